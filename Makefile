@@ -89,7 +89,7 @@ $(VENV)/.pins: $(VENV)/.dev $(VENV)/.site
 lock: $(BIN)/python ## Rewrite requirements.lock: what runs, each file by its hash, at the versions of constraints.txt
 	$(PIP) uv
 	@sed '/^[^#]/,$$d' requirements.lock > .lock.new
-	$(BIN)/uv pip compile -q pyproject.toml --extra fleet --extra login -c constraints.txt --universal --python-version 3.11 \
+	$(BIN)/uv pip compile -q pyproject.toml --extra fleet --extra login --extra web -c constraints.txt --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header >> .lock.new
 	mv .lock.new requirements.lock
 

@@ -55,7 +55,7 @@ def lock() -> dict[str, str]:
 def test_the_lock_pins_everything_that_runs_with_its_hashes(lock):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["fleet"], *extras["login"]]
+    wanted = [*project["dependencies"], *extras["fleet"], *extras["login"], *extras["web"]]
     assert {name(re.split(r"[^\w.-]", line)[0]) for line in wanted} <= lock.keys()
 
 

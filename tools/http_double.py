@@ -60,8 +60,8 @@ class DoubleHandler(BaseHTTPRequestHandler):
 class HttpDouble:
     Handler: type[DoubleHandler]
 
-    def __init__(self) -> None:
-        self._server = _Server(("127.0.0.1", 0), type("Handler", (self.Handler,), {"owner": self}))
+    def __init__(self, port: int = 0) -> None:
+        self._server = _Server(("127.0.0.1", port), type("Handler", (self.Handler,), {"owner": self}))
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.01,), daemon=True)
 
     @property

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.cli.running import configure, run
 
 GOOD = """
 [providers.kimi]
@@ -113,3 +113,16 @@ def test_a_file_that_is_not_there_is_a_problem() -> None:
     done = run("config", "check", "missing.toml")
     assert done.returncode == 1
     assert "a file that can be read" in done.stdout.decode()
+
+
+def test_the_web_tools_are_listed_without_their_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("BRAVE_API_KEY", "hush-hush-hush")
+    configure(
+        '[providers.demo]\n[search]\nbackend = "brave"\n[fetch]\nprivate_hosts = ["wiki.example.com"]\n'
+    )
+    done = run("config", "check")
+    assert done.returncode == 0
+    lines = [" ".join(line.split()) for line in done.stdout.decode().splitlines()]
+    assert "search brave the vendor's host key from env:BRAVE_API_KEY" in lines
+    assert "fetch pages public addresses, and wiki.example.com" in lines
+    assert "hush" not in done.stdout.decode()

@@ -140,3 +140,29 @@ async def test_an_address_that_swallows_everything_leaves_time_for_the_next():
             resolve_with(transport, Names(["127.0.0.2", "127.0.0.1"]))
             request = post(f"http://upstream.example:{server.port}/")
             assert await fetch(transport, request, Timeouts(connect=2.0)) == b"ok"
+
+
+@scenario
+async def test_addresses_are_shown_to_the_screen_before_any_is_connected_to():
+    shown: list[tuple[str, list[str]]] = []
+
+    def screen(origin, addresses) -> None:
+        shown.append((origin.host, [address for _, address, _ in addresses]))
+        if refuses:
+            raise PermissionError("not there")
+
+    async with Server(always(answer())) as server, opened(screen=screen) as transport:
+        names = Names(["127.0.0.1", "127.0.0.9"], server.port)
+        resolve_with(transport, names)
+        refuses = True
+        for url in (f"http://name.example:{server.port}/", server.url):
+            with pytest.raises(PermissionError):
+                await fetch(transport, post(url))
+        assert shown == [("name.example", ["127.0.0.1", "127.0.0.9"]), ("127.0.0.1", ["127.0.0.1"])]
+        assert server.peers == []
+        assert transport.open_connections == 0
+        refuses = False
+        assert await fetch(transport, post(f"http://name.example:{server.port}/")) == b"ok"
+        assert names.asked == 2, (
+            "one lookup for each connection, and none between the check and the connection"
+        )

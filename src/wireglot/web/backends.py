@@ -306,7 +306,7 @@ class HttpSearch:
             limit = f"{form.max_characters} characters and {form.max_words} words"
             raise WebFailed("query_too_long", f"{form.title} takes queries of at most {limit}")
         admitted = domain_filter(query.allowed_domains, query.blocked_domains).within(self._always)
-        if admitted.allowed == ():
+        if admitted.admits_nothing:
             return ()
         size = query.context_size if query.context_size in _TEXT else "medium"
         count = account.max_results if size != "low" else math.ceil(account.max_results / 2)

@@ -30,10 +30,6 @@ class DomainRule(msgspec.Struct, frozen=True):
             return False
         return not self.path or _pattern(self.path).match(path) is not None
 
-    def covers(self, other: DomainRule) -> bool:
-        """Whether everything that the other rule matches is matched by this one."""
-        return self.matches(other.host, other.path or "/")
-
 
 @lru_cache(maxsize=1024)
 def _pattern(path: str) -> re.Pattern[str]:
@@ -62,9 +58,10 @@ def ascii_host(name: str) -> str:
 
 
 class DomainFilter(msgspec.Struct, frozen=True):
-    """`allowed` is None without an allow list. An empty allow list lets nothing through."""
+    """`allowed` are allow lists, each of which must let a URL through; () for none. A list without a rule
+    lets nothing through."""
 
-    allowed: tuple[DomainRule, ...] | None = None
+    allowed: tuple[tuple[DomainRule, ...], ...] = ()
     blocked: tuple[DomainRule, ...] = ()
 
     def admits(self, url: str) -> bool:
@@ -78,22 +75,28 @@ class DomainFilter(msgspec.Struct, frozen=True):
         path = _plain_path(parts.path)
         if any(rule.matches(host, path) for rule in self.blocked):
             return False
-        return self.allowed is None or any(rule.matches(host, path) for rule in self.allowed)
+        return all(any(rule.matches(host, path) for rule in rules) for rules in self.allowed)
 
     def within(self, outer: DomainFilter) -> DomainFilter:
         """What both filters let through."""
-        if self.allowed is None or outer.allowed is None:
-            allowed = outer.allowed if self.allowed is None else self.allowed
-        else:
-            narrow = [rule for rule in self.allowed if any(each.covers(rule) for each in outer.allowed)]
-            narrow += [rule for rule in outer.allowed if any(each.covers(rule) for each in self.allowed)]
-            allowed = tuple(dict.fromkeys(narrow))
-        return DomainFilter(allowed, tuple(dict.fromkeys((*self.blocked, *outer.blocked))))
+        return DomainFilter((*self.allowed, *outer.allowed), (*self.blocked, *outer.blocked))
+
+    @property
+    def admits_nothing(self) -> bool:
+        return bool(self.allowed) and not self.allowed_hosts
 
     @property
     def allowed_hosts(self) -> list[str]:
-        """For backends that take domains only. Paths are left to `admits`."""
-        return list(dict.fromkeys(rule.host for rule in self.allowed or ()))
+        """For backends that take domains only: those that all allow lists have in common, [] without any
+        list. Paths are left to `admits`."""
+        if not self.allowed:
+            return []
+        first, *others = ([DomainRule(rule.host) for rule in rules] for rules in self.allowed)
+        for rules in others:
+            narrow = [rule for rule in first if any(each.matches(rule.host, "") for each in rules)]
+            narrow += [rule for rule in rules if any(each.matches(rule.host, "") for each in first)]
+            first = narrow
+        return list(dict.fromkeys(rule.host for rule in first))
 
     @property
     def blocked_hosts(self) -> list[str]:
@@ -105,7 +108,7 @@ class DomainFilter(msgspec.Struct, frozen=True):
         as fit. An allow list fits whole or not at all: a part of it would hide results that are wanted."""
         sites = " OR ".join(f"site:{host}" for host in self.allowed_hosts)
         found = _joined(query, f"({sites})" if " " in sites else sites, max_characters, max_words)
-        if self.allowed is None:
+        if not self.allowed:
             for host in self.blocked_hosts:
                 found = _joined(found, f"-site:{host}", max_characters, max_words)
         return found
@@ -130,7 +133,7 @@ def _plain_path(path: str) -> str:
 
 def domain_filter(allowed: Sequence[str], blocked: Sequence[str]) -> DomainFilter:
     """Rules as clients and configurations write them. One that is no domain matches nothing."""
-    return DomainFilter(_rules(allowed) if allowed else None, _rules(blocked))
+    return DomainFilter((_rules(allowed),) if allowed else (), _rules(blocked))
 
 
 def _rules(texts: Sequence[str]) -> tuple[DomainRule, ...]:

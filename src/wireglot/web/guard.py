@@ -10,15 +10,17 @@ from __future__ import annotations
 import ipaddress
 import re
 from collections.abc import Iterable, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import SplitResult, quote, urlsplit, urlunsplit
 
 import msgspec
 
-from wireglot.http.client.dial import Address
-from wireglot.http.client.origin import HttpOrigin
 from wireglot.web.contract import WebFailed
 from wireglot.web.domains import ascii_host
+
+if TYPE_CHECKING:  # the configuration is checked with this module, and needs no HTTP client
+    from wireglot.http.client.dial import Address
+    from wireglot.http.client.origin import HttpOrigin
 
 MAX_URL: Final = 2048
 _SAFE: Final = "%/:?#[]@!$&'()*+,;=~"

@@ -4,6 +4,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import socket
 import ssl
@@ -28,6 +29,8 @@ from tests.cli.provider_double import (
 )
 from tests.cli.running import configure, run
 from tools.identity_provider import IdentityProvider
+from tools.search_double import KEY as SEARCH_KEY
+from tools.search_double import SearchDouble
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding
 from wireglot.cli.doctor.examination import CHECKS, DoctorReport
@@ -538,3 +541,56 @@ def test_a_disk_needs_room_for_the_journal_and_some_more(
     assert found == grade
     assert f"{shown} are free" in text
     assert "reserves 200 MiB" in text
+
+
+SEARCHED = '[search]\nbackend = "{}"\nurl = "{}"\nkey = "{}"\n'
+
+
+def test_a_search_backend_is_tried_only_on_request(double: ProviderDouble) -> None:
+    with SearchDouble() as search:
+        configured(double.url, SEARCHED.format("brave", search.url, SEARCH_KEY))
+        assert of("web", findings()) == [
+            (
+                "ok",
+                "Brave Search searches the web, key from config, not tried (--search sends one test search)",
+            )
+        ]
+        assert of("web", findings("--offline", "--search")) == [
+            ("ok", "Brave Search searches the web, key from config, not tried (--offline)")
+        ]
+        assert search.requests == []
+        ((grade, text),) = of("web", findings("--search"))
+        assert grade == "ok"
+        assert re.fullmatch(r"Brave Search found 5 pages in \d+ ms, key from config", text)
+        assert len(search.requests) == 1
+
+
+def test_a_search_backend_that_fails_is_a_problem_with_a_fix(double: ProviderDouble) -> None:
+    with SearchDouble() as search:
+        configured(double.url, SEARCHED.format("tavily", search.url, "wrong-key-0123456789"))
+        found = findings("--search", status=1)
+        assert of("web", found) == [("problem", "Tavily does not search: Tavily refused access (status 401)")]
+        assert fix_of("web", found).startswith("check key and url of [search] in ")
+        assert "wrong-key" not in str(of("web", found))
+    configured(double.url, '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:9"\n')
+    found = findings("--search", status=1)
+    assert of("web", found) == [("problem", "SearXNG does not search: SearXNG could not be reached: connect")]
+
+
+def test_what_is_good_to_know_of_the_web_tables_is_reported(double: ProviderDouble) -> None:
+    text = '[search]\nbackend = "google"\nkey = "k"\nengine = "cx"\n[fetch]\nprivate_hosts = ["wiki.example.com"]\n'
+    configured(double.url, text)
+    assert of("web", findings("--offline")) == [
+        ("warning", "Google ends the Custom Search JSON API on 2027-01-01, and takes no new customers"),
+        ("ok", "Google Programmable Search searches the web, key from config, not tried (--offline)"),
+        ("ok", "pages of public addresses are fetched"),
+        ("note", "pages are also fetched from wiki.example.com, for every client"),
+    ]
+    configured(double.url, '[search]\nbackend = "model"\nmodel = "mine/m"\n')
+    assert of("web", findings("--offline", "--search")) == [("ok", "mine/m searches the web")]
+
+
+def test_a_search_key_that_is_written_out_is_reported(double: ProviderDouble) -> None:
+    configured(double.url, SEARCHED.format("exa", "https://exa.example", SEARCH_KEY))
+    written_out = [text for _, text in of("safety", findings("--offline")) if "written out" in text]
+    assert any(text.startswith("search.key is written out in") for text in written_out)

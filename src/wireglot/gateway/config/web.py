@@ -121,8 +121,8 @@ def _check_domains(table: Table, allowed: tuple[str, ...], blocked: tuple[str, .
 
 def _check_backend(table: Table, search: SearchSettings) -> None:
     """What the chosen backend needs, and what it has no use for."""
-    if "backend" not in table:
-        return
+    if table.values.get("backend") != search.backend:
+        return  # it is wrong itself
     needs: dict[str, str] = {}
     match search.backend:
         case "searxng":

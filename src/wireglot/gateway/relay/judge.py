@@ -14,13 +14,14 @@ from collections.abc import Awaitable, Sequence
 from typing import Any, Final, Protocol
 
 from wireglot.dialects.argument_stream import ArgumentStream
-from wireglot.dialects.base import Context
+from wireglot.dialects.base import Context, Surface
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.process_limits import KIB
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.settings import LossPolicy
 from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Reasoning, Text, ToolCall
 from wireglot.ir.errors import ErrorKind, WireglotError
@@ -136,7 +137,7 @@ class Judge:
         job, reply = exchange.job, CollectedReply(_ANSWER_BYTES)
         asked = {"name": call.name, "arguments": arguments}
         body = encode(_request(exchange, safeguard, asked))
-        incoming = own_request(job, AGENT, job.safeguards.timeout)
+        incoming = own_request(job, job.surface, AGENT, job.safeguards.timeout, "silent")
         await self._ask(incoming, body, reply, exchange.record.id, OPERATION)
         return _read(job, reply)
 
@@ -211,19 +212,19 @@ def _user_messages(request: Request) -> list[str]:
     return found[::-1]
 
 
-def own_request(job: Job, agent: str, seconds: float) -> Incoming:
-    """A request of the gateway's own, in the dialect and for the caller of the one that it is made for."""
-    path = next(each.path for each in job.surface.client.routes if each.operation == "generate")
+def own_request(job: Job, spoken: Surface, agent: str, seconds: float, losses: LossPolicy) -> Incoming:
+    """A request of the gateway's own, for the caller of the one that it is made for."""
+    path = next(each.path for each in spoken.client.routes if each.operation == "generate")
     headers = {
         "host": job.head.headers.get("host", ""),
         "user-agent": agent,
         "content-type": "application/json",
         "x-session-id": job.session,
         "x-wireglot-timeout": f"{seconds:g}",
-        "x-wireglot-loss-policy": "silent",
+        "x-wireglot-loss-policy": losses,
     }
     head = Head("POST", target=path, path=path, query="", headers=headers, peer=job.head.peer)
-    return Incoming(job.settings, head, Asked(job.dialect, "generate"), job.caller)
+    return Incoming(job.settings, head, Asked(spoken.name, "generate"), job.caller)
 
 
 def _read(job: Job, reply: CollectedReply) -> CallVerdict:

@@ -54,10 +54,10 @@ def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyT
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
-    """Answer with a search that failed. False: the client's dialect has no words for one."""
+    """Answer with a search that failed. False: the client's dialect has no words for one, or it is us."""
     job = exchange.job
     form = job.surface.client.failed_search
-    if form is None:
+    if form is None or exchange.record.within:  # the gateway's own search is to fail
         return False
     request = exchange.request()
     content = form(request, failed.error.message, job.context)

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import ITEMS, dialect, surface
 from wireglot.gateway.process_limits import MIB
 from wireglot.gateway.relay.judge import Ask, own_request
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -123,6 +123,8 @@ _KINDS: Final[dict[ErrorKind, WebProblem]] = {
 class ModelSearch:
     """Implements `Search` with a model whose provider searches the web: a request of the gateway's own, on
     the budget of the same client key. Results are the pages that the model cites, and what it says of them.
+
+    It is asked in the dialect that can say most about a search, whatever the client speaks.
     """
 
     name: Final = "model"
@@ -135,16 +137,16 @@ class ModelSearch:
         """The model's tokens are priced with its own request."""
 
     async def search(self, query: Query) -> Sequence[Hit]:
-        settings, job = self._settings, self._exchange.job
+        settings = self._settings
         always = domain_filter(settings.allowed_domains, settings.blocked_domains)
         admitted = domain_filter(query.allowed_domains, query.blocked_domains).within(always)
         if not query.text.strip():
             raise WebFailed("invalid_tool_input", "the query is empty")
-        if admitted.allowed == ():
+        if admitted.admits_nothing:
             return ()
         options = {
             "allowed_domains": admitted.allowed_hosts,
-            "blocked_domains": admitted.blocked_hosts if admitted.allowed is None else [],
+            "blocked_domains": [] if admitted.allowed else admitted.blocked_hosts,
             "location": query.location,
             "context_size": query.context_size,
         }
@@ -161,15 +163,18 @@ class ModelSearch:
             max_tokens=_ANSWER_TOKENS,
             stream=False,
         )
-        body = encode(dialect(job.dialect).render_request(request, Context()).value)
+        body = encode(dialect(ITEMS).render_request(request, Context()).value)
         reply = CollectedReply(_ANSWER_BYTES)
-        incoming = own_request(job, SEARCH_AGENT, settings.timeout)
+        # Not `silent`: without its tool the model would make results up.
+        incoming = own_request(
+            self._exchange.job, surface(ITEMS), SEARCH_AGENT, settings.timeout, losses="warn"
+        )
         await self._ask(incoming, body, reply, self._exchange.record.id, SEARCH_OPERATION)
         hits = [hit for hit in _cited(self._read(reply)) if admitted.admits(hit.url)]
         return hits[: settings.max_results]
 
     def _read(self, reply: CollectedReply) -> Response:
-        spoken = dialect(self._exchange.job.dialect)
+        spoken = dialect(ITEMS)
         try:
             document = decode(bytes(reply.body))
             if reply.status == 200:
