@@ -29,7 +29,7 @@ def test_no_server_is_connected_to_without_the_table(tmp_path: Path) -> None:
 
 
 def test_hosts_have_names_or_addresses(tmp_path: Path) -> None:
-    table = {
+    table: dict[str, Any] = {
         "hosts": ["mcp.example.com", "mcp.example.com:8443"],
         "private_hosts": ["127.0.0.1:8000", "tools.internal", "[::1]:9"],
         "timeout": 5,
