@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ipaddress
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from urllib.parse import urlsplit
 
-from wireglot.http.client.dial import Address
-from wireglot.http.client.origin import HttpOrigin
 from wireglot.web.contract import WebFailed
 from wireglot.web.domains import ascii_host
 from wireglot.web.guard import Guard, PrivateHost, is_public, parse_private_host
+
+if TYPE_CHECKING:  # the configuration is checked with this module, and needs no HTTP client
+    from wireglot.http.client.dial import Address
+    from wireglot.http.client.origin import HttpOrigin
 
 _PORTS: Final = {"http": 80, "https": 443}
 

@@ -474,3 +474,36 @@ def test_without_the_table_no_server_is_connected_to(stage: HostedStage, server:
         _ask_claude(other, server.url)
         assert "tools" not in other.upstream.requests[0].json
     assert not server.authorization
+
+
+@both
+def test_an_approval_continues_a_stored_answer(
+    stage: HostedStage, server: ToolServer, streamed: bool
+) -> None:
+    SCRIPT.rounds = [[FORECAST], "It is sunny.", "You are welcome."]
+    more: dict[str, Any] = {"store": True, "tool": {"require_approval": "always"}}
+    first = _ask_responses(stage, server.url, streamed, input=f"Stored weather? {streamed}", **more)
+    request = first.output[-1]
+    answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
+    more = {"store": True, "tool": {"require_approval": "always"}, "previous_response_id": first.id}
+    second = _ask_responses(stage, server.url, streamed, input=[answer], **more)
+    call, message = second.output
+    assert (call.type, call.approval_request_id, call.output) == ("mcp_call", request.id, SUNNY)
+    assert message.content[0].text == "It is sunny."
+    messages = stage.upstream.requests[-1].json["messages"]
+    assert [each["role"] for each in messages] == ["user", "assistant", "tool"]
+    more = {"store": True, "tool": {"require_approval": "always"}, "previous_response_id": second.id}
+    third = _ask_responses(stage, server.url, streamed, input="Thanks.", **more)
+    assert [item.type for item in third.output] == ["message"]
+    messages = stage.upstream.requests[-1].json["messages"]
+    assert [each["role"] for each in messages] == ["user", "assistant", "tool", "assistant", "user"]
+    assert server.calls == [("forecast", {"city": "Oslo"})]
+
+
+def test_a_choice_names_the_tools_of_a_server(stage: HostedStage, server: ToolServer) -> None:
+    SCRIPT.rounds = [[FORECAST], "Sunny."]
+    choice = {"type": "mcp", "server_label": "weather", "name": "forecast"}
+    _ask_responses(stage, server.url, tool_choice=choice)
+    first, second = (request.json for request in stage.upstream.requests)
+    assert first["tool_choice"] == {"type": "function", "function": {"name": "weather__forecast"}}
+    assert second.get("tool_choice", "auto") == "auto"

@@ -322,7 +322,8 @@ class _Loop:
             chosen = [one for one in hosted if one.names(each.tool)]
             if chosen or tool_name(each.tool) in only:
                 only = [name for name in only if name != tool_name(each.tool)]
-                only += [function.name for function in placed[id(each.tool)]]
+                named = tuple(f"__{one.tool}" if one.tool else "" for one in chosen) or ("",)
+                only += [tool.name for tool in placed[id(each.tool)] if tool.name.endswith(named)]
                 hosted = tuple(one for one in hosted if one not in chosen)
         if (tuple(only), hosted) == (choice.only, choice.hosted):
             return choice

@@ -176,7 +176,7 @@ class McpConnection:
                 if not self._ready.done():
                     self._ready.set_result(client)
                 await self._closing.wait()
-        except Exception:
+        except Exception:  # the SDK raises what its HTTP client, its models and its task groups raise
             if not self._ready.done():
                 self._ready.set_exception(McpFailed(self._why()))
         finally:
@@ -242,7 +242,7 @@ class McpConnection:
             raise
         except MCPError as problem:
             raise McpFailed(self._transport.problem or self._shown(problem.error.message)) from None
-        except Exception:
+        except Exception:  # the same of a call: a server's fault is no fault of the request
             raise McpFailed(self._why()) from None
 
     def _why(self) -> str:
