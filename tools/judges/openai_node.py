@@ -94,6 +94,11 @@ REASONS: Final = (
     Reason("reasoning works", "reasoning that was translated to Messages and back is a summary"),
     Reason("custom tools", "Messages has no custom tools: they are sent as functions"),
     Reason(
+        "zod merged schemas",
+        "fails without the gateway, too: the newest zod writes another schema",
+        is_run=False,
+    ),
+    Reason(
         "Snapshot `.parse.*mismatched",
         "a translated message has `annotations`, which the API sends and the test's snapshot lacks",
     ),
