@@ -32,6 +32,7 @@ from tools.judges import (
     schemas,
     schemathesis_run,
     vllm_messages,
+    vllm_server,
 )
 from tools.judges.environments import Missing
 from tools.judges.results import Verdict
@@ -55,6 +56,7 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "envoy-ai-gateway": envoy.judge,
     "llama-server": llama_server.judge,
     "vllm-messages": vllm_messages.judge,
+    "vllm-server": vllm_server.judge,
     "real-model": real_model.judge,
 }
 

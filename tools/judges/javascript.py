@@ -100,23 +100,25 @@ class Checkout(NamedTuple):
 
 
 @contextmanager
-def between(dialect: str, over: str = "") -> Iterator[tuple[str, int]]:
-    """A gateway in front of an upstream of one dialect, and the port where the upstream is to listen.
+def between(*dialects: str, over: str = "") -> Iterator[tuple[str, int]]:
+    """A gateway in front of an upstream of these dialects, which have the same base URL, and the port where
+    the upstream is to listen.
 
     `over`: a second gateway translates every request into that dialect, and the first one back.
     """
     port = _free_port()
-    with LiveGateway(_provider(dialect, f"http://127.0.0.1:{port}")) as first:
+    with LiveGateway(_provider(dialects, f"http://127.0.0.1:{port}")) as first:
         if not over:
             yield first.url, port
             return
-        with LiveGateway(_provider(over, first.url)) as second:
+        with LiveGateway(_provider((over,), first.url)) as second:
             yield second.url, port
 
 
-def _provider(dialect: str, url: str) -> str:
+def _provider(dialects: Sequence[str], url: str) -> str:
     return (
-        f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "{url}{BASES[dialect]}"\napi_key = "k"\n'
+        f"[providers.mine]\ndialects = {json.dumps(dialects)}\n"
+        f'base_url = "{url}{BASES[dialects[0]]}"\napi_key = "k"\n'
         "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
         '[models]\n"*" = "mine/*"\n'
     )

@@ -43,20 +43,27 @@ REASONS: Final = (
     Reason(
         "model: expected the name of a model",
         "names no model, so there is nothing to route by; only a mock server answers that",
+        is_run=False,
     ),
     Reason(
         "previous_response_id and conversation exclude each other",
         "sends previous_response_id and conversation at once, which OpenAI's reference excludes",
+        is_run=False,
     ),
     Reason(
         "stream: only a response that was created with background and stream",
         "the stored response that stands in for the suite's id has no events to stream again",
         is_run=False,
     ),
-    Reason("limit: expected a whole number", "asks for a page of 0 items; OpenAI's reference says 1 to 100"),
+    Reason(
+        "limit: expected a whole number",
+        "asks for a page of 0 items; OpenAI's reference says 1 to 100",
+        is_run=False,
+    ),
     Reason(
         "test_method_compact_with_all_params",
-        "the compacted list keeps messages of the user, which the SDK's type of an output item does not have",
+        "the compacted list keeps messages of the user, as OpenAI's document shows them; the SDK's type of "
+        "an output item does not have them",
     ),
     Reason("input: expected at least one item", "compacts a conversation without an item"),
 )

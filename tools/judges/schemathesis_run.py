@@ -94,6 +94,8 @@ def run(program: Path, url: str, stage: Stage) -> dict[str, Any]:
         if not report.is_file():
             raise environments.Missing(f"{' '.join(command)}: {(done.stdout + done.stderr)[-2000:]}")
         found: dict[str, Any] = json.loads(report.read_text(encoding="utf-8"))
+        if found["failures"]:  # only its text has the answers, and the requests that repeat them
+            print(done.stdout.partition("FAILURES")[2], flush=True)
         return found
 
 

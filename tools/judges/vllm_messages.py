@@ -32,10 +32,13 @@ REASONS: Final = (
         "text_blocks|header_unchanged|merged_with|list_content|multiple_thinking",
         "blocks are joined by an empty line",
     ),
-    Reason("TestThinkingBlock", "reasoning is sent as `reasoning_content`, which vLLM reads as `reasoning`"),
     Reason("no_prompt_tokens_details", "cached tokens that were not reported are 0"),
-    Reason("TestStreamingCacheUsage", "usage is reported at the end of a translated stream"),
-    Reason("header_stripped", "the note is recognised in text blocks, not in a message that is a text"),
+    Reason(
+        "'cache_read_input_tokens' (not )?in|cache_creation_input_tokens",
+        "the numbers of the cache are in every usage, as Anthropic's are",
+    ),
+    Reason("header_stripped.*assert 3 == 2", "the model is asked to go on where the last turn is its own"),
+    Reason("assert '' is None", "a turn of reasoning alone has an empty content"),
     Reason("one_text_block", "an empty answer has no content, as Anthropic's"),
 )
 _ROOT: Final = Path(__file__).parents[2]

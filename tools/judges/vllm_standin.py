@@ -41,9 +41,11 @@ class AnthropicServingMessages:
 
     @staticmethod
     def _convert_anthropic_to_openai_request(request: View, merge_inline_system: bool = True) -> Any:
-        return view(
-            translate_request(json.dumps(request), source=MESSAGES, target=CHAT, provider="vllm").value
-        )
+        made = translate_request(json.dumps(request), source=MESSAGES, target=CHAT, provider="vllm").value
+        for message in made["messages"]:  # vLLM's class of a Chat request renames the field as it arrives
+            if "reasoning_content" in message:
+                message["reasoning"] = message.pop("reasoning_content")
+        return view(made)
 
     @classmethod
     def _convert_image_source_to_url(cls, source: dict[str, Any]) -> str:
