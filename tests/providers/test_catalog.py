@@ -434,3 +434,10 @@ def test_a_request_fits_into_the_window_with_its_answer() -> None:
 def test_the_names_of_the_catalog_are_those_of_its_files_in_order() -> None:
     listed = [entry.name.partition(".") for entry in (files("wireglot.providers") / "catalog").iterdir()]
     assert list(names()) == sorted(name for name, _, ending in listed if ending == "toml")
+
+
+def test_a_context_that_nobody_knows_is_none_and_no_small_one() -> None:
+    contexts = {(name, entry.match): entry.context for name in names() for entry in provider(name).models}
+    unknown = [size for size in contexts.values() if size < 1000]
+    assert unknown
+    assert set(unknown) == {0}

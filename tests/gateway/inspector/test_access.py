@@ -14,7 +14,7 @@ from tests.waiting import wait_until
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.routes import INSPECTOR_ROUTES
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import Access, InspectorSessions
+from wireglot.gateway.inspector.access import CSRF, Access, InspectorSessions
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -376,6 +376,22 @@ def viewed(visit, now=None, keys=(), **server):
     now = now or settings(server=ServerSettings(secret=Secret("s" * 32), **server), keys=keys)
     gatekeeper = Gatekeeper(lambda: 0.0)
     return Access(gatekeeper, InspectorSessions(), lambda: now).seen(visit, now).viewer
+
+
+@pytest.mark.parametrize(
+    ("method", "needs_token"), [("GET", False), ("HEAD", False), ("POST", True), ("DELETE", True)]
+)
+def test_only_a_question_that_changes_something_needs_the_token(method, needs_token):
+    now = settings(server=ServerSettings(secret=Secret("s" * 32)))
+    sessions = InspectorSessions()
+    access = Access(Gatekeeper(lambda: 0.0), sessions, lambda: now)
+    asked = head(method, SETUP)
+    seen = access.seen(asked, now)
+    if needs_token:
+        with pytest.raises(RequestError, match="expected the token"):
+            access.check(asked, seen, now)
+        asked = head(method, SETUP, **{CSRF: sessions.csrf(seen.session, now)})
+    assert access.check(asked, seen, now) is seen.viewer
 
 
 @pytest.mark.parametrize("peer", ["192.0.2.7", "10.0.0.1", "2001:db8::1", "::ffff:192.0.2.7"])

@@ -97,7 +97,20 @@ def test_a_visitor_with_a_key_is_shown_where_it_goes():
         reported = visitor.get(SETUP).json()
         assert reported["needs_key"] is True
         assert not reported.keys() & {"config", "providers", "rules"}, "for who runs the gateway"
-        assert all("YOUR_KEY" in each["text"] for each in reported["clients"])
+        assert all(re.search(r"\bYOUR_KEY\b", each["text"]) for each in reported["clients"])
+
+
+def test_where_no_model_is_permitted_its_place_is_named():
+    digest = hashlib.sha256(KEY.encode()).hexdigest()
+    table = f'[keys.ada]\nhash = "sha256:{digest}"\nmodels = ["nobodys/*"]\n'
+    with configured(f'admin_secret = "{ADMIN}"', table) as gateway:
+        visitor = Visitor(gateway)
+        visitor.sign_in(KEY)
+        reported = visitor.get(SETUP).json()
+        assert (reported["models"], reported["model_count"]) == ([], 0)
+        texts = {each["name"]: each["text"] for each in reported["clients"]}
+        assert 'model="MODEL"' in texts["openai-sdk"]
+        assert '"model": "MODEL"' in texts["curl"]
 
 
 def test_the_rules_and_the_providers_that_are_off_are_reported_in_order(fresh):

@@ -363,3 +363,32 @@ def test_a_loss_forges_nothing():
     assert text.count("\n") == 1
     assert SECRET not in text
     assert not set(text) & set("\x1b\x00\x7f\x9b\u202e\u2028\u2066")
+
+
+@pytest.mark.parametrize(
+    ("fields", "said"),
+    [
+        ({"flaws": ["usage.total", "stream.order"]}, "flaws usage.total, stream.order"),
+        ({"outcome": "client_abort"}, "client abort"),
+        ({"outcome": "gateway_abort"}, "gateway abort"),
+        ({"attempts": 3}, "attempts 3"),
+        ({"fallbacks": ["a/x", "b/y"]}, "after a/x, b/y"),
+        ({"notes": ["one", "two"]}, "one"),
+        (
+            {"error_kind": "server", "error_message": "no", "error_fix": "look there"},
+            "server: no [look there]",
+        ),
+    ],
+)
+def test_a_person_reads_what_happened_only_where_it_did(fields, said):
+    lines = PrettyLines(Redactor(), clock, columns=lambda: 400)
+    assert said in lines.request(record(**fields)).decode()
+    assert said not in lines.request(record()).decode()
+
+
+def test_names_stay_clean_however_many_there_are():
+    lines = JsonLines(Redactor(["a-secret-0123456789"]), clock)
+    for number in range(5000):
+        lines.request(record(caller=f"caller-{number}"))
+    assert line(lines, record(caller="caller-7"))["key"] == "caller-7"
+    assert "a-secret" not in lines.request(record(caller="a-secret-0123456789")).decode()

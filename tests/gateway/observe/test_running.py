@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.waiting import wait_until
-from wireglot.gateway.observe.running import RunningGateway, announced, find_running
+from wireglot.gateway.observe.running import RunningGateway, announced, find_running, left_over
 
 fcntl = pytest.importorskip("fcntl")
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="needs locks of files")
@@ -94,3 +94,16 @@ def test_nothing_is_left_where_nothing_can_be_locked(tmp_path: Path, monkeypatch
     with announced(ONE, environ):
         assert find_running(environ) == []
         assert list((tmp_path / ".local/share/wireglot/running").iterdir()) == []
+
+
+def test_what_dead_gateways_have_left_is_listed_and_kept(tmp_path: Path) -> None:
+    """For a doctor who looks and changes nothing."""
+    environ = {"HOME": str(tmp_path)}
+    assert left_over(environ) == []
+    folder = tmp_path / ".local/share/wireglot/running"
+    with announced(ONE, environ):
+        for name in ("b.json", "a.json", "note.txt"):
+            (folder / name).write_text("{}")
+        assert left_over(environ) == [folder / "a.json", folder / "b.json"]
+    assert (folder / "a.json").exists()
+    assert left_over({}) == []
