@@ -151,7 +151,7 @@ def without_later_fields(text: str) -> str:
 
 
 _LATER_PAGE_FIELDS = re.compile(
-    r'"(?:group|owner|sign_in_of)":null,|"(?:route|last_request|currency)":"[^"]*",(?=.{0,120}"items":)'
+    r'"(?:group|owner|sign_in_of)":null,|,"searches_per_day":null|"(?:route|last_request|currency)":"[^"]*",(?=.{0,120}"items":)'
 )
 """Of pages about keys, which have none of them, and about one session."""
 

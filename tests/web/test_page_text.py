@@ -119,6 +119,9 @@ HOSTILE = {
     "open script": "<script><!--" * 100_000,
     "links": "<a href=/x>" * 100_000,
     "white space": " " * 3_000_000,
+    "line breaks": "<br>" * 500_000,
+    "empty lines": "<pre>" + "\n" * 2_000_000,
+    "words": "<b>x</b> " * 200_000,
     "styles": ("<p style='" + "display:" * 1000 + "'>") * 100,
 }
 
@@ -132,3 +135,11 @@ def test_hostile_html_is_read_in_time_that_grows_with_its_size(name):
     worker.join(60)
     assert done, "still at work after a minute"
     assert len(done[0][1].encode()) <= 100_001 + 100
+
+
+def test_a_page_that_takes_too_long_to_read_is_cut_with_a_mark():
+    seconds = iter(range(0, 1000, 2))  # two for each piece
+    shown = html_text("<p>word</p>" * 100_000, URL, 10_000_000, clock=lambda: float(next(seconds)))[1]
+    assert shown.startswith("word\n\nword")
+    assert shown.endswith("\n\n[Truncated: the page takes too long to read.]")
+    assert 10_000 < shown.count("word") < 30_000

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Final
 from urllib.parse import urljoin
 
@@ -49,7 +50,9 @@ _TIGHT: Final = frozenset({"li", "tr", "dd", "dt"})
 _STARTS: Final = {"li": "- ", "td": " | ", "th": " | "} | {f"h{n}": "#" * n + " " for n in range(1, 7)}
 _HIDING: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[ \t\r\n\f]+")
-_PIECE: Final = 256 * 1024
+_PIECE: Final = 64 * 1024
+_READ_SECONDS: Final = 5.0
+"""For one page, after which the rest is left out: it shares the interpreter with all other requests."""
 _MAX_TITLE: Final = 300
 
 
@@ -91,18 +94,27 @@ def truncated(text: str, max_tokens: int) -> str:
     return f"{kept}\n\n[Truncated: the page goes on after about {max_tokens} tokens.]"
 
 
-def html_text(html: str, url: str, limit: int, *, skipped: frozenset[str] = _HIDDEN) -> tuple[str, str]:
+def html_text(
+    html: str,
+    url: str,
+    limit: int,
+    *,
+    skipped: frozenset[str] = _HIDDEN,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[str, str]:
     """The title and the visible text of a page, as far as `limit` bytes: headings, lists, cells and links in
     the manner of Markdown. `url` is what relative links are relative to."""
     from lxml import etree  # an extra, loaded where it is needed
 
-    page = _PageText(url, limit, skipped)
+    page, until = _PageText(url, limit, skipped), clock() + _READ_SECONDS
     # Events and no tree: a tree of hostile HTML takes quadratic time, or any amount of memory.
     parser = etree.HTMLParser(target=page, encoding="utf-8")
     data = html.encode("utf-8", "replace")
     try:
         for start in range(0, len(data), _PIECE):
             parser.feed(data[start : start + _PIECE])
+            if clock() > until:
+                return page.title(), f"{page.text()}\n\n[Truncated: the page takes too long to read.]"
         parser.close()
     except (_LongEnough, etree.XMLSyntaxError):
         pass  # the parser repairs what it can; a document without any element is an error
@@ -121,7 +133,9 @@ class _PageText:
         self._room = limit
         self._skipped = skipped
         self._title: list[str] = []
-        self._lines: list[str] = [""]
+        self._lines: list[str] = []
+        self._line: list[str] = []
+        """The pieces of the last line: to lengthen a text piece by piece takes quadratic time."""
         self._depth = 0
         self._hidden = 0
         """The depth of the element that hides all that is in it; 0: none does."""
@@ -178,11 +192,11 @@ class _PageText:
             first, *others = text.split("\n")
             self._add(first)
             for line in others:
-                self._lines.append("")
+                self._end_line()
                 self._add(line)
         else:
             plain = _SPACE.sub(" ", text)
-            self._add(plain.lstrip() if not self._lines[-1] or self._lines[-1][-1:] == " " else plain)
+            self._add(plain.lstrip() if not self._line or self._line[-1][-1] == " " else plain)
 
     def comment(self, text: str) -> None: ...
 
@@ -195,39 +209,46 @@ class _PageText:
     def title(self) -> str:
         found = " ".join("".join(self._title).split())
         if not found:
-            heading = next((line for line in self._lines if line.startswith("# ")), "")
+            lines = (*self._lines, "".join(self._line))
+            heading = next((line for line in lines if line.startswith("# ")), "")
             found = heading.removeprefix("# ").strip()
         return found[:_MAX_TITLE]
 
     def text(self) -> str:
         """Without lines of white space only, but for one between two others."""
-        shown = "\n".join(line.rstrip() for line in self._lines)
+        shown = "\n".join((*self._lines, "".join(self._line).rstrip()))
         return re.sub(r"\n{3,}", "\n\n", shown).strip("\n")
 
     # Lines
 
     def _add(self, text: str) -> None:
-        self._lines[-1] += text
-        self._room -= len(text.encode("utf-8", "replace"))
+        if text:
+            self._line.append(text)
+            self._take(len(text.encode("utf-8", "replace")))
+
+    def _end_line(self) -> None:
+        self._lines.append("".join(self._line).rstrip())
+        self._line.clear()
+        self._take(1)
+
+    def _take(self, size: int) -> None:
+        self._room -= size
         if self._room < 0:
             raise _LongEnough
 
     def _begin(self, tag: str) -> None:
         mark = _STARTS.get(tag, "")
         if tag == "br":
-            self._lines.append("")
-        elif mark == " | " and not self._lines[-1]:
-            return
-        elif mark:
+            self._end_line()
+        elif mark != " | " or self._line:
             self._add(mark)
 
     def _break(self, tag: str) -> None:
-        if not self._lines[-1].strip():
-            self._lines[-1] = ""
-        else:
-            self._lines.append("")
-        if tag not in _TIGHT and len(self._lines) > 1 and self._lines[-2]:
-            self._lines.append("")
+        if any(not piece.isspace() for piece in self._line):
+            self._end_line()
+        self._line.clear()
+        if tag not in _TIGHT and self._lines and self._lines[-1]:
+            self._end_line()
 
     # Links
 
@@ -242,7 +263,7 @@ class _PageText:
         return found if found.startswith(("http://", "https://")) and " " not in found else ""
 
     def _close_link(self, target: str) -> None:
-        if target and self._lines[-1].endswith("["):  # around an image, or nothing
-            self._lines[-1] = self._lines[-1][:-1]
+        if target and self._line and self._line[-1] == "[":  # around an image, or nothing
+            self._line.pop()
         elif target:
             self._add(f"]({target})")
