@@ -228,8 +228,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     searches_by_pattern: Callable[[HostedTool], bool] = _by_words
     """Whether a search for tools takes a regular expression instead of words."""
     mcp: McpForm = McpForm()
-    carries: bool = False
-    """Whether clients bring results back with the next turn."""
+    carried: frozenset[str] = frozenset()
+    """Kinds of tools whose results clients bring back with the next turn."""
     quotes: bool = False
     """Whether citations quote the source."""
     tool_marks: tuple[bytes, ...] = ()

@@ -34,7 +34,7 @@ def server() -> Iterator[ToolServer]:
 @pytest.fixture(scope="module")
 def running(server: ToolServer) -> Iterator[HostedStage]:
     more = (
-        f'[mcp]\nhosts = ["mcp.example.com"]\nprivate_hosts = ["{server.host}", "127.0.0.1:9"]\n'
+        f'[mcp]\nhosts = ["mcp.example.com", "localhost"]\nprivate_hosts = ["{server.host}", "127.0.0.1:9"]\n'
         "timeout = 5\nmax_result = 400000\nmax_tools = 10\n"
     )
     with HostedStage(more, decide=SCRIPT.decide) as stage:
@@ -386,8 +386,9 @@ def test_tokens_and_headers_reach_the_server(stage: HostedStage, server: ToolSer
         ("https://user:pw@mcp.example.com/mcp", "mcp_host_not_allowed", "not an http"),
         ("http://169.254.169.254/mcp", "mcp_host_not_allowed", "not in the configuration"),
         ("http://127.0.0.1:9/mcp", "mcp_server_failed", "no connection"),
+        ("https://localhost/mcp", "mcp_server_failed", "does not lead to the public internet"),
     ],
-    ids=["unlisted", "plain", "password", "metadata", "down"],
+    ids=["unlisted", "plain", "password", "metadata", "down", "private"],
 )
 def test_a_server_that_cannot_be_used_is_an_error(
     stage: HostedStage, url: str, code: str, said: str, streamed: bool
@@ -507,3 +508,25 @@ def test_a_choice_names_the_tools_of_a_server(stage: HostedStage, server: ToolSe
     first, second = (request.json for request in stage.upstream.requests)
     assert first["tool_choice"] == {"type": "function", "function": {"name": "weather__forecast"}}
     assert second.get("tool_choice", "auto") == "auto"
+
+
+@both
+def test_calls_of_a_server_and_of_the_client_in_one_turn(
+    stage: HostedStage, server: ToolServer, streamed: bool
+) -> None:
+    SCRIPT.rounds = [[FORECAST, ("now", {})], "It is sunny."]
+    mcp = {"type": "mcp", "server_label": "weather", "server_url": server.url, "require_approval": "never"}
+    now = {"type": "function", "name": "now", "parameters": {"type": "object", "properties": {}}}
+    asked = {"role": "user", "content": f"Weather now? {streamed}"}
+    first = _ask_responses(stage, server.url, streamed, input=[asked], tools=[mcp, now])
+    listing, made, call = first.output
+    assert (listing.type, made.type, made.output) == ("mcp_list_tools", "mcp_call", SUNNY)
+    assert (call.type, call.name) == ("function_call", "now")
+    items = [item.to_dict() for item in first.output]
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": "noon"}
+    second = _ask_responses(stage, server.url, streamed, input=[asked, *items, result], tools=[mcp, now])
+    assert second.output_text == "It is sunny."
+    messages = stage.upstream.requests[-1].json["messages"]
+    told = [each["content"] for each in messages if each["role"] == "tool"]
+    assert told == [SUNNY, "noon"]
+    assert len(server.calls) == 1

@@ -371,7 +371,8 @@ class _Loop:
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
         others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
         runs = kept.stop.reason in _RUN_AT and not is_last
-        if others and not self._form.carries:
+        kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
+        if others and not kinds <= self._form.carried:
             runs = False  # its results would have no way back: the model calls again
         sources = tuple(self._answer.sources)  # which the texts of this round may cite
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
@@ -15,6 +16,7 @@ from msgspec.structs import replace
 from wireglot.dialects.base import McpForm
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, Offered, arguments_of, called_name, failed
+from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
@@ -29,6 +31,7 @@ if TYPE_CHECKING:
 
 _KIND: Final = "mcp"
 _ID_BYTES: Final = 11
+_CONNECTION: Final = "wireglot.gateway.hosted.mcp_connection"
 REFUSED: Final = "mcp_host_not_allowed"
 FAILED: Final = "mcp_server_failed"
 _PENDING: Final = HostedResult("This call waits for the user's approval.")
@@ -53,7 +56,8 @@ class McpRunner:
         except WebFailed as refused:
             message = f"the gateway does not connect to the MCP server {server.name}: {refused}"
             raise RequestError("bad", message, code=REFUSED) from None
-        # The SDK takes a second to import: only who uses it waits for it.
+        # The SDK takes a second to import: only the first request that uses it waits, and no other.
+        await aside(lambda: import_module(_CONNECTION))
         from wireglot.gateway.hosted.mcp_connection import McpConnection, McpFailed
 
         form = exchange.job.surface.client.hosted.mcp
