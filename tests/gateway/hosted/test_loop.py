@@ -110,6 +110,23 @@ def test_a_forced_search_is_forced_in_the_first_round_alone(stage: HostedStage, 
     assert second.get("tool_choice", "auto") == "auto"
 
 
+def test_tools_that_are_not_allowed_are_offered_in_no_round(stage: HostedStage) -> None:
+    functions = [{"type": "function", "name": name, "parameters": {}} for name in ("clock", "alarm")]
+    allowed = [{"type": "web_search"}, {"type": "function", "name": "clock"}]
+    script(stage, False, (("web_search", QUERY),), SAID)
+    stage.gpt.responses.create(
+        model=MODEL,
+        input="How high is the tower?",
+        tools=[{"type": "web_search"}, *functions],  # type: ignore[list-item]
+        tool_choice={"type": "allowed_tools", "mode": "required", "tools": allowed},  # type: ignore[arg-type]
+        store=False,
+    )
+    first, second = sent(stage)
+    for request in (first, second):
+        assert [tool["function"]["name"] for tool in request["tools"]] == ["web_search", "clock"]
+    assert (first["tool_choice"], second.get("tool_choice", "auto")) == ("required", "auto")
+
+
 def test_a_function_of_the_same_name_stays_the_clients(stage: HostedStage, streamed: bool) -> None:
     own = {"name": "web_search", "description": "Mine.", "input_schema": {"type": "object"}}
     tools = [{**SEARCH, "type": "web_search_20250305"}, own]

@@ -402,6 +402,19 @@ def test_a_server_that_cannot_be_used_is_an_error(
     assert not stage.upstream.requests
 
 
+@both
+def test_no_answer_shows_or_stores_what_is_for_the_server(
+    stage: HostedStage, server: ToolServer, streamed: bool
+) -> None:
+    SCRIPT.rounds = [[FORECAST], SUNNY]
+    tool = {"authorization": TOKEN, "headers": {"X-Team": "team-of-the-north"}}
+    answer = _ask_responses(stage, server.url, streamed, tool=tool, store=True)
+    assert (f"Bearer {TOKEN}", "team-of-the-north") == (server.authorization[-1], server.extra[-1])
+    for shown in (answer, stage.gpt.responses.retrieve(answer.id)):
+        assert shown.tools[0].server_label == "weather"
+        assert (shown.tools[0].authorization, shown.tools[0].headers) == (None, None)
+
+
 def test_a_token_that_is_refused_is_not_shown(stage: HostedStage, server: ToolServer) -> None:
     with pytest.raises(openai.BadRequestError, match="status 401") as problem:
         _ask_responses(stage, server.url, tool={"authorization": "wrong-token"})

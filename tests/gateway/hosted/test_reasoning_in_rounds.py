@@ -47,7 +47,7 @@ def ask(stage: HostedStage, model: str, streamed: bool, turns: list[Any], **more
 def test_signed_state_goes_back_unchanged(
     stage: HostedStage, upstream: str, thinks: bool, streamed: bool
 ) -> None:
-    more = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+    more = _asks_for(thinks)
     model = f"{upstream}-up/m1"
     turns: list[Any] = [{"role": "user", "content": STRICT}]
     message = ask(stage, model, streamed, turns, **more)
@@ -68,10 +68,29 @@ def _thinking(behaviour: Behaviour, thought: str) -> Behaviour:
     return Behaviour(body=encode(body))
 
 
+def _asks_for(thinks: bool) -> dict[str, Any]:
+    return {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("thinks", [False, True], ids=["unasked", "asked"])
+def test_reasoning_is_shown_of_every_round_or_of_none(
+    stage: HostedStage, thinks: bool, streamed: bool
+) -> None:
+    stage.upstream.next(
+        _thinking(chat_calls(("web_search", {"query": "tower"})), "I must search."),
+        _thinking(chat_answer({"content": "324 metres."}), "Now I know."),
+    )
+    turns: list[Any] = [{"role": "user", "content": "How high?"}]
+    message = ask(stage, "openai-chat-up/m1", streamed, turns, **_asks_for(thinks))
+    shown = [block.thinking for block in message.content if block.type == "thinking"]
+    assert shown == (["I must search.", "Now I know."] if thinks else [])
+
+
 @pytest.mark.parametrize("thinks", [False, True], ids=["unasked", "asked"])
 def test_plain_reasoning_goes_back_in_the_next_round(stage: HostedStage, thinks: bool) -> None:
     """Kimi and DeepSeek refuse calls without the reasoning that led to them."""
-    more = {"thinking": {"type": "enabled", "budget_tokens": 1024}} if thinks else {}
+    more = _asks_for(thinks)
     stage.upstream.next(
         _thinking(chat_calls(("web_search", {"query": "tower"})), "I must search."),
         _thinking(chat_answer({"content": "324 metres."}), "Now I know."),

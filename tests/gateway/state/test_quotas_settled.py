@@ -17,6 +17,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Usage
+from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Denied, Rate
 
 
@@ -235,5 +236,30 @@ def test_a_reservation_that_comes_too_late_for_its_request_is_given_back(limit: 
         await asyncio.gather(*desk.limiter._work)
         (name,) = desk.counters._budgets
         assert desk.spent(name) == 0
+
+    run(work())
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["the store is slow", "the client leaves"])
+def test_money_for_a_search_that_is_taken_too_late_is_given_back(leaves: bool) -> None:
+    async def work() -> None:
+        desk = Desk(cost_per_day=1)
+        await desk.settle(await desk.admit(max_tokens=50), Usage())
+        claims = desk.limiter.claims_of_tool(desk.job().job, 5_000)
+        (name,) = [claim.name for claim in claims]
+        before = desk.spent(name)
+        if leaves:
+            taking = asyncio.create_task(desk.limiter.take(claims))
+            await asyncio.sleep(0)
+            taking.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await taking
+        else:
+            desk.counters.late = asyncio.Event()
+            with pytest.raises(StoreDown):
+                await desk.limiter.take(claims)
+            desk.counters.late.set()
+        await asyncio.gather(*desk.limiter._work)
+        assert desk.spent(name) == before
 
     run(work())

@@ -56,6 +56,8 @@ ECHOED = (_DEFAULTS.keys() - {"service_tier"}) | {
 
 _TOOL: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
 _FILLED = frozenset({"function", "json_schema"})
+_MCP_SECRETS = ("authorization", "headers")
+"""Of an MCP server: OpenAI does not store them, and no answer shows them."""
 _FORMAT: dict[str, Any] = {"description": None, "strict": False}
 """What a function and a JSON schema always have in an answer, said or not."""
 
@@ -115,5 +117,5 @@ def _whole(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
     """With every key that an answer has: a function's, or those of a format that is a schema."""
     kind = value.get("type")  # a tool of nobody's may have none
     if type(kind) is not str or kind not in _FILLED:
-        return value
+        return value if kind != "mcp" else {k: v for k, v in value.items() if k not in _MCP_SECRETS}
     return {**value, **{k: v for k, v in usual.items() if k not in value}}

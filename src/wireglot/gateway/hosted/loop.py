@@ -309,11 +309,14 @@ class _Loop:
     def _choice(
         self, choice: ToolChoice | None, placed: dict[int, tuple[Tool, ...]], *, is_first: bool
     ) -> ToolChoice | None:
-        """The choice in terms of the functions. What was forced has been called after the first round."""
+        """The choice in terms of the functions. What was forced has been called after the first round; among
+        several tools the choice stays."""
         if choice is None:
             return None
         if not is_first and choice.mode == "required":
-            return ToolChoice("auto")
+            if len(choice.only) + len(choice.hosted) < 2:
+                return ToolChoice("auto")
+            choice = msgspec.structs.replace(choice, mode="auto", extra=None)
         if not choice.narrows:
             return choice
         only = list(choice.only)

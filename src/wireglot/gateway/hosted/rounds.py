@@ -236,6 +236,7 @@ class Round(KeepsAll):
         exchange.rewrite(self.request)
         exchange.codec = self.codec(exchange.codec)
         exchange.own_functions = self._names
+        exchange.withholds_reasoning = self._answer.exchange.withholds_reasoning
         exchange.ending.keepers.append(self)
 
     def codec(self, spoken: Dialect) -> Dialect:

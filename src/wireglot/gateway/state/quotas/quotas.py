@@ -199,8 +199,16 @@ class Quotas:
         return claims
 
     async def take(self, claims: list[Rate | Budget]) -> str:
-        """Why they are refused, "" where they are taken. Raises StoreDown."""
-        denied = await self._counters.take(claims)
+        """Why they are refused, "" where they are taken. Raises StoreDown. What is taken for a use that is
+        given up meanwhile is given back."""
+        counters = self._counters
+        taking = asyncio.ensure_future(self._taken(counters, claims))
+        try:
+            denied = await asyncio.shield(taking)
+        except asyncio.CancelledError:
+            if back := _returned(claims):
+                self._later(lambda: self._give_back(counters, taking, back))
+            raise
         if denied is None:
             return ""
         what = "web searches" if denied.name.endswith(":searches") else "money"
@@ -209,10 +217,7 @@ class Quotas:
     def give_back(self, claims: Sequence[Budget]) -> None:
         """They were taken, and are not used."""
         if claims:
-            returned: list[Rate | Budget] = [
-                msgspec.structs.replace(claim, amount=-claim.amount) for claim in claims
-            ]
-            self._later(lambda: _settled(self._counters, returned, self.again_seconds))
+            self._later(lambda: _settled(self._counters, _returned(claims), self.again_seconds))
 
     async def _reserve(self, reservation: Reservation) -> None:
         began = self._clock()
@@ -291,12 +296,7 @@ class Quotas:
         try:
             return await counters.take(claims)
         except StoreDown as down:
-            late = down.late
-            back: list[Rate | Budget] = [
-                msgspec.structs.replace(claim, amount=-claim.amount)
-                for claim in claims
-                if isinstance(claim, Budget)
-            ]
+            late, back = down.late, _returned(claims)
             if late is not None and back:
                 self._later(lambda: self._give_back(counters, late, back))
             raise
@@ -503,6 +503,13 @@ async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: 
             if not corrections or wait is None:
                 return
             await asyncio.sleep(wait)
+
+
+def _returned(claims: Sequence[Rate | Budget]) -> list[Rate | Budget]:
+    """What gives back the budgets that were claimed. Rates are not given back."""
+    return [
+        msgspec.structs.replace(claim, amount=-claim.amount) for claim in claims if isinstance(claim, Budget)
+    ]
 
 
 def _unchecked(reservation: Reservation) -> RequestError:
