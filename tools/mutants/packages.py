@@ -151,7 +151,8 @@ PACKAGES = (
         "tests/cli/test_config.py",
         "tests/gateway/pages/test_managed.py",
         "tests/gateway/relay/test_contract_errors.py",
-        "tests/gateway/state/test_keys.py",
+        "tests/gateway/state/test_keys_config.py",
+        "tests/gateway/state/test_known_price.py",
         "tests/test_docs.py",
     ),
     _gateway(
@@ -187,6 +188,7 @@ PACKAGES = (
         "tests/gateway/faults/test_faults_requests.py",
         "tests/gateway/faults/test_faults_retry.py",
         "tests/gateway/inspector/test_dashboard.py",
+        "tests/gateway/inspector/test_own_exchanges.py",
         "tests/gateway/pages/test_counts.py",
         "tests/gateway/pages/test_health.py",
         "tests/gateway/relay/test_account_details.py",
@@ -194,6 +196,7 @@ PACKAGES = (
         "tests/gateway/sdk/test_sdk_headers.py",
         "tests/gateway/state/test_quotas_grown.py",
         "tests/gateway/state/test_quotas_settled.py",
+        "tests/gateway/state/test_sessions.py",
         "tests/gateway/test_steps.py",
         "tests/gateway/trace/test_policy.py",
         "tests/test_docs.py",
@@ -208,7 +211,11 @@ PACKAGES = (
     ),
     _gateway(
         "relay",
+        "tests/cli/test_ask_providers.py",
         "tests/gateway/faults",
+        "tests/gateway/state/test_bought_answers.py",
+        "tests/gateway/state/test_compaction.py",
+        "tests/gateway/state/test_reasoning_live.py",
         "tests/gateway/state/test_recovery.py",
     ),
     _gateway("trace", "tests/gateway/inspector"),
@@ -222,7 +229,7 @@ PACKAGES = (
             f"gateway/state/{name}*.py"
             for name in ("", "conversations/", "keys/", "quotas/", "responses/", "losses/")
         ),
-        ("tests/gateway/state", "tests/test_docs.py"),
+        ("tests/gateway/state", "tests/gateway/inspector/test_setup_and_keys.py", "tests/test_docs.py"),
     ),
     Package("gateway", ("gateway/*.py",), ("tests/gateway", "tests/test_docs.py")),
 )
