@@ -30,9 +30,9 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCall, continued, without_calls
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
+from wireglot.ir.outcome import Response, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
 from wireglot.ir.stream import Event, Finish, PartStart
 from wireglot.translate import plan
@@ -46,8 +46,6 @@ MAX_SECONDS: Final = 600.0
 """After which no more tools are offered."""
 _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
-_RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
-"""Ends of a round at which its calls are whole and meant."""
 _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )
@@ -370,7 +368,7 @@ class _Loop:
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
         others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
-        runs = kept.stop.reason in _RUN_AT and not is_last
+        runs = kept.stop.reason in RUN_AT and not is_last
         if others and not self._form.carries:
             runs = False  # its results would have no way back: the model calls again
         sources = tuple(self._answer.sources)  # which the texts of this round may cite
@@ -398,8 +396,8 @@ class _Loop:
             self._turns += (Message("assistant", kept.content),)
             return True
         stop = writer.finish.stop
-        if writer.calls and not others and stop.reason == "tool_calls":
-            stop = Stop("end")  # of what it called the client knows nothing
+        if writer.calls and not others:
+            stop = without_calls(stop)
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
 
@@ -457,10 +455,7 @@ class _Loop:
             exchange.record.stopped(finish.stop.reason)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
-            times = "once" if self._paused == 1 else f"{self._paused} times"
-            self._declare(
-                (Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {times}"),)
-            )
+            self._declare((continued(self._paused),))
         whole = msgspec.structs.replace(
             last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
         )
