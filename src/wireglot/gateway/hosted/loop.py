@@ -24,7 +24,7 @@ from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
@@ -104,10 +104,16 @@ class HostedTools:
     def _lacking(self, exchange: Exchange) -> list[HostedTool]:
         """The tools of a request that its first target does not run, and one of the runners does."""
         job, target = exchange.job, exchange.targets[0]
-        if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
-            return []  # it passes through as it came
+        if target.plain and target.dialect == job.dialect:
+            if target.limits.hosted_tools:
+                return []
+            for mark in job.surface.client.hosted.tool_marks:
+                if mark in job.body:
+                    break
+            else:
+                return []  # it passes through as it came
         policy = job.policy or target.losses or job.settings.losses
-        if policy in ("strict", "as-is") or not job.emulates:
+        if policy in ("strict", "as-is") or not job.context.emulates:
             return []
         try:
             request = exchange.request()
@@ -116,17 +122,11 @@ class HostedTools:
         choice = request.tool_choice
         if choice is not None and choice.mode == "none":
             return []
-        return [
-            tool
-            for tool in request.tools
-            if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool)
-        ]
-
-    @staticmethod
-    def _may_lack(job: Job, target: Target) -> bool:
-        """Whether a request that would pass unread may have a tool that its upstream does not run."""
-        marks = job.surface.client.hosted.tool_marks
-        return not target.limits.hosted_tools and any(mark in job.body for mark in marks)
+        lacking = []
+        for tool in request.tools:
+            if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool):
+                lacking.append(tool)
+        return lacking
 
     def _is_native(self, target: Target, tool: HostedTool) -> bool:
         """Whether the provider runs a tool, in this dialect or in another that it speaks."""
