@@ -10,12 +10,17 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Stop, StopReason
 from wireglot.ir.request import Tool
 
 RUN_HERE: Final = "wg"
 """How ids of calls begin that the gateway has run."""
 SHOWN: Final = "wn"
 """How ids of calls begin that an upstream has run, shown to a client of another dialect."""
+
+RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
+"""Ends of an answer at which its calls are whole and meant."""
 
 HostedError = Literal[
     "unavailable",
@@ -118,3 +123,14 @@ class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
     call: HostedCall | None = None
     result: HostedResult | None = None
+
+
+def without_calls(stop: Stop) -> Stop:
+    """The end of an answer whose calls the client is not shown."""
+    return Stop("end") if stop.reason == "tool_calls" else stop
+
+
+def continued(times: int) -> Loss:
+    """The end of an answer that paused so many times and was continued."""
+    often = "once" if times == 1 else f"{times} times"
+    return Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {often}")

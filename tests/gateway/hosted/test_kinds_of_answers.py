@@ -65,6 +65,20 @@ def test_a_stream_is_kept_alive_while_a_search_runs(stage: HostedStage) -> None:
     assert have.index(b"event: ping") < have.index(b"web_search_tool_result")
 
 
+def test_an_item_ends_before_the_next_begins(stage: HostedStage) -> None:
+    calls = chat_calls(("web_search", QUERY), ("web_search", QUERY), text="I search.", stream=True)
+    stage.upstream.next(calls, chat_answer({"content": "Hi."}, stream=True))
+    with stage.gpt.responses.stream(
+        model=MODEL, input="?", tools=[{"type": "web_search"}], store=False
+    ) as stream:
+        events = [(event.type, event.output_index) for event in stream if hasattr(event, "output_index")]
+    ends = [each for each in events if each[0].startswith("response.output_item.")]
+    assert ends == [
+        (f"response.output_item.{kind}", place) for place in range(4) for kind in ("added", "done")
+    ]
+    assert [place for _, place in events] == sorted(place for _, place in events)
+
+
 def test_a_stored_answer_is_the_one_that_the_client_got(stage: HostedStage) -> None:
     body = {"model": MODEL, "input": ASKED, "tools": [{"type": "web_search"}]}
     made = post(stage, "/v1/responses", body)

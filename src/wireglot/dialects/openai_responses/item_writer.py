@@ -138,6 +138,7 @@ class ItemWriter:
             and type(value) is dict
             and type(value.get("id")) is str
         ):
+            self.release()  # a message before it may still be open
             item = self._add(dict(value), announce=False)
             self._announced[value["id"]] = item
             self.emit(event.type, {**payload, "output_index": item.position})

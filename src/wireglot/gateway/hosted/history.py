@@ -39,13 +39,19 @@ class HostedHistory:
         # What a vendor has found itself only that vendor can read.
         is_foreign = target.surface.family != job.surface.family
         marks = form.vendor_marks if is_foreign else form.marks
-        if not exchange.rewritten and not any(holds_rare(job.body, mark) for mark in marks):
-            return
+        if not exchange.rewritten:
+            for mark in marks:
+                if holds_rare(job.body, mark):
+                    break
+            else:
+                return
         request = exchange.request()
+        ran = _ran(request.messages, form, is_foreign=is_foreign)
+        if not ran:
+            return
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
         messages: list[Message] = []
         losses: list[Loss] = []
-        ran = _ran(request.messages, form, is_foreign=is_foreign)
         for number, message in enumerate(request.messages):
             if not any(id(part) in ran for part in message.content):
                 messages.append(message)
@@ -119,13 +125,14 @@ class HostedHistory:
 def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
     """The parts that no upstream reads as they are, by their identity. A call without a result is none, nor
     is a result without a call."""
-    read = {
-        id(part): found
-        for message in messages
-        if message.role == "assistant"
-        for part in message.content
-        if type(part) is Foreign and (found := form.read(part)) is not None
-    }
+    read: dict[int, RanCall] = {}
+    for message in messages:
+        if message.role == "assistant":
+            for part in message.content:
+                if type(part) is Foreign and (found := form.read(part)) is not None:
+                    read[id(part)] = found
+    if not read:
+        return read
     called = {found.id for found in read.values() if found.call is not None}
     whole = {found.id for found in read.values() if found.result is not None} & called
     return {

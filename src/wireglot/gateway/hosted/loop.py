@@ -24,16 +24,16 @@ from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.errors import WireglotError
-from wireglot.ir.hosted import RUN_HERE, HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCall, continued, without_calls
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Response, Stop, StopReason, Usage, added
+from wireglot.ir.outcome import Response, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
 from wireglot.ir.stream import Event, Finish, PartStart, unfold
 from wireglot.translate import plan
@@ -47,8 +47,6 @@ MAX_SECONDS: Final = 600.0
 """After which no more tools are offered."""
 _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
-_RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
-"""Ends of a round at which its calls are whole and meant."""
 _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )
@@ -107,10 +105,16 @@ class HostedTools:
     def _lacking(self, exchange: Exchange) -> list[HostedTool]:
         """The tools of a request that its first target does not run, and one of the runners does."""
         job, target = exchange.job, exchange.targets[0]
-        if target.plain and target.dialect == job.dialect and not self._may_lack(job, target):
-            return []  # it passes through as it came
+        if target.plain and target.dialect == job.dialect:
+            if target.limits.hosted_tools:
+                return []
+            for mark in job.surface.client.hosted.tool_marks:
+                if mark in job.body:
+                    break
+            else:
+                return []  # it passes through as it came
         policy = job.policy or target.losses or job.settings.losses
-        if policy in ("strict", "as-is") or not job.emulates:
+        if policy in ("strict", "as-is") or not job.context.emulates:
             return []
         try:
             request = exchange.request()
@@ -119,17 +123,11 @@ class HostedTools:
         choice = request.tool_choice
         if choice is not None and choice.mode == "none":
             return []
-        return [
-            tool
-            for tool in request.tools
-            if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool)
-        ]
-
-    @staticmethod
-    def _may_lack(job: Job, target: Target) -> bool:
-        """Whether a request that would pass unread may have a tool that its upstream does not run."""
-        marks = job.surface.client.hosted.tool_marks
-        return not target.limits.hosted_tools and any(mark in job.body for mark in marks)
+        lacking = []
+        for tool in request.tools:
+            if type(tool) is HostedTool and tool.kind in self._serving and not self._is_native(target, tool):
+                lacking.append(tool)
+        return lacking
 
     def _is_native(self, target: Target, tool: HostedTool) -> bool:
         """Whether the provider runs a tool, in this dialect or in another that it speaks."""
@@ -373,7 +371,7 @@ class _Loop:
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
         others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
-        runs = kept.stop.reason in _RUN_AT and not is_last
+        runs = kept.stop.reason in RUN_AT and not is_last
         kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
         if others and not kinds <= self._form.carried:
             runs = False  # its results would have no way back: the model calls again
@@ -402,8 +400,8 @@ class _Loop:
             self._turns += (Message("assistant", self._named(self._native(kept.content))),)
             return True
         stop = writer.finish.stop
-        if writer.calls and not others and stop.reason == "tool_calls":
-            stop = Stop("end")  # of what it called the client knows nothing
+        if writer.calls and not others:
+            stop = without_calls(stop)
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
 
@@ -479,8 +477,7 @@ class _Loop:
             finish = self._with_searches(finish)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
-            detail = f"paused and continued by the gateway: {self._paused}"
-            self._declare((Loss("$.stop", "stop_reason", "emulated", detail),))
+            self._declare((continued(self._paused),))
         whole = msgspec.structs.replace(
             last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
         )
