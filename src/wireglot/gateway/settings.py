@@ -530,7 +530,10 @@ class SearchSettings(msgspec.Struct, frozen=True):
     price: Annotated[
         float | None,
         setting(
-            "what one search costs, in US dollars", ge=0, default="the vendor's list price; 0 for `searxng`"
+            "what one search costs, in US dollars",
+            ge=0,
+            le=1000,
+            default="the vendor's list price; 0 for `searxng`",
         ),
     ] = None
     allowed_domains: Annotated[

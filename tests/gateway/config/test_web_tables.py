@@ -75,6 +75,7 @@ WRONG = [
     ('backend = "brave"\nkey = "env:NOT_SET"', "search.key", "NOT_SET to be set"),
     ('backend = "brave"\nkey = "a b"', "search.key", "without spaces"),
     ('backend = "brave"\nkey = ""', "search.key", "empty text"),
+    ('backend = "searxng"\nurl = "http://s.example"\nprice = inf', "search.price", "to 1000"),
     ('backend = "google"\nkey = "k"', "search.engine", "Programmable Search Engine (cx) / none"),
     ('backend = "brave"\nkey = "k"\nengine = "x"', "search.engine", 'backend = "google"'),
     ('backend = "model"', "search.model", "provider/model / none"),
@@ -88,7 +89,7 @@ WRONG = [
     ('backend = "brave"\nkey = "k"\nmax_results = 0', "search.max_results", "from 1 to 20"),
     ('backend = "brave"\nkey = "k"\nmax_results = 21', "search.max_results", "from 1 to 20"),
     ('backend = "brave"\nkey = "k"\ntimeout = 0', "search.timeout", "more than 0"),
-    ('backend = "brave"\nkey = "k"\nprice = -1', "search.price", "from 0 up"),
+    ('backend = "brave"\nkey = "k"\nprice = -1', "search.price", "from 0 to 1000"),
     ('backend = "brave"\nkey = "k"\nallowed_domains = ["a b"]', "search.allowed_domains", "example.com"),
     (
         'backend = "brave"\nkey = "k"\nblocked_domains = "x.com"',

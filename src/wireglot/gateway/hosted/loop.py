@@ -468,7 +468,9 @@ class _Loop:
 
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
-        finish = msgspec.structs.replace(finish, usage=self._usage, extra=None)
+        # What an end says besides is about its own round.
+        extra, whole_extra = (None, None) if self._turns else (finish.extra, last.extra)
+        finish = msgspec.structs.replace(finish, usage=self._usage, extra=extra)
         if self._ran:
             finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
@@ -479,7 +481,7 @@ class _Loop:
             exchange.record.stopped(finish.stop.reason)
             self._declare((continued(self._paused),))
         whole = msgspec.structs.replace(
-            last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=None
+            last, content=tuple(self._content), stop=finish.stop, usage=finish.usage, extra=whole_extra
         )
         client = exchange.client
         if client is not None:
@@ -492,6 +494,8 @@ class _Loop:
         assert answer.folding is not None
         answer.folding.add([finish])
         response = answer.folding.response()
+        if response.extra is None and not self._turns:
+            response = msgspec.structs.replace(response, extra=answer.extra)
         context = answer.context or exchange.job.context
         rendered = exchange.codec.render_response(response, context, exchange.request())
         self._declare(rendered.losses)

@@ -18,7 +18,7 @@ from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Text, ToolCall
+from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.hosted import WebSource
 from wireglot.ir.loss import Loss
@@ -55,6 +55,8 @@ class OneAnswer:
         self.quotes = exchange.job.surface.client.hosted.quotes
         self.opening: list[Event] = []
         """What the answer begins with, whatever the model says."""
+        self.extra: Extra | None = None
+        """What a whole round says besides its content."""
         self._started = False
         self._writer: StreamWriter | None = None
 
@@ -254,6 +256,7 @@ class Round(KeepsAll):
     ) -> Rendered[dict[str, Any]]:
         self.writer = RoundWriter(self._answer, self._names, context)
         self.writer.write(unfold(response))
+        self._answer.extra = response.extra
         return Rendered({})
 
     async def keep(self, response: Response) -> None:
