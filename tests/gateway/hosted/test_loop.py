@@ -111,14 +111,16 @@ def test_a_forced_search_is_forced_in_the_first_round_alone(stage: HostedStage, 
 
 
 def test_tools_that_are_not_allowed_are_offered_in_no_round(stage: HostedStage) -> None:
-    functions = [{"type": "function", "name": name, "parameters": {}} for name in ("clock", "alarm")]
-    allowed = [{"type": "web_search"}, {"type": "function", "name": "clock"}]
+    functions: list[Any] = [
+        {"type": "function", "name": name, "parameters": {}} for name in ("clock", "alarm")
+    ]
+    allowed: list[dict[str, object]] = [{"type": "web_search"}, {"type": "function", "name": "clock"}]
     script(stage, False, (("web_search", QUERY),), SAID)
     stage.gpt.responses.create(
         model=MODEL,
         input="How high is the tower?",
-        tools=[{"type": "web_search"}, *functions],  # type: ignore[list-item]
-        tool_choice={"type": "allowed_tools", "mode": "required", "tools": allowed},  # type: ignore[arg-type]
+        tools=[{"type": "web_search"}, *functions],
+        tool_choice={"type": "allowed_tools", "mode": "required", "tools": allowed},
         store=False,
     )
     first, second = sent(stage)

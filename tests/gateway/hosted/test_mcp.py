@@ -411,8 +411,9 @@ def test_no_answer_shows_or_stores_what_is_for_the_server(
     answer = _ask_responses(stage, server.url, streamed, tool=tool, store=True)
     assert (f"Bearer {TOKEN}", "team-of-the-north") == (server.authorization[-1], server.extra[-1])
     for shown in (answer, stage.gpt.responses.retrieve(answer.id)):
-        assert shown.tools[0].server_label == "weather"
-        assert (shown.tools[0].authorization, shown.tools[0].headers) == (None, None)
+        declared: Any = shown.tools[0]
+        assert declared.server_label == "weather"
+        assert (declared.authorization, declared.headers) == (None, None)
 
 
 def test_a_token_that_is_refused_is_not_shown(stage: HostedStage, server: ToolServer) -> None:
