@@ -12,6 +12,8 @@ import pytest
 from tests.gateway.hosted.hosted_kit import OTHER, TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import usage
 from tests.waiting import wait_until
+from wireglot.gateway.hosted.citations import cited
+from wireglot.ir.hosted import WebSource
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.web.contract import WebFailed
 from wireglot.wire.json import decode, encode_text
@@ -91,6 +93,28 @@ def test_a_link_in_the_text_is_a_citation(stage: HostedStage, streamed: bool) ->
     script(stage, streamed, (("web_search", QUERY),), SAID)
     (cited,) = ask(stage, streamed).content[-1].citations
     assert (cited.url, cited.title, cited.cited_text) == (TOWER.url, TOWER.title, TOWER.text)
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (f"Read {TOWER.url}. Then go.", 1),
+        (f"({TOWER.url}), {TOWER.url}: {TOWER.url}", 3),
+        (f"{TOWER.url}.html {TOWER.url}/top {TOWER.url}?a=1 {TOWER.url}:8 {TOWER.url}s", 0),
+    ],
+)
+def test_only_the_address_itself_is_a_citation(text: str, count: int) -> None:
+    source = WebSource(TOWER.url, TOWER.title)
+    found = cited(text, [source], quotes=False)
+    assert [text[each.start : each.end] for each in found] == [TOWER.url] * count
+
+
+@pytest.mark.parametrize(("stated", "limit"), [(500, 500), (0, None), (-1, None), ("9", None)])
+def test_a_limit_of_a_page_is_a_number_above_zero(stage: HostedStage, stated: Any, limit: int | None) -> None:
+    script(stage, False, (("web_fetch", {"url": TOWER.url}),), SAID)
+    turns = [{"role": "user", "content": f"Read {TOWER.url}"}]
+    ask(stage, False, tools=[{**FETCH, "max_content_tokens": stated}], messages=turns)
+    assert stage.web.max_tokens == [limit]
 
 
 def test_options_of_the_tool_reach_the_search(stage: HostedStage, streamed: bool) -> None:

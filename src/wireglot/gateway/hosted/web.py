@@ -187,7 +187,7 @@ class _Fetching(_Tool):
         self._fetch = fetch
         self._known: Request | None = None
         most = tool.native.value.get("max_content_tokens")
-        self._max_tokens = most if type(most) is int else None
+        self._max_tokens = most if type(most) is int and most > 0 else None
 
     def offer(self, request: Request) -> Offered:
         self._known = request
