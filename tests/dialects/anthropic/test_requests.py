@@ -510,7 +510,11 @@ def test_a_note_to_anthropics_accounts_is_read_by_no_other_model(target: Any) ->
     assert b"cc_version" not in encode(sent.value)
     assert b"Be kind." in encode(sent.value)
     assert translate_request(after, source="anthropic", target="anthropic").value == after
-    as_texts = {**body, "system": note["text"], "messages": [*turns, {"role": "system", "content": note["text"]}]}
+    as_texts = {
+        **body,
+        "system": note["text"],
+        "messages": [*turns, {"role": "system", "content": note["text"]}],
+    }
     sent = translate_request(as_texts, source="anthropic", target=target)
     assert b"cc_version" not in encode(sent.value)
     assert translate_request(as_texts, source="anthropic", target="anthropic").value == as_texts

@@ -99,7 +99,8 @@ def test_a_text_cites_only_what_was_found_before_it(stage: HostedStage) -> None:
     stage.upstream.next(replace(call, pieces=(unfinished, behind, call.pieces[1])), text)
     with stage.gpt.responses.stream(model=MODEL, input="?", tools=[{"type": "web_search"}]) as events:
         made: Any = events.get_final_response()
-    for shown in (made, stage.gpt.responses.retrieve(made.id)):
+    kept: Any = stage.gpt.responses.retrieve(made.id)
+    for shown in (made, kept):
         texts = [part for item in shown.output if item.type == "message" for part in item.content]
         assert [[each.url for each in text.annotations] for text in texts] == [[], [TOWER.url]]
 

@@ -135,16 +135,12 @@ def test_a_forced_search_is_forced_in_the_first_round_alone(stage: HostedStage, 
 
 
 def test_tools_that_are_not_allowed_are_offered_in_no_round(stage: HostedStage) -> None:
-    functions = [{"type": "function", "name": name, "parameters": {}} for name in ("clock", "alarm")]
-    allowed = [{"type": "web_search"}, {"type": "function", "name": "clock"}]
+    search = {"type": "web_search"}
+    clock: dict[str, Any] = {"type": "function", "name": "clock", "parameters": {}}
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [search, clock]}
+    asked: dict[str, Any] = {"tools": [search, clock, {**clock, "name": "alarm"}], "tool_choice": choice}
     script(stage, False, (("web_search", QUERY),), SAID)
-    stage.gpt.responses.create(
-        model=MODEL,
-        input="How high is the tower?",
-        tools=[{"type": "web_search"}, *functions],  # type: ignore[list-item]
-        tool_choice={"type": "allowed_tools", "mode": "required", "tools": allowed},  # type: ignore[arg-type]
-        store=False,
-    )
+    stage.gpt.responses.create(model=MODEL, input="How high is the tower?", store=False, **asked)
     first, second = sent(stage)
     for request in (first, second):
         assert [tool["function"]["name"] for tool in request["tools"]] == ["web_search", "clock"]

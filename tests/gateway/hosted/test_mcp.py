@@ -409,7 +409,8 @@ def test_no_answer_shows_or_stores_what_is_for_the_server(
     tool = {"authorization": TOKEN, "headers": {"X-Team": "team-of-the-north"}}
     answer = _ask_responses(stage, server.url, streamed, tool=tool, store=True)
     assert (f"Bearer {TOKEN}", "team-of-the-north") == (server.authorization[-1], server.extra[-1])
-    for shown in (answer, stage.gpt.responses.retrieve(answer.id)):
+    kept: Any = stage.gpt.responses.retrieve(answer.id)
+    for shown in (answer, kept):
         assert shown.tools[0].server_label == "weather"
         assert (shown.tools[0].authorization, shown.tools[0].headers) == (None, None)
 

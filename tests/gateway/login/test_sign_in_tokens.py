@@ -298,7 +298,7 @@ def test_a_check_at_the_provider_leaves_nothing_behind():
             return None, f"{refresh_token}+"
 
     async def go() -> None:
-        documents = SealedDocuments(MemoryDocuments(lambda: 0.0), Sealer(b"secret"), lambda kind: None)
+        documents = SealedDocuments(MemoryDocuments(lambda: 0), Sealer(b"secret"), lambda kind: None)
         login = LoginSettings(scopes=("openid", OFFLINE))
         grants = ProviderGrants(documents, MemoryCounters(), Provider())  # type: ignore[arg-type]  # a part of it
         id = await grants.keep("first", login)

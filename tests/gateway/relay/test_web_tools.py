@@ -73,7 +73,9 @@ class Scripted:
         self.status, self.body = status, body
         self.asked: list[Any] = []
 
-    async def __call__(self, incoming: Any, body: bytes, reply: Any, within: str, operation: str) -> str:
+    async def __call__(
+        self, incoming: Any, body: bytes, reply: Any, within: str, operation: str, round: Any = None
+    ) -> str:
         self.asked.append((incoming, decode(body), within, operation))
         reply.send(self.status, [], self.body)
         return "req_inner"

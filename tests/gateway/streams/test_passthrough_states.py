@@ -122,7 +122,7 @@ def test_pieces_of_arguments_are_never_taken_for_frames_that_repeat(
 
 
 def cut_call(stop: StopReason) -> list[Event]:
-    call = [PartStart(0, ToolCall("c1", "f", "")), Delta(0, '{"a":'), PartEnd(0)]
+    call: list[Event] = [PartStart(0, ToolCall("c1", "f", "")), Delta(0, '{"a":'), PartEnd(0)]
     return [Start("id_1", "m"), *call, Finish(Stop(stop))]
 
 
