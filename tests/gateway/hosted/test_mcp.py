@@ -415,6 +415,22 @@ def test_no_answer_shows_or_stores_what_is_for_the_server(
         assert (shown.tools[0].authorization, shown.tools[0].headers) == (None, None)
 
 
+@pytest.mark.parametrize(
+    ("value", "said", "shown"),
+    [
+        ("Bearer hidden-value", "see hidden-value", "see ***"),
+        ("hidden-value", "see hidden-value", "see ***"),
+        ("sunny", "it is sunny", "it is sunny"),
+    ],
+)
+def test_a_result_hides_secrets_of_headers_and_no_common_words(
+    stage: HostedStage, server: ToolServer, value: str, said: str, shown: str
+) -> None:
+    SCRIPT.rounds = [[("weather__alarm", {"text": said})], SUNNY]
+    answer = _ask_responses(stage, server.url, tool={"headers": {"X-Team": value}})
+    assert next(item.output for item in answer.output if item.type == "mcp_call") == f"Alarm: {shown}"
+
+
 def test_a_token_that_is_refused_is_not_shown(stage: HostedStage, server: ToolServer) -> None:
     with pytest.raises(openai.BadRequestError, match="status 401") as problem:
         _ask_responses(stage, server.url, tool={"authorization": "wrong-token"})
