@@ -372,6 +372,7 @@ class PagedEndpoint:
         after = unquote(ask.path.partition("=")[2])
         at = self._names.index(after) + 1 if after and not self._again else 0
         name, more = self._names[at], at + 1 < len(self._names)
+        entry: dict[str, Any]
         document: dict[str, Any]
         if self._dialect == "gemini":
             entry = {"name": f"models/{name}", "supportedGenerationMethods": ["generateContent"]}

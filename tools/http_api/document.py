@@ -53,10 +53,6 @@ REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
         {"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
         "seconds until the first byte and for the whole, if less than configured",
     ),
-    "x-wireglot-emulate": (
-        text(enum=["off"]),
-        "no hosted tool is run by the gateway in the provider's place",
-    ),
     "x-wireglot-session": (text(), "the name of a conversation that the gateway holds"),
     ADMIN_HEADER: (text(), "the admin secret, beside the caller's key: errors tell where to look, too"),
     IDEMPOTENCY: (text(minLength=1, maxLength=255), "one answer for all requests that bring the same"),

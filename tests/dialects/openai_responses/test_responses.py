@@ -393,7 +393,7 @@ def test_stop_sequences_end_a_whole_answer_although_the_upstream_takes_none() ->
     losses = {loss.feature: loss.action for loss in sent.losses}
     assert losses["stop_sequences"] == "emulated"
     streamed = translate_request({**asked, "stream": True}, source="anthropic", target="openai-responses")
-    assert ["emulated"] == [loss.action for loss in streamed.losses if loss.feature == "stop_sequences"]
+    assert [loss.action for loss in streamed.losses if loss.feature == "stop_sequences"] == ["emulated"]
     text = {"type": "output_text", "text": "<block>no</block> since", "annotations": []}
     item = {"type": "message", "id": "m1", "role": "assistant", "status": "completed", "content": [text]}
     body = {"id": "r1", "object": "response", "status": "completed", "model": "m", "output": [item]}

@@ -52,6 +52,8 @@ class ScriptedWeb:
     def reset(self) -> None:
         self.queries: list[Query] = []
         self.fetched: list[str] = []
+        self.max_tokens: list[int | None] = []
+        """Of each fetch."""
         self.hits: Sequence[Hit] = (TOWER, OTHER)
         self.page = PAGE
         self.problem: WebFailed | None = None
@@ -73,6 +75,7 @@ class ScriptedWeb:
         max_tokens: int | None = None,
     ) -> Page:
         self.fetched.append(url)
+        self.max_tokens.append(max_tokens)
         await self._wait()
         return self.page
 

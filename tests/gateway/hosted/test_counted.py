@@ -14,7 +14,12 @@ from wireglot.web.contract import WebFailed
 from wireglot.wire.json import decode
 
 QUERY = {"query": "tower"}
-KEYS = {"poor": "cost_per_day = 0.012", "few": "searches_per_day = 1", "free": ""}
+KEYS = {
+    "poor": "cost_per_day = 0.012",
+    "few": "searches_per_day = 1",
+    "slow": "tokens_per_minute = 150",
+    "free": "",
+}
 PRICES = '[prices."openai-chat-up/m1"]\ninput = 0\noutput = 0\n'
 
 
@@ -82,3 +87,13 @@ def test_searches_are_paid_from_the_budget_of_the_key(stage: HostedStage) -> Non
     assert refused.value.status == 429
     assert len(stage.web.queries) == 3
     assert float(rows(stage, "poor")["web_search"]["cost"]) == pytest.approx(0.015)
+
+
+def test_the_tokens_of_every_round_count_toward_the_minute(stage: HostedStage) -> None:
+    """An answer that has begun is not refused. Of 150 tokens its 11 rounds use 165."""
+    assert len(search(stage, "slow", times=10)) == 10
+    stage.reset()
+    with pytest.raises(Refused) as refused:
+        search(stage, "slow")
+    assert refused.value.status == 429
+    assert not stage.upstream.requests

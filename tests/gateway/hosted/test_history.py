@@ -111,6 +111,16 @@ def test_a_sealed_text_belongs_to_its_address(stage: HostedStage) -> None:
     assert encode_text(stage.upstream.requests[-1].json).count(OTHER.text) == 1
 
 
+@pytest.mark.parametrize("sealed", ["V0cx", "V0cx=", "V0cxAAAA", "V0cx\u00e9", "V0cx AA"])
+def test_a_sealed_text_that_is_none_opens_as_nothing(stage: HostedStage, sealed: str) -> None:
+    turns = first_turn(stage)
+    turns[1]["content"][2]["content"][0]["encrypted_content"] = sealed
+    post(stage, asked("openai-chat-up/m1", *turns, {"role": "user", "content": "And in feet?"}))
+    text = encode_text(stage.upstream.requests[-1].json)
+    assert TOWER.url in text
+    assert TOWER.text not in text
+
+
 def test_tokens_are_counted_with_what_was_found(stage: HostedStage) -> None:
     turns = first_turn(stage)
     last = {"role": "user", "content": "And in feet?"}

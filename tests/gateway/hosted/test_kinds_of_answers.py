@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from tests.gateway.hosted.hosted_kit import ASKED, TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import fetch
@@ -86,6 +87,22 @@ def test_a_stored_answer_is_the_one_that_the_client_got(stage: HostedStage) -> N
     assert [item["type"] for item in kept["output"]] == ["message", "web_search_call", "message"]
     assert kept["output"] == made["output"]
     assert kept["usage"] == made["usage"]
+
+
+def test_a_text_cites_only_what_was_found_before_it(stage: HostedStage) -> None:
+    said = f"I look at {TOWER.url}."
+    call, text = chat_calls(("web_search", QUERY), stream=True), chat_answer({"content": said}, stream=True)
+    assert call.pieces is not None
+    assert text.pieces is not None
+    unfinished = call.pieces[0].replace(b'"finish_reason":"tool_calls"', b'"finish_reason":null')
+    behind = text.pieces[0].replace(b'"finish_reason":"stop"', b'"finish_reason":"tool_calls"')
+    stage.upstream.next(replace(call, pieces=(unfinished, behind, call.pieces[1])), text)
+    with stage.gpt.responses.stream(model=MODEL, input="?", tools=[{"type": "web_search"}]) as events:
+        made: Any = events.get_final_response()
+    kept: Any = stage.gpt.responses.retrieve(made.id)
+    for shown in (made, kept):
+        texts = [part for item in shown.output if item.type == "message" for part in item.content]
+        assert [[each.url for each in text.annotations] for text in texts] == [[], [TOWER.url]]
 
 
 def test_a_search_in_the_background(stage: HostedStage) -> None:

@@ -12,6 +12,8 @@ import pytest
 from tests.gateway.hosted.hosted_kit import OTHER, TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import usage
 from tests.waiting import wait_until
+from wireglot.gateway.hosted.citations import cited
+from wireglot.ir.hosted import WebSource
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.web.contract import WebFailed
 from wireglot.wire.json import decode, encode_text
@@ -93,6 +95,28 @@ def test_a_link_in_the_text_is_a_citation(stage: HostedStage, streamed: bool) ->
     assert (cited.url, cited.title, cited.cited_text) == (TOWER.url, TOWER.title, TOWER.text)
 
 
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        (f"Read {TOWER.url}. Then go.", 1),
+        (f"({TOWER.url}), {TOWER.url}: {TOWER.url}", 3),
+        (f"{TOWER.url}.html {TOWER.url}/top {TOWER.url}?a=1 {TOWER.url}:8 {TOWER.url}s", 0),
+    ],
+)
+def test_only_the_address_itself_is_a_citation(text: str, count: int) -> None:
+    source = WebSource(TOWER.url, TOWER.title)
+    found = cited(text, [source], quotes=False)
+    assert [text[each.start : each.end] for each in found] == [TOWER.url] * count
+
+
+@pytest.mark.parametrize(("stated", "limit"), [(500, 500), (0, None), (-1, None), ("9", None)])
+def test_a_limit_of_a_page_is_a_number_above_zero(stage: HostedStage, stated: Any, limit: int | None) -> None:
+    script(stage, False, (("web_fetch", {"url": TOWER.url}),), SAID)
+    turns = [{"role": "user", "content": f"Read {TOWER.url}"}]
+    ask(stage, False, tools=[{**FETCH, "max_content_tokens": stated}], messages=turns)
+    assert stage.web.max_tokens == [limit]
+
+
 def test_options_of_the_tool_reach_the_search(stage: HostedStage, streamed: bool) -> None:
     script(stage, streamed, (("web_search", QUERY),), SAID)
     place = {"type": "approximate", "city": "Paris", "country": "FR"}
@@ -111,18 +135,12 @@ def test_a_forced_search_is_forced_in_the_first_round_alone(stage: HostedStage, 
 
 
 def test_tools_that_are_not_allowed_are_offered_in_no_round(stage: HostedStage) -> None:
-    functions: list[Any] = [
-        {"type": "function", "name": name, "parameters": {}} for name in ("clock", "alarm")
-    ]
-    allowed: list[dict[str, object]] = [{"type": "web_search"}, {"type": "function", "name": "clock"}]
+    search = {"type": "web_search"}
+    clock: dict[str, Any] = {"type": "function", "name": "clock", "parameters": {}}
+    choice = {"type": "allowed_tools", "mode": "required", "tools": [search, clock]}
+    asked: dict[str, Any] = {"tools": [search, clock, {**clock, "name": "alarm"}], "tool_choice": choice}
     script(stage, False, (("web_search", QUERY),), SAID)
-    stage.gpt.responses.create(
-        model=MODEL,
-        input="How high is the tower?",
-        tools=[{"type": "web_search"}, *functions],
-        tool_choice={"type": "allowed_tools", "mode": "required", "tools": allowed},
-        store=False,
-    )
+    stage.gpt.responses.create(model=MODEL, input="How high is the tower?", store=False, **asked)
     first, second = sent(stage)
     for request in (first, second):
         assert [tool["function"]["name"] for tool in request["tools"]] == ["web_search", "clock"]

@@ -34,7 +34,7 @@ def server() -> Iterator[ToolServer]:
 @pytest.fixture(scope="module")
 def running(server: ToolServer) -> Iterator[HostedStage]:
     more = (
-        f'[mcp]\nhosts = ["mcp.example.com", "localhost"]\nprivate_hosts = ["{server.host}", "127.0.0.1:9"]\n'
+        f'[mcp]\nhosts = ["mcp.example.com"]\nprivate_hosts = ["{server.host}", "127.0.0.1:9"]\n'
         "timeout = 5\nmax_result = 400000\nmax_tools = 10\n"
     )
     with HostedStage(more, decide=SCRIPT.decide) as stage:
@@ -386,9 +386,8 @@ def test_tokens_and_headers_reach_the_server(stage: HostedStage, server: ToolSer
         ("https://user:pw@mcp.example.com/mcp", "mcp_host_not_allowed", "not an http"),
         ("http://169.254.169.254/mcp", "mcp_host_not_allowed", "not in the configuration"),
         ("http://127.0.0.1:9/mcp", "mcp_server_failed", "no connection"),
-        ("https://localhost/mcp", "mcp_server_failed", "does not lead to the public internet"),
     ],
-    ids=["unlisted", "plain", "password", "metadata", "down", "private"],
+    ids=["unlisted", "plain", "password", "metadata", "down"],
 )
 def test_a_server_that_cannot_be_used_is_an_error(
     stage: HostedStage, url: str, code: str, said: str, streamed: bool
@@ -410,10 +409,26 @@ def test_no_answer_shows_or_stores_what_is_for_the_server(
     tool = {"authorization": TOKEN, "headers": {"X-Team": "team-of-the-north"}}
     answer = _ask_responses(stage, server.url, streamed, tool=tool, store=True)
     assert (f"Bearer {TOKEN}", "team-of-the-north") == (server.authorization[-1], server.extra[-1])
-    for shown in (answer, stage.gpt.responses.retrieve(answer.id)):
-        declared: Any = shown.tools[0]
-        assert declared.server_label == "weather"
-        assert (declared.authorization, declared.headers) == (None, None)
+    kept: Any = stage.gpt.responses.retrieve(answer.id)
+    for shown in (answer, kept):
+        assert shown.tools[0].server_label == "weather"
+        assert (shown.tools[0].authorization, shown.tools[0].headers) == (None, None)
+
+
+@pytest.mark.parametrize(
+    ("value", "said", "shown"),
+    [
+        ("Bearer hidden-value", "see hidden-value", "see ***"),
+        ("hidden-value", "see hidden-value", "see ***"),
+        ("sunny", "it is sunny", "it is sunny"),
+    ],
+)
+def test_a_result_hides_secrets_of_headers_and_no_common_words(
+    stage: HostedStage, server: ToolServer, value: str, said: str, shown: str
+) -> None:
+    SCRIPT.rounds = [[("weather__alarm", {"text": said})], SUNNY]
+    answer = _ask_responses(stage, server.url, tool={"headers": {"X-Team": value}})
+    assert next(item.output for item in answer.output if item.type == "mcp_call") == f"Alarm: {shown}"
 
 
 def test_a_token_that_is_refused_is_not_shown(stage: HostedStage, server: ToolServer) -> None:
@@ -489,58 +504,3 @@ def test_without_the_table_no_server_is_connected_to(stage: HostedStage, server:
         _ask_claude(other, server.url)
         assert "tools" not in other.upstream.requests[0].json
     assert not server.authorization
-
-
-@both
-def test_an_approval_continues_a_stored_answer(
-    stage: HostedStage, server: ToolServer, streamed: bool
-) -> None:
-    SCRIPT.rounds = [[FORECAST], "It is sunny.", "You are welcome."]
-    more: dict[str, Any] = {"store": True, "tool": {"require_approval": "always"}}
-    first = _ask_responses(stage, server.url, streamed, input=f"Stored weather? {streamed}", **more)
-    request = first.output[-1]
-    answer = {"type": "mcp_approval_response", "approval_request_id": request.id, "approve": True}
-    more = {"store": True, "tool": {"require_approval": "always"}, "previous_response_id": first.id}
-    second = _ask_responses(stage, server.url, streamed, input=[answer], **more)
-    call, message = second.output
-    assert (call.type, call.approval_request_id, call.output) == ("mcp_call", request.id, SUNNY)
-    assert message.content[0].text == "It is sunny."
-    messages = stage.upstream.requests[-1].json["messages"]
-    assert [each["role"] for each in messages] == ["user", "assistant", "tool"]
-    more = {"store": True, "tool": {"require_approval": "always"}, "previous_response_id": second.id}
-    third = _ask_responses(stage, server.url, streamed, input="Thanks.", **more)
-    assert [item.type for item in third.output] == ["message"]
-    messages = stage.upstream.requests[-1].json["messages"]
-    assert [each["role"] for each in messages] == ["user", "assistant", "tool", "assistant", "user"]
-    assert server.calls == [("forecast", {"city": "Oslo"})]
-
-
-def test_a_choice_names_the_tools_of_a_server(stage: HostedStage, server: ToolServer) -> None:
-    SCRIPT.rounds = [[FORECAST], "Sunny."]
-    choice = {"type": "mcp", "server_label": "weather", "name": "forecast"}
-    _ask_responses(stage, server.url, tool_choice=choice)
-    first, second = (request.json for request in stage.upstream.requests)
-    assert first["tool_choice"] == {"type": "function", "function": {"name": "weather__forecast"}}
-    assert second.get("tool_choice", "auto") == "auto"
-
-
-@both
-def test_calls_of_a_server_and_of_the_client_in_one_turn(
-    stage: HostedStage, server: ToolServer, streamed: bool
-) -> None:
-    SCRIPT.rounds = [[FORECAST, ("now", {})], "It is sunny."]
-    mcp = {"type": "mcp", "server_label": "weather", "server_url": server.url, "require_approval": "never"}
-    now = {"type": "function", "name": "now", "parameters": {"type": "object", "properties": {}}}
-    asked = {"role": "user", "content": f"Weather now? {streamed}"}
-    first = _ask_responses(stage, server.url, streamed, input=[asked], tools=[mcp, now])
-    listing, made, call = first.output
-    assert (listing.type, made.type, made.output) == ("mcp_list_tools", "mcp_call", SUNNY)
-    assert (call.type, call.name) == ("function_call", "now")
-    items = [item.to_dict() for item in first.output]
-    result = {"type": "function_call_output", "call_id": call.call_id, "output": "noon"}
-    second = _ask_responses(stage, server.url, streamed, input=[asked, *items, result], tools=[mcp, now])
-    assert second.output_text == "It is sunny."
-    messages = stage.upstream.requests[-1].json["messages"]
-    told = [each["content"] for each in messages if each["role"] == "tool"]
-    assert told == [SUNNY, "noon"]
-    assert len(server.calls) == 1

@@ -68,13 +68,14 @@ def test_attempts_without_an_answer_are_part_of_the_usage() -> None:
 
 
 def test_usage_is_the_providers_unless_another_source_is_named() -> None:
-    sources = []
-    for usage, source in ((Usage(input=1), None), (Usage(input=1), "estimated"), (None, None)):
-        made = record()
-        made.used(usage, source)  # type: ignore[arg-type]  # a literal of the loop
-        assert made.usage is usage
-        sources.append(made.usage_source)
-    assert sources == ["provider", "estimated", "none"]
+    made = record()
+    made.used(Usage(input=1))
+    sources: list[str] = [made.usage_source]
+    made.used(Usage(input=1), "estimated")
+    sources.append(made.usage_source)
+    made.used(None)
+    assert [*sources, made.usage_source] == ["provider", "estimated", "none"]
+    assert made.usage is None
 
 
 def test_flaws_are_kept_once_and_notes_as_often_as_they_come() -> None:

@@ -163,6 +163,14 @@ def test_a_picture_is_sent_as_its_bytes(
     assert files.asked == ["/pixel.png"]
 
 
+def test_a_scheme_may_have_capital_letters(
+    gateway: LiveGateway, upstream: ScriptedUpstream, files: Files
+) -> None:
+    answered = ask(gateway, A, model_at("gemini"), files.url("pixel.png").replace("http:", "HTTP:"))
+    assert answered.status == 200
+    assert upstream.requests[-1].json["contents"][0]["parts"][0]["inlineData"]["data"] == PIXEL
+
+
 @pytest.mark.parametrize("client", [A, C, R, G], ids=lambda client: client.name)
 def test_a_provider_that_refuses_addresses_of_its_own_dialect_is_sent_bytes(
     gateway: LiveGateway, upstream: ScriptedUpstream, files: Files, client: Client

@@ -11,8 +11,8 @@ from wireglot.ir.hosted import WebSource
 
 _QUOTED_CHARACTERS: Final = 150
 """As Anthropic's citations quote."""
-_AFTER: Final = r"(?![\w/?=&%#~-])"
-"""What would make it another address."""
+_AFTER: Final = r"(?![\w/?=&%#~-]|[.:,;@!+][\w/])"
+"""What would make it another address. A mark at the end of a sentence does not."""
 
 
 def cited(text: str, sources: Sequence[WebSource], *, quotes: bool) -> tuple[Citation, ...]:

@@ -31,6 +31,8 @@ _CLOSE_SECONDS: Final = 5.0
 """For the end of a session, which the server is told."""
 _MAX_PAGES: Final = 100
 _HIDDEN: Final = "***"
+_SECRET_CHARACTERS: Final = 8
+"""Shorter values are words like `true` or the name of a team, which results may hold too."""
 _OWN_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "mcp-session-id"}
 )
@@ -150,7 +152,9 @@ class McpConnection:
         self._headers = {name: value for name, value in headers.items() if name.lower() not in _OWN_HEADERS}
         if server.token:
             self._headers["Authorization"] = f"Bearer {server.token}"
-        self._secrets = [secret for secret in (server.token, *headers.values()) if len(secret) > 3]
+        values = (server.token, *headers.values())
+        named = (value.partition(" ")[2] for value in values)  # without a scheme like Bearer
+        self._secrets = [secret for secret in (*values, *named) if len(secret) >= _SECRET_CHARACTERS]
         self._transport = _GuardedTransport(hosts, settings)
         self._ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         self._closing = asyncio.Event()

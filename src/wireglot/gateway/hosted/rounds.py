@@ -119,6 +119,8 @@ class RoundWriter:
         self._answer = answer
         self._names = names
         self._context = context
+        self._sources = tuple(answer.sources)
+        """What the model knew when it wrote this round: its texts may cite them."""
         self._moved: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
         """Of parts whose whole text is needed at their end."""
@@ -181,7 +183,7 @@ class RoundWriter:
         if type(event) is PartStart:
             started = sum(type(each) is PartStart for each in after) if after else 0
             index = self._moved[event.index] = self._answer.parts + started
-            if type(event.part) is Text and self._answer.sources:
+            if type(event.part) is Text and self._sources:
                 self._texts[event.index] = [event.part.text]
             return event if index == event.index else msgspec.structs.replace(event, index=index)
         if type(event) is Delta:
@@ -193,7 +195,7 @@ class RoundWriter:
             index = self._moved[event.index]
             texts = self._texts.pop(event.index, None)
             if texts is not None:
-                found = cited("".join(texts), self._answer.sources, quotes=self._answer.quotes)
+                found = cited("".join(texts), self._sources, quotes=self._answer.quotes)
                 event = msgspec.structs.replace(event, citations=event.citations + found)
             return msgspec.structs.replace(event, index=index)
         return event

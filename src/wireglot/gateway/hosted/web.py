@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Callable
 from typing import Any, Final, Protocol
 
@@ -187,7 +186,7 @@ class _Fetching(_Tool):
         self._fetch = fetch
         self._known: Request | None = None
         most = tool.native.value.get("max_content_tokens")
-        self._max_tokens = most if type(most) is int else None
+        self._max_tokens = most if type(most) is int and most > 0 else None
 
     def offer(self, request: Request) -> Offered:
         self._known = request
@@ -275,7 +274,7 @@ class SourceSealer:
             raw = base64.b64decode(source.sealed, validate=True)[len(_MAGIC) :]
             value: Any = decode(self._sealer.open(caller, _SEALED_AS, source.url, raw))
             sealed = msgspec.convert(value, _Sealed)
-        except (binascii.Error, Unreadable, BadJson, msgspec.ValidationError):
+        except (ValueError, Unreadable, BadJson, msgspec.ValidationError):
             return source
         return msgspec.structs.replace(source, text=sealed.text, age=sealed.age)
 

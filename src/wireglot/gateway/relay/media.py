@@ -79,7 +79,7 @@ def _addressed(request: Request) -> Iterator[tuple[str, Media]]:
 
 
 def _is_address(part: Media) -> bool:
-    return part.url is not None and part.url.startswith(_ADDRESSES)
+    return part.url is not None and part.url[:8].lower().startswith(_ADDRESSES)
 
 
 def _has_address(part: Part) -> bool:

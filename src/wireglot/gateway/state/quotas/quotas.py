@@ -279,7 +279,7 @@ class Quotas:
                         retry_after=1,
                     )
                 entered.append(place)
-            claims = [limit.claim for limit in reservation.limits]
+            claims = [limit.claim for limit in reservation.limits if not limit.is_charged_later]
             denied = await self._taken(counters, claims) if claims else None
             if denied is not None:
                 raise await self._refusal(reservation, denied)

@@ -143,6 +143,11 @@ class Limit(msgspec.Struct, frozen=True):
     def whose(self) -> str:
         return f"group {self.group}" if self.group else "this key"
 
+    @property
+    def is_charged_later(self) -> bool:
+        """Whether it refuses nothing, and is charged with what was used."""
+        return isinstance(self.claim, Rate) and not self.claim.amount
+
     def owner(self, caller: str) -> str:
         """In labels of metrics. No key's name has a colon."""
         return f"group:{self.group}" if self.group else caller
@@ -249,8 +254,8 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
     tokens = found.expected.total
     for account in accounts(key, settings):
         limits, group = account.limits, account.group
-        # A request that the gateway sends for the answer to another one counts with that one; a further
-        # answer is one more for the model.
+        # A request that the gateway sends for the answer to another one counts with that one. Its tokens are
+        # charged when they are used: that answer has begun. A further answer is one more for the model.
         if not exchange.record.within:
             if most := limits.requests_per_minute:
                 rate = Rate(f"rate:{account.name}:rpm", 1, most, _MINUTE_SECONDS)
@@ -258,8 +263,9 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
             if most := limits.concurrent:
                 whose = f"group {group}" if group else "this key"
                 found.places += (ConcurrencyLimit(f"places:{account.name}", most, whose),)
-        if (most := limits.tokens_per_minute) and not counts and is_answer:
-            rate = Rate(f"rate:{account.name}:tpm", min(most, tokens), most, _MINUTE_SECONDS)
+        if (most := limits.tokens_per_minute) and not counts:
+            amount = min(most, tokens) if is_answer else 0
+            rate = Rate(f"rate:{account.name}:tpm", amount, most, _MINUTE_SECONDS)
             found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
         if counts:
             continue
