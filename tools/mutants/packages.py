@@ -57,6 +57,7 @@ PACKAGES = (
             "tests/test_typed_surface.py",
             "tests/dialects/test_registry.py",
             "tests/gateway/test_a_dialect_of_ones_own.py",
+            *_LAWS,
         ),
     ),
     Package(
