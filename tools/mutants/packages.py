@@ -100,7 +100,12 @@ PACKAGES = (
     Package(
         "dialects/openai_responses",
         ("dialects/openai_responses/*.py",),
-        ("tests/dialects/openai_responses", "tests/gateway/state", *_WIRE),
+        (
+            "tests/dialects/openai_responses",
+            "tests/gateway/state",
+            "tests/gateway/test_websockets.py",
+            *_WIRE,
+        ),
     ),
     Package(
         "dialects/gemini",
