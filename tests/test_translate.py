@@ -1,6 +1,8 @@
 """The public functions: what they take, what they give, what they refuse."""
 
 import json
+import subprocess
+import sys
 from typing import Any
 
 import pytest
@@ -383,3 +385,35 @@ def test_a_stream_reports_the_losses_of_the_whole_answer() -> None:
     assert [(loss.path, loss.feature, loss.detail) for loss in stream.losses] == [
         ("$.content", "foreign_part", whole.losses[0].detail)
     ]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "gemini", "openai-responses", "openai-chat"])
+def test_a_cut_call_becomes_an_error_unless_the_dialect_stays(target: Any) -> None:
+    call = {"id": "call_1", "type": "function", "function": {"name": "f", "arguments": '{"a": '}}
+    message = {"role": "assistant", "content": None, "tool_calls": [call]}
+    answer = {
+        "id": "c",
+        "object": "chat.completion",
+        "created": 1,
+        "model": "m",
+        "choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}],
+    }
+    out = wireglot.translate_response(answer, source="openai-chat", target=target).value
+    assert bool(out.get("error")) is (target != "openai-chat"), out
+    if target == "openai-chat":
+        assert out["choices"][0]["message"]["tool_calls"] == [call]
+
+
+def test_a_stream_that_ends_well_has_not_failed() -> None:
+    stream = wireglot.StreamTranslator(source="gemini", target="anthropic")
+    assert not stream.failed
+    text = stream.feed(b"data: " + json.dumps(ANSWER).encode() + b"\n\n") + stream.close()
+    assert b"message_stop" in text
+    assert not stream.failed
+
+
+def test_it_is_run_as_a_module_where_no_command_is_installed() -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "wireglot", "--version"], capture_output=True, text=True, check=True
+    )
+    assert wireglot.__version__ in done.stdout

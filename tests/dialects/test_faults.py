@@ -39,6 +39,8 @@ OVERFLOWS = [
     "Prompt contains 40000 tokens, too large for model with 32768 maximum context length",
     "The input (50000 tokens) is longer than the model's context length (32768 tokens).",
     "Prompt exceeds max length",
+    "The request size (31457280 bytes) exceeds 30 MB limit.",
+    "The message size 31457280 bytes exceeds 30 MB limit.",
     "prompt too long; exceeded max context length by 12 tokens",
     "prompt has 9000 tokens, but the configured context size is 8192 tokens",
     "Range of input length should be [1, 129024]",

@@ -1,6 +1,6 @@
-"""In which order tests are tried on a defect: likely and quick ones first, slow ones while there is time."""
+"""Which tests are tried on a defect, in which order: likely and quick ones first, slow ones while there is time."""
 
-from tools.mutants.__main__ import _batches
+from tools.mutants.__main__ import _batches, _made_with
 
 
 def test_a_few_quick_tests_of_a_few_files_come_first():
@@ -23,3 +23,12 @@ def test_tests_beyond_the_time_are_left_out_but_never_all():
     assert [len(batch) for batch in _batches(list(slow), slow)] == [1, 2]
     one = {"a.py::only": 500.0}
     assert list(_batches(list(one), one)) == [["a.py::only"]]
+
+
+def test_a_table_is_looked_for_under_the_names_of_those_made_with_it():
+    text = (
+        "A = {1: 2}\nB: dict = {**A, 3: 4}\nOTHER = 5\n\n"
+        "def f():\n    C = A\n    return C\n\nSURFACE = make(unserved=B)\n"
+    )
+    assert _made_with("A", text) == ["A", "B", "SURFACE"]
+    assert _made_with("OTHER", text) == ["OTHER"]

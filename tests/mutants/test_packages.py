@@ -1,12 +1,12 @@
 """Which sources are under mutation testing, and by which tests."""
 
-from tools.mutants.packages import PACKAGES, ROOT, SOURCES
+from tools.mutants.packages import PACKAGES, ROOT, SAMPLES, SOURCES
 
 
-def test_every_source_with_code_is_in_a_package():
+def test_every_source_but_samples_is_in_a_package():
     covered = {file for package in PACKAGES for file in package.files()}
     sources = {path.relative_to(SOURCES).as_posix() for path in (SOURCES / "wireglot").rglob("*.py")}
-    assert sorted(sources - covered) == []
+    assert [file for file in sorted(sources - covered) if not file.startswith(SAMPLES)] == []
 
 
 def test_every_package_names_sources_and_tests_that_exist():

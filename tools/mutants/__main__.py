@@ -148,22 +148,21 @@ class _Bench:
 
     def _tests_of(self, mutant: Mutant, reach: Reach) -> list[str]:
         """The tests that run a line. A table at the top of a file is run by the one that imports it first:
-        there, those that run a line with its name, in any file, or stand in a file that names it. Those that
-        are likeliest to notice come first."""
+        there, those that run a line with its name, or that of a table made with it, in any file, or stand in
+        a file that names it. Those that are likeliest to notice come first."""
         reached = reach.lines
         lines = reached.get(mutant.file, {})
-        name, tests = mutant.change.name, set[str]()
-        if name:
-            named = re.compile(rf"\b{re.escape(name)}\b")
+        text, tests = (self._sources / mutant.file).read_text(encoding="utf-8"), set[str]()
+        if mutant.change.name:
+            named = re.compile(rf"\b(?:{'|'.join(map(re.escape, _made_with(mutant.change.name, text)))})\b")
             naming = {file for file in set(map(file_of, reach.seconds)) if named.search(_text(file))}
             tests.update(test for test in reach.seconds if file_of(test) in naming)
             for file, others in reached.items():
-                text = (self._sources / file).read_text(encoding="utf-8")
-                for number, line in enumerate(text.splitlines(), start=1) if name in text else ():
+                other = (self._sources / file).read_text(encoding="utf-8")
+                for number, line in enumerate(other.splitlines(), start=1) if named.search(other) else ():
                     if named.search(line):
                         tests.update(others.get(number, ()))
         else:
-            text = (self._sources / mutant.file).read_text(encoding="utf-8")
             begin = _begin_of_statement(text, mutant.change.line)
             near = max((line for line in lines if begin <= line <= mutant.change.line), default=0)
             tests.update(lines.get(near, ()))
@@ -239,6 +238,21 @@ def _batches(tests: list[str], seconds: dict[str, float]) -> Iterator[list[str]]
 @cache
 def _text(file: str) -> str:
     return (ROOT / file).read_text(encoding="utf-8")
+
+
+def _made_with(name: str, text: str) -> list[str]:
+    """The name of a table, and of the tables of the same file that are made with it."""
+    names = [name]
+    for statement in ast.parse(text).body:
+        match statement:
+            case ast.Assign(targets=[ast.Name(id=made)]) | ast.AnnAssign(target=ast.Name(id=made)):
+                if made not in names and any(
+                    isinstance(node, ast.Name) and node.id in names for node in ast.walk(statement)
+                ):
+                    names.append(made)
+            case _:
+                pass
+    return names
 
 
 def _begin_of_statement(text: str, line: int) -> int:

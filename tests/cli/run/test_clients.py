@@ -8,8 +8,11 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests.tiers import rows
 from wireglot.cli.run.clients import CLIENTS, Door, Pointing
+from wireglot.cli.run.launch import Launch
 
 DOOR = Door("http://127.0.0.1:8484", "the-key", "kimi/kimi-k3", 262_144, ("kimi/kimi-k3", "demo/demo"))
 
@@ -54,6 +57,31 @@ def test_what_each_client_is_given_is_pinned(name: str) -> None:
         file.parent.mkdir(exist_ok=True)
         file.write_text(text, encoding="utf-8")
     assert file.read_text(encoding="utf-8") == text
+
+
+def test_each_client_has_its_program_its_dialect_and_its_package() -> None:
+    """The command that is run, and the one that installs it."""
+    assert {
+        name: (each.title, each.program, each.dialect, each.install) for name, each in CLIENTS.items()
+    } == {
+        "aider": ("aider", "aider", "openai-chat", "pip install aider-chat"),
+        "claude": ("Claude Code", "claude", "anthropic", "npm install -g @anthropic-ai/claude-code"),
+        "codex": ("Codex", "codex", "openai-responses", "npm install -g @openai/codex"),
+        "gemini": ("Gemini CLI", "gemini", "gemini", "npm install -g @google/gemini-cli"),
+        "kimi": ("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code"),
+        "llm": ("llm", "llm", "openai-chat", "pip install llm"),
+        "opencode": ("opencode", "opencode", "openai-chat", "npm install -g opencode-ai"),
+        "qwen": ("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code"),
+    }
+
+
+@pytest.mark.parametrize(
+    ("family", "dialect"), [("anthropic", "anthropic"), ("openai", "openai-chat"), ("gemini", "gemini")]
+)
+def test_any_other_program_is_taken_for_one_of_its_familys_sdk(family: str, dialect: str) -> None:
+    launch = Launch(arguments=("my-program",), families=(family,))
+    assert (launch.program, launch.dialect) == ("my-program", dialect)
+    assert launch.own_model
 
 
 @rows("name", CLIENTS)

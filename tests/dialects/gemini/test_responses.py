@@ -147,6 +147,29 @@ def test_finish_reasons(raw, reason):
     comes_back(body)
 
 
+@rows(
+    ("number", "raw"),
+    enumerate(
+        (
+            "FINISH_REASON_UNSPECIFIED",
+            "STOP",
+            "MAX_TOKENS",
+            "SAFETY",
+            "RECITATION",
+            "OTHER",
+            "BLOCKLIST",
+            "PROHIBITED_CONTENT",
+            "SPII",
+            "MALFORMED_FUNCTION_CALL",
+        )
+    ),
+)
+def test_finish_reasons_as_numbers_are_those_of_vertex(number, raw):
+    named, numbered = (parse(answer({"text": "x"}, finish=finish)).stop for finish in (raw, number))
+    assert numbered.reason == named.reason
+    assert numbered.raw == raw
+
+
 @pytest.mark.parametrize(
     "raw", ["UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", "MALFORMED_FUNCTION_CALL"]
 )

@@ -15,6 +15,7 @@ from google.genai import types as gemini_types
 from tests.tiers import rows
 from wireglot.dialects.base import ListedModel
 from wireglot.dialects.registry import surface
+from wireglot.gateway.config import load
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.pages import models
@@ -282,3 +283,19 @@ def test_a_page_that_cannot_be_given_is_the_clients_fault(dialect, query, name):
     with pytest.raises(ClientFault) as fault:
         models.render_list(surface(dialect), MODELS, query)
     assert fault.value.path == name
+
+
+@pytest.mark.parametrize(
+    ("stated", "listed"), [("none", ""), ("effort", "effort"), ("budget", "budget"), ("adaptive", "adaptive")]
+)
+def test_a_model_is_listed_with_the_way_in_which_it_thinks(stated: str, listed: str) -> None:
+    table = {
+        "dialect": "openai-chat",
+        "base_url": "https://h.example/v1",
+        "models": ["m"],
+        "limits": {"thinking": stated},
+    }
+    settings = load(None, environ={}, overrides={"providers": {"mine": table}}, create_secret=False)
+    model = models.listed(settings, "mine/m", "openai-chat")
+    assert model is not None
+    assert model.thinking == listed

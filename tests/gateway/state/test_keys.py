@@ -560,3 +560,30 @@ def test_a_group_and_an_owner_are_checked(fields: dict[str, Any], field: str) ->
         assert refused.value.field == field
 
     run(work())
+
+
+def test_a_key_is_gone_once_it_is_revoked_deleted_or_anothers() -> None:
+    async def work() -> None:
+        house = House()
+        key = house.table.find(digest_of(await house.create()))
+        assert key is not None
+        assert not house.table.is_gone(key)
+        assert not house.table.is_gone(None)
+        assert not house.table.is_gone(ClientKey("configured", digest_of("x"))), "it is in no store"
+        row = await house.keys.get("me")
+        assert row is not None
+        for changed in (
+            msgspec.structs.replace(row, revoked=5),
+            msgspec.structs.replace(row, created=row.created + 1),
+        ):
+            await house.keys.put(changed)
+            await house.table.refresh()
+            assert house.table.is_gone(key)
+        await house.keys.put(row)
+        await house.table.refresh()
+        assert not house.table.is_gone(key)
+        await house.keys.delete("me")
+        await house.table.refresh()
+        assert house.table.is_gone(key)
+
+    run(work())

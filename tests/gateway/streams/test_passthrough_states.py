@@ -9,10 +9,12 @@ import pytest
 from tests.gateway.streams.fed import SeenClient, passthrough
 from tests.laws.cases import MAIN
 from tests.repeated_frames_kit import frames_of
+from wireglot.dialects.base import Context
+from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.passthrough import FRAMES, OPENING, OVER, Passthrough
 from wireglot.ir.content import Text, ToolCall
 from wireglot.ir.errors import ApiError
-from wireglot.ir.outcome import Stop, StopReason
+from wireglot.ir.outcome import Response, Stop, StopReason, Usage
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.ir.verdict import NoAnswer
 from wireglot.wire.json import decode, encode
@@ -168,3 +170,18 @@ def test_a_stream_without_any_part_goes_out_once_where_it_is_an_answer(name: str
     feeder.fail(ApiError("server", "too late"))
     feeder.abandon()
     assert (client.seen, feeder.failure) == (seen, None)
+
+
+@pytest.mark.parametrize("name", MAIN)
+def test_a_whole_answer_in_place_of_a_stream_is_kept_too(name: str) -> None:
+    client = SeenClient()
+    feeder = passthrough(name, client, judged=True, keeps=True, own_usage=False)
+    answer = Response("id_1", "m", (Text("Good day"),), Stop("end"), Usage(input=1, output=2))
+    feeder.feed(encode(dialect(name).render_response(answer, Context()).value))
+    feeder.finish()
+    kept = feeder.response()
+    assert kept is not None
+    assert [part.text for part in kept.content if type(part) is Text] == ["Good day"]
+    feeder.release()
+    assert b"Good day" in written(client)
+    assert client.seen[-1] == "end"
