@@ -30,7 +30,7 @@ def runner():
         yield found
 
 
-@pytest.mark.parametrize("page", map(_tried, WITH_BLOCKS))
+@pytest.mark.parametrize("page", [_tried(page) for page in WITH_BLOCKS])
 def test_the_blocks_of_the_page_run(page, request):
     blocks = blocks_of(page, PAGES[page])
     runs = any(needs_network(block, whole=False) for block in blocks)

@@ -36,7 +36,13 @@ OF_UNIX = {
 }
 
 
+ONLY_THERE = ("pywintypes", "win32api", "win32con", "win32job")
+"""Packages that others need and install on Windows alone (mcp)."""
+
+
 def become_like_windows() -> None:
+    for name in ONLY_THERE:
+        sys.modules[name] = types.ModuleType(name)
     for name in LOADED_BEFORE:
         importlib.import_module(name)
     for name in ABSENT:

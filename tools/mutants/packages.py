@@ -233,6 +233,8 @@ PACKAGES = (
         "inspector", "tests/gateway/trace/test_replay.py", "tests/gateway/trace/test_replayed_errors.py"
     ),
     _gateway("pages", "tests/gateway/request", "tests/test_docs.py"),
+    _gateway("hosted"),
+    Package("web", ("web/*.py",), ("tests/web",)),
     Package(
         "gateway/state",
         tuple(

@@ -69,11 +69,11 @@ class ToolServer:
             return "done"
 
         @server.tool()
-        def die() -> str:
-            """Ends the server."""
+        async def die() -> str:
+            """Ends the server before it answers."""
             self._server.force_exit = True
             self._server.should_exit = True
-            time.sleep(0.2)
+            await asyncio.Event().wait()
             return "never"
 
         inner = server.streamable_http_app()
