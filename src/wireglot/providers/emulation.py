@@ -63,7 +63,7 @@ class Emulator:
 
     @property
     def cut(self) -> bool:
-        """Whether the answer ended before its upstream was done: nobody wants the rest of it."""
+        """Whether the answer ended before its upstream was done: the rest of it is not needed."""
         return self._stops is not None and self._stops.cut
 
     def events(self, events: list[Event]) -> list[Event]:

@@ -36,7 +36,7 @@ class ShownSearches(Struct, eq=False):
     _ran: list[RanCall] = []
     _moved: dict[int, int] = {}
     _next: int = 0
-    _told_from: int = 0
+    _reported_from: int = 0
     """The index of the first part that the end of the answer tells."""
     _extra: Extra | None = None
 
@@ -45,9 +45,9 @@ class ShownSearches(Struct, eq=False):
         shown = fold(self.events(list(unfold(response))))
         if not self._ran:
             return response
-        content, told = shown.content[: self._told_from], shown.content[self._told_from :]
+        content, reported = shown.content[: self._reported_from], shown.content[self._reported_from :]
         first = next((place for place, part in enumerate(content) if type(part) is Text), len(content))
-        return replace(shown, content=(*content[:first], *told, *content[first:]))
+        return replace(shown, content=(*content[:first], *reported, *content[first:]))
 
     def events(self, events: list[Event]) -> list[Event]:
         shown: list[Event] = []
@@ -99,7 +99,7 @@ class ShownSearches(Struct, eq=False):
 
     def _finished(self, finish: Finish, shown: list[Event]) -> Finish:
         extra = finish.extra if finish.extra is not None else self._extra
-        self._told_from = self._next
+        self._reported_from = self._next
         for number, (query, sources) in enumerate(self.upstream.found(extra)):
             call = HostedCall("web_search", f"{number}", input={"query": query})
             self._show(RanCall(f"{number}", call, HostedResult(sources=sources)), shown)

@@ -221,5 +221,5 @@ def _not_a_url() -> WebFailed:
 
 
 def _private() -> WebFailed:
-    """One text for all of them: which addresses there are is nobody's business."""
+    """One text for all of them: it does not reveal which addresses there are."""
     return WebFailed("url_not_allowed", "the URL does not lead to the public internet")

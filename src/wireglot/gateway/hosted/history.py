@@ -1,4 +1,4 @@
-"""Earlier turns in which the gateway has run a tool: as the model has seen them, whoever is asked now.
+"""Earlier turns in which the gateway has run a tool: as any model can read them.
 
 A client brings them back in its own dialect's form, which no upstream could read: the ids are the gateway's,
 and what was found is sealed for the caller. Before a model sees them they are calls of functions and their

@@ -406,7 +406,7 @@ class _Loop:
         return False
 
     def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Thoughts that nobody signed, with the name of who wrote them: they go back there alone."""
+        """Thoughts without a signature, with the name of who wrote them: they go back there alone."""
         target = self._targets()[0]
         minter = Origin(target.surface.family, target.provider.name, target.model)
         return tuple(

@@ -163,7 +163,7 @@ class McpSession:
         }
         if not calls and not made and not any(map(self._lists, _parts(messages))):
             return messages
-        told: list[Message] = []
+        shown: list[Message] = []
         for message in messages:
             content: list[Part] = []
             for part in message.content:
@@ -189,8 +189,8 @@ class McpSession:
                 else:
                     content.append(_result(call, answer, ran))
             if content or not message.content:
-                told.append(replace(message, content=tuple(content)))
-        return tuple(told)
+                shown.append(replace(message, content=tuple(content)))
+        return tuple(shown)
 
     def _lists(self, part: Part) -> bool:
         return type(part) is Foreign and self._form.listed(part) == self._server

@@ -28,7 +28,7 @@ from wireglot.web.server_hosts import ServerHosts
 
 T = TypeVar("T")
 _CLOSE_SECONDS: Final = 5.0
-"""For the end of a session, which the server is told."""
+"""For the end of a session, which is sent to the server."""
 _MAX_PAGES: Final = 100
 _HIDDEN: Final = "***"
 _SECRET_CHARACTERS: Final = 8
