@@ -232,9 +232,9 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Kinds of tools whose results clients bring back with the next turn."""
     quotes: bool = False
     """Whether citations quote the source."""
-    tool_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that declares a hosted tool, where upstreams of the dialect run none
-    unless they say so; none: they run them all."""
+    tool_marks: dict[str, tuple[bytes, ...]] = {}
+    """By the member of a body that declares hosted tools: one of them shows in it, and b"" in any. Where
+    upstreams of the dialect run none unless they say so; empty: they run them all."""
     marks: tuple[bytes, ...] = ()
     """One of them shows in a body with such a part that the gateway has made."""
     vendor_marks: tuple[bytes, ...] = ()

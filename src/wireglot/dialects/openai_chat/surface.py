@@ -98,7 +98,7 @@ SURFACE: Final = Surface(
         tells_usage=tells_usage,
         owns_error=owns_error,
         spent_quota="billing",
-        hosted=HostedForm(tool_marks=(b"web_search",)),
+        hosted=HostedForm(tool_marks={"tools": (b"web_search",), "web_search_options": (b"",)}),
     ),
     upstream=UpstreamSide(
         paths={"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},

@@ -102,7 +102,7 @@ HOSTED: Final = HostedForm(
     max_calls=_max_calls,
     mcp=mcp.MCP,
     carried=frozenset({tool_search.KIND, mcp.KIND}),
-    tool_marks=(b'"web_search', b'"tool_search"', b'"mcp"'),
+    tool_marks={"tools": (b'"web_search', b'"tool_search"', b'"mcp"')},
     marks=(b'"ws_w', b'"tso_wg'),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
     vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

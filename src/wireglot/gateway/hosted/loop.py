@@ -24,7 +24,7 @@ from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
@@ -105,14 +105,9 @@ class HostedTools:
     def _lacking(self, exchange: Exchange) -> list[HostedTool]:
         """The tools of a request that its first target does not run, and one of the runners does."""
         job, target = exchange.job, exchange.targets[0]
-        if target.plain and target.dialect == job.dialect:
-            if target.limits.hosted_tools:
-                return []
-            for mark in job.surface.client.hosted.tool_marks:
-                if mark in job.body:
-                    break
-            else:
-                return []  # it passes through as it came
+        passes = target.plain and target.dialect == job.dialect
+        if passes and (target.limits.hosted_tools or not _may_declare(job)):
+            return []  # as it came
         policy = job.policy or target.losses or job.settings.losses
         if policy in ("strict", "as-is") or not job.context.emulates:
             return []
@@ -165,6 +160,19 @@ def _may_pause(exchange: Exchange) -> bool:
     if policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
         return False
     return any(type(tool) is HostedTool for tool in request.tools)
+
+
+def _may_declare(job: Job) -> bool:
+    """Whether a body has a mark of a hosted tool where tools are declared. A large one has its conversation
+    elsewhere."""
+    members = job.outline.members
+    for member, marks in job.surface.client.hosted.tool_marks.items():
+        if member in members:
+            start, end = members[member]
+            for mark in marks:
+                if job.body.find(mark, start, end) >= 0:
+                    return True
+    return False
 
 
 def _takes(target: Target, tool: HostedTool) -> bool:
