@@ -284,7 +284,7 @@ class SearchAccount(msgspec.Struct, frozen=True):
 
 
 class HttpSearch:
-    """Implements `Search`. One client for all backends; `transports` by the scheme of a URL."""
+    """Implements `WebSearch`. One client for all backends; `transports` by the scheme of a URL."""
 
     def __init__(
         self, backend: HttpBackend, account: SearchAccount, transports: Mapping[str, Transport]

@@ -71,7 +71,7 @@ class WebFailed(Exception):
         self.code: WebProblem = code
 
 
-class Search(Protocol):
+class WebSearch(Protocol):
     """A search backend."""
 
     @property

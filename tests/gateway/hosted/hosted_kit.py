@@ -41,7 +41,7 @@ _SEARCH: Final = '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:1"\nfet
 
 
 class ScriptedWeb:
-    """Implements `Search` and `Fetch`."""
+    """Implements `WebSearch` and `Fetch`."""
 
     name = "scripted"
     price = 0.005

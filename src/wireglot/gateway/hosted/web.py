@@ -15,7 +15,7 @@ from wireglot.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedCall, HostedResult, WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.stores.seal import Sealer, Unreadable
-from wireglot.web.contract import Fetch, Query, Search, WebFailed
+from wireglot.web.contract import Fetch, Query, WebFailed, WebSearch
 from wireglot.wire.json import BadJson, decode, encode
 
 _MAX_URL_CHARACTERS: Final = 2000
@@ -66,7 +66,7 @@ class SearchRunner:
     name = "the gateway"
 
     def __init__(
-        self, search: Callable[[Exchange], Search | None], seal: SourceSealer, ledger: SearchLedger
+        self, search: Callable[[Exchange], WebSearch | None], seal: SourceSealer, ledger: SearchLedger
     ) -> None:
         self._search = search
         self.seal = seal
@@ -124,7 +124,7 @@ class _Searching(_Tool):
     function = _SEARCH
     argument = "query"
 
-    def __init__(self, exchange: Exchange, tool: HostedTool, search: Search, runner: SearchRunner) -> None:
+    def __init__(self, exchange: Exchange, tool: HostedTool, search: WebSearch, runner: SearchRunner) -> None:
         super().__init__(exchange, tool)
         self._search = search
         self._runner = runner
@@ -280,7 +280,7 @@ class SourceSealer:
 
 
 def web_runners(
-    search: Callable[[Exchange], Search | None],
+    search: Callable[[Exchange], WebSearch | None],
     fetch: Callable[[Exchange], Fetch | None],
     seal: SourceSealer,
     ledger: SearchLedger,

@@ -22,7 +22,7 @@ from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import HostedTool, Request
 from wireglot.web.backends import HttpSearch, SearchAccount
-from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, Search, WebFailed, WebProblem
+from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, WebFailed, WebProblem, WebSearch
 from wireglot.web.domains import domain_filter
 from wireglot.web.fetch import FetchPolicy, WebFetch
 from wireglot.wire.json import BadJson, decode, encode
@@ -43,7 +43,7 @@ class WebTools:
         self._searches: dict[SearchSettings, HttpSearch] = {}
         self._fetches: dict[FetchSettings, WebFetch] = {}
 
-    def search(self, exchange: Exchange) -> Search | None:
+    def search(self, exchange: Exchange) -> WebSearch | None:
         """For one request; None where no backend is configured."""
         settings = exchange.job.settings.search
         if settings is None:
@@ -128,7 +128,7 @@ _KINDS: Final[dict[ErrorKind, WebProblem]] = {
 
 
 class ModelSearch:
-    """Implements `Search` with a model whose provider searches the web: a request of the gateway's own, on
+    """Implements `WebSearch` with a model whose provider searches the web: a request of the gateway's own, on
     the budget of the same client key. Results are the pages that the model cites, and what it says of them.
 
     It is asked in the dialect that can say most about a search, whatever the client speaks.
