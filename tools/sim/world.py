@@ -55,6 +55,8 @@ Kind = Literal["mixed", "crowd", "crashes"]
 """crowd: many impatient clients, and room for one. crashes: quick answers, and no disk that fails."""
 _KINDS: Final[tuple[Kind, ...]] = ("mixed", "mixed", "crowd", "crashes")
 
+_BACKGROUND_SECONDS: Final = 60
+
 
 class Worker:
     """A simulated process of the gateway (`Owner`)."""
@@ -585,6 +587,7 @@ class World:
         await asyncio.sleep(10)
         await laws.ask_for_everything(self)
         await asyncio.sleep(5)
+        await self._until_background_ends()
         for worker in self.living():
             laws.at_rest(self, worker)
         await laws.budgets(self)
@@ -593,6 +596,15 @@ class World:
         await self._stop_for_good()
         await laws.books(self)
         laws.log(self)
+
+    async def _until_background_ends(self) -> None:
+        """No client waits for it, also not one that left before it had an answer."""
+        for _ in range(_BACKGROUND_SECONDS):
+            states = [worker.process.state for worker in self.living() if worker.process is not None]
+            if not any(state.background._works for state in states):
+                return
+            await asyncio.sleep(1)
+        self.broken("background work ends", f"not after {_BACKGROUND_SECONDS} seconds")
 
     async def _stop_for_good(self) -> None:
         began = CLOCK.now
