@@ -64,6 +64,7 @@ def test_the_recipes_that_come_with_it_can_be_read_and_are_measured(name, tmp_pa
     peer = recipe.Peer(found, Installed(tmp_path, tmp_path, "1", tmp_path, tmp_path / "it"), 9001, tmp_path)
     assert any(peer.takes(BY_KEY[key]) for key in ("A-cc", "D-ac"))
     assert any(peer.takes(scenario) for scenario in peers.LONE)
+    assert any(peer.takes(scenario) for scenario in peers.AGEING)
     assert not [word for word in (*peer._argv, *peer.headers) if "{" in word]
     written = [path.read_text() for path in (tmp_path / name).rglob("*") if path.is_file()]
     assert "9001" in "".join([*written, *peer.headers])
@@ -172,13 +173,13 @@ def test_one_table_has_speed_size_and_score():
     results.probe["wireglot"] = {"works": 30, "cases": 40, "pairs": 2}
     summary, _ = peers.sections(results)
     row = next(row for row in summary.rows if row[0] == "wireglot")
-    told = dict(zip(summary.header, row, strict=True))
-    assert told["Chat > Chat adds p50 / p99 ms"] == "5.00 / 7.00"
-    assert told["Chat > Chat 2KB"].endswith(f" ({results.ratio(BY_KEY['A-cc'])})")
-    assert [told[name] for name in ("start s", "memory idle MiB", "later")] == ["0.50", "40.0", "55.0"]
-    assert [told[name] for name in ("installed MiB", "probe: works")] == ["12.0", "30 of 40"]
-    assert (told["share"], told["pairs"]) == ("75.0 %", "2")
-    assert "after 60 minutes of one request after the other (1,234 to 1,234 of them)" in summary.note
+    shown = dict(zip(summary.header, row, strict=True))
+    assert shown["Chat > Chat adds p50 / p99 ms"] == "5.00 / 7.00"
+    assert shown["Chat > Chat 2KB"].endswith(f" ({results.ratio(BY_KEY['A-cc'])})")
+    assert [shown[name] for name in ("start s", "memory idle MiB", "later")] == ["0.50", "40.0", "55.0"]
+    assert [shown[name] for name in ("installed MiB", "probe: works")] == ["12.0", "30 of 40"]
+    assert (shown["share"], shown["pairs"]) == ("75.0 %", "2")
+    assert "after 60 minutes of 2 streams of 200 events at a time (1,234 to 1,234 streams)" in summary.note
 
 
 def test_a_score_of_another_version_is_not_shown():

@@ -22,7 +22,7 @@ from typing import Any, Final
 
 from tools.bench import charts, gateway, page, recipe, setting, tables
 from tools.bench.results import BASE, OURS, Results, read
-from tools.bench.scenarios import BY_KEY, Scenario
+from tools.bench.scenarios import BY_KEY, EVENTS, Scenario
 from tools.bench.standing import Undocumented
 from tools.bench.tables import NONE, Section, number
 from tools.bench.targets import Target
@@ -30,6 +30,8 @@ from tools.probe_peers.recipe import BadRecipe
 
 LONE = [BY_KEY[key] for key in ("A1-cc", "D1-ac")]
 SCENARIOS = [BY_KEY[key] for key in ("P-cc", "DP-ac", "A-cc", "B-cc", "D-ac", "DB-ac")]
+AGEING = [BY_KEY[key]._replace(connections=2) for key in ("P-cc", "DP-ac")]
+"""At the pace of a model: all servers are given about the same number of requests, however fast they are."""
 SUMMARY = [BY_KEY[key] for key in ("A-cc", "D-ac", "P-cc", "DP-ac")]
 DEFAULT = ("litellm", "llm-rosetta", "claude-code-router", "portkey", "bifrost", "cliproxyapi")
 ROOT: Final = Path(__file__).parents[2]
@@ -94,8 +96,8 @@ def _summary(results: Results) -> Section:
         seconds = min(figures["seconds"] for figures in aged.values())
         requests = [figures["ok"] for figures in aged.values()]
         long = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
-        said = f"Later: after {long} of one request after the other"
-        note.append(f"{said} ({min(requests):,} to {max(requests):,} of them).")
+        said = f"Later: after {long} of {AGEING[0].connections} streams of {EVENTS} events at a time"
+        note.append(f"{said} ({min(requests):,} to {max(requests):,} streams), all servers at once.")
     return Section("Speed and correctness", " ".join(note), header, rows)
 
 
@@ -142,10 +144,10 @@ def _cost(results: Results, scenario: Scenario, server: str) -> str:
 
 
 def age(bench: gateway.Bench, seconds: float) -> None:
-    """All of them at once, one client each: memory is read, and no time."""
+    """All of them at once: memory is read, and no time."""
 
     def one(server: Target) -> None:
-        scenario = next(scenario for scenario in LONE if server.takes(scenario))
+        scenario = next(scenario for scenario in AGEING if server.takes(scenario))
         before = time.monotonic()
         figures = bench.driver.drive(server, scenario, seconds, 0.0)
         kept = {"ok": figures["ok"], "err": figures["err"], "seconds": time.monotonic() - before}
