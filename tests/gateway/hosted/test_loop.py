@@ -12,7 +12,7 @@ import pytest
 from tests.gateway.hosted.hosted_kit import OTHER, TOWER, HostedStage, chat_answer, chat_calls
 from tests.gateway.state.usage_kit import usage
 from tests.waiting import wait_until
-from wireglot.gateway.hosted.citations import cited
+from wireglot.gateway.hosted.rounds import cited
 from wireglot.ir.hosted import WebSource
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.web.contract import WebFailed
@@ -180,13 +180,13 @@ def test_results_of_both_kinds_come_back_in_one_turn(stage: HostedStage, streame
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": call.id, "content": "noon"}]},
     ]
     ask(stage, streamed, tools=[SEARCH, CLOCK], messages=turns)
-    _, assistant, searched, told = sent(stage)[-1]["messages"]
+    _, assistant, searched, answered = sent(stage)[-1]["messages"]
     names = [each["function"]["name"] for each in assistant["tool_calls"]]
     ids = [each["id"] for each in assistant["tool_calls"]]
     assert names == ["web_search", "clock"]
-    assert [searched["tool_call_id"], told["tool_call_id"]] == ids
+    assert [searched["tool_call_id"], answered["tool_call_id"]] == ids
     assert TOWER.text in searched["content"]
-    assert told["content"] == "noon"
+    assert answered["content"] == "noon"
 
 
 def test_at_most_max_uses_searches_run(stage: HostedStage, streamed: bool) -> None:
@@ -213,6 +213,7 @@ def test_a_search_that_fails_is_shown_and_the_model_goes_on(stage: HostedStage, 
     script(stage, streamed, (("web_search", QUERY),), "I could not search.")
     message = ask(stage, streamed)
     assert message.content[1].content.error_code == "too_many_requests"
+    assert sent(stage)[-1]["messages"][-1]["content"] == "Error: too_many_requests: the backend is busy"
     assert message.content[2].text == "I could not search."
     assert message.usage.server_tool_use.web_search_requests == 0
     assert "the backend is busy" in encode_text(sent(stage)[1])

@@ -95,7 +95,7 @@ def arguments_of(call: ToolCall) -> dict[str, Any]:
 
 
 def failed(code: HostedError, message: str) -> HostedResult:
-    return HostedResult(f"Error ({code}): {message}", code, message)
+    return HostedResult(f"{code}: {message}", code, message)
 
 
 def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
