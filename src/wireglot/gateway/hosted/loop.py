@@ -18,8 +18,7 @@ import msgspec
 
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.hosted.citations import cited
-from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply
+from wireglot.gateway.hosted.rounds import OneAnswer, Round, RoundReply, cited
 from wireglot.gateway.hosted.runner import HostedRunners, HostedSession, Offered, function_name, result_parts
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Answerer, Exchange

@@ -7,18 +7,18 @@ the gateway's functions and the end of a round are held back.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import Any
+import re
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
 
 import msgspec
 
 from wireglot.dialects.base import Context, Dialect, Rendered, StreamWriter
-from wireglot.gateway.hosted.citations import cited
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.targets.routing import Target
-from wireglot.ir.content import Extra, Text, ToolCall
+from wireglot.ir.content import Citation, Extra, Text, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.hosted import WebSource
 from wireglot.ir.loss import Loss
@@ -37,6 +37,11 @@ from wireglot.ir.stream import (
     UsageReport,
     unfold,
 )
+
+_QUOTED_CHARACTERS: Final = 150
+"""As Anthropic's citations quote."""
+_AFTER: Final = r"(?![\w/?=&%#~-]|[.:,;@!+][\w/])"
+"""What would make it another address. A mark at the end of a sentence does not."""
 
 
 class OneAnswer:
@@ -263,3 +268,22 @@ class Round(KeepsAll):
 
     async def keep(self, response: Response) -> None:
         self.kept = response
+
+
+def cited(text: str, sources: Sequence[WebSource], *, quotes: bool) -> tuple[Citation, ...]:
+    """A citation for each place at which a text names the address of a source, in their order."""
+    known: dict[str, WebSource] = {}
+    for source in sources:
+        if source.url and source.url in text:
+            known.setdefault(source.url, source)
+    if not known:
+        return ()
+    longest_first = sorted(known, key=len, reverse=True)
+    addresses = "|".join(map(re.escape, longest_first))
+    found = []
+    # A link of Markdown as a whole, else the address alone.
+    for place in re.finditer(rf"\[[^\[\]]*\]\(<?({addresses})>?\)|({addresses}){_AFTER}", text):
+        source = known[place[1] or place[2]]
+        quote = source.text[:_QUOTED_CHARACTERS] if quotes else ""
+        found.append(Citation(source.url, source.title, quote, start=place.start(), end=place.end()))
+    return tuple(found)

@@ -10,12 +10,11 @@ import msgspec
 from wireglot.dialects.base import Context, Rendered, Thread
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay import candidates
-from wireglot.gateway.relay.code_execution import refuse_code_execution
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.media import with_files
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.refusals import without_opaque_state
-from wireglot.gateway.relay.search import refuse_search
+from wireglot.gateway.relay.unavailable import refuse_code_execution, refuse_search
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import Credential

@@ -22,8 +22,8 @@ from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
 from wireglot.gateway.relay.media import FindFetch, MediaDownloads, NeedsMedia
-from wireglot.gateway.relay.search import UNSEARCHED, answer_unsearched
 from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.relay.unavailable import UNSEARCHED, answer_unsearched
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import ClientKey, Credential

@@ -1,8 +1,9 @@
-"""A request that asks for nothing but a search of the web, where nobody can search.
+"""A request for a hosted tool that nobody runs: it is refused.
 
 Without its tool the model would make results up, and clients (Claude Code's WebSearch, Gemini CLI's) show
-them as found. So it is not asked: the next target is, and if there is none the client gets the error of a
-failed search in its own form, or a plain error where its dialect has no such form.
+them as found. So it is not asked: the next target is. If there is none, a request for nothing but a search
+gets the error of a failed search in the client's form, or a plain error where its dialect has no such form.
+The gateway runs no code: a request that may execute some is refused wherever the tool does not arrive.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from wireglot.ir.stream import unfold
 from wireglot.wire.json import encode
 
 UNSEARCHED: Final = "web_search_unavailable"
+_NO_CODE: Final = "code_execution_unavailable"
 _SEARCHES: Final = frozenset({"web_search", "web_fetch"})
 
 
@@ -51,6 +53,28 @@ def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyT
     if choice is None or choice.mode != "required":
         return tools
     return tuple(tool for tool in tools if choice.allows(tool) or tool_name(tool) in choice.only) or tools
+
+
+def refuse_code_execution(request: Request, target: Target, losses: Iterable[Loss]) -> None:
+    """Raise where code execution does not reach the target. `losses`: in terms of the neutral request."""
+    choice = request.tool_choice
+    if choice is not None and choice.mode == "none":
+        return
+    places = {
+        f"$.tools[{number}]"
+        for number, tool in enumerate(request.tools)
+        if type(tool) is HostedTool and tool.kind == "code_execution"
+    }
+    if not any(
+        loss.feature == "hosted_tool" and loss.action == "dropped" and loss.path in places for loss in losses
+    ):
+        return
+    message = (
+        f"{target.provider.name} cannot execute code, and the gateway does not: send this request to a model "
+        "whose provider can, or without the tool"
+    )
+    # The upstream was not asked; another one may be able to.
+    raise AttemptFailed(ApiError("invalid_request", message, status=400, code=_NO_CODE), "gateway")
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
