@@ -131,6 +131,20 @@ class HostedStage:
             http_client=anthropic.DefaultHttpxClient(verify=False),
         )
 
+    def ask_claude(self, model: str, streamed: bool, turns: list[Any], **more: Any) -> Any:
+        """The answer to a request with a web search, as the SDK puts it together."""
+        asked: dict[str, Any] = {
+            "model": model,
+            "max_tokens": 3000,
+            "messages": turns,
+            "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+            **more,
+        }
+        if not streamed:
+            return self.claude.messages.create(**asked)
+        with self.claude.messages.stream(**asked) as stream:
+            return stream.get_final_message()
+
     @cached_property
     def gpt(self) -> openai.OpenAI:
         return openai.OpenAI(

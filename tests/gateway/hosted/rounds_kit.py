@@ -1,4 +1,4 @@
-"""A model on Chat Completions that answers a row of rounds as it is told."""
+"""A model on Chat Completions that answers round by round as scripted."""
 
 from __future__ import annotations
 

@@ -152,7 +152,7 @@ def test_a_responses_client_brings_back_where_it_was_found(stage: HostedStage, s
     assert messages[3]["content"] == "324 metres."
 
 
-def test_what_another_provider_found_is_told_by_its_titles(stage: HostedStage) -> None:
+def test_what_another_provider_found_is_sent_by_its_titles(stage: HostedStage) -> None:
     """Only its own vendor can read the rest."""
     turns = first_turn(stage)
     text = encode_text(turns[1]).replace("srvtoolu_wg", "srvtoolu_01")

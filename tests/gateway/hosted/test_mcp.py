@@ -275,10 +275,10 @@ def test_a_call_that_is_denied_is_not_made(stage: HostedStage, server: ToolServe
     second = _ask_responses(stage, server.url, input=[asked, *items, answer], tool=always)
     assert [item.type for item in second.output] == ["message"]
     assert not server.calls
-    told = stage.upstream.requests[-1].json["messages"][-1]
-    assert told["role"] == "tool"
-    assert "did not approve" in told["content"]
-    assert "Look out of the window." in told["content"]
+    given = stage.upstream.requests[-1].json["messages"][-1]
+    assert given["role"] == "tool"
+    assert "did not approve" in given["content"]
+    assert "Look out of the window." in given["content"]
 
 
 def test_an_approval_for_a_tool_that_is_not_offered_calls_nothing(
@@ -321,7 +321,7 @@ def test_approval_may_depend_on_the_tool(
     assert bool(server.calls) is not pending
 
 
-def test_servers_with_tools_of_the_same_name_are_told_apart(stage: HostedStage, server: ToolServer) -> None:
+def test_servers_with_tools_of_the_same_name_are_kept_apart(stage: HostedStage, server: ToolServer) -> None:
     SCRIPT.rounds = [[("b__forecast", {"city": "Rome"})], "Done."]
     tools = [
         {

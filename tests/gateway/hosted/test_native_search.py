@@ -153,19 +153,6 @@ def script(stage: HostedStage, upstream: str, streamed: bool) -> str:
     return NATIVE[upstream]
 
 
-def _ask_claude(stage: HostedStage, model: str, streamed: bool, turns: list[Any]) -> Any:
-    asked: dict[str, Any] = {
-        "model": model,
-        "max_tokens": 100,
-        "messages": turns,
-        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
-    }
-    if not streamed:
-        return stage.claude.messages.create(**asked)
-    with stage.claude.messages.stream(**asked) as stream:
-        return stream.get_final_message()
-
-
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("upstream", ["openai-responses", "gemini"])
 def test_anthropic_clients_see_blocks_and_a_counter(
@@ -174,7 +161,7 @@ def test_anthropic_clients_see_blocks_and_a_counter(
     """Claude Code says "Did 0 searches" without them."""
     model = script(stage, upstream, streamed)
     question = {"role": "user", "content": "Wie hoch?"}
-    message = _ask_claude(stage, model, streamed, [question])
+    message = stage.ask_claude(model, streamed, [question])
     blocks = {block.type: block for block in message.content}
     assert blocks["server_tool_use"].input == {"query": "turm"}
     result = blocks["web_search_tool_result"]
@@ -191,7 +178,7 @@ def test_anthropic_clients_see_blocks_and_a_counter(
         {"role": "user", "content": "Danke."},
     ]
     script(stage, upstream, streamed)
-    _ask_claude(stage, model, streamed, turns)
+    stage.ask_claude(model, streamed, turns)
     sent = encode_text(stage.upstream.requests[-1].json)
     assert "srvtoolu_" not in sent
     assert "call_wn" not in sent
@@ -240,15 +227,15 @@ def test_gemini_clients_see_grounding(stage: HostedStage, upstream: str, streame
     assert [each.segment.end_index for each in grounding.grounding_supports] == [len(TEXT.encode())]
 
 
-def test_another_provider_is_told_what_was_found(stage: HostedStage) -> None:
+def test_another_provider_gets_what_was_found(stage: HostedStage) -> None:
     question = {"role": "user", "content": "Wie hoch?"}
-    message = _ask_claude(stage, script(stage, "gemini", False), False, [question])
+    message = stage.ask_claude(script(stage, "gemini", False), False, [question])
     turns = [
         question,
         {"role": "assistant", "content": [block.to_dict() for block in message.content]},
         {"role": "user", "content": "Danke."},
     ]
-    _ask_claude(stage, "openai-chat-up/m1", False, turns)
+    stage.ask_claude("openai-chat-up/m1", False, turns)
     sent = stage.upstream.requests[-1].json["messages"]
     assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
     assert URL in sent[2]["content"]

@@ -27,20 +27,6 @@ def stage(running: HostedStage) -> HostedStage:
     return running.reset()
 
 
-def ask(stage: HostedStage, model: str, streamed: bool, turns: list[Any], **more: Any) -> Any:
-    asked: dict[str, Any] = {
-        "model": model,
-        "max_tokens": 3000,
-        "messages": turns,
-        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
-        **more,
-    }
-    if not streamed:
-        return stage.claude.messages.create(**asked)
-    with stage.claude.messages.stream(**asked) as stream:
-        return stream.get_final_message()
-
-
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("thinks", [False, True], ids=["unasked", "asked"])
 @pytest.mark.parametrize("upstream", ["anthropic", "openai-responses", "gemini"])
@@ -50,7 +36,7 @@ def test_signed_state_goes_back_unchanged(
     more = _asks_for(thinks)
     model = f"{upstream}-up/m1"
     turns: list[Any] = [{"role": "user", "content": STRICT}]
-    message = ask(stage, model, streamed, turns, **more)
+    message = stage.ask_claude(model, streamed, turns, **more)
     assert message.stop_reason == "end_turn"
     assert "web_search_tool_result" in [block.type for block in message.content]
     assert reasoning_state(upstream, stage.upstream.requests[1].json)
@@ -58,7 +44,7 @@ def test_signed_state_goes_back_unchanged(
         {"role": "assistant", "content": [block.to_dict() for block in message.content]},
         {"role": "user", "content": "Thanks."},
     ]
-    assert ask(stage, model, streamed, turns, **more).stop_reason == "end_turn"
+    assert stage.ask_claude(model, streamed, turns, **more).stop_reason == "end_turn"
     assert TOWER.text in encode_text(stage.upstream.requests[-1].json)
 
 
@@ -82,7 +68,7 @@ def test_reasoning_is_shown_of_every_round_or_of_none(
         _thinking(chat_answer({"content": "324 metres."}), "Now I know."),
     )
     turns: list[Any] = [{"role": "user", "content": "How high?"}]
-    message = ask(stage, "openai-chat-up/m1", streamed, turns, **_asks_for(thinks))
+    message = stage.ask_claude("openai-chat-up/m1", streamed, turns, **_asks_for(thinks))
     shown = [block.thinking for block in message.content if block.type == "thinking"]
     assert shown == (["I must search.", "Now I know."] if thinks else [])
 
@@ -96,7 +82,7 @@ def test_plain_reasoning_goes_back_in_the_next_round(stage: HostedStage, thinks:
         _thinking(chat_answer({"content": "324 metres."}), "Now I know."),
     )
     turns: list[Any] = [{"role": "user", "content": "How high?"}]
-    message = ask(stage, "openai-chat-up/m1", False, turns, **more)
+    message = stage.ask_claude("openai-chat-up/m1", False, turns, **more)
     assert message.content[-1].text == "324 metres."
     call = stage.upstream.requests[1].json["messages"][1]
     assert call["reasoning_content"] == "I must search."
@@ -104,6 +90,6 @@ def test_plain_reasoning_goes_back_in_the_next_round(stage: HostedStage, thinks:
         {"role": "assistant", "content": [block.to_dict() for block in message.content]},
         {"role": "user", "content": "Thanks."},
     ]
-    ask(stage, "openai-chat-up/m1", False, turns, **more)
+    stage.ask_claude("openai-chat-up/m1", False, turns, **more)
     sent = stage.upstream.requests[-1].json["messages"]
     assert [message["role"] for message in sent] == ["user", "assistant", "tool", "assistant", "user"]

@@ -273,8 +273,8 @@ def test_errors_have_the_form_of_the_tool(
     assert said in result.content.error_message
     assert text.text == "I found nothing."
     assert message.stop_reason == "end_turn"
-    told = stage.upstream.requests[1].json["messages"][-1]
-    assert (told["role"], said in told["content"]) == ("tool", True)
+    given = stage.upstream.requests[1].json["messages"][-1]
+    assert (given["role"], said in given["content"]) == ("tool", True)
 
 
 def test_a_failed_search_of_responses_is_incomplete(stage: HostedStage) -> None:
