@@ -2,7 +2,7 @@
 
 python -m tools.search_double --port 8888
 
-SearXNG, Brave, Tavily, Exa and Google are distinguished by path and key header. Every query is answered with the
+SearXNG, Brave, Tavily, Exa and Google differ by path and key header. Every query is answered with the
 same results, which are not filtered: to keep to domains is up to the client. A query with `[[fail 429]]`,
 `[[none]]`, `[[malformed]]`, `[[list]]`, `[[huge]]`, `[[silent]]` or `[[cut]]` fails in this way. Pages are
 served below /page/.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import pytest
 
 from tests.tiers import rows
@@ -175,9 +176,22 @@ def test_a_cut_by_the_numbers_is_reported_as_one() -> None:
 
 def test_a_call_without_arguments_is_whole_where_the_answer_says_that_it_ended() -> None:
     """[X7] Or where it goes on behind it."""
-    assert both(answer("tool_calls", BARE, BARE)) == (BARE, BARE)
+    assert both(answer("tool_calls", WHOLE, BARE)) == (WHOLE, BARE)
     assert both(answer("length", BARE, WHOLE)) == (BARE, WHOLE)
     assert both(answer("tool_calls", BARE, raw="")) == CUT
+
+
+def test_an_id_that_recurs_is_made_another_one() -> None:
+    asked = Request("m", (USER, Message("assistant", (WHOLE,)), Message("user", (ToolResult(WHOLE.id),))))
+    again = msgspec.structs.replace(WHOLE, id=f"{WHOLE.id}-2")
+    other = Candidate((WHOLE,), Stop("end"))
+    came = msgspec.structs.replace(answer("tool_calls", WHOLE, WHOLE, BARE), others=(other,))
+    third = msgspec.structs.replace(WHOLE, id=f"{WHOLE.id}-3")
+    found = accept(came, asked).response
+    assert found.content == (again, third, BARE)
+    assert found.others == (msgspec.structs.replace(other, content=(again,)),)
+    events = Watch(asked).pass_on(list(unfold(came)))
+    assert (fold(events).content, fold(events).others) == (found.content, found.others)
 
 
 def test_what_has_been_reported_in_pieces_cannot_be_taken_back() -> None:

@@ -3,6 +3,7 @@ its next question. The upstream gets the turn as a client of its own would have 
 
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.laws.cases import MAIN, MAIN_PAIRS, of_kind, recorded
@@ -13,7 +14,10 @@ from tools.fidelity.round_trips import round_trip
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, dialect, dialect_name
+from wireglot.ir.content import Message, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature
+from wireglot.ir.outcome import Response, Stop, Usage
+from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import fold, unfold
 from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import read_stream
@@ -301,3 +305,37 @@ def _reported(
     data = translator.feed(data) + translator.close()
     heard = fold(read_stream(dialect(client), [data]))
     return dialect(client).render_response(heard, context).value
+
+
+RECURRING = ToolCall("call_0", "look_up", '{"key":"b"}')
+COUNTED_AGAIN = Request(
+    "m",
+    (
+        Message("user", (Text("Look up a, then b."),)),
+        Message("assistant", (ToolCall("call_0", "look_up", '{"key":"a"}'),)),
+        Message("user", (ToolResult("call_0", (Text("1"),)),)),
+    ),
+    tools=(Tool("look_up", "Looks up.", {"type": "object", "properties": {"key": {"type": "string"}}}),),
+    max_tokens=100,
+)
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+@rows(("client", "upstream"), MAIN_PAIRS)
+def test_an_id_that_a_server_counts_again_is_another_one_to_the_client(
+    client: DialectName, upstream: DialectName, streamed: bool
+) -> None:
+    asked = dialect(client).render_request(COUNTED_AGAIN, Context()).value
+    calls = (RECURRING, msgspec.structs.replace(RECURRING, arguments='{"key":"c"}'))
+    answer = Response("r1", "m", calls, Stop("end"), Usage(input=1, output=1))
+    if streamed:
+        data = dialect(upstream).stream_writer(Context()).write(list(unfold(answer)))
+        translator = StreamTranslator(source=upstream, target=client, request=asked)
+        out = translator.feed(data) + translator.close()
+        content = fold(read_stream(dialect(client), [out])).content
+    else:
+        body = dialect(upstream).render_response(answer, Context()).value
+        out_body = translate_response(body, source=upstream, target=client, request=asked).value
+        content = dialect(client).parse_response(out_body, Context()).content
+    ids = [part.id for part in content if type(part) is ToolCall]
+    assert len({"call_0", *ids}) == 3, ids

@@ -25,6 +25,7 @@ from wireglot.ir.stream import (
     Failure,
     Finish,
     GrowingText,
+    OtherAnswer,
     PartEnd,
     PartStart,
     Start,
@@ -97,6 +98,37 @@ def is_cut(arguments: str) -> bool:
     return False
 
 
+class CallIds:
+    """The ids of calls, each once in a conversation. Some servers count them again in every turn (`call_0`),
+    and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for `call_0`."""
+
+    __slots__ = ("_request", "_taken")
+
+    def __init__(self, request: Request | None) -> None:
+        self._request = request
+        self._taken: set[str] | None = None
+        """None: no call has come so far."""
+
+    def distinct(self, part: Part) -> Part:
+        if type(part) is not ToolCall:
+            return part
+        taken = self._taken
+        if taken is None:
+            messages = self._request.messages if self._request is not None else ()
+            taken = {each.id for turn in messages for each in turn.content if type(each) is ToolCall}
+            self._taken = taken
+        identifier, number = part.id, 1
+        while identifier in taken:
+            number += 1
+            identifier = f"{part.id}-{number}"
+        taken.add(identifier)
+        return part if number == 1 else msgspec.structs.replace(part, id=identifier)
+
+    def distinct_in(self, answer: Candidate) -> Candidate:
+        content = tuple(map(self.distinct, answer.content))
+        return answer if content == answer.content else msgspec.structs.replace(answer, content=content)
+
+
 def accept(
     response: Response,
     request: Request | None,
@@ -142,6 +174,10 @@ def accept(
         )
         if others != response.others:
             response = msgspec.structs.replace(response, others=others)
+    content = tuple(map(CallIds(request).distinct, response.content))
+    others = tuple(CallIds(request).distinct_in(other) for other in response.others)
+    if content != response.content or others != response.others:
+        response = msgspec.structs.replace(response, content=content, others=others)
     return Accepted(response, tuple(losses))
 
 
@@ -233,7 +269,7 @@ class Watch:
     """
 
     __slots__ = (
-        "_arguments", "_held", "_leaks", "_leaves_out", "_request", "_said", "_thoughts",
+        "_arguments", "_held", "_ids", "_leaks", "_leaves_out", "_request", "_said", "_thoughts",
         "losses", "usage", "verdict",
     )  # fmt: skip
 
@@ -252,6 +288,7 @@ class Watch:
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self._request = request
+        self._ids = CallIds(request)
         self._leaves_out = leaves_out
         self._arguments: dict[int, GrowingText] = {}  # of the open calls
         self._held: dict[int, tuple[PartEnd, bool]] = {}  # whether it is cut, or only has no arguments so far
@@ -294,6 +331,9 @@ class Watch:
                 if not self._said and event.text and event.index not in self._thoughts:
                     self._said = True
             elif type(event) is PartStart:
+                part = self._ids.distinct(event.part)
+                if part is not event.part:
+                    events = [PartStart(event.index, part) if each is event else each for each in events]
                 self._open(event)
             elif type(event) is PartEnd:
                 ended = ended or event.index in arguments
@@ -302,6 +342,10 @@ class Watch:
                 ended = True
             elif type(event) is UsageReport or type(event) is Start:
                 self.usage = event.usage or self.usage
+            elif type(event) is OtherAnswer:
+                answer = CallIds(self._request).distinct_in(event.answer)
+                if answer is not event.answer:
+                    events = [OtherAnswer(answer) if each is event else each for each in events]
         return self._judged(events) if ended or self._held else events
 
     def _open(self, start: PartStart) -> None:
