@@ -46,6 +46,11 @@ def test_what_a_gateway_may_do_breaks_no_law(seed: int) -> None:
     assert done.returncode == 0, done.stdout
 
 
+def test_a_call_to_a_lost_store_ends_with_the_process() -> None:
+    done = sim("--seed", "9791")
+    assert done.returncode == 0, done.stdout
+
+
 def test_one_seed_is_one_run() -> None:
     """In processes whose sets and dictionaries are ordered otherwise, alone and after other seeds."""
     together = sim("--first", "7", "--seeds", "4", "--digests", hash_seed="1")

@@ -339,3 +339,14 @@ async def test_who_leaves_takes_a_call_to_a_shared_server_along() -> None:
     await asyncio.sleep(0)
     task.cancel()
     await until(lambda: far.ended == 1)
+
+
+@in_a_loop
+async def test_a_call_that_nobody_waits_for_ends_with_the_store() -> None:
+    far: Any = Far()
+    shared: Any = BoundedShared(Shared(MemoryCounters(), far), 3600.0, answers_soon=True)
+    with pytest.raises(StoreDown):
+        await shared.vault.recall()
+    assert far.ended == 0
+    await shared.counters.close()
+    assert far.ended == 1

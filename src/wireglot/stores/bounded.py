@@ -178,6 +178,13 @@ class Bounds:
         self.learn(loop.time() - begun)
         return done
 
+    async def close(self) -> None:
+        """End the calls that nobody waits for any more."""
+        for task in (late := [*self._late]):
+            task.cancel()
+        if late:
+            await asyncio.wait(late)
+
     async def check(self, work: Callable[[], Awaitable[None]]) -> None:
         """What goes well here closes the breakers: three more failures open them again."""
         try:
@@ -276,6 +283,7 @@ class BoundedCounters(BoundedPart):
         await self.bounds.check(self._shared.check)
 
     async def close(self) -> None:
+        await self.bounds.close()
         await self._shared.close()
 
 
