@@ -285,6 +285,7 @@ contract: $(VENV)/.dev ## Compare our answers with those of Claude Code's refere
 clients: .client-programs ## Run Claude Code, Codex, Gemini CLI and others through the gateway (ARGS="--only codex")
 	$(BIN)/python -m clients.run $(ARGS)
 	$(BIN)/python -m clients.launched $(ARGS)
+	$(BIN)/python -m clients.searches $(ARGS)
 
 # The newest releases have a folder of their own: those of `make clients` are the pinned ones.
 watch: $(VENV)/.dev ## Run the newest release of every client and report what it sends that is new (ARGS=--write: record it)

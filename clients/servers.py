@@ -30,10 +30,13 @@ class DidNotStart(Exception):
     """A server ended or stayed silent; carries the end of its log."""
 
 
-def configuration(port: int, key: str, upstream: str, double: str | None, *, thinks: bool = False) -> str:
+def configuration(
+    port: int, key: str, upstream: str, double: str | None, *, thinks: bool = False, more: str = ""
+) -> str:
     """The gateway's file: every model name goes to one upstream, which speaks one dialect.
 
     `thinks`: in Chat it wants its `reasoning_content` back, as the catalog says of Kimi and DeepSeek.
+    `more`: further tables.
     """
     if double is None:
         provider, model = "[providers.demo]", f"demo/demo-{upstream}"
@@ -57,18 +60,19 @@ log = "json"
 
 [keys]
 clients = "sha256:{digest}"
-"""
+
+{more}"""
 
 
 @contextmanager
 def gateway(
-    upstream: str, double: str | None, folder: Path, *, thinks: bool = False
+    upstream: str, double: str | None, folder: Path, *, thinks: bool = False, more: str = ""
 ) -> Iterator[tuple[str, str]]:
     """Run `wireglot serve` in front of one upstream; gives its URL and a client key."""
     folder.mkdir(parents=True, exist_ok=True)
     port, key = _free_port(), f"client-{secrets.token_hex(16)}"
     file = folder / "wireglot.toml"
-    file.write_text(configuration(port, key, upstream, double, thinks=thinks))
+    file.write_text(configuration(port, key, upstream, double, thinks=thinks, more=more))
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(file)]
     # Without the caller's variables: a provider key found there would switch that provider on.
     env = {"PATH": os.environ.get("PATH", os.defpath), "HOME": str(folder), "PYTHONUNBUFFERED": "1"}
