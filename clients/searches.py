@@ -36,7 +36,8 @@ from wireglot.testing.scripted_upstream.behaviour import Recorded
 from wireglot.wire.json import decode, encode, encode_text
 
 RUNS = HERE / ".runs" / "searches"
-NAMES = ("claude-code", "codex", "codex-default", "codex-unknown", "codex-built-in", "gemini-cli")
+NAMES = ("claude-code", "codex", "codex-unknown", "codex-built-in", "gemini-cli")
+"""Codex names no search for its default model where that is another provider's."""
 NUMBER, SOURCE = "443,037", "https://news.example.org/today"
 QUESTION = "How many people live in Zurich? Search the web."
 _SEARCHES = ("WebSearch", "google_web_search", "web_search")

@@ -109,31 +109,30 @@ def main() -> int:
     parser.add_argument("--digests", action="store_true", help="print the digest of each seed")
     parser.add_argument("--stop", action="store_true", help="end at the first seed that breaks a law")
     add_options(parser)
-    told = parser.parse_args()
-    seeds = (
-        range(told.first, told.first + told.seeds) if told.seed is None else range(told.seed, told.seed + 1)
-    )
+    options = parser.parse_args()
+    first, count = (options.first, options.seeds) if options.seed is None else (options.seed, 1)
+    seeds = range(first, first + count)
     began = REAL_MONOTONIC()
     counts: Counter[str] = Counter()
     failed: list[Outcome] = []
-    runs = Runs(told.jobs, show=told.trace)
-    if told.plants:
-        return _find_all(runs, told.seeds)
-    for outcome in runs.run(seeds, told.plant):
+    runs = Runs(options.jobs, show=options.trace)
+    if options.plants:
+        return _find_all(runs, options.seeds)
+    for outcome in runs.run(seeds, options.plant):
         counts.update({"seeds": 1, "events": outcome.events, "steps": outcome.steps})
         counts.update(outcome.counts)
         counts["cpu milliseconds"] += round(outcome.cpu * 1000)
-        if told.digests or told.trace:
+        if options.digests or options.trace:
             print(outcome.seed, outcome.digest, outcome.events, flush=True)
         if outcome.found:
             failed.append(outcome)
-            _report(outcome, told.plant)
-            if told.stop:
+            _report(outcome, options.plant)
+            if options.stop:
                 break
     seconds = REAL_MONOTONIC() - began
     print(", ".join(f"{name}: {count:,}" for name, count in sorted(counts.items())), f"in {seconds:.1f} s")
-    if told.out is not None:
-        return _write(told.out, counts, failed, seconds)
+    if options.out is not None:
+        return _write(options.out, counts, failed, seconds)
     return 1 if failed else 0
 
 
