@@ -98,6 +98,9 @@ def _summary(results: Results) -> Section:
         long = f"{seconds / 60:.0f} minutes" if seconds >= 90 else f"{seconds:.0f} seconds"
         said = f"Later: after {long} of {AGEING[0].connections} streams of {EVENTS} events at a time"
         note.append(f"{said} ({min(requests):,} to {max(requests):,} streams), all servers at once.")
+        commits = {figures["commit"] for figures in aged.values() if "commit" in figures}
+        if others := sorted(commits - {results.setting.get("commit")}):
+            note.append(f"Measured at commit {', '.join(others)}.")
     return Section("Speed and correctness", " ".join(note), header, rows)
 
 
@@ -151,6 +154,7 @@ def age(bench: gateway.Bench, seconds: float) -> None:
         before = time.monotonic()
         figures = bench.driver.drive(server, scenario, seconds, 0.0)
         kept = {"ok": figures["ok"], "err": figures["err"], "seconds": time.monotonic() - before}
+        kept["commit"] = bench.results.setting.get("commit", "")
         bench.results.aged[server.name] = {**kept, **server.memory()._asdict()}
 
     with ThreadPoolExecutor(len(bench.servers)) as pool:
