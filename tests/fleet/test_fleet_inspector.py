@@ -77,6 +77,9 @@ def machines(folder: Path, sort: str, more: str = "") -> Iterator[Machines]:
         yield running
 
 
+pytestmark = pytest.mark.sampled(each=1)  # test_fleet.py has two machines with both stores
+
+
 @pytest.fixture(scope="module", params=["postgres", "redis"])
 def two(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Machines]:
     with machines(tmp_path_factory.mktemp(request.param), request.param, KEYS + RECORDING) as running:
@@ -213,6 +216,7 @@ def test_a_caller_that_is_wiped_on_one_machine_is_gone_from_all(two: Machines) -
     assert "bob" not in {row["key"] for row in two.look(0, "exchanges?limit=1000")["rows"]}
 
 
+@pytest.mark.whole
 def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store_is_away(
     tmp_path: Path,
 ) -> None:
@@ -237,6 +241,7 @@ def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store
         wait_until(lambda: two.look(0, "exchanges")["fleet"]["trouble"] is None)
 
 
+@pytest.mark.whole
 def test_without_a_shared_secret_rows_come_and_the_page_says_why_bodies_do_not(tmp_path: Path) -> None:
     with RedisServer() as redis:
         two = Machines(tmp_path, redis, KEYS + RECORDING)
