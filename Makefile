@@ -65,6 +65,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
+	$(MAKE) guard ARGS="--required --tolerance 0.1"
 	$(MAKE) site demo packages sbom container lab contract clients docs-blocks
 	$(MAKE) judges ARGS=real-model
 
