@@ -19,7 +19,8 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab.served import keys_table
 from tools.servers import PostgresServer, RedisServer
 
-pytestmark = [needs_own_postgres, needs_own_redis]
+# Of the two stores one at every change: test_fleet.py has both.
+pytestmark = [needs_own_postgres, needs_own_redis, pytest.mark.sampled(each=1)]
 API = "/inspector/api"
 ADA = "wg-the-key-of-ada-0123456789"
 BOB = "wg-the-key-of-bob-0123456789"
@@ -75,9 +76,6 @@ def machines(folder: Path, sort: str, more: str = "") -> Iterator[Machines]:
     server = RedisServer() if sort == "redis" else PostgresServer()
     with server, Machines(folder, server, more).running() as running:
         yield running
-
-
-pytestmark = pytest.mark.sampled(each=1)  # test_fleet.py has two machines with both stores
 
 
 @pytest.fixture(scope="module", params=["postgres", "redis"])
