@@ -65,6 +65,7 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values
 	WIREGLOT_FLEET=1 WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(MAKE) test
+	$(MAKE) guard ARGS="--required --tolerance 0.1"
 	$(MAKE) site demo packages sbom container lab contract clients docs-blocks
 	$(MAKE) judges ARGS=real-model
 
@@ -261,7 +262,7 @@ judges: $(VENV)/.dev ## Run the test suites of others against the gateway and re
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
 	$(BIN)/python -m tools.mutants $(ARGS)
 
-# A seed that breaks a law is printed with the command that replays it. `make test` runs a hundred.
+# A seed that breaks a law is printed with the command that replays it. `make test` runs twenty-five.
 SEEDS ?= 1000
 sim: $(VENV)/.dev ## Run the whole gateway on a simulated machine, seed by seed (SEEDS=10000, ARGS="--first 5000")
 	$(BIN)/python -m tools.sim --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)

@@ -65,3 +65,36 @@ def test_a_worker_that_ends_fails_the_test_it_was_at_and_no_other_is_lost(tmp_pa
     assert "the worker process ended with 3" in done.stdout
     assert "printed by 9" in done.stdout
     assert "printed by 8" not in done.stdout
+
+
+def test_what_a_test_registered_for_the_end_of_its_process_is_run(tmp_path: Path):
+    """Servers that tests share are ended so."""
+    (tmp_path / "test_some.py").write_text(
+        "import atexit, os, pathlib, pytest\n"
+        "@pytest.mark.parametrize('number', range(4))\n"
+        "def test_one(number):\n"
+        "    atexit.register(pathlib.Path(f'ended-{number}').touch)\n"
+    )
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "tests.workers",
+        "--workers",
+        "2",
+        "-c",
+        os.devnull,
+        ".",
+    ]
+    done = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "4 passed" in done.stdout, done.stdout + done.stderr
+    assert {path.name for path in tmp_path.glob("ended-*")} == {f"ended-{number}" for number in range(4)}

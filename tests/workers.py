@@ -7,6 +7,7 @@ of what the busiest one has left when it is done.
 
 from __future__ import annotations
 
+import atexit
 import gc
 import multiprocessing
 import pickle
@@ -134,6 +135,7 @@ def _start(session: pytest.Session, shares: Shares, number: int, first: int = _N
 
 
 def _work(session: pytest.Session, shares: Shares, number: int, reports: Connection, first: int) -> None:
+    atexit._clear()  # those are for the process that collected the tests
     config = session.config
     manager = config.pluginmanager
     capture = manager.getplugin("capturemanager")
@@ -153,6 +155,7 @@ def _work(session: pytest.Session, shares: Shares, number: int, reports: Connect
         at = following
     _send(reports, "over", None)
     reports.close()
+    atexit._run_exitfuncs()  # which multiprocessing leaves out: the servers that tests share would stay
 
 
 def _folder(shared: Path, number: int) -> Path:

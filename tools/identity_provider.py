@@ -23,6 +23,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import hmac
+import itertools
 import json
 import secrets
 import threading
@@ -30,6 +31,7 @@ import time
 import urllib.error
 import urllib.request
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, Final, Literal, NamedTuple
 from urllib.parse import parse_qsl, unquote_plus, urlencode, urlsplit
 
@@ -37,6 +39,15 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import padding, rsa
 
 from tools.http_double import DoubleHandler, HttpDouble
+
+_KEY_NUMBERS: Final = itertools.count()
+
+
+@cache
+def _signing_key(number: int) -> rsa.RSAPrivateKey:
+    """A few keys that providers take turns with: each takes 0.1 s to make."""
+    return rsa.generate_private_key(public_exponent=65537, key_size=2048)
+
 
 Fault = Literal[
     "",
@@ -133,7 +144,7 @@ class IdentityProvider(HttpDouble):
 
     def rotate(self) -> None:
         """A new signing key; the previous one is no longer published."""
-        self._key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+        self._key = _signing_key(next(_KEY_NUMBERS) % 4)
         self._key_id = secrets.token_hex(4)
 
     def sign_out(self) -> None:
@@ -314,7 +325,7 @@ class IdentityProvider(HttpDouble):
         header = {"alg": algorithm, "typ": "JWT", **({"kid": self._key_id} if self.names_keys else {})}
         key = self._key
         if self.fault == "unknown_key":
-            key = rsa.generate_private_key(public_exponent=65537, key_size=2048)
+            key = _signing_key(-1)
             header["kid"] = "unpublished"
         text = ".".join(_unpadded(json.dumps(part).encode()) for part in (header, claims))
         if algorithm == "none":

@@ -125,6 +125,7 @@ def upstream(tmp_path):
     processes.stop(process)
 
 
+@pytest.mark.sampled(each=1)
 @needs_linux
 @pytest.mark.parametrize("key", ["A-cc", "C-cc", "DB-ac", "D-gc"])
 def test_the_load_generator_counts_what_the_upstream_answers(key, upstream, tmp_path):

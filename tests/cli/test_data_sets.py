@@ -134,6 +134,7 @@ def test_memory_does_not_grow_with_the_number_of_lines():
     assert peak_over(150) - peak_over(10) < 200_000
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [[], ["--jobs", "2"]])
 def test_results_come_while_the_input_goes_on(options):
     command = [*COMMAND, "translate", "--jsonl", *options]
@@ -149,6 +150,7 @@ def test_results_come_while_the_input_goes_on(options):
     assert process.returncode == 0
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [[], ["--jobs", "2"]])
 def test_a_reader_that_leaves_ends_it_quietly(tmp_path, options):
     path = tmp_path / "cases.jsonl"
@@ -163,6 +165,7 @@ def test_a_reader_that_leaves_ends_it_quietly(tmp_path, options):
     assert process.returncode == 141
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [[], ["--jobs", "2"]])
 def test_an_interrupt_ends_it_with_one_line(options):
     command = [*COMMAND, "translate", "--jsonl", *options]

@@ -52,7 +52,10 @@ def test_a_circle_that_was_never_spared_is_found() -> None:
         assert gone() is None
 
 
-@pytest.mark.parametrize(("hours", "much", "found"), [(0, 1, False), (1, 0, False), (1, 1, True)])
+@pytest.mark.parametrize(
+    ("hours", "much", "found"),
+    [pytest.param(0, 1, False, marks=pytest.mark.whole), (1, 0, False), (1, 1, True)],
+)
 def test_a_circle_of_what_was_spared_is_found_where_much_is_spared_and_an_hour_has_passed(
     monkeypatch: pytest.MonkeyPatch, hours: int, much: int, found: bool
 ) -> None:
@@ -71,6 +74,7 @@ def test_a_circle_of_what_was_spared_is_found_where_much_is_spared_and_an_hour_h
         del more
 
 
+@pytest.mark.whole
 def test_what_is_left_after_a_look_that_spares_nothing_is_the_measure_for_the_next(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

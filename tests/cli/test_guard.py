@@ -271,6 +271,15 @@ def test_a_few_figures_neither_record_nor_miss_the_others(counted, capsys):
         guard.main(["--only", "one", "--update"])
 
 
+def test_the_quick_figures_are_some_of_each_kind():
+    figures = [*calls.names(), *(figure.name for figure in gateway.figures())]
+    figures += [path.name for path in hot_paths.hot_paths()]
+    assert [text for text in guard.QUICK if not any(text in name for name in figures)] == []
+    quick = [name for name in figures if any(text in name for text in guard.QUICK)]
+    assert {name.split(",")[0] for name in quick} == {name.split(",")[0] for name in figures}
+    assert len(quick) < len(figures) / 3
+
+
 def test_counts_of_another_run_can_stand_for_the_record(counted, tmp_path):
     before = tmp_path / "before.json"
     assert guard.main(["--update", "--json", str(before)]) == 0

@@ -70,6 +70,7 @@ def said(*arguments: str) -> tuple[str, str]:
     return done.stdout.decode(), done.stderr.decode()
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize(
     ("store", "workers"),
     [("sqlite:///{home}/elsewhere.db", "1"), ("sqlite:///{home}/elsewhere.db", "2"), ("memory:", "1")],
@@ -135,6 +136,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("command", [("keys", "list"), ("usage",), ("store", "stats"), ("trace", "list")])
 def test_a_gateway_with_another_data_folder_is_reported_with_the_way_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]

@@ -87,6 +87,7 @@ def test_a_profiler_may_look_where_the_operator_says_so() -> None:
     assert reported.stdout.split()[:3] == ["0o77", "1", "1"]
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="looks into /proc")
 @pytest.mark.parametrize("closed", ["<&- >&- 2>&-", ">&-", "2>&-", "later"])
 def test_it_serves_without_standard_descriptors(closed: str, tmp_path: Path) -> None:

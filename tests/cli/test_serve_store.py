@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path, workers: str) -> None:
     """FAULTS 97"""

@@ -59,6 +59,7 @@ def exported(gateway: LiveGateway, id: str, folder: Path) -> Path:
     return path
 
 
+@pytest.mark.sampled("source", "target")
 @rows("stream", [False, True])
 @rows("target", NAMES)
 @rows("source", NAMES)

@@ -69,12 +69,14 @@ def test_output_that_is_not_what_is_printed_is_reported(tmp_path):
     assert wrong[1][0] == "failed"
 
 
+@pytest.mark.whole
 def test_a_session_is_compared_command_by_command(tmp_path):
     text = "```\n$ echo one\none\n$ echo two\n{}\n```\n"
     assert states(tmp_path, text.format("two")) == [("ran", "")]
     assert states(tmp_path, text.format("three"))[0][0] == "failed"
 
 
+@pytest.mark.whole
 def test_a_gateway_that_is_started_stays_for_the_blocks_that_go_on_and_shows_what_it_logs(tmp_path):
     text = (
         "```sh\nwireglot serve          # no account needed\n```\n"
@@ -102,6 +104,7 @@ def test_a_provider_whose_key_is_there_answers(tmp_path):
     assert states(tmp_path, text) == [("ran", "")] * 2
 
 
+@pytest.mark.whole
 def test_a_vendors_key_is_the_gateways_and_no_others(tmp_path):
     text = (
         "<!-- run: gateway; MOONSHOT_API_KEY; WIREGLOT_KEY=none -->\n```sh\n"
@@ -110,6 +113,7 @@ def test_a_vendors_key_is_the_gateways_and_no_others(tmp_path):
     assert states(tmp_path, text) == [("ran", "")]
 
 
+@pytest.mark.whole
 def test_a_checkout_is_a_copy_and_what_stays_is_there_for_the_next(tmp_path):
     text = (
         "<!-- run: checkout; stays -->\n```sh\nrm README.md\nmake help | grep -q docs-blocks\n"
@@ -120,6 +124,7 @@ def test_a_checkout_is_a_copy_and_what_stays_is_there_for_the_next(tmp_path):
     assert (ROOT / "README.md").exists()
 
 
+@pytest.mark.whole
 def test_a_file_is_there_for_the_blocks_that_go_on(tmp_path):
     text = (
         "<!-- file: wireglot.toml -->\n```toml\n[server]\nport = 8485\n[providers.demo]\n```\n"
@@ -135,6 +140,7 @@ def test_a_configuration_that_does_not_load_is_reported_with_its_problem(tmp_pat
     assert "prot" in bad[1]
 
 
+@pytest.mark.whole
 @rows(
     ("language", "right", "wrong"),
     [
@@ -155,6 +161,7 @@ def test_a_block_is_checked_by_its_kind(tmp_path, language, right, wrong):
     assert [state for state, _ in found] == ["checked", "failed"]
 
 
+@pytest.mark.whole
 def test_what_is_installed_must_be_ours_or_here(tmp_path):
     text = "```sh\npip install 'wireglot[fleet]' msgspec\nuvx --from dist/*.whl wireglot --version\n```\n"
     assert states(tmp_path, text) == [("ran", "")]
@@ -162,12 +169,14 @@ def test_what_is_installed_must_be_ours_or_here(tmp_path):
         assert states(tmp_path, f"```sh\npip install '{wrong}'\n```\n")[0][0] == "failed"
 
 
+@pytest.mark.whole
 def test_blocks_of_the_whole_set_are_left_out_of_the_quick_one(tmp_path):
     text = "<!-- run: whole -->\n```sh\necho 1\n```\n```\n1\n```\n"
     assert [state for state, _ in states(tmp_path, text)] == ["left out"] * 2
     assert [state for state, _ in states(tmp_path, text, whole=True)] == ["ran", "compared"]
 
 
+@pytest.mark.whole
 def test_nothing_that_a_page_started_is_left(tmp_path):
     text = "<!-- run: gateway -->\n```sh\nsleep 1000 &\necho $! > /dev/null\n```\n"
     assert states(tmp_path, text) == [("ran", "")]

@@ -72,6 +72,7 @@ def test_kimi_answers_from_a_tools_result(reader):
     assert "sunny, 24 degrees" in reader.run(table()["kimi_tools.py"])
 
 
+@pytest.mark.whole
 def test_three_sdks_hold_one_conversation_on_one_key(reader):
     reported = reader.run(table()["three_sdks.py"]).replace("answered:\n", "answered: ")
     said = reported.splitlines()
@@ -135,6 +136,7 @@ def test_a_dialect_that_is_installed_is_translated_served_and_lawful(reader):
     assert "POST /acme/talk" in reported
 
 
+@pytest.mark.whole
 def test_the_testing_kit_serves_a_project_of_somebody_elses(reader):
     _, tests = shell_block("testing_kit/README.md")
     assert table()["testing_kit"] == tests

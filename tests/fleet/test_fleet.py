@@ -113,6 +113,7 @@ def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Pat
             assert len(upstream.requests) == seen
 
 
+@pytest.mark.whole  # tests/gateway/state kills a gateway at every change
 def test_nothing_acknowledged_is_lost_when_a_machine_dies_and_redis_restarts(tmp_path: Path) -> None:
     with fleet(tmp_path) as two:
         callers = [Caller(two, number) for number in range(4)]

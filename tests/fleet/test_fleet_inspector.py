@@ -19,7 +19,8 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab.served import keys_table
 from tools.servers import PostgresServer, RedisServer
 
-pytestmark = [needs_own_postgres, needs_own_redis]
+# Of the two stores one at every change: test_fleet.py has both.
+pytestmark = [needs_own_postgres, needs_own_redis, pytest.mark.sampled(each=1)]
 API = "/inspector/api"
 ADA = "wg-the-key-of-ada-0123456789"
 BOB = "wg-the-key-of-bob-0123456789"
@@ -213,6 +214,7 @@ def test_a_caller_that_is_wiped_on_one_machine_is_gone_from_all(two: Machines) -
     assert "bob" not in {row["key"] for row in two.look(0, "exchanges?limit=1000")["rows"]}
 
 
+@pytest.mark.whole
 def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store_is_away(
     tmp_path: Path,
 ) -> None:
@@ -237,6 +239,7 @@ def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store
         wait_until(lambda: two.look(0, "exchanges")["fleet"]["trouble"] is None)
 
 
+@pytest.mark.whole
 def test_without_a_shared_secret_rows_come_and_the_page_says_why_bodies_do_not(tmp_path: Path) -> None:
     with RedisServer() as redis:
         two = Machines(tmp_path, redis, KEYS + RECORDING)

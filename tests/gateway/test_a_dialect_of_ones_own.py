@@ -376,6 +376,7 @@ def _listening(process: subprocess.Popen[bytes]) -> str:
     raise AssertionError(b"".join(seen))
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize(
     ("entries", "reported"),
     [

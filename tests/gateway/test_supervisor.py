@@ -146,6 +146,7 @@ def test_ctrl_c_pressed_again_ends_requests_of_workers(tmp_path: Path) -> None:
         assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == 1
 
 
+@pytest.mark.whole  # tests/gateway/faults has two processes at every change
 def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
         command = [

@@ -102,11 +102,13 @@ def test_a_door_that_stands_open_is_found_out(
     assert tried(module, tmp_path, every=every).admitted
 
 
+@pytest.mark.whole
 def test_a_header_that_is_passed_on_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(ssrf, "_NOT_PASSED", ("user-agent",))
     assert tried(ssrf, tmp_path, every=499).admitted
 
 
+@pytest.mark.whole
 def test_two_callers_who_are_one_are_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(KEYS, BOB, KEYS[ANN])
     only = keys_table({ANN: KEYS[ANN]})

@@ -109,7 +109,7 @@ def unchanged(memory: Memory) -> None:
         assert encode(known.value) == encode(decode(text)), "a remembered value was changed"
 
 
-@pytest.mark.sampled("case.dialect", each=6)
+@pytest.mark.sampled("case.dialect", each=3)
 @rows("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_a_fixture_grows_alike(case: Case) -> None:
     same_with_memory(case.body, case.dialect)
@@ -280,6 +280,7 @@ _TURNS = {
 }
 
 
+@pytest.mark.sampled("source")
 @rows("targets", [("openai-chat",), ("gemini",), ("openai-responses", "gemini", "anthropic")])
 @rows("source", _TURNS)
 def test_a_memory_counts_what_it_takes_of_tiny_turns(source: str, targets: tuple[str, ...]) -> None:

@@ -97,14 +97,14 @@ def pinned(case: Case, way: Way) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.sampled("case.dialect", each=5)
+@pytest.mark.sampled("case.dialect", each=3)
 @rows("case", of_kind("requests"))
 def test_an_odd_value_in_a_request_comes_back_or_is_reported(case):
     spoken = dialect(case.dialect)
     pinned(case, lambda body: spoken.render_request(spoken.parse_request(body, CONTEXT), CONTEXT))
 
 
-@pytest.mark.sampled("case.dialect", each=5)
+@pytest.mark.sampled("case.dialect", each=3)
 @rows("case", of_kind("responses"))
 def test_an_odd_value_in_an_answer_comes_back_or_is_reported(case):
     spoken = dialect(case.dialect)

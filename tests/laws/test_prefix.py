@@ -148,6 +148,7 @@ def holds_everywhere(case: Case) -> None:
             raise AssertionError(f"{upstream}: {broken}") from None
 
 
+@pytest.mark.sampled("case.dialect", each=10)
 @rows("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_old_turns_of_a_fixture_stay_as_they_were(case: Case) -> None:
     """[prefix] Every pair, and the providers with rules of their own."""
@@ -261,7 +262,7 @@ def test_old_turns_of_recorded_conversations_stay_as_they_were(name: str) -> Non
 
 
 @pytest.mark.parametrize("name", MAIN)
-@settings(max_examples=30, suppress_health_check=[HealthCheck.too_slow])
+@settings(suppress_health_check=[HealthCheck.too_slow])
 @given(data=st.data())
 def test_old_turns_of_any_conversation_stay_as_they_were(name: str, data: st.DataObject) -> None:
     """[prefix]"""

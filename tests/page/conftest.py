@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page, expect, sync_playwright
+from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwright
 
 from tests.page.stand_in import StandIn, standing_in
 
@@ -27,19 +27,34 @@ def missing(what: str) -> None:
     pytest.skip(what)
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    """No longer than a file: while it is open its loop runs in this thread, and no other test could run one."""
-    chromium = shutil.which("chromium") or shutil.which("chromium-browser")
-    if chromium is None:
-        missing("no chromium here: `make chromium` installs it")
-    with sync_playwright() as playwright:
+_open: list[tuple[Playwright, Browser]] = []
+"""The one browser of this process, once a test has asked for it: to start one takes a second or two."""
+
+
+@pytest.fixture
+def browser() -> Browser:
+    if not _open:
+        chromium = shutil.which("chromium") or shutil.which("chromium-browser")
+        if chromium is None:
+            missing("no chromium here: `make chromium` installs it")
+        playwright = sync_playwright().start()
         # Its own sandbox wants namespaces that containers and root do not have; only pages of ours are opened.
         found = playwright.chromium.launch(
             executable_path=chromium, args=["--no-sandbox", "--disable-dev-shm-usage"]
         )
-        yield found
+        _open.append((playwright, found))
+    return _open[0][1]
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown(nextitem: pytest.Item | None) -> Iterator[None]:
+    """Close the browser after this folder: while it is open its loop runs in this thread, and no other test could
+    run one."""
+    yield
+    if _open and (nextitem is None or nextitem.path.parent != Path(__file__).parent):
+        playwright, found = _open.pop()
         found.close()
+        playwright.stop()
 
 
 @pytest.fixture

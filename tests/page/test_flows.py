@@ -106,6 +106,7 @@ def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, 
     expect(answer.locator(".event-partners")).to_contain_text("Made from the provider's event")
 
 
+@pytest.mark.whole
 def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
     page = opened(gateway.url + "/inspector")
     expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
@@ -140,6 +141,7 @@ def test_the_same_request_goes_to_another_model_and_the_answers_are_compared(gat
     expect(page.get_by_role("heading", name="Text", exact=True)).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_request_is_edited_before_it_goes(gateway, opened):
     ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one."}])
     page = opened(gateway.url + "/inspector")
@@ -158,6 +160,7 @@ def test_a_request_is_edited_before_it_goes(gateway, opened):
     expect(page.locator("ins").filter(has_text="two")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_request_is_edited_in_the_dialect_it_is_translated_to(gateway, opened):
     ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one."}])
     page = opened(gateway.url + "/inspector")
@@ -231,6 +234,7 @@ def type_all(page: Page, label: str) -> None:
     expect(editor).not_to_contain_text("fox")
 
 
+@pytest.mark.whole
 def test_no_letter_is_lost_however_quickly_one_types(gateway, opened):
     ask(gateway, system="Be brief.", tools=[], messages=[{"role": "user", "content": "Say one.\n" * 5000}])
     page = opened(gateway.url + "/inspector")
@@ -277,6 +281,7 @@ def test_turns_of_a_session_are_one_conversation_and_figures_add_up(gateway, ope
     assert b"," in started.value.path().read_bytes()
 
 
+@pytest.mark.whole
 def test_an_exchange_is_exported_and_copied_as_a_command(gateway, opened):
     ask(gateway)
     page = opened(gateway.url + "/inspector")

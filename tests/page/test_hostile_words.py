@@ -116,6 +116,7 @@ def untouched(page: Any) -> None:
     assert wrong == []
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("number", range(len(TRIED)))
 def test_hostile_words_in_an_exchange_are_text(number, stand_in, opened):
     words = TRIED[number]
@@ -131,6 +132,7 @@ def test_hostile_words_in_an_exchange_are_text(number, stand_in, opened):
     untouched(page)
 
 
+@pytest.mark.whole
 def test_two_hundred_hostile_rows_conversations_keys_and_providers_are_text(stand_in, opened):
     at = time.time()
     assert len(PROBES) == 200
@@ -179,6 +181,7 @@ def test_two_hundred_hostile_rows_conversations_keys_and_providers_are_text(stan
         untouched(page)
 
 
+@pytest.mark.whole
 def test_hostile_errors_translations_and_addresses_are_text(stand_in, opened):
     words = PROBES[1]
     stand_in.documents["POST", "/translate"] = {

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import time
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.page.given import documents, row, trace
 
 
+@pytest.mark.whole
 def test_ten_thousand_rows_are_a_list_of_which_few_are_drawn(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(0, at)]
@@ -27,6 +29,7 @@ def test_ten_thousand_rows_are_a_list_of_which_few_are_drawn(stand_in, opened):
     assert page.get_by_role("row").count() < 100
 
 
+@pytest.mark.whole
 def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(450)]
@@ -42,6 +45,7 @@ def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
     assert [method for method, path, _ in stand_in.asked if path == "/exchanges"] == ["GET"] * 5
 
 
+@pytest.mark.whole
 def test_each_column_has_its_heading_for_those_who_hear_the_list(stand_in, opened):
     stand_in.rows = [row(number, time.time() - number) for number in range(3)]
     page = opened(stand_in.origin + "/inspector")
@@ -54,6 +58,7 @@ def test_each_column_has_its_heading_for_those_who_hear_the_list(stand_in, opene
     expect(headings.nth(3)).to_have_text("Answered by")
 
 
+@pytest.mark.whole
 def test_a_search_is_shown_how_far_it_looked_and_goes_on(stand_in, opened):
     at = time.time()
     pieces = {
@@ -69,6 +74,7 @@ def test_a_search_is_shown_how_far_it_looked_and_goes_on(stand_in, opened):
     expect(page.get_by_role("button", name="Load older")).to_have_count(0)
 
 
+@pytest.mark.whole
 def test_what_one_reads_stays_where_it_is_while_rows_come_above_it(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(90)]
@@ -129,6 +135,7 @@ def test_keys_move_open_search_explain_and_go_back(stand_in, opened):
     expect(page.get_by_role("dialog")).to_have_count(0)
 
 
+@pytest.mark.whole
 def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(1, at - 5)]
@@ -151,6 +158,7 @@ def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in,
     expect(page.locator("#row-req-000005")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_rows_are_exported_as_a_table_that_no_spreadsheet_runs(stand_in, opened):
     stand_in.rows = [row(1, time.time(), client='=HYPERLINK("x")')]
     page = opened(stand_in.origin + "/inspector")
@@ -162,6 +170,7 @@ def test_rows_are_exported_as_a_table_that_no_spreadsheet_runs(stand_in, opened)
     assert "\"'=HYPERLINK(" in text
 
 
+@pytest.mark.whole
 def test_an_empty_list_says_how_to_begin(stand_in, opened):
     stand_in.documents |= documents(time.time()) | {("POST", "/ask"): {"id": "req-trace"}}
     stand_in.traces["req-trace"] = trace(time.time())
@@ -172,6 +181,7 @@ def test_an_empty_list_says_how_to_begin(stand_in, opened):
     expect(page.get_by_role("region", name="Upstream request")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_key_that_is_held_moves_on_and_its_address_follows(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(90)]
@@ -184,6 +194,7 @@ def test_a_key_that_is_held_moves_on_and_its_address_follows(stand_in, opened):
     expect(page).to_have_url(re.compile("at=req-000080"))
 
 
+@pytest.mark.whole
 def test_the_page_says_what_it_cannot_show_of_other_machines(stand_in, opened):
     fleet = {"machines": 2, "trouble": "PostgreSQL cannot be reached", "untold": 0, "unshared": 0}
     recording = {"mode": "off", "until": None, "dropped": 0, "kept_bytes": 0, "fleet": fleet}

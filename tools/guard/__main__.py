@@ -7,9 +7,23 @@ import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Final
 
 from tools.guard import baseline, callgrind, calls, gateway
 from tools.guard.hot_paths import hot_paths
+
+QUICK: Final = (
+    "calls, ",
+    "files, ",
+    "gateway, 2 KB: openai-chat > openai-chat",
+    "gateway, 2 KB: anthropic > openai-chat",
+    "gateway, 100 KB, first seen: openai-chat > openai-chat",
+    "gateway, a turn of a conversation, 100 KB: ",
+    "gateway, a stream without its events: anthropic > gemini",
+    "gateway, an event: anthropic > gemini",
+    "core, a text event: anthropic > openai-chat",
+)
+"""What `.ci/run` counts: a request, a stream or an event of each path through the gateway."""
 
 
 def _options(argv: list[str] | None) -> argparse.Namespace:
@@ -22,14 +36,17 @@ def _options(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--only", action="append", default=[], metavar="TEXT", help="figures with it in the name"
     )
+    parser.add_argument("--quick", action="store_true", help="some figures of each kind, as .ci/run does")
     parser.add_argument(
         "--against", type=Path, metavar="FILE", help="counts of --json, instead of the recorded"
     )
     parser.add_argument("--json", type=Path, metavar="FILE", help="write the counts there, too")
     parser.add_argument("--tolerance", type=float, default=baseline.TOLERANCE, help="0.05 is five percent")
     options = parser.parse_args(argv)
+    if options.quick:
+        options.only += QUICK
     if options.update and (options.only or options.against):
-        parser.error("--update records all figures: it goes with neither --only nor --against")
+        parser.error("--update records all figures: it goes with none of --only, --quick and --against")
     return options
 
 

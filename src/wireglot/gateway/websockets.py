@@ -10,7 +10,7 @@ import asyncio
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
 
@@ -24,9 +24,11 @@ from wireglot.gateway.request.body import HELD_HEADER
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Reply, UpgradableReply
-from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket, handshake_problem
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import SseDecoder
+
+if TYPE_CHECKING:
+    from wireglot.http.server.websocket import WebSocket
 
 _ONLY_UPGRADE: Final = frozenset(
     {
@@ -87,6 +89,8 @@ class SocketService:
             # Such clients then speak plain HTTP at once; any other status costs them seconds.
             off = RequestError("bad", "WebSockets are off here: use POST", code="upgrade_required")
             raise off.with_status(426)
+        from wireglot.http.server.websocket import handshake_problem  # a tenth of a start, which few need
+
         problem = handshake_problem(head)
         if problem:
             raise RequestError("bad", problem, code="invalid_handshake")
@@ -95,6 +99,8 @@ class SocketService:
 
     async def serve(self, incoming: Incoming, reply: UpgradableReply) -> None:
         """Until the client leaves, or the connection has lasted long enough."""
+        from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket
+
         name, limits = incoming.caller.name, incoming.settings.limits
         dialect = incoming.asked.dialect
         spoken = surface(dialect).websockets

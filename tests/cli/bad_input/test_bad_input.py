@@ -161,6 +161,7 @@ def test_a_question_ends_at_ctrl_c(tmp_path: Path) -> None:
     assert "active" in done.out, "nothing was deleted"
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("columns", [20, 80])
 def test_a_narrow_terminal_is_no_reason_to_fail(columns: int, tmp_path: Path) -> None:
     environ = {**furnish(tmp_path), "TERM": "xterm", "COLUMNS": str(columns)}

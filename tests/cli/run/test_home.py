@@ -49,6 +49,7 @@ def real(client: str) -> Launched | None:
     return found if is_there(found.package) else None
 
 
+@pytest.mark.sampled(each=2)
 @pytest.mark.parametrize("client", CLIENTS)
 def test_nothing_in_a_home_differs_after_a_run_but_the_clients_history(tmp_path: Path, client: str) -> None:
     place = Place(tmp_path)
@@ -66,6 +67,7 @@ def test_nothing_in_a_home_differs_after_a_run_but_the_clients_history(tmp_path:
     assert foreign_changes(client, before, snapshot(place.home)) == []
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize(
     "settings",
     [

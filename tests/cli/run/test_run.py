@@ -280,6 +280,7 @@ def test_the_file_of_the_readme_is_the_one_that_is_tested() -> None:
     assert re.sub(r" *#.*", "", block[1]) == README
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [("--model", "kimi/kimi-k3"), ()], ids=["named", "by a rule"])
 def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tuple[str, ...]) -> None:
     configured(place, README.replace("MOONSHOT_API_KEY", "MY_KIMI_KEY"))
@@ -294,6 +295,7 @@ def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tu
     assert terminal.end(DEADLINE_SECONDS) == 0
 
 
+@pytest.mark.whole
 def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(place: Place) -> None:
     configured(place, README)
     demo = place.run("claude", "--model", "demo/demo", "--", "ask")
@@ -352,6 +354,7 @@ def test_a_gateway_that_runs_is_joined(place: Place) -> None:
     assert reported(place.run("claude").stdout)["env"]["ANTHROPIC_BASE_URL"] != url
 
 
+@pytest.mark.whole
 def test_a_client_is_shown_how_much_the_model_takes_also_where_the_gateway_runs(place: Place) -> None:
     """Claude Code takes a million tokens for granted of a name that it does not know."""
     size = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
@@ -361,6 +364,7 @@ def test_a_client_is_shown_how_much_the_model_takes_also_where_the_gateway_runs(
     assert joined["settings"]["env"][size] == own["settings"]["env"][size] != ""
 
 
+@pytest.mark.whole
 def test_who_names_a_settings_file_of_their_own_is_shown_what_that_means(place: Place) -> None:
     (place.project / "mine.json").write_text('{"env": {}}')
     done = place.run("claude", "--model", "demo/demo", "--", "--settings", "mine.json")
@@ -382,6 +386,7 @@ def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
         assert key not in printed
 
 
+@pytest.mark.whole
 def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
     with gateway(place) as url:
         env = {"MOONSHOT_API_KEY": "sk-mine"}
@@ -392,6 +397,7 @@ def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
         assert "kimi" in refused
 
 
+@pytest.mark.whole
 def test_a_model_that_is_named_is_the_one_that_answers_whatever_patterns_there_are(place: Place) -> None:
     configured(place, '[providers.demo]\n[models]\n"*" = "demo/demo-gemini"\n')
     done = place.run("claude", "--model", "demo/demo", "--log", "log", "--", "ask")
@@ -482,6 +488,7 @@ def gateway_process(url: str) -> int:
     raise AssertionError(f"nobody listens at {url}")
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_a_folder_that_nobody_was_left_to_remove_goes_with_the_next_start(place: Place) -> None:
     """A client and all that lived beside it were killed: the folder holds a key."""
@@ -501,6 +508,7 @@ def test_a_folder_that_nobody_was_left_to_remove_goes_with_the_next_start(place:
     assert place.home.exists()
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 def test_what_lives_beside_a_client_holds_nothing_of_its_callers(place: Place) -> None:
     """A lock, or the other end of a pipe, is the client's alone."""

@@ -99,6 +99,7 @@ def test_no_key_is_sent_by_a_file_that_came_with_a_project(
     assert thief.keys == []
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize(
     "arguments",
     [
@@ -183,6 +184,7 @@ def test_a_file_that_changes_while_its_user_is_asked_is_used_with_the_content_th
         assert "config trust" in place.refused(*ASK)
 
 
+@pytest.mark.whole
 def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief: Thief) -> None:
     """What a file refers to is looked for beside the link."""
     link = place.project / "wireglot.toml"
@@ -201,6 +203,7 @@ def test_a_link_is_approved_at_its_place_and_with_its_target(place: Place, thief
     assert "config trust" in place.refused(*ASK)
 
 
+@pytest.mark.whole
 def test_the_users_own_configuration_is_trusted_wherever_it_is_found_from(place: Place, thief: Thief) -> None:
     folder = place.home / ".config/wireglot"
     folder.mkdir(parents=True)
@@ -268,6 +271,7 @@ def serving(place: Place, *options: str) -> Iterator[Serving]:
 HARMLESS = '[providers.demo]\n[models]\nm = "demo/demo"\n'
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=" ".join)
 def test_a_gateway_that_runs_loads_a_changed_file_only_once_it_is_approved(
     place: Place, thief: Thief, options: tuple[str, ...]
@@ -315,6 +319,7 @@ def test_a_worker_that_replaces_another_loads_no_file_that_is_not_approved(
         assert (thief.keys, served.events("reloaded")) == ([], [])
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("how", ["option", "variable", "own"])
 def test_a_file_that_needs_no_approval_is_reloaded_as_ever(place: Place, thief: Thief, how: str) -> None:
     file = place.project / "wireglot.toml"

@@ -115,6 +115,7 @@ def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> No
         assert served.log.read_bytes().count(b'"outcome":"ok"') == len(OWN_AND_CHAT)
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("name", [signal.SIGTERM, signal.SIGINT])
 def test_asked_twice_every_stream_is_reported_and_the_process_ends(
     tmp_path: Path, name: signal.Signals
@@ -136,6 +137,7 @@ def test_asked_twice_every_stream_is_reported_and_the_process_ends(
         assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
 
 
+@pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=" ".join)
 def test_reloads_asked_for_while_it_ends_change_nothing_about_its_end(
     tmp_path: Path, options: tuple[str, ...]
@@ -378,6 +380,7 @@ def test_a_drain_that_a_second_signal_began_is_awaited_before_anything_closes(tm
         assert 0 < lines.find(b'"event":"late drain over"') < lines.find(b'"event":"stopped"')
 
 
+@pytest.mark.sampled("where")
 @pytest.mark.parametrize("how", ["awaits", "blocks"])
 @pytest.mark.parametrize("where", ["drain", "close"])
 def test_a_process_that_hangs_at_its_end_ends_all_the_same(tmp_path: Path, where: str, how: str) -> None:

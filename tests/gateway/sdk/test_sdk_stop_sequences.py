@@ -10,7 +10,7 @@ import msgspec
 import pytest
 from google.genai import types
 
-from tests.gateway.sdk.sdk_kit import MODEL, Stage, stage_fixtures
+from tests.gateway.sdk.sdk_kit import MODEL, UPSTREAMS, Stage, stage_fixtures
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -99,8 +99,13 @@ Client = Callable[..., Heard]
 CLIENTS: dict[str, Client] = {"anthropic": claude, "openai-chat": gpt, "gemini": genai}
 ENDED = {"anthropic": "STOP", "openai-chat": "stop", "gemini": "STOP"}
 """How each dialect says that a stop sequence was met."""
-EVERY_CLIENT = pytest.mark.parametrize("client", CLIENTS)
+PAIRS = [(upstream, client) for upstream in UPSTREAMS for client in CLIENTS]
 EITHER = pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+
+
+def before(*pairs: tuple[str, str]) -> pytest.MarkDecorator:
+    """Parametrizes a test with some pairs of an upstream and a client."""
+    return pytest.mark.parametrize(("running", "client"), pairs, indirect=["running"])
 
 
 def actions(heard: Heard) -> set[str]:
@@ -109,11 +114,10 @@ def actions(heard: Heard) -> set[str]:
     return {loss["action"] for loss in losses if loss["feature"] == "stop_sequences"}
 
 
+# More sequences than its own dialect takes are its vendor's to refuse.
 @EITHER
-@EVERY_CLIENT
+@before(*((upstream, client) for upstream, client in PAIRS if client != upstream or client == "anthropic"))
 def test_an_answer_ends_before_the_sequence(stage: Stage, client: str, stream: bool) -> None:
-    if client == stage.dialect and client != "anthropic":
-        pytest.skip("more sequences than its own dialect takes are its vendor's to refuse")
     heard = CLIENTS[client](stage, stream=stream)
     assert heard.text == "first "
     takes_all = stage.dialect == "anthropic"
@@ -124,21 +128,18 @@ def test_an_answer_ends_before_the_sequence(stage: Stage, client: str, stream: b
 
 
 @EITHER
-@EVERY_CLIENT
+@before(*((upstream, client) for upstream, client in PAIRS if upstream not in (client, "anthropic")))
 def test_without_emulation_the_loss_is_reported_and_the_answer_goes_on(
     stage: Stage, client: str, stream: bool
 ) -> None:
-    if client == stage.dialect or stage.dialect == "anthropic":
-        pytest.skip("nothing is emulated there")
     heard = CLIENTS[client](stage, stream=stream, headers=OFF)
     assert "STOPPED second" in heard.text
     assert actions(heard) == ({"dropped"} if stage.dialect == "openai-responses" else {"approximated"})
 
 
-@EVERY_CLIENT
+@before(*(("openai-responses", client) for client in CLIENTS))
 def test_the_upstream_is_left_at_the_match_and_the_usage_is_an_estimate(stage: Stage, client: str) -> None:
-    if stage.dialect != "openai-responses":
-        pytest.skip("the others stop by themselves")
+    """The others stop by themselves."""
     go_on = threading.Event()
     words = ["first", " ", "ST", "OP", " second"]
     behaviour = Behaviour(pieces=tuple(pieces(stage.dialect, words)), gate=go_on, after=6)
@@ -180,11 +181,11 @@ def pieces(name: str, words: list[str]) -> list[bytes]:
 
 @EITHER
 @pytest.mark.parametrize("blank", ["\n", "  "])
+@pytest.mark.parametrize("running", [name for name in UPSTREAMS if name != "openai-chat"], indirect=True)
 def test_a_blank_sequence_holds_before_upstreams_that_refuse_it(
     stage: Stage, blank: str, stream: bool
 ) -> None:
-    if stage.dialect == "openai-chat":
-        pytest.skip("it is the client's own dialect, and takes them")
+    """In its own dialect a client's sequences are taken."""
     heard = gpt(stage, stream=stream, text=f"[[demo:echo]] first{blank}second", stop=[blank])
     assert heard.text == "first"
     assert actions(heard) == {"emulated"}

@@ -38,6 +38,7 @@ def again(made: Stage, id: str, **more: Any) -> Document:
     return made.look.trace(reported["id"])
 
 
+@pytest.mark.sampled("name", "to")
 @rows("stream", [False, True])
 @rows("to", FOUR)
 @rows("name", FOUR)
