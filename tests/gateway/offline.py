@@ -1,9 +1,9 @@
 """A gateway without sockets, threads or waiting: a scripted transport answers, and its clock jumps ahead.
 
-    offline = Offline(providers={"mine": {"dialect": "openai-chat", "base_url": "https://h.example/v1"}})
-    offline.upstream.say(Said(429, headers={"retry-after": "3"}), Said(body=CHAT))
-    got = offline.ask("/v1/chat/completions", {"model": "mine/m", "messages": [...]})
-    assert (got.status, offline.seconds) == (200, 3.0)
+offline = Offline(providers={"mine": {"dialect": "openai-chat", "base_url": "https://h.example/v1"}})
+offline.upstream.say(Said(429, headers={"retry-after": "3"}), Said(body=CHAT))
+got = offline.ask("/v1/chat/completions", {"model": "mine/m", "messages": [...]})
+assert (got.status, offline.seconds) == (200, 3.0)
 """
 
 from __future__ import annotations
@@ -34,9 +34,7 @@ CHAT: dict[str, Any] = {
     "object": "chat.completion",
     "created": 1,
     "model": "m",
-    "choices": [
-        {"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}
-    ],
+    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Hello."}, "finish_reason": "stop"}],
     "usage": {"prompt_tokens": 3, "completion_tokens": 2, "total_tokens": 5},
 }
 MESSAGE: dict[str, Any] = {
