@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from itertools import pairwise
 from typing import Any
 
 from tests.gateway.offline import (
@@ -127,7 +128,7 @@ def test_a_secret_in_a_header_of_the_provider_is_hidden() -> None:
 def times(offline: Offline) -> list[float]:
     """Between attempts."""
     at = offline.upstream.times
-    return [later - earlier for earlier, later in zip(at, at[1:], strict=False)]
+    return [later - earlier for earlier, later in pairwise(at)]
 
 
 def test_a_failing_provider_is_called_three_times_with_growing_waits() -> None:

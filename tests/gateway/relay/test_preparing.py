@@ -187,12 +187,37 @@ def test_the_loss_policy_of_the_caller_comes_before_that_of_the_route_and_of_all
         assert lossy(offline, x_wireglot_loss_policy="warn").status == 200
 
 
-def test_each_dialect_of_a_provider_is_tried_for_the_one_that_loses_least() -> None:
-    table = {"dialects": ["anthropic", "openai-chat"], "base_url": "https://both.example", "api_key": "k"}
-    with Offline(providers={"mine": table}) as offline:
-        offline.upstream.say(Said(body=MESSAGE))
-        offline.ask(MESSAGES_PATH, asked())
-        assert offline.upstream.sent[-1].url.endswith("/messages")
+SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+FORMAT = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
+OLLAMA = {"ollama": {"base_url": "https://o.example/v1", "base_urls": {"anthropic": "https://o.example"}}}
+PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QQ=="}}
+
+
+@rows(
+    ("policy", "more", "path", "status"),
+    [
+        ("warn", {}, "/v1/messages", 200),
+        ("warn", FORMAT, "/v1/chat/completions", 200),
+        ("strict", FORMAT, "/v1/chat/completions", 200),
+        ("silent", FORMAT, "/v1/chat/completions", 200),
+        ("as-is", FORMAT, "/v1/messages", 200),
+        ("warn", {"messages": [{"role": "user", "content": [PDF]}]}, "/v1/messages", 200),
+        ("strict", {"messages": [{"role": "user", "content": [PDF]}]}, "", 400),
+    ],
+)
+def test_a_request_goes_out_in_the_dialect_of_the_provider_that_loses_least(
+    policy: str, more: dict[str, Any], path: str, status: int
+) -> None:
+    with Offline(providers=OLLAMA) as offline:
+        offline.upstream.say(Said(body=MESSAGE if path == "/v1/messages" else {**CHAT, "choices": [
+            {"index": 0, "message": {"role": "assistant", "content": '{"a":"b"}'}, "finish_reason": "stop"}]}))  # fmt: skip
+        got = offline.ask(MESSAGES_PATH, asked("ollama/m", **more), x_wireglot_loss_policy=policy)
+        assert got.status == status
+        assert [sent.url.removeprefix("https://o.example") for sent in offline.upstream.sent] == [path] * bool(path)
+        if path:
+            assert got.record is not None
+            assert got.record.upstream_dialect == ("anthropic" if path == "/v1/messages" else "openai-chat")
+            assert got.json["type"] == "message"
 
 
 # What becomes of an answer.
