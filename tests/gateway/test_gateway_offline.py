@@ -53,7 +53,9 @@ def offline(**tables: Any) -> Offline:
         ("GET", "/v1/models", {"content_type": "text/plain"}, 200, ""),
     ],
 )
-def test_what_is_let_in(method: str, path: str, headers: dict[str, str], status: int, code: str | None) -> None:
+def test_what_is_let_in(
+    method: str, path: str, headers: dict[str, str], status: int, code: str | None
+) -> None:
     with offline() as gateway:
         got = gateway.ask(path, asked() if method == "POST" else b"", method, **headers)
         assert got.status == status, got
@@ -330,7 +332,12 @@ def test_a_request_that_is_only_read_calls_no_one_and_ends_at_once() -> None:
         reply = _prewarm(gateway, {"model": "mine/m", "input": "Hi", "stream": True})
         assert (reply.status, reply.ended, gateway.upstream.sent) == (200, True, [])
         record = gateway.records[-1]
-        assert (record.operation, record.caller, record.status, record.outcome) == ("prewarm", "local", 200, "ok")
+        assert (record.operation, record.caller, record.status, record.outcome) == (
+            "prewarm",
+            "local",
+            200,
+            "ok",
+        )
         assert f"resp_{record.id.removeprefix('req_')}".encode() in reply.body
         assert b"response.completed" in reply.body
         assert dict(reply.headers)["x-wireglot-request-id"] == record.id

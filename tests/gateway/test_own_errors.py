@@ -61,7 +61,11 @@ def test_a_field_that_is_wrong_is_named() -> None:
         (ApiError("server", "x", retry_after=2.6), 500, {"retry-after": "3"}),
         (ApiError("rate_limit", "x", retry_after=119), 429, {"retry-after": "119"}),
         (ApiError("rate_limit", "x", retry_after=121), 429, {"retry-after": "120"}),
-        (ApiError("rate_limit", "x", retry_after=9999, code="insufficient_quota"), 429, {"retry-after": "9999"}),
+        (
+            ApiError("rate_limit", "x", retry_after=9999, code="insufficient_quota"),
+            429,
+            {"retry-after": "9999"},
+        ),
         (ApiError("auth", "x"), 401, {"www-authenticate": "Bearer", "x-should-retry": "false"}),
         (ApiError("server", "x"), 501, {"x-should-retry": "false"}),
     ],

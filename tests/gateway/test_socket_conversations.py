@@ -75,7 +75,10 @@ class Line(CollectedReply):
 
 def chunks(text: str, number: int = 1) -> tuple[bytes, ...]:
     head_ = {"id": f"chatcmpl-{number}", "object": "chat.completion.chunk", "created": 1, "model": "m"}
-    said = {**head_, "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}]}
+    said = {
+        **head_,
+        "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}],
+    }
     ended = {**head_, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
     return tuple(b"data: " + encode(each) + b"\n\n" for each in (said, ended)) + (b"data: [DONE]\n\n",)
 
@@ -259,7 +262,9 @@ def test_a_bad_message_is_refused_by_name(message: Any, code: str | None, param:
 
 def test_an_error_of_the_provider_has_its_status_and_the_headers_that_clients_act_on() -> None:
     with stage(providers={"mine": {**MINE["mine"], "retry": {"retries": 0}}}) as gateway:
-        gateway.upstream.say(Said(429, {"error": {"message": "slow"}}, headers={"retry-after": "30", "server": "x"}))
+        gateway.upstream.say(
+            Said(429, {"error": {"message": "slow"}}, headers={"retry-after": "30", "server": "x"})
+        )
         line = Line()
         ((error,),) = talk(gateway, line, create(stream_id="a"))
         assert (error["status"], error["stream_id"]) == (429, "a")
@@ -325,7 +330,9 @@ def test_how_many_connections_a_key_may_have(limit: int, status: int, code: str)
 
 def test_half_a_handshake_is_refused() -> None:
     with stage() as gateway:
-        refused = gateway.gateway.admit(head("GET", "/v1/responses", **{**UPGRADE, "sec_websocket_version": "12"}))
+        refused = gateway.gateway.admit(
+            head("GET", "/v1/responses", **{**UPGRADE, "sec_websocket_version": "12"})
+        )
         assert refused is not None
         assert (refused.status, decode(refused.body)["error"]["code"]) == (400, "invalid_handshake")
 
@@ -442,7 +449,12 @@ def test_an_error_event_becomes_an_error_message_at_the_end() -> None:
 )
 def test_an_answer_that_is_no_stream_is_an_error(status: int, body: bytes, told: int, message: str) -> None:
     reply, socket = replying()
-    headers = [("retry-after", "3"), ("x-should-retry", "false"), ("x-request-id", "req_1"), ("content-type", "x")]
+    headers = [
+        ("retry-after", "3"),
+        ("x-should-retry", "false"),
+        ("x-request-id", "req_1"),
+        ("content-type", "x"),
+    ]
     reply.send(status, headers, body)
     (sent,) = socket.sent
     assert (sent["status"], sent["error"]["message"], sent["stream_id"]) == (told, message, "a")

@@ -236,7 +236,9 @@ class Children:
         self._now += seconds
 
 
-def watched(monkeypatch: pytest.MonkeyPatch, deaths: list[tuple[float, int]]) -> tuple[Children, Supervisor, int]:
+def watched(
+    monkeypatch: pytest.MonkeyPatch, deaths: list[tuple[float, int]]
+) -> tuple[Children, Supervisor, int]:
     children = Children(monkeypatch, deaths)
     made = Supervisor(Settings(server=ServerSettings(workers=1)), lambda settings, place: 0)
     made._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)

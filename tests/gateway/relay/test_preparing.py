@@ -187,7 +187,12 @@ def test_the_loss_policy_of_the_caller_comes_before_that_of_the_route_and_of_all
         assert lossy(offline, x_wireglot_loss_policy="warn").status == 200
 
 
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 FORMAT = {"output_config": {"format": {"type": "json_schema", "schema": SCHEMA}}}
 OLLAMA = {"ollama": {"base_url": "https://o.example/v1", "base_urls": {"anthropic": "https://o.example"}}}
 PDF = {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": "QQ=="}}
@@ -213,7 +218,9 @@ def test_a_request_goes_out_in_the_dialect_of_the_provider_that_loses_least(
             {"index": 0, "message": {"role": "assistant", "content": '{"a":"b"}'}, "finish_reason": "stop"}]}))  # fmt: skip
         got = offline.ask(MESSAGES_PATH, asked("ollama/m", **more), x_wireglot_loss_policy=policy)
         assert got.status == status
-        assert [sent.url.removeprefix("https://o.example") for sent in offline.upstream.sent] == [path] * bool(path)
+        assert [sent.url.removeprefix("https://o.example") for sent in offline.upstream.sent] == [
+            path
+        ] * bool(path)
         if path:
             assert got.record is not None
             assert got.record.upstream_dialect == ("anthropic" if path == "/v1/messages" else "openai-chat")
