@@ -80,7 +80,7 @@ def chunks(text: str, number: int = 1) -> tuple[bytes, ...]:
         "choices": [{"index": 0, "delta": {"role": "assistant", "content": text}, "finish_reason": None}],
     }
     ended = {**head_, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
-    return tuple(b"data: " + encode(each) + b"\n\n" for each in (said, ended)) + (b"data: [DONE]\n\n",)
+    return (*(b"data: " + encode(each) + b"\n\n" for each in (said, ended)), b"data: [DONE]\n\n")
 
 
 def talk(gateway: Offline, line: Line, *messages: Any, **headers: str) -> list[list[Any]]:
