@@ -38,16 +38,16 @@ CLASSES: dict[str, tuple[str, int, str]] = {
 }
 
 
+def test_a_field_that_is_wrong_is_named() -> None:
+    error = invalid_value("limit", "a number").error
+    assert (error.message, error.code, error.param) == ("limit: expected a number", "invalid_value", "limit")
+
+
 @rows("kind", get_args(ErrorClass))
 def test_each_class_has_its_status_and_code(kind: Any) -> None:
     error = RequestError(kind, "why").error
     assert (error.kind, error.status, error.code) == CLASSES[kind]
     assert RequestError(kind, "why", code="mine").error.code == "mine"
-
-
-def test_a_field_that_is_wrong_is_named() -> None:
-    error = invalid_value("limit", "a number").error
-    assert (error.message, error.code, error.param) == ("limit: expected a number", "invalid_value", "limit")
 
 
 @rows(

@@ -264,6 +264,8 @@ def test_workers_that_do_not_stay_up_end_the_process(
 def test_a_worker_that_lived_is_replaced_at_once_and_forgives_what_came_before(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    children, _, _ = watched(monkeypatch, [(10.0, 1), *[(0.0, 1)] * 4])
+    assert children.started[1] == 10.0
     deaths = [(0.0, 1), (0.0, 1), (10.1, 1), (0.0, 1), (0.0, 1), (0.0, 1), (0.0, 1), (0.0, 1)]
     children, _, status = watched(monkeypatch, deaths)
     assert (status, len(children.started)) == (1, 8)

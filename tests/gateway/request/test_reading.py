@@ -67,10 +67,14 @@ def read(body: Any = HI, now: Any = NOW, **more: Any) -> Exchange:
 
 def refused(body: Any = HI, now: Any = NOW, **more: Any) -> ApiError:
     with pytest.raises(RequestError) as error:
-        made = read(body, now, **more)
-        made.job.content.check()
-        made.request()
+        _read_whole(body, now, **more)
     return error.value.error
+
+
+def _read_whole(body: Any, now: Any, **more: Any) -> None:
+    made = read(body, now, **more)
+    made.job.content.check()
+    made.request()
 
 
 @rows(
