@@ -110,23 +110,24 @@ def test_what_it_says_when_it_listens_and_when_it_ends(
     assert (first["seconds"], first["requests"], second["seconds"]) == (300.0, 0, 2.0)
     assert first["detail"] == "requests may finish within 300 s; interrupted again: within 2 s"
     assert second["detail"] == "requests may finish within 2 s"
-    assert len(served.notes("stopped")) == 1
+    (stopped,) = served.notes("stopped")
+    assert {each["level"] for each in (listening, first, second, stopped, *served.notes("note"))} == {"info"}
     assert set(handlers) >= {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
 def test_what_it_measures(served: Served) -> None:
     process = served.process
 
-    async def work() -> dict[str, float]:
+    async def work() -> tuple[dict[str, float], str]:
         await process.start()
         try:
             process.gateway.account.shed = 4
             process.server._hub.refused["bad_http"] = 5
-            return values(process)
+            return values(process), process.observer.metrics.render().decode()
         finally:
             await process.close()
 
-    found = asyncio.run(work())
+    found, text = asyncio.run(work())
     assert found["wireglot_connections"] == 0
     assert found["wireglot_tasks"] > 0
     assert found["wireglot_requests_waiting"] == found["wireglot_permits"] == 0
@@ -135,6 +136,9 @@ def test_what_it_measures(served: Served) -> None:
     assert found['wireglot_http_refused_total{code="bad_http"}'] == 5
     assert found['wireglot_upstream_connections{state="open"}'] == 0
     assert found['wireglot_upstream_connections{state="idle"}'] == 0
+    kinds = dict(line.split()[2:] for line in text.splitlines() if line.startswith("# TYPE"))
+    assert kinds["wireglot_http_refused_total"] == "counter"
+    assert kinds["wireglot_connections"] == kinds["wireglot_upstream_connections"] == "gauge"
     assert found["wireglot_config_refused"] == 0
     assert found["wireglot_start_time_seconds"] > 1_700_000_000
 
@@ -165,6 +169,8 @@ def test_what_a_reload_changes_and_what_it_keeps(served: Served) -> None:
 
     asyncio.run(work())
     assert [note["providers"] for note in served.notes("reloaded")] == [["mine", "other"]] * 3
+    assert {note["level"] for note in served.notes("reloaded")} == {"info"}
+    assert {note["level"] for note in served.notes("reload")} == {"warn"}
     assert [note["detail"] for note in served.notes("reload")] == [
         "server.host and server.port need a restart",
         "server.host and server.port need a restart",
