@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -24,7 +25,7 @@ from tests.gateway.faults.faults_kit import (
 from tests.gateway.faults.test_faults_process import Served, listens, serving, workers_of
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.settings import ServerSettings, Settings
-from wireglot.gateway.supervisor import Supervisor, _bound
+from wireglot.gateway.supervisor import Supervisor, _bound, _reserve
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import encode
 
@@ -202,3 +203,133 @@ def test_a_worker_that_replaces_another_has_the_configuration_of_now(tmp_path: P
             assert post(served.port, "/v1/messages", body).status == 200
         served.process.send_signal(signal.SIGTERM)
         assert served.process.wait(DEADLINE_SECONDS) == 0
+
+
+# The parent, with workers that are only numbers.
+
+
+class Children:
+    """Numbers in place of processes: each dies as the script says."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, deaths: list[tuple[float, int]]) -> None:
+        """`deaths`: after how many seconds the next one ends, and with which status."""
+        self.started: list[float] = []
+        self.killed: list[tuple[int, int]] = []
+        self.pauses: list[float] = []
+        self._deaths = deaths
+        self._now = 0.0
+        monkeypatch.setattr(os, "fork", self._fork)
+        monkeypatch.setattr(os, "wait", self._wait)
+        monkeypatch.setattr(os, "kill", lambda child, name: self.killed.append((child, name)))
+        monkeypatch.setattr("time.monotonic", lambda: self._now)
+        monkeypatch.setattr("time.sleep", self._sleep)
+
+    def _fork(self) -> int:
+        self.started.append(self._now)
+        return len(self.started)
+
+    def _wait(self) -> tuple[int, int]:
+        seconds, status = self._deaths.pop(0)
+        self._now += seconds
+        return len(self.started), status << 8
+
+    def _sleep(self, seconds: float) -> None:
+        self._now += seconds
+
+
+def watched(
+    monkeypatch: pytest.MonkeyPatch, deaths: list[tuple[float, int]]
+) -> tuple[Children, Supervisor, int]:
+    children = Children(monkeypatch, deaths)
+    made = Supervisor(Settings(server=ServerSettings(workers=1)), lambda settings, place: 0)
+    made._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    handlers = {name: signal.getsignal(name) for name in made._signals}
+    try:
+        made._start(0)
+        return children, made, made._watch()
+    finally:
+        for name, handler in handlers.items():
+            signal.signal(name, handler)
+
+
+def test_workers_that_do_not_stay_up_end_the_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    children, _, status = watched(monkeypatch, [(0.0, 1)] * 5)
+    assert (status, len(children.started)) == (1, 5)
+    pauses = [later - earlier for earlier, later in pairwise(children.started)]
+    assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6], abs=0.06)
+    assert capsys.readouterr().err == "wireglot: the workers do not stay up\n"
+
+
+def test_a_worker_that_lived_is_replaced_at_once_and_forgives_what_came_before(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    children, _, _ = watched(monkeypatch, [(10.0, 1), *[(0.0, 1)] * 4])
+    assert children.started[1] == 10.0
+    deaths = [(0.0, 1), (0.0, 1), (10.1, 1), (0.0, 1), (0.0, 1), (0.0, 1), (0.0, 1), (0.0, 1)]
+    children, _, status = watched(monkeypatch, deaths)
+    assert (status, len(children.started)) == (1, 8)
+    pauses = [later - earlier for earlier, later in pairwise(children.started)]
+    assert pauses == pytest.approx([0.2, 0.4, 10.1, 0.2, 0.4, 0.8, 1.6], abs=0.06)
+
+
+def test_a_pause_before_a_worker_is_replaced_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = Children(monkeypatch, [(0.0, 1)] * 10)
+    made = Supervisor(Settings(server=ServerSettings(workers=2)), lambda settings, place: 0)
+    made._signals = (signal.SIGHUP,)
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        made._start(0)
+        assert made._watch() == 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
+    pauses = [later - earlier for earlier, later in pairwise(children.started)]
+    assert max(pauses) == pytest.approx(2.0, abs=0.06)
+    assert len(children.started) == 10
+
+
+def test_signals_reach_every_worker_and_a_stop_is_final(monkeypatch: pytest.MonkeyPatch) -> None:
+    children = Children(monkeypatch, [(0.0, 0)])
+    made = Supervisor(Settings(), lambda settings, place: 0)
+    made._workers = {7: (0, 0.0), 8: (1, 0.0)}
+    before = signal.getsignal(signal.SIGHUP)
+    try:
+        made._pass_on(signal.SIGHUP, None)
+        assert (children.killed, made._stopping) == ([(7, signal.SIGHUP), (8, signal.SIGHUP)], 0)
+        made._pass_on(signal.SIGINT, None)
+        assert children.killed[2:] == [(7, signal.SIGTERM), (8, signal.SIGTERM)]
+        assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
+        assert made._stopping == 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+def test_the_worst_status_of_a_worker_is_that_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = Supervisor(Settings(), lambda settings, place: 0)
+    made._workers, made._stopping = {7: (0, 0.0), 8: (1, 0.0), 9: (2, 0.0)}, 1
+    ends = iter([(7, 0), (5, 4 << 8), (8, 3 << 8), (9, 1 << 8)])
+    monkeypatch.setattr(os, "wait", lambda: next(ends))
+    assert made._watch() == 3
+
+
+def test_without_fork_there_is_only_one_process(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delattr(socket, "SO_REUSEPORT")
+    assert Supervisor(Settings(), lambda settings, place: 0).run() == 2
+    assert "--workers needs a system with fork and SO_REUSEPORT" in capsys.readouterr().err
+
+
+def test_a_reserved_port_is_the_same_for_all_workers() -> None:
+    reserved, settings = _reserve(Settings(server=ServerSettings(port=0)))
+    with reserved:
+        assert settings.server.port == reserved.getsockname()[1] > 0
+        assert reserved.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)
+        assert reserved.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR)
+        _bound(settings.server, shared=True).close()
+    if socket.has_dualstack_ipv6():
+        with _bound(ServerSettings(host="::1", port=0), shared=False) as bound:
+            assert bound.family == socket.AF_INET6
+            assert bound.getsockopt(socket.IPPROTO_IPV6, socket.IPV6_V6ONLY)
+            assert not bound.getsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT)

@@ -240,10 +240,10 @@ class Process:
         await self.state.drain(0)  # before the connections to providers go
         if self.gateway.siblings is not None:
             await self.gateway.siblings.close()
+        await self.gateway.traces.close()  # which has a socket there, too
         if self._orphaned and self._place is not None:
             with contextlib.suppress(OSError):  # the last of the orphans finds it empty
                 os.rmdir(self._place.directory)
-        await self.gateway.traces.close()
         await self.gateway.web.close()
         await self._http.close()
         await self.gateway.relay.delivery.drain(_LAST_WORDS)

@@ -1,0 +1,158 @@
+"""Small schemas, each with one difficulty, as every target gets them: `schema_tables.json` has the projections, to
+be read whenever they change (`python -m tests.dialects.test_schema_tables` writes them)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from tests.dialects.schema_kit import CHANGING
+from tests.tiers import rows
+from wireglot.dialects.schema import project
+
+NOTE = ("path", "keyword", "detail", "hint")
+FILE = Path(__file__).parent / "schema_tables.json"
+
+
+def _of(**properties: Any) -> dict[str, Any]:
+    return {"type": "object", "properties": properties, "required": list(properties)}
+
+
+TEXT, NUMBER, WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
+
+SCHEMAS: dict[str, Any] = {
+    "all_of_types": _of(a={"allOf": [{"type": ["string", "integer"]}, {"type": ["number", "null"]}]}),
+    "all_of_types_clash": _of(a={"allOf": [TEXT, NUMBER]}),
+    "all_of_whole_numbers": _of(a={"allOf": [WHOLE, NUMBER]}, b={"allOf": [NUMBER, WHOLE]}),
+    "all_of_values": _of(a={"allOf": [{"enum": ["x", "y", 1]}, {"enum": ["y", 1, "z"]}]}),
+    "all_of_values_clash": _of(a={"allOf": [{"enum": ["x"]}, {"const": "y"}]}),
+    "all_of_properties": {"allOf": [_of(a=TEXT, b=TEXT), _of(b={"minLength": 2}, c=NUMBER)]},
+    "all_of_closed": {"allOf": [{**_of(a=TEXT), "additionalProperties": False}, _of(b=TEXT)]},
+    "all_of_additional": {
+        "type": "object",
+        "allOf": [{"additionalProperties": TEXT}, {"additionalProperties": {"minLength": 1}}],
+    },
+    "all_of_additional_open": {
+        "type": "object",
+        "allOf": [{"additionalProperties": True}, {"additionalProperties": TEXT}],
+    },
+    "all_of_bounds": _of(
+        a={"allOf": [{"minimum": 1, "maximum": 9, "type": "integer"}, {"minimum": 3, "maximum": 5}]},
+        b={"allOf": [{"minLength": 1, "maxLength": 9, "type": "string"}, {"minLength": 3, "maxLength": 5}]},
+        c={"allOf": [{"minItems": 1, "maxItems": 9, "type": "array"}, {"minItems": 3, "maxItems": 5}]},
+        d={"allOf": [{"exclusiveMinimum": 1, "exclusiveMaximum": 9, "type": "integer"},
+                     {"exclusiveMinimum": 3, "exclusiveMaximum": 5}]},
+    ),
+    "all_of_steps": _of(
+        a={"allOf": [{"multipleOf": 2, "type": "integer"}, {"multipleOf": 6}]},
+        b={"allOf": [{"multipleOf": 4, "type": "integer"}, {"multipleOf": 6}]},
+        c={"allOf": [{"multipleOf": 0.5, "type": "number"}, {"multipleOf": 2}]},
+    ),
+    "all_of_items": _of(a={"allOf": [{"type": "array", "items": TEXT}, {"items": {"minLength": 1}, "uniqueItems": True}]}),
+    "all_of_unique": _of(a={"type": "array", "items": TEXT,
+                           "allOf": [{"uniqueItems": False}, {"uniqueItems": True}]}),
+    "all_of_descriptions": _of(a={"description": "outer", "allOf": [{**TEXT, "description": "inner"}]}),
+    "all_of_titles": _of(a={"title": "outer", "allOf": [{**TEXT, "title": "inner"}]}),
+    "all_of_not": _of(a={**TEXT, "allOf": [{"not": {"const": "x"}}, {"not": {"const": "y"}}]}),
+    "all_of_patterns": _of(a={**TEXT, "allOf": [{"pattern": "^a"}, {"pattern": "b$"}]}),
+    "all_of_conditions": {
+        **_of(a=TEXT), "allOf": [{"if": {"required": ["a"]}, "then": {"required": ["b"]}},
+                                 {"if": {"required": ["c"]}, "then": {"required": ["d"]}}]},
+    "all_of_tuples": _of(a={"type": "array", "allOf": [{"prefixItems": [TEXT]}, {"items": NUMBER}]}),
+    "all_of_dependent": {**_of(a=TEXT), "allOf": [
+        {"dependentSchemas": {"a": _of(b=TEXT)}}, {"dependentSchemas": {"a": _of(c=TEXT), "d": {}}}]},
+    "all_of_pattern_properties": {"type": "object", "allOf": [
+        {"patternProperties": {"^x": TEXT}}, {"patternProperties": {"^x": {"minLength": 1}, "^y": NUMBER}}]},
+    "all_of_property_names": {"type": "object", "allOf": [
+        {"propertyNames": {"pattern": "^a"}}, {"propertyNames": {"maxLength": 3}}]},
+    "all_of_contains": _of(a={"type": "array", "items": TEXT, "allOf": [
+        {"contains": {"const": "x"}, "minContains": 1}, {"contains": {"const": "y"}, "maxContains": 2}]}),
+    "const": _of(a={"const": "x"}, b={"const": 1}, c={"const": None}, d={"const": True}, e={"const": [1]}),
+    "const_in_enum": _of(a={"const": "x", "enum": ["x", "y"]}, b={"const": "z", "enum": ["x", "y"]}),
+    "one_of_exclusive": _of(a={"oneOf": [TEXT, NUMBER]}),
+    "one_of_numbers": _of(a={"oneOf": [WHOLE, NUMBER]}),
+    "one_of_overlapping": _of(a={"oneOf": [{"minLength": 1, **TEXT}, {"maxLength": 5, **TEXT}]}),
+    "one_of_tagged": _of(a={"oneOf": [_of(kind={"const": "a"}, x=TEXT), _of(kind={"const": "b"}, y=TEXT)]}),
+    "one_of_same_tag": _of(a={"oneOf": [_of(kind={"const": "a"}, x=TEXT), _of(kind={"const": "a"}, y=TEXT)]}),
+    "one_of_values": _of(a={"oneOf": [{"const": "a", "description": "first"}, {"const": "b"}]}),
+    "one_of_beside_any_of": _of(a={"oneOf": [TEXT, NUMBER], "anyOf": [TEXT, {"type": "boolean"}]}),
+    "any_of_false": _of(a={"anyOf": [False, TEXT]}, b={"anyOf": [False]}, c={"anyOf": [TEXT, False, NUMBER]}),
+    "any_of_one": _of(a={"anyOf": [{"minLength": 2}], **TEXT}),
+    "any_of_beside": _of(a={"anyOf": [{"minLength": 2}, {"pattern": "x"}], **TEXT, "description": "d", "default": "e"}),
+    "any_of_null": _of(a={"anyOf": [TEXT, {"type": "null"}], "default": None}),
+    "idle_keywords": _of(a={**TEXT, "minimum": 3, "items": TEXT, "minLength": 1}),
+    "idle_values": _of(a={"type": "string", "enum": ["x", 1]}, b={"type": ["string", "null"], "enum": ["x"]}, c={"type": "string", "enum": [1]}),
+    "values_without_type": _of(a={"enum": [1, 1.5]}, b={"enum": ["x", 1, None]}, c={"enum": [True]}),
+    "keywords_without_type": _of(a={"minLength": 1}, b={"items": TEXT}, c={"minLength": 1, "minimum": 3}, d={}, e=True),
+    "closed_tuple": _of(a={"type": "array", "prefixItems": [TEXT, NUMBER], "items": False}),
+    "open_tuple": _of(a={"type": "array", "prefixItems": [TEXT, NUMBER]}),
+    "alike_tuple": _of(a={"type": "array", "prefixItems": [TEXT, TEXT], "items": TEXT}),
+    "bounded_tuple": _of(a={"type": "array", "prefixItems": [TEXT, TEXT], "maxItems": 2}),
+    "array_without_items": _of(a={"type": "array"}, b={"type": ["array", "null"]}),
+    "required_unknown": {**_of(a=TEXT), "required": ["a", "b"]},
+    "required_nothing": {"type": "object", "properties": {"a": TEXT}, "required": ["b"]},
+    "false_property": {"type": "object", "properties": {"a": TEXT, "b": False}},
+    "exclusive_bounds": _of(a={**WHOLE, "exclusiveMinimum": 1, "exclusiveMaximum": 9},
+                            b={**NUMBER, "exclusiveMinimum": 1.5},
+                            c={**WHOLE, "exclusiveMinimum": 1, "minimum": 5}),
+    "enum_with_null": _of(a={"type": ["string", "null"], "enum": ["x", None], "description": "d"}),
+    "enum_of_booleans": _of(a={"enum": [True, False]}, b={"enum": [None]}, c={"enum": [True, False, None]}),
+    "enum_of_objects": _of(a={"enum": [{"x": 1}, {"x": 2}]}),
+    "formats": _of(a={**TEXT, "format": "date-time"}, b={**TEXT, "format": "color"}, c={**WHOLE, "format": "int64"}),
+    "several_types": _of(a={"type": ["string", "integer"], "minLength": 1, "minimum": 2, "enum": ["x", 3]},
+                         b={"type": ["string", "null"], "minLength": 1}),
+    "open_objects": {"type": "object", "properties": {"a": _of(b=TEXT)}, "additionalProperties": True},
+    "typed_additional": {"type": "object", "properties": {"a": TEXT}, "additionalProperties": NUMBER},
+    "optional": {"type": "object", "properties": {
+        "a": TEXT, "b": {"type": ["string", "null"]}, "c": {"enum": ["x"]}, "d": {"anyOf": [TEXT, NUMBER]},
+        "e": {"$ref": "#/$defs/E"}}, "$defs": {"E": {"type": "object", "properties": {"f": TEXT}}}},
+    "lengths": _of(a={"type": "array", "items": TEXT, "minItems": 1, "maxItems": 3}, b={"type": "array", "items": TEXT, "minItems": 2},
+                   c={**TEXT, "minLength": 1, "maxLength": 3}),
+    "patterns": _of(a={**TEXT, "pattern": "^a+$"}, b={**TEXT, "pattern": "(?=a)"}, c={**TEXT, "pattern": "\\bword"},
+                    d={**TEXT, "pattern": "(a)\\1"}),
+    "numbers": _of(a={**NUMBER, "minimum": 1, "maximum": 2, "multipleOf": 0.5}),
+    "recursive": {"type": "object", "properties": {"next": {"$ref": "#"}, "value": TEXT}, "required": ["value"]},
+    "recursive_definition": {"type": "object", "properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {
+        "Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "name": TEXT}, "required": ["name"]}}},
+    "reference_beside": _of(a={"$ref": "#/$defs/A", "description": "here"}) | {"$defs": {"A": {**TEXT, "description": "there"}}},
+    "reference_missing": _of(a={"$ref": "#/$defs/Missing"}),
+    "reference_elsewhere": _of(a={"$ref": "https://example.com/schema.json"}),
+    "root_text": TEXT,
+    "root_array": {"type": "array", "items": TEXT},
+    "root_any_of": {"anyOf": [_of(a=TEXT), _of(b=TEXT)]},
+    "root_enum": {"type": "object", "properties": {"a": TEXT}, "enum": [{"a": "x"}]},
+    "root_true": True,
+    "root_empty": {},
+    "annotations": _of(a={**TEXT, "title": "T", "description": "D", "default": "x", "examples": ["y"], "deprecated": True,
+                          "readOnly": True, "$comment": "c", "x-mine": 1}),
+    "unevaluated": {**_of(a=TEXT), "unevaluatedProperties": False, "minProperties": 1, "maxProperties": 3},
+    "conditional": {**_of(a=TEXT), "if": {"properties": {"a": {"const": "x"}}}, "then": {"required": ["b"]}, "else": {}},
+    "not": _of(a={**TEXT, "not": {"const": "x"}}),
+    "draft4": _of(a={**NUMBER, "minimum": 1, "exclusiveMinimum": True}) | {"definitions": {"A": TEXT}},
+    "nullable": _of(a={**TEXT, "nullable": True}),
+    "ordering": {**_of(a=TEXT, b=TEXT), "propertyOrdering": ["b", "a"]},
+}  # fmt: skip
+
+
+def projections(name: str) -> dict[str, Any]:
+    found = {}
+    for target in CHANGING:
+        made = project(SCHEMAS[name], target)
+        notes = [[getattr(note, name) for name in NOTE] for note in made.notes]
+        found[target] = {"schema": made.schema, "notes": notes}
+    return found
+
+
+@rows("name", list(SCHEMAS))
+def test_a_schema_reaches_every_target_as_it_is_written_down(name: str) -> None:
+    assert json.loads(json.dumps(projections(name))) == json.loads(FILE.read_text())[name]
+
+
+def test_what_is_written_down_is_of_these_schemas() -> None:
+    assert list(json.loads(FILE.read_text())) == list(SCHEMAS)
+
+
+if __name__ == "__main__":
+    lines = [f"{json.dumps(name)}: {json.dumps(projections(name))}" for name in SCHEMAS]
+    FILE.write_text("{\n" + ",\n".join(lines) + "\n}\n")
