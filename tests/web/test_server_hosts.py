@@ -95,7 +95,15 @@ def _check(host: str, port: int, *addresses: str) -> None:
 def test_a_public_host_has_public_addresses_only() -> None:
     _check("mcp.example.com", 443, "93.184.215.14", "2606:2800:220:1::1")
     _check("other.example.com", 8443, "93.184.215.14")
-    for address in ("127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"):
+    for address in (
+        "127.0.0.1",
+        "10.1.2.3",
+        "169.254.169.254",
+        "::1",
+        "fd00::1",
+        "fe80::1%2",
+        "::ffff:127.0.0.1",
+    ):
         with pytest.raises(WebFailed):
             _check("mcp.example.com", 443, "93.184.215.14", address)
 

@@ -131,7 +131,7 @@ class Guard:
         """What a name resolved to, or the address that it is. One that is not allowed refuses all: a name
         with a public and a private address is an attack."""
         for _, text, _ in addresses:
-            self._check_address(ipaddress.ip_address(text.partition("%")[0]), origin.host, origin.port)
+            self._check_address(ipaddress.ip_address(text), origin.host, origin.port)
 
     def _check_address(self, address: IpAddress, host: str, port: int) -> None:
         listed = self._is_listed(host, port)

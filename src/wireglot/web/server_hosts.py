@@ -54,7 +54,7 @@ class ServerHosts:
     def check_addresses(self, origin: HttpOrigin, addresses: Sequence[Address]) -> None:
         """Those that a host resolves to. Private ones only of hosts that may have them."""
         for address in addresses:
-            if not is_public(ipaddress.ip_address(address[1].partition("%")[0])):
+            if not is_public(ipaddress.ip_address(address[1])):
                 self._guard.check_addresses(origin, [address])
 
 
