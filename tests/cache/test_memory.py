@@ -489,3 +489,16 @@ def test_128_equal_turns_are_cached_and_the_others_are_decoded_again() -> None:
     turns = memory.document(Outline(body), 128, "turns")["turns"]
     assert sum(map(memory.is_known, turns)) == 129
     assert len({id(turn) for turn in turns}) == 200
+
+
+def test_what_is_kept_beyond_the_room_makes_the_oldest_give_way() -> None:
+    size = 3 * 5 + 2304
+    memory = Memory(2 * size + 384)
+    first, second = memory.decode(b'["a"]'), memory.decode(b'["b"]')
+    memory.keep(second, "k", "made", 1)
+    assert (memory.is_known(first), memory.find(second, "k")) == (False, "made")
+    assert memory.held == size + 385
+    memory.keep(second, "k", "made", size)
+    assert memory.is_known(second)
+    memory.share((1,), second)
+    assert (memory.held, len(memory)) == (0, 0)

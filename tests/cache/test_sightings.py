@@ -186,3 +186,15 @@ def test_a_finder_is_for_the_settings_it_was_made_with():
     memories.clear()
     assert find(body + b"xx") is None
     assert memories.finder("one")(body + b"xxx") is not None
+
+
+def test_of_a_long_body_three_fifths_of_384_kib_must_have_come_before():
+    """256 from its beginning and 128 from its end: the rest is not looked at."""
+    first = _bytes(("a", 400))
+    for known in (100, 260):
+        sightings = Sightings()
+        _again(sightings, first)
+        assert not _again(sightings, first[: known * _KIB] + _bytes(("b", 400)))
+    sightings = Sightings()
+    _again(sightings, first)
+    assert _again(sightings, first[: 200 * _KIB] + _bytes(("b", 400)) + first[-140 * _KIB :])
