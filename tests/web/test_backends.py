@@ -356,6 +356,9 @@ def test_the_addresses_and_variables_are_the_vendors():
 
 def test_a_slash_behind_the_address_changes_nothing(server):
     assert len(search(server, "brave", "q", url=f"{server.url}/")) == len(PAGES)
+    transport = HttpTransport(Limits())
+    made = HttpSearch("searxng", SearchAccount(url="https://h.example/searx/"), {"https": transport})
+    assert made._url == "https://h.example/searx"
 
 
 def test_no_backend_is_asked_for_more_than_it_gives(server):
