@@ -404,7 +404,7 @@ def test_learning_costs_what_finding_and_sending_pay_for() -> None:
     kib = 1024
     text = encode(["x" * (128 * kib - 4)])
     assert len(text) == 128 * kib
-    memory = Memory(16 * _MOST)
+    memory: Any = Memory(16 * _MOST)
     assert memory.learns
     memory.decode(encode(["y" * 100]), learn=False)
     memory.decode(text)
@@ -421,7 +421,7 @@ def test_learning_costs_what_finding_and_sending_pay_for() -> None:
     memory.decode(text)
     assert memory.learns, "found again"
     for _ in range(20):
-        memory.recall_all([memory.text_of(memory.decode(text))] * 2)  # type: ignore[list-item]  # it is known
+        memory.recall_all([memory.text_of(memory.decode(text))] * 2)
     for number in range(4, 8):
         memory.decode(encode([number, "x" * (128 * kib - 6)]))
     assert not memory.learns
@@ -478,7 +478,7 @@ def test_32_things_are_kept_of_a_value_and_the_oldest_goes_first() -> None:
     assert [memory.find(value, number) for number in (0, 1, 32)] == [None, 101, 132]
     memory.keep(value, 1, "again")
     assert memory.find(value, 2) == 102
-    assert memory.remembered(value, 2, lambda: "other") == 102
+    assert memory.remembered(value, 2, lambda: 5) == 102
     assert memory.remembered(value, "new", lambda: "made") == "made" == memory.find(value, "new")
     assert memory.find([1], 2) is None
 

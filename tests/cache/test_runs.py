@@ -22,7 +22,7 @@ def turns(count: int) -> list[Any]:
 
 def test_a_conversation_of_twelve_turns_is_compared_at_once() -> None:
     """Eight that are settled, and four at the end that may change."""
-    memory = Memory(MOST)
+    memory: Any = Memory(MOST)
     for _ in range(3):
         sent(memory, turns(10))
     assert memory.runs == ()

@@ -176,4 +176,3 @@ def test_the_command_line_runs_without_it_where_that_is_asked_for() -> None:
 def test_it_says_of_itself_whether_it_is_native() -> None:
     assert scan is not _unscanned
     assert scan(b'{"a":1}', 5) == {"a": (5, 6)}
-    assert _unscanned(b'{"a":1}', 5) is None

@@ -1,4 +1,5 @@
 import json as standard_json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -223,14 +224,15 @@ def test_what_a_cache_knows_is_looked_for_once():
             asked.append((body, turns))
             return known
 
-    known = Known()
+    known: Any = Known()
+    cache: Any = Knowing()
     body = b'{"a":1}'
-    outline = Outline(body, Knowing(), "turns")
+    outline = Outline(body, cache, "turns")
     assert (outline.grown, outline.members, outline.is_sound) == (known, {"a": (5, 6)}, False)
-    assert Outline(body, Knowing(), "turns", known).grown is known
+    assert Outline(body, cache, "turns", known).grown is known
     assert asked == [(body, "turns")]
     plain = Outline(body)
-    plain.recall(Knowing(), "more")
+    plain.recall(cache, "more")
     assert plain.grown is known
     assert asked[1:] == [(body, "more")]
 
