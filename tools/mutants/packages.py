@@ -54,6 +54,7 @@ PACKAGES = (
         (
             "tests/test_library_alone.py",
             "tests/test_translate.py",
+            "tests/test_translate_details.py",
             "tests/test_typed_surface.py",
             "tests/dialects/test_registry.py",
             "tests/gateway/test_a_dialect_of_ones_own.py",
