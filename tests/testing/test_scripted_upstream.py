@@ -378,14 +378,18 @@ def test_an_endless_line_has_as_many_bytes_as_asked_for(upstream: ScriptedUpstre
 
 
 def test_a_delay_and_gaps_are_not_waited_for_by_a_peer_that_has_left(upstream: ScriptedUpstream) -> None:
-    for behaviour in (Behaviour(delay=600), Behaviour(pieces=(b"a", b"b"), gap=600)):
+    for behaviour in (
+        Behaviour(delay=600),
+        Behaviour(pieces=(b"a", b"b"), gap=600),
+        Behaviour(pieces=(b"a", b"b"), gap=600, fault="unframed"),
+    ):
         upstream.reset()
         upstream.next(behaviour)
         peer = Peer(upstream)
         peer.ask()
         (recorded,) = upstream.wait_for()
         if behaviour.gap:
-            peer.until(b"a\r\n")
+            peer.until(b"\r\n\r\na" if behaviour.fault else b"a\r\n")
         peer.socket.close()
         assert recorded.abandoned.wait(DEADLINE_SECONDS)
         assert recorded.done.wait(DEADLINE_SECONDS)
