@@ -173,6 +173,17 @@ def test_a_frame_that_takes_the_room_of_all_else_is_not_kept() -> None:
     assert len(memory) == 2
 
 
+def test_a_frame_may_take_the_eighth_part_of_the_room() -> None:
+    body = grown([{"a": 1}], system="x" * 1000)
+    kept = Memory(MOST)
+    kept.document(Outline(body, kept, "turns"), turns="turns")
+    (frame,) = kept.frames
+    for most, fits in ((8 * frame.size, True), (8 * frame.size - 1, False)):
+        memory = Memory(most)
+        memory.use(frame)
+        assert (memory.frames == [frame]) is fits
+
+
 def test_turns_that_were_forgotten_are_read_again() -> None:
     memory = Memory(6000)
     turns = [{"n": number, "text": "x" * 300} for number in range(9)]

@@ -169,6 +169,10 @@ def test_an_array_that_ends_well_is_complete_and_has_no_fault():
     for data, complete in ((b"[", False), (b"1", False), (b"]", True), (b" \n", True)):
         decoder.feed(data)
         assert (decoder.complete, decoder.fault) == (complete, None)
+    for part in (b'["ab', b"[123", b'[{"a'):
+        waiting = ArrayDecoder(3)
+        assert waiting.feed(part) == []
+        assert waiting.fault is None, "three bytes, and it may end here"
     limited = ArrayDecoder(3)
     assert limited.feed(b'[123,"a"]') == [b"123", b'"a"']
     assert limited.complete

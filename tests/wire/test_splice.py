@@ -9,7 +9,7 @@ from tests.tiers import rows
 from tests.wire.test_json import values
 from wireglot.wire.json import BadJson, TooDeep, decode, encode
 from wireglot.wire.scan import IS_NATIVE
-from wireglot.wire.splice import Outline, splice, without
+from wireglot.wire.splice import Outline, _compact_spans, _found_spans, _skip_value, _values, splice, without
 
 
 @rows(
@@ -254,3 +254,20 @@ def test_values_of_any_kind_are_stepped_over_where_a_key_stands_twice():
         assert splice(body, {"b": b"2"}) == b'{"a":%b ,"a":0,"b":2}' % value
         assert without(body, "a") == b'{"b":1}'
         assert Outline(body).get("a") == 0
+
+
+def test_where_values_stand_is_known_by_arithmetic_where_nothing_is_between_them():
+    """The way without the native module."""
+    for body in (b'{"a":1}', b'{"a":[1,2],"bc":"x","d":{}}'):
+        values, readable = _values(body)
+        assert _compact_spans(readable, values) == Outline(body).members
+    for body in (b"{}", b'{"a": 1}', b'{"a":1,"a":2}', b'{"\\u0061":1}', '{"ä":1}'.encode()):
+        values, readable = _values(body)
+        assert _compact_spans(readable, values) is None
+        assert _found_spans(readable, values)[0] == Outline(body).members
+
+
+def test_a_value_is_stepped_over_from_its_first_byte():
+    for value in (b"1", b"-1.5", b"true", b'"a,}"', b'"\\""', b"[1,{}]", b'{"a":[]}'):
+        for behind in (b",", b"}", b" ,", b"\n}"):
+            assert _skip_value(b"x" + value + behind, 1) == 1 + len(value)
