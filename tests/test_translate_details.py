@@ -120,6 +120,10 @@ def test_a_model_that_does_not_reason_is_not_asked_for_its_thoughts():
         ("anthropic", "claude-sonnet-4-5", True),
     ):
         assert plan(REQUEST, source="gemini", target=target, model=model).context.reasons is reasons, model
+    base = limits_for("openai-responses", "gpt-5", "")
+    for limits, model in ((replace(base, thinking="none"), "gpt-5"), (base, "gpt-4.1")):
+        planned = plan(REQUEST, source="gemini", target="openai-responses", model=model, limits=limits)
+        assert not planned.context.reasons
 
 
 def test_losses_of_a_renderer_are_reported_at_the_places_of_the_client():
@@ -311,9 +315,9 @@ def test_a_malformed_call_is_reported_as_its_dialect_has_it():
 
 
 def test_an_empty_answer_is_for_the_caller_to_judge():
-    out = translate_response(chat(""), source="openai-chat", target="anthropic").value
+    out = translate_response(chat(""), source="openai-chat", target="anthropic", request=ASKED).value
     assert (out["type"], out["content"]) == ("message", [])
-    stream = StreamTranslator(source="openai-chat", target="anthropic")
+    stream = StreamTranslator(source="openai-chat", target="anthropic", request=ASKED)
     chunk = {"id": "c", "created": 1, "model": "m", "object": "chat.completion.chunk"}
     text = streamed(stream, {**chunk, "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})
     assert "message_stop" in text

@@ -153,7 +153,11 @@ PACKAGES = (
             "tests/cli/test_trace.py",
         ),
     ),
-    Package("testing", ("testing/*.py", "testing/scripted_upstream/*.py"), ("tests/laws", "tests/testing")),
+    Package(
+        "testing",
+        ("testing/*.py", "testing/scripted_upstream/*.py"),
+        ("tests/laws", "tests/testing", "tests/demo/test_upstream.py"),
+    ),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
     Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),
