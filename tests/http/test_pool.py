@@ -13,7 +13,7 @@ from tests.http.limits_kit import Limits
 from tests.tiers import rows
 from wireglot.http.client import client as module
 from wireglot.http.client.client import HttpTransport, Pool, _opening, _Route
-from wireglot.http.client.dial import Sessions, interleaved, literal
+from wireglot.http.client.dial import Dialer, Sessions, interleaved, literal
 from wireglot.http.client.origin import parse_url
 from wireglot.http.transport import Timeouts, TransportFault
 
@@ -287,3 +287,22 @@ def test_a_session_is_kept_where_it_has_a_ticket():
         assert sessions.forget(origin) is kept
         assert not sessions.forget(origin)
         assert sessions.context(real, origin) is real
+
+
+def test_a_socket_to_an_upstream_finds_out_when_its_peer_has_vanished():
+    """The first probe after 15 seconds, then three, five seconds apart."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        with socket.socket() as listening:
+            listening.bind(("127.0.0.1", 0))
+            listening.listen()
+            where = (socket.AF_INET, "127.0.0.1", listening.getsockname()[1])
+            with await Dialer(loop, loop.time, None)._connect_to(where) as sock:
+                assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+                assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE) != 0
+                for name, value in (("TCP_KEEPIDLE", 15), ("TCP_KEEPINTVL", 5), ("TCP_KEEPCNT", 3)):
+                    if hasattr(socket, name):
+                        assert sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
+
+    asyncio.run(scenario())
