@@ -175,12 +175,12 @@ def test_nothing_that_comes_back_is_inconclusive():
 
 
 def test_a_stream_without_an_event_is_broken():
-    for body, headers, words in (
-        ("", {}, "(no type)"),
-        (": ping\n\n", {"content_type": "a/b"}, "(a/b)"),
-        ("{}", {}, "b'{}'"),
+    for answer, words in (
+        (got(body=" "), "(no type)"),
+        (got(body=": ping\n\n", content_type="a/b"), "(a/b)"),
+        (got(body="{}"), "b'{}'"),
     ):
-        talk, _, _ = talking(got(body=body or " ", **headers))
+        talk, _, _ = talking(answer)
         with pytest.raises(Broken, match=re.escape(words)):
             talk.stream(QUESTION)
 
@@ -340,7 +340,7 @@ def test_a_case_ends_as_its_check_does(problem, level, verdict):
             WIRE,
             "m",
             ProbeLedger(),
-            wait=pytest.fail,
+            wait=lambda _: pytest.fail("there is nothing to wait for"),
             clock=lambda: next(clock),
         )
     )
@@ -371,15 +371,15 @@ def test_what_an_answer_says_it_left_out_excuses_a_case():
         raise Broken("x")
 
     for excuses, verdict in ((("image", "other"), "not applicable"), (("other",), "fail")):
-        (finding,) = run_cases(
+        (found,) = run_cases(
             [case(check, excuses=excuses)],
             Scripted(got(x_wireglot_losses="audio,image")),
             WIRE,
             "m",
             ProbeLedger(),
         )
-        assert finding.verdict == verdict
-    assert finding.words == "x"
+        assert found.verdict == verdict
+        assert (found.words == "x") is (verdict == "fail")
 
 
 def test_what_cannot_be_afforded_is_not_run():
