@@ -15,7 +15,17 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli import inspect, remote_gateway, statusline, terminal, trace_view, trust
+from wireglot.cli import (
+    ask_providers,
+    inspect,
+    pairs,
+    remote_gateway,
+    statusline,
+    terminal,
+    trace_view,
+    trust,
+    usage,
+)
 from wireglot.cli.doctor import machine_checks, provider_checks
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_of, reachable, usable_key
 from wireglot.cli.terminal import Failed, Paint, Unusable, count, grouped, loss_lines, one_line, what, why
@@ -571,3 +581,135 @@ def test_who_listens_on_a_port_is_found():
         port = listening.getsockname()[1]
         assert machine_checks.holder_of(port).endswith(f"(process {os.getpid()})")
     assert machine_checks.holder_of(port) == ""
+
+
+# --- usage
+
+
+@rows("cost, unpriced, shown", [
+    (None, 0, "unpriced"), ("0", 0, "0.0000"), ("0.00009", 0, "<0.0001"), ("0.0001", 2, "0.0001+"),
+    ("0.00009", 1, "<0.0001+"), ("1234.56785", 0, "1,234.5678"),
+])  # fmt: skip
+def test_a_cost_says_what_is_not_known(cost, unpriced, shown):
+    assert usage._cost({"cost": cost, "unpriced_requests": unpriced}) == shown
+
+
+def test_a_chart_has_sixty_days_at_most():
+    days = usage._days("2026-01-01", "2026-03-31")
+    assert (len(days), days[0], days[-1]) == (60, "2026-01-31", "2026-03-31")
+    assert usage._days("2026-01-01", "2026-01-01") == ["2026-01-01"]
+
+
+@rows("value, blocks, hashes", [
+    (0, "", ""), (1, "▏", "#"), (50, "█████", "#####"), (100, "█" * 10, "#" * 10), (55, "█████▌", "#####"),
+])  # fmt: skip
+def test_bars_are_drawn_in_eighths_or_hashes(value, blocks, hashes):
+    assert usage._blocks(value, 100, 10) == blocks
+    assert usage._hashes(value, 100, 10) == hashes
+
+
+def usage_report(**fields: Any) -> dict[str, Any]:
+    total = {"requests": 3, "failed": 0, "unpriced_requests": 0, "open": 0, "p50_ms": 1234, "cost": "1.5"}
+    return {"data": [], "group_by": ["model"], "currency": "EUR", "total": total, **fields}
+
+
+def test_remarks_say_what_a_table_does_not_show():
+    paint = Paint(io.StringIO())
+    assert usage._remarks(usage_report(), paint) == []
+    total = {**usage_report()["total"], "unpriced_requests": 1, "open": 2}
+    assert usage._remarks(usage_report(total=total, has_more=True), paint) == [
+        "",
+        "1 request of models without a known price: see [prices] in the configuration",
+        "2 requests not finished yet",
+        "there is more: ask for less at once",
+    ]
+    assert usage.table_lines(usage_report(), io.StringIO()) == ["no usage"]
+    row_ = {**usage_report()["total"], "model": "a\nb", "input_tokens": 0}
+    lines = usage.table_lines(usage_report(data=[row_]), io.StringIO())
+    assert [line.split() for line in lines] == [
+        ["model", "requests", "p50", "ms", "cost", "EUR"],
+        ["a", "b", "3", "1,234", "1.5000"],
+        ["total", "3", "1,234", "1.5000"],
+    ]
+
+
+# --- outlines
+
+
+@rows("value, width, lines", [
+    ({"a": 1}, 8, ['{"a": 1}']),
+    ({"a": 1}, 7, ["{", '  "a":…', "}"]),
+    ("x" * 10, 8, ['"xxxxx…"']),
+    ({"a": [1, 2], "b": {}}, 20, ["{", '  "a": [1, 2],', '  "b": {}', "}"]),
+    ([1, 2, 3, 4, 5, 6], 10, ["[", "  1,", "  2,", "  3,", "  4,", "  5,", "  6", "]"]),
+    ({"input_schema": {"type": "object", "x": 1}}, 24, ["{", '  "input_schema": {"typ…', "}"]),
+    (["x" * 50, "y"], 58, ['["' + "x" * 39 + '…", "y"]']),
+])  # fmt: skip
+def test_an_outline_opens_what_does_not_fit(value, width, lines):
+    assert pairs.outline(value, width) == lines
+
+
+def test_leaves_are_counted_and_texts_abridged():
+    assert pairs._leaves({"a": [1, {"b": 2}], "c": "x", "d": []}) == 3
+    assert pairs._abridged({"a": ["xyz", 5]}, 2) == {"a": ["x…", 5]}
+    assert pairs._abridged("xyz", 3) == "xyz"
+    assert pairs._abridged("xyz", 0) == "…"
+    assert pairs.side_by_side(["a"], ["b", "c"], 3) == ["a   | b", "    | c"]
+
+
+# --- providers
+
+
+@rows("url, host", [
+    ("https://h/x", "h"), ("http://h:80/x", "h:80"), ("http://[::1]:8/", "::1:8"), ("nothing", ""), ("http://[", ""),
+])  # fmt: skip
+def test_a_host_has_its_port(url, host):
+    assert ask_providers.host_of(url) == host
+
+
+def test_what_a_configuration_lacks_is_read_from_its_notes():
+    notes = [
+        "provider azure is off: its key is in env:AZURE_KEY, but it lacks AZURE_URL and AZURE_NAME",
+        "provider kimi is off: KIMI_KEY holds a line end",
+        "provider x is off: no reason",
+        "something else",
+        "model m is off: NO_KEY",
+    ]
+    found = list(ask_providers.lacking(notes))
+    assert found == [
+        ("azure", "AZURE_KEY", "AZURE_URL and AZURE_NAME"),
+        ("kimi", "KIMI_KEY", ""),
+        ("x", "", ""),
+    ]
+    assert [each.problem for each in found[:2]] == [
+        "AZURE_URL and AZURE_NAME is not",
+        "holds no key that could be sent",
+    ]
+
+
+def test_a_provider_is_left_out_where_another_covers_it():
+    def spec(name: str, dialects: tuple[str, ...], key: tuple[str, ...] = ("K",), **urls: str) -> Any:
+        found = SimpleNamespace(api_key_env=key, dialects=dialects, base_urls=urls, base_url="http://h")
+        return SimpleNamespace(name=name, spec=found)
+
+    both, one = spec("both", ("a", "b")), spec("one", ("a",))
+    for known, left in (
+        ([both, one], ["both"]),
+        ([both, spec("one", ("a",), ("L",))], ["both", "one"]),
+        ([both, spec("one", ("a",), ())], ["both", "one"]),
+        ([both, spec("one", ("c",))], ["both", "one"]),
+        ([both, spec("one", ("a",), a="http://other")], ["both", "one"]),
+        ([both, spec("two", ("a", "b"))], ["both", "two"]),
+        ([one], ["one"]),
+    ):
+        assert [each.name for each in ask_providers.without_covered(known)] == left
+
+
+def test_a_clock_is_read_from_an_answer_that_is_not_cached():
+    def skew(**headers: str) -> float | None:
+        answer: Any = SimpleNamespace(headers=headers)
+        return ask_providers._skew(answer, 10.0)
+
+    assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT") == 30.0
+    assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT", age="5") is None
+    assert skew() is None
