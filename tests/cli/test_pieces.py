@@ -18,6 +18,7 @@ from tests.tiers import rows
 from wireglot.cli import (
     ask_providers,
     inspect,
+    keys,
     pairs,
     remote_gateway,
     statusline,
@@ -323,6 +324,8 @@ def test_colours_are_those_of_their_meaning(monkeypatch):
         "harmless": "2", "ok": "32", "bold": "1", "dim": "2",
     }  # fmt: skip
     assert Paint(io.StringIO())("x", "ok") == "x"
+    with pytest.raises(KeyError):
+        Paint(io.StringIO())("x", "no colour")
     monkeypatch.setenv("TERM", "dumb")
     assert Paint(Terminal())("x", "ok") == "x"
 
@@ -713,3 +716,47 @@ def test_a_clock_is_read_from_an_answer_that_is_not_cached():
     assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT") == 30.0
     assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT", age="5") is None
     assert skew() is None
+
+
+# --- keys
+
+
+class Broken(io.StringIO):
+    """An output to which nothing can be written."""
+
+    def __init__(self, fault: OSError) -> None:
+        super().__init__()
+        self.fault = fault
+
+    def write(self, text: str) -> int:
+        raise self.fault
+
+
+def test_a_key_that_could_not_be_shown_is_not_lost_in_silence(monkeypatch, capsys):
+    document = {"name": "mine", "key": "wg_1"}
+    keys._show_key(document, as_json=False)
+    keys._show_key(document, as_json=True)
+    assert capsys.readouterr().out == 'wg_1\n{"name": "mine", "key": "wg_1"}\n'
+    for fault, said in ((BrokenPipeError(32, "Broken pipe"), True), (OSError(28, "No space"), False)):
+        monkeypatch.setattr("sys.stdout", Broken(fault))
+        with pytest.raises(OSError, match="could not be shown: get another with `wireglot keys rotate mine`"):
+            keys._show_key(document, as_json=False)
+        assert ("wireglot: the key was made" in capsys.readouterr().err) is said
+
+
+@rows("said, sure", [("y\n", True), ("Yes\n", True), ("n\n", False), ("", False)])
+def test_what_is_deleted_is_deleted_on_demand_only(said, sure, monkeypatch, capsys):
+    task = argparse.Namespace(yes=False)
+    monkeypatch.setattr("sys.stdin", Terminal(said))
+    error = Terminal()
+    monkeypatch.setattr("sys.stderr", error)
+    if sure:
+        keys._check_sure(task, "2\nkeys")
+    else:
+        with pytest.raises(Unusable, match="nothing was deleted"):
+            keys._check_sure(task, "2\nkeys")
+    assert error.getvalue() == "Delete 2 keys and what was kept of the callers? [y/N] "
+    keys._check_sure(argparse.Namespace(yes=True), "x")
+    monkeypatch.setattr("sys.stdin", io.StringIO("y"))
+    with pytest.raises(Unusable, match="say --yes"):
+        keys._check_sure(task, "x")
