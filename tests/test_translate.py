@@ -1,7 +1,7 @@
 """The public functions: what they take, what they give, what they refuse."""
 
 import json
-import subprocess
+import runpy
 import sys
 from typing import Any
 
@@ -412,8 +412,13 @@ def test_a_stream_that_ends_well_has_not_failed() -> None:
     assert not stream.failed
 
 
-def test_it_is_run_as_a_module_where_no_command_is_installed() -> None:
-    done = subprocess.run(
-        [sys.executable, "-m", "wireglot", "--version"], capture_output=True, text=True, check=True
-    )
-    assert wireglot.__version__ in done.stdout
+def test_it_is_run_as_a_module_where_no_command_is_installed(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", ["wireglot", "--version"])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_module("wireglot", run_name="__main__")
+    assert not ended.value.code
+    assert wireglot.__version__ in capsys.readouterr().out
+    runpy.run_module("wireglot.__main__", run_name="imported")
+    assert capsys.readouterr().out == ""

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -172,6 +173,17 @@ def test_a_frame_that_takes_the_room_of_all_else_is_not_kept() -> None:
     assert len(memory) == 2
 
 
+def test_a_frame_may_take_the_eighth_part_of_the_room() -> None:
+    body = grown([{"a": 1}], system="x" * 1000)
+    kept = Memory(MOST)
+    kept.document(Outline(body, kept, "turns"), turns="turns")
+    (frame,) = kept.frames
+    for most, fits in ((8 * frame.size, True), (8 * frame.size - 1, False)):
+        memory = Memory(most)
+        memory.use(frame)
+        assert (memory.frames == [frame]) is fits
+
+
 def test_turns_that_were_forgotten_are_read_again() -> None:
     memory = Memory(6000)
     turns = [{"n": number, "text": "x" * 300} for number in range(9)]
@@ -289,3 +301,69 @@ def test_a_body_that_begins_as_another_did_seems_to_be_of_its_frame() -> None:
     assert memory.may_frame(body("one", 9))
     assert not memory.may_frame(b'{"other":1}')
     assert not memory.may_frame(b"")
+
+
+def test_a_body_that_is_indented_is_known_when_it_has_grown() -> None:
+    memory = Memory(MOST)
+    turns = [{"n": number, "text": "x" * 50} for number in range(6)]
+
+    def indented(count: int) -> bytes:
+        return json.dumps({"model": "m", "turns": turns[:count], "stream": True}, indent=2).encode()
+
+    memory.document(Outline(indented(5), memory, "turns"), turns="turns")
+    found = compare(indented(6), memory, "turns")
+    assert found is not None
+    assert (len(found.turns), len(found.rest)) == (5, 1)
+    assert found.spans == Outline(indented(6)).members
+    assert list(found.spans) == ["model", "turns", "stream"]
+
+
+def test_the_work_that_is_left_is_counted_in_bytes() -> None:
+    """A turn is as much work as 200 of them."""
+    memory = Memory(MOST)
+    read_turns(memory, [{"n": 1}, {"n": 2}])
+    found = compare(grown([{"n": 1}, {"n": 2}, {"n": 3}, {"n": 4}]), memory, "turns")
+    assert found is not None
+    assert found.work == len(b'{"n":3},{"n":4}') + 4 * 200
+
+
+def test_what_follows_the_known_turns_must_be_more_turns() -> None:
+    memory = Memory(MOST)
+    read_turns(memory, [{"n": 1}])
+    body = grown([{"n": 1}])
+    for broken in (
+        body.replace(b'{"n":1}]', b'{"n":1},]'),
+        body.replace(b'{"n":1}]', b'{"n":1} ]'),
+        body.replace(b'{"n":1}]', b'{"n":1}{}]'),
+        body.replace(b'{"n":1}]', b'{"n":1},{]'),
+        body.replace(b'{"n":1}]', b"]"),
+    ):
+        assert broken != body
+        assert compare(broken, memory, "turns") is None
+    assert compare(body, memory, "others") is None
+
+
+def test_a_frame_remembers_64_beginnings() -> None:
+    memory = Memory(MOST)
+    read_turns(memory, [{"n": 1}])
+    (frame,) = memory.frames
+    turns = [msgspec.Raw(b'{"n":%d}' % number) for number in range(66)]
+    assert [frame.has_met(turn) for turn in turns[:64]] == [False] * 64
+    assert frame.has_met(turns[0])
+    assert [frame.has_met(turn) for turn in turns[64:]] == [False, False]
+    assert [frame.has_met(turns[at]) for at in (2, 65, 0)] == [True, True, False]
+
+
+def test_a_body_whose_members_are_known_is_told_from_one_with_others() -> None:
+    """Also where they are of the same length."""
+    memory = Memory(MOST)
+    read_turns(memory, [{"n": 1}, {"n": 2}])
+    body = grown([{"n": 1}, {"n": 2}])
+    assert compare(body, memory, "turns") is not None
+    assert compare(body.replace(b'"look"', b'"book"'), memory, "turns") is None
+    assert compare(body.replace(b"true", b"null"), memory, "turns") is None
+    assert compare(body[:-1], memory, "turns") is None
+    tools = memory.text_of(memory.decode(b'[{"name":"look"}]', 127))
+    assert tools is not None
+    memory.decode(tools.text, 5)  # takes its place
+    assert compare(body, memory, "turns") is None

@@ -108,3 +108,41 @@ def test_there_is_an_end_to_all_of_it_and_it_is_counted() -> None:
     assert memory.held > before
     memory.shrink(0)
     assert memory.held == 0
+
+
+def test_a_row_is_what_is_settled_in_steps_of_six() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 40)
+    assert row_of(memory, values[:11]) is None
+    first = row(memory, values[:12])
+    assert len(first.values) == 8
+    assert row(memory, values[:17]) is first, "five more"
+    assert len(row(memory, values[:18]).values) == 14
+    first.settle("k", "some", 3)
+    assert first.reached("k") == (3, "some")
+
+
+def test_two_turns_at_the_beginning_may_be_new() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    assert row_of(memory, [["a"], ["b"], *values]) is not None
+    assert row_of(memory, [["a"], ["b"], ["c"], *values]) is None
+
+
+def test_what_is_found_out_is_kept_for_32_who_asked() -> None:
+    memory = Memory(MOST)
+    known = row(memory, turns(memory, 20))
+    for number in range(32):
+        known.settle(number, number)
+    known.settle(0, "again")
+    assert known.reached(31) == (16, 31)
+    known.settle("one more", 1)
+    assert (known.reached(31), known.reached("one more")) == (None, (16, 1))
+
+
+def test_rows_are_counted_with_their_turns() -> None:
+    memory = Memory(MOST)
+    values = turns(memory, 20)
+    before = memory.held
+    row(memory, values)
+    assert memory.held - before == 2048 + 128 * 16 + 384

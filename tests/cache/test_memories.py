@@ -10,6 +10,7 @@ from wireglot.cache.caches import Memories
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.http.account import ByteAccount
 from wireglot.wire.json import encode
+from wireglot.wire.splice import Outline
 
 _KIB = 1024
 
@@ -126,3 +127,48 @@ def test_threads_beside_the_loop_count_alike() -> None:
     memories.clear()
     assert account.remembered == memory.held == 0
     assert not memory._known
+
+
+def test_one_byte_too_much_is_forgotten_when_a_caller_comes() -> None:
+    memories, account = _memories(remembered=100 * _KIB)
+    _fill(memories, "one", 2)
+    one = memories.of("one")
+    assert one is not None
+    account.remembered = 100 * _KIB
+    memories.of("two")
+    assert len(one) == 2
+    account.remembered += 1
+    memories.of("two")
+    assert len(one) == 1
+
+
+def test_at_least_as_much_is_forgotten_as_was_asked_for() -> None:
+    memories, account = _memories()
+    for name in ("one", "two", "six"):
+        _fill(memories, name, 2)
+    two = memories.of("two")
+    assert two is not None
+    size = two.held
+    memories.forget(size)
+    assert len(memories) == 2, "the caller that was not here for longest"
+    assert account.remembered == 2 * size
+    memories.forget(1)
+    assert (account.remembered, len(memories)) == (size + size // 2, 2)
+    memories.forget(0)
+    assert account.remembered == size + size // 2
+    memories.forget(10**9)
+    assert (account.remembered, len(memories)) == (0, 0)
+
+
+def test_a_body_that_seems_to_go_on_is_counted_for_its_caller() -> None:
+    memories, _ = _memories()
+    turns = [{"n": number, "text": "x" * _KIB} for number in range(20)]
+    bodies = [encode({"model": "m", "turns": turns[:count]}) for count in (14, 16, 18, 20)]
+    assert memories.for_next_turn("one", bodies[0]) is None
+    for body in bodies[:3]:
+        memory = memories.for_body("one", body)
+        if memory is not None:
+            memory.document(Outline(body, memory, "turns"), turns="turns")
+    assert memories.for_next_turn("one", bodies[3]) is memories.of("one") is not None
+    assert memories.for_next_turn("two", bodies[3]) is None
+    assert memories.for_next_turn("one", bodies[3][: 8 * _KIB - 1]) is None

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
+from wireglot.cache.body_frame import BodyFrame
 from wireglot.cache.memory import _MAX_EQUAL, Memory
 from wireglot.cache.texts import _MAX_MADE
 from wireglot.wire.json import BadJson, decode, encode
@@ -358,3 +359,146 @@ def test_turns_met_before_are_looked_up_under_the_lock() -> None:
     memory = Memory(1 << 20, Watched())
     assert memory.has_met(cast(Any, Frame()), msgspec.Raw(b"{}"))
     assert entered == [True, False]
+
+
+def test_what_is_held_is_counted_by_the_bytes_of_its_text_and_what_was_made_of_it() -> None:
+    """The estimate that limits are kept by: tests/laws/test_growing.py measures that it is right."""
+    reported: list[int] = []
+    memory = Memory(_MOST, counted=reported.append)
+    value = memory.decode(b'["0123456789"]')
+    base = 3 * 14 + 2304
+    assert memory.held == base
+    memory.keep(value, "a", "made", 100)
+    assert memory.held == base + 484
+    memory.keep(value, "b", "made", shared=["other"])  # the text was read in a second way
+    assert memory.held == base + 484 + 384 + 14
+    memory.grow(value, "a", 50)
+    assert memory.held == base + 484 + 384 + 14 + 50
+    memory.share((1,), value)
+    assert memory.held == base + 484 + 384 + 14 + 50 + 384
+    memory.keep(value, "a", "made", 1)
+    assert memory.held == base + 385 + 384 + 14 + 384
+    memory.keep(value, "b", "made")
+    assert memory.held == base + 385 + 384 + 384 == sum(reported)
+    memory.shrink(memory.held)
+    assert len(memory) == 1
+    memory.shrink(memory.held - 1)
+    assert memory.held == len(memory) == sum(reported) == 0
+
+
+def test_a_text_is_held_where_it_fits_exactly() -> None:
+    size = 3 * 5 + 2304
+    for most, known in ((size, True), (size - 1, False)):
+        memory = Memory(most)
+        assert memory.is_known(memory.decode(b'["a"]')) is known
+    memory = Memory(size + 384)
+    value = memory.decode(b'["a"]')
+    memory.keep(value, "k", "made")
+    assert memory.find(value, "k") == "made"
+    memory.grow(value, "k", 1)
+    assert not memory.is_known(value)
+
+
+def test_learning_costs_what_finding_and_sending_pay_for() -> None:
+    """A caller begins with a credit of 256 KiB, and has a megabyte at most; a byte that is learned costs two."""
+    kib = 1024
+    text = encode(["x" * (128 * kib - 4)])
+    assert len(text) == 128 * kib
+    memory: Any = Memory(16 * _MOST)
+    assert memory.learns
+    memory.decode(encode(["y" * 100]), learn=False)
+    memory.decode(text)
+    assert memory.learned == 128 * kib
+    assert not memory.learns, "the credit is used up"
+    memory.sent(31)
+    assert not memory.learns
+    memory.sent(32)
+    assert memory.learns, "the 32nd part of what is sent"
+    memory.sent(10**9)
+    for number in range(4):
+        memory.decode(encode([number, "x" * (128 * kib - 6)]))
+        assert memory.learns is (number < 3), "no more than a megabyte"
+    memory.decode(text)
+    assert memory.learns, "found again"
+    for _ in range(20):
+        memory.recall_all([memory.text_of(memory.decode(text))] * 2)
+    for number in range(4, 8):
+        memory.decode(encode([number, "x" * (128 * kib - 6)]))
+    assert not memory.learns
+
+
+def test_a_memory_is_for_turns_of_which_it_knows_one_of_the_five_in_the_middle() -> None:
+    memory = Memory(_MOST)
+    known = memory.decode(b'{"a":1}')
+    found = [
+        memory.for_turns([{} if at != place else known for at in range(21)]) is not None
+        for place in range(21)
+    ]
+    assert found == [8 <= place <= 12 for place in range(21)]
+
+
+def test_255_turns_that_came_behind_another_are_tried_beside_the_latest() -> None:
+    memory = Memory(16 * _MOST)
+    first = memory.decode(b'{"n":"first"}')
+    others = [memory.decode(b'{"n":%d}' % number) for number in range(300)]
+    body = encode({"m": 1, "turns": [{"n": "first"}]})
+    frame = BodyFrame(body, Outline(body).members, {}, "turns")
+    for other in others:
+        memory.follow(frame, [first, other])
+    known = memory.text_of(first)
+    assert known is not None
+    assert len(frame.openings) == 1
+    assert len(known.behind) == 256
+    newest = memory.text_of(others[-1])
+    assert newest is not None
+    assert known.behind[0] == newest.number
+    memory.follow(frame, [first, others[-1], [0], others[0]])
+    assert newest.behind == [], "a turn that is not known ends it"
+    memory.follow(frame, [first, others[-1], others[0]], start=2)
+    again = memory.text_of(others[0])
+    assert again is not None
+    assert newest.behind == [again.number]
+
+
+def test_a_scope_has_one_number_until_there_are_1024() -> None:
+    memory = Memory(_MOST)
+    first = memory.scope("a")
+    for number in range(1023):
+        memory.scope(number)
+    assert memory.scope("a") == first
+    memory.scope("one more")
+    assert memory.scope("a") != first
+
+
+def test_32_things_are_kept_of_a_value_and_the_oldest_goes_first() -> None:
+    memory = Memory(_MOST)
+    value = memory.decode(b"[1]")
+    for number in range(33):
+        memory.keep(value, number, number + 100)
+    assert [memory.find(value, number) for number in (0, 1, 32)] == [None, 101, 132]
+    memory.keep(value, 1, "again")
+    assert memory.find(value, 2) == 102
+    assert memory.remembered(value, 2, lambda: 5) == 102
+    assert memory.remembered(value, "new", lambda: "made") == "made" == memory.find(value, "new")
+    assert memory.find([1], 2) is None
+
+
+def test_128_equal_turns_are_cached_and_the_others_are_decoded_again() -> None:
+    memory = Memory(16 * _MOST)
+    body = encode({"turns": [{"a": 1}] * 200, "x": "y" * 2000})
+    turns = memory.document(Outline(body), 128, "turns")["turns"]
+    assert sum(map(memory.is_known, turns)) == 129
+    assert len({id(turn) for turn in turns}) == 200
+
+
+def test_what_is_kept_beyond_the_room_makes_the_oldest_give_way() -> None:
+    size = 3 * 5 + 2304
+    memory = Memory(2 * size + 384)
+    first, second = memory.decode(b'["a"]'), memory.decode(b'["b"]')
+    memory.keep(second, "k", "made", 1)
+    assert (memory.is_known(first), memory.find(second, "k")) == (False, "made")
+    assert memory.held == size + 385
+    memory.keep(second, "k", "made", size)
+    assert memory.is_known(second)
+    memory.share((1,), second)
+    assert (memory.held, len(memory)) == (0, 0)

@@ -124,3 +124,77 @@ def test_nothing_of_a_body_that_came_once_is_remembered():
     assert memories.for_body("one", b"x" * 100_100) is memories.of("one") is not None
     small = b"y" * 8000
     assert [memories.for_body("one", small) for _ in range(2)] == [None, None]
+
+
+def _bytes(*names_and_sizes: tuple[str, int]) -> bytes:
+    """Some KiB of each name."""
+    return b"".join((name.encode() * _KIB * size)[: _KIB * size] for name, size in names_and_sizes)
+
+
+def test_three_fifths_of_a_body_must_have_come_before():
+    """In pieces of which the first has 4 KiB, and each further one ends a quarter further."""
+    for more, again in ((2, True), (3, False)):
+        sightings = Sightings()
+        assert not _again(sightings, _bytes(("a", 4)))
+        assert _again(sightings, _bytes(("a", 4), ("b", more))) is again
+    sightings = Sightings()
+    _again(sightings, _bytes(("a", 5)))
+    assert _again(sightings, _bytes(("a", 5), ("b", 3)))
+
+
+def test_the_end_of_a_body_counts_as_well_as_its_beginning():
+    sightings = Sightings()
+    _again(sightings, _bytes(("a", 4), ("x", 1), ("z", 4)))
+    assert _again(sightings, _bytes(("a", 4), ("y", 5), ("z", 4)))
+    assert not _again(sightings, _bytes(("q", 4), ("v", 1), ("z", 4))), "the beginning must be known"
+
+
+def test_the_bytes_of_a_caller_are_counted():
+    sightings = Sightings()
+    assert sightings.pass_by("one", 5) == (5, 5)
+    assert sightings.pass_by("two", 7) == (12, 7)
+    assert sightings.pass_by("one", 1) == (13, 6)
+
+
+def test_what_came_as_long_ago_as_the_limit_still_counts():
+    first, other, grown = _bytes(("a", 8)), _bytes(("b", 10)), _bytes(("a", 8), ("c", 1))
+    for within, expected in ((10 * _KIB, True), (10 * _KIB - 1, False)):
+        for own in (False, True):
+            sightings = Sightings()
+            limits = (
+                {"within": 10**9, "within_own": within} if own else {"within": within, "within_own": 10**9}
+            )
+            for body in (first, other):
+                sightings.comes_again("one", body, **limits)
+            assert sightings.comes_again("one", grown, **limits) is expected
+
+
+def test_bodies_of_eight_kib_are_looked_for():
+    now = msgspec.structs.replace(ProcessLimits())
+    for size, found in ((8 * _KIB, True), (8 * _KIB - 1, False)):
+        memories = Memories(lambda: now, ByteAccount(now.buffered))
+        bodies = [_bytes(("a", 7)) + bytes((number,)) * (size - 7 * _KIB) for number in range(2)]
+        assert [memories.for_body("one", body) is not None for body in bodies] == [False, found]
+
+
+def test_a_finder_is_for_the_settings_it_was_made_with():
+    now = msgspec.structs.replace(ProcessLimits())
+    memories = Memories(lambda: now, ByteAccount(now.buffered))
+    find = memories.finder("one")
+    body = _bytes(("a", 20))
+    assert [find(body + b"x" * each) is not None for each in range(2)] == [False, True]
+    memories.clear()
+    assert find(body + b"xx") is None
+    assert memories.finder("one")(body + b"xxx") is not None
+
+
+def test_of_a_long_body_three_fifths_of_384_kib_must_have_come_before():
+    """256 from its beginning and 128 from its end: the rest is not looked at."""
+    first = _bytes(("a", 400))
+    for known in (100, 260):
+        sightings = Sightings()
+        _again(sightings, first)
+        assert not _again(sightings, first[: known * _KIB] + _bytes(("b", 400)))
+    sightings = Sightings()
+    _again(sightings, first)
+    assert _again(sightings, first[: 200 * _KIB] + _bytes(("b", 400)) + first[-140 * _KIB :])

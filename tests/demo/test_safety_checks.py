@@ -70,6 +70,7 @@ def test_it_judges_for_the_gateway(command: Any, verdict: str) -> None:
     question = {"context": {}, "user_messages": ["[[demo:hang]] rm -rf /"], "tool": "", "call": call}
     text, _ = said(INSTRUCTIONS, encode_text(question))
     assert decode(text)["verdict"] == verdict
+    assert ("reason" in decode(text)) is (verdict == "block")
 
 
 @pytest.mark.parametrize(("command", "severity"), [("ls", "5"), ("curl x | sh", "95")])
@@ -83,6 +84,8 @@ def test_it_makes_the_check_that_claude_code_makes_itself(command: str, severity
     assert whole.startswith(f"<severity>{severity}</severity>")
     older, sequence = said(OLDER, *transcript(command), stop=("</block>",))
     assert (older, sequence) == ("<block>yes" if severity == "95" else "<block>no", "</block>")
+    assert ("<category>Dangerous Command</category>" in whole) is (severity == "95")
+    assert ("<reason>the demo model blocks" in said(OLDER, *transcript(command))[0]) is (severity == "95")
 
 
 @pytest.mark.parametrize(("command", "blocked"), [("ls", False), ("rm -rf ~", True)])
@@ -103,6 +106,8 @@ def test_it_makes_the_check_of_qwen_code(command: str, blocked: bool) -> None:
         assert isinstance(call, ToolCall)
         assert (call.name, list(decode(call.arguments))) == ("respond_in_schema", names)
         assert decode(call.arguments)["shouldBlock"] is blocked
+        assert bool(decode(call.arguments).get("reason", blocked)) is blocked
+        assert decode(call.arguments).get("thinking", "") == ""
         script = answer(Request("demo", messages, output=OutputFormat("schema", schema)))
         (text,) = script.content
         assert isinstance(text, Text)

@@ -12,8 +12,19 @@ from tests.tiers import rows
 from wireglot import demo
 from wireglot.demo.conversation import Directives, parse_directives, without_directives
 from wireglot.demo.conversation import calls_of as calls_since
-from wireglot.demo.script import Script, answer, count
-from wireglot.ir.content import Extra, Media, Message, Part, Reasoning, Signature, Text, ToolCall, ToolResult
+from wireglot.demo.script import Script, answer, changed_signature, count, seal
+from wireglot.ir.content import (
+    Extra,
+    Media,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from wireglot.ir.request import OutputFormat, Request, Thinking, Tool, ToolChoice
 from wireglot.wire.json import decode
 
@@ -426,3 +437,66 @@ def test_instructions_behind_the_users_words_are_not_quoted() -> None:
     (said,) = answer(Request("demo", (Message("user", (Text(fenced),)),))).content
     assert isinstance(said, Text)
     assert said.text.endswith("“Look: …”")
+
+
+def test_only_signatures_of_the_models_own_words_and_calls_are_looked_at() -> None:
+    forged = Signature("forged", Origin("gemini"))
+    skipped = Signature("skip_thought_signature_validator", Origin("gemini"))
+    for message, found in (
+        (Message("user", (Text("x", signature=forged),)), False),
+        (Message("assistant", (Media("image", signature=forged),)), False),
+        (Message("assistant", (Text("x"), ToolCall("1", "f", "{}"))), False),
+        (Message("assistant", (Text("x", signature=skipped),)), False),
+        (Message("assistant", (Text("y"), Text("x", signature=forged))), True),
+        (Message("assistant", (Text("y"), ToolCall("1", "f", "{}", signature=forged))), True),
+        (Message("assistant", (Text("y"), Reasoning("t", forged))), True),
+        (Message("assistant", (Text("y"), Reasoning("t", Signature(seal("t"), Origin("gemini"))))), False),
+        (Message("assistant", (Text("y"), Reasoning("t", Signature(seal("u"), Origin("gemini"))))), True),
+        (
+            Message("assistant", (Text("y"), Reasoning("t", Signature(seal("t", "abcdef"), Origin("x"))))),
+            False,
+        ),
+    ):
+        error = changed_signature((user("hi"), message))
+        assert (error is not None) is found, message
+        if error is not None:
+            assert error.message == "messages.1.content.1: Invalid `signature` in `thinking` block"
+            assert (error.kind, error.status) == ("invalid_request", 400)
+
+
+def test_a_limit_of_as_many_tokens_as_the_answer_has_changes_nothing() -> None:
+    whole = text_of(answer(ask("[[demo:text 40]]")))
+    size = -(-len(whole.encode()) // 4)
+    for limit, stop in ((size, "end"), (size - 1, "length")):
+        script = answer(ask("[[demo:text 40]]", max_tokens=limit))
+        assert script.stop.reason == stop
+        assert (text_of(script) == whole) is (stop == "end")
+        assert script.usage.output == limit
+
+
+def test_the_first_of_several_stop_sequences_ends_the_answer() -> None:
+    script = answer(ask("[[demo:echo]] one two three", stop=("three", "", "two")))
+    assert (text_of(script), script.stop.sequence) == ("one ", "two")
+
+
+def test_thoughts_are_counted_where_there_are_some_and_where_the_dialect_counts_none() -> None:
+    for dialect, prompt, counted in (
+        ("anthropic", "hi", None),
+        ("openai-chat", "hi", 0),
+        ("anthropic", "[[demo:think]] hi", 17),
+    ):
+        assert answer(ask(prompt), dialect=dialect).usage.reasoning == counted
+    hidden = answer(ask("hi", thinking=Thinking("on", display="omitted")), dialect="anthropic")
+    assert hidden.usage.reasoning == 1
+
+
+def test_several_places_are_asked_for_in_a_call_each() -> None:
+    def asked(prompt: str, **more: Any) -> list[str]:
+        return [call.arguments for call in calls_of(answer(ask(prompt, tools=(WEATHER,), **more)))]
+
+    two = asked("What is the weather in Rome and in New York?")
+    assert [("Rome" in each, "New York" in each) for each in two] == [(True, False), (False, True)]
+    assert len(asked("What is the weather in Rome and in Paris?", parallel_tools=False)) == 1
+    assert len(asked("[[demo:tools 3]] What is the weather in Rome and in Paris?")) == 3
+    many = " and ".join(f"in {name}ville" for name in "ABCDEFGHIJKLMNOPQRST")
+    assert len(asked(f"What is the weather {many}?")) == 16

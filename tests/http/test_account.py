@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import cast
 
 import pytest
@@ -132,3 +133,61 @@ def test_an_answer_is_paused_until_there_is_room_for_what_has_come_of_it() -> No
     assert (steps, lease.waits, lease.held) == (["pause", "pause"], True, 0)
     holder.release()
     assert (steps[2:], lease.waits, lease.held, account.held) == (["resume"], False, 11, 11)
+
+
+def test_there_is_room_up_to_the_limit_to_the_byte() -> None:
+    account = ByteAccount(100)
+    forgotten: list[int] = []
+    account.forget = forgotten.append
+    assert not account.lacks(100)
+    assert account.lacks(101)
+    assert forgotten == [], "nothing is cached"
+    account.held, account.remembered = 50, 30
+    assert not account.lacks(20)
+    assert account.lacks(25)
+    assert forgotten == [5]
+    account.give(10)
+    assert account.held == 40
+
+
+def test_one_that_reaches_the_limit_exactly_needs_no_room() -> None:
+    account = ByteAccount(100)
+    first, second, third = MemoryLease(account), MemoryLease(account), MemoryLease(account)
+    assert grows(first, 60)
+    assert grows(second, 40)
+    assert grows(third, 1), "the limit itself is not past it"
+    assert not grows(first, 1)
+    account.give(2)
+    assert (first.held, account.waiting) == (61, 0)
+
+
+def test_what_waits_for_room_is_done_when_there_is_some() -> None:
+    async def scenario() -> None:
+        account = ByteAccount(100)
+        holder, lease = MemoryLease(account), MemoryLease(account)
+        await lease.room(5)
+        assert lease.held == 5
+        holder.grow(101)
+        waiting = asyncio.ensure_future(lease.room(7))
+        await asyncio.sleep(0)
+        assert (waiting.done(), lease.waits, lease.missing, account.waiting) == (False, True, 7, 1)
+        holder.release()
+        await waiting
+        assert (lease.held, lease.missing, lease.waits) == (12, 0, False)
+
+    asyncio.run(scenario())
+
+
+def test_what_is_released_gives_back_all_but_what_is_kept() -> None:
+    account = ByteAccount(100)
+    lease = MemoryLease(account)
+    lease.take(30)
+    lease.release(keep=10)
+    assert (lease.held, account.held) == (10, 10)
+    lease.attempt(5)
+    assert lease.lasting == 10
+    lease.attempt(7)
+    assert (lease.held, account.held) == (17, 17)
+    with pytest.raises(MemoryError):
+        lease.take(84)
+    assert account.shed == 1

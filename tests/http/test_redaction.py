@@ -256,3 +256,88 @@ def test_few_places_in_a_long_text_are_masked_as_many_in_a_short_one(words, padd
     text, around = "".join(words), ". " * padding * 10
     short = Redactor().text(f". {text}. ")
     assert Redactor().text(f"{around}. {text}. {around}") == f"{around}{short}{around}"
+
+
+KINDS = {
+    "sk-": (16, "-"), "AIza": (20, "-"), "gsk_": (16, "-"), "xai-": (20, "-"), "xoxp-": (10, "-"), "gho_": (16, "_"),
+    "ghs_": (16, "_"), "ghu_": (16, "_"), "ghr_": (16, "_"), "hf_": (20, "a"), "ya29.": (16, "."), "AKIA": (16, "A"),
+}  # fmt: skip
+
+
+@rows("begin", KINDS)
+def test_what_looks_like_a_key_is_one_from_its_shortest_length_on(begin):
+    length, odd = KINDS[begin]
+    letter = "A" if begin == "AKIA" else "a"
+    key = begin + letter * (length - 1) + (odd if odd != "." else "b")
+    assert Redactor().text(f"({key})") == "([redacted])"
+    assert Redactor().text(f"({key[:-1]})") == f"({key[:-1]})"
+
+
+def test_a_token_of_three_parts_needs_eight_characters_in_the_first_two():
+    for text, hidden in (
+        ("eyJabcdefgh.abcdefgh", True),
+        ("eyJabcdefgh.abcdefgh.", True),
+        ("eyJabcdefg.abcdefgh", False),
+        ("eyJabcdefgh.abcdefg", False),
+        ("xeyJabcdefgh.abcdefgh", False),
+    ):
+        assert (Redactor().text(text) == "[redacted]") is hidden, text
+
+
+NAMED = [
+    "bearer ", "Bearer%20", "BASIC ", "?key=", "&api_key=", ";apikey=", "?access_token=", "&token=", "?auth=",
+    "x-api-key: ", "x-goog-api-key=", "Authorization: ", "authorization: Basic ", "api-key = '", 'apikey":"',
+]  # fmt: skip
+
+
+@rows("name", NAMED)
+def test_the_value_behind_each_name_of_a_credential_is_hidden(name):
+    for filler in ("", ". " * 2000):
+        assert Redactor().text(f"{filler} {name}v4lue") == f"{filler} {name}[redacted]"
+    assert Redactor().text(f"{name}[redacted]") == f"{name}[redacted]"
+
+
+def test_placeholders_are_known_in_any_case():
+    words = [
+        "dummy",
+        "empty",
+        "lm-studio",
+        "lmstudio",
+        "local",
+        "localhost",
+        "no-key",
+        "no-key-required",
+        "none",
+        "not-needed",
+        "not-required",
+        "null",
+        "ollama",
+        "placeholder",
+        "sk-no-key-required",
+        "unused",
+        "your-api-key",
+    ]
+    for word in words:
+        assert Redactor([word, word.upper()]).values(f"{word} {word.upper()}".encode()) == (
+            f"{word} {word.upper()}".encode()
+        )
+
+
+def test_secret_fields_of_a_json_object_are_known_by_the_end_of_their_names():
+    for name in ("private_key", "private_key_id", "client_secret", "refresh_token", "PASSWORD", "my_api_key"):
+        account = json.dumps({name: "abcdefgh1234", "project": "projectname99"})
+        assert Redactor([account]).text("abcdefgh1234 projectname99") == "[redacted] projectname99", name
+    other = json.dumps({"token": 5, "secret": "", "key": "abcdefgh1234"})
+    assert Redactor([other]).text(other) == "[redacted]"
+    assert Redactor(["{not json at all}"]).text("{not json at all}") == "[redacted]"
+    assert Redactor(["  abcdefgh  "]).text("abcdefgh") == "[redacted]"
+
+
+def test_secrets_of_five_and_six_characters_and_pieces_of_eleven_and_twelve():
+    assert Redactor(["abcde"]).text("abcde") == "abcde"
+    assert Redactor(["abcdef"]).text("abcdef") == "[redacted]"
+    assert Redactor([PLAIN]).text(PLAIN[:11]) == PLAIN[:11]
+    assert Redactor([PLAIN]).text(PLAIN[:12]) == "[redacted]"
+    assert (
+        Redactor(["ab", "cdefgh"]).knowing(["ijklmn"]).text("cdefgh ijklmn ab") == "[redacted] [redacted] ab"
+    )

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from wireglot.gateway.targets.health import RetryBudget
-from wireglot.http.retry import RetryPolicy, advised_wait, wait_before
+from wireglot.http.retry import FIXED_100MS, RetryPolicy, advised_wait, wait_before
 
 NOW = 1_790_000_000.0
 COLIBRI = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)
@@ -77,3 +77,28 @@ def test_requests_that_fail_earn_no_retries():
     for _ in range(10_000):
         budget.answered()
     assert sum(budget.spend() for _ in range(10_000)) == 100
+
+
+def test_advice_is_kept_within_a_week_and_absurd_numbers_are_none():
+    week = 7 * 24 * 3600
+    for headers, seconds in (
+        ({"retry-after": str(week + 1)}, week),
+        ({"retry-after": "999999999"}, week),
+        ({"retry-after": "1000000000"}, None),
+        ({"retry-after-ms": "1000000000", "retry-after": "3"}, 3),
+        ({"retry-after-ms": "0"}, 0),
+        ({"retry-after-ms": "x", "retry-after": "0.5"}, 0.5),
+        ({"retry-after": formatdate(NOW + 2 * week, usegmt=True)}, week),
+        ({}, None),
+    ):
+        assert advised_wait(headers, NOW) == seconds, headers
+
+
+def test_waits_are_doubled_and_advice_is_kept_to():
+    policy = RetryPolicy(retries=9)
+    assert [wait_before(policy, tried, None, 1.0) for tried in (1, 2, 3, 4, 5, 6)] == [0.5, 1, 2, 4, 8, 8]
+    assert wait_before(policy, 1, 20.0, 1.0) == 20.25
+    assert wait_before(policy, 1, 20.1, 0.0) is None
+    assert wait_before(policy, 9, None, 0.5) is not None
+    assert wait_before(policy, 10, 1.0, 0.5) is None
+    assert FIXED_100MS == COLIBRI

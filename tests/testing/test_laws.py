@@ -10,7 +10,19 @@ from tests.tiers import rows
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.envelope import Holder, seal
 from wireglot.dialects.registry import register, unregister
-from wireglot.ir.content import Extra, Media, Message, Origin, Part, Reasoning, Signature, Text, ToolCall
+from wireglot.ir.content import (
+    FOREIGN,
+    UNSIGNED,
+    Extra,
+    Media,
+    Message,
+    Origin,
+    Part,
+    Reasoning,
+    Signature,
+    Text,
+    ToolCall,
+)
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Stop, Usage
@@ -170,6 +182,8 @@ def test_a_malformed_call_crosses_as_the_reason_why_it_ended():
 SECRET = b"a secret"
 STATE = Signature("state", Origin("acme", "acme.com"), "item")
 OTHER = Signature("other state", Origin("acme"))
+UNSEEN = Signature("state", Origin("acme"), FOREIGN)
+UNWRITTEN = Signature("state", Origin("acme"), UNSIGNED)
 
 
 def sealed(holder: Holder, state: Signature = STATE, secret: bytes = SECRET) -> Signature:
@@ -195,6 +209,11 @@ PICTURE = Media("image", data="aGk=")
         ([Reasoning("b", sealed("reasoning"))], [Reasoning("b", STATE)]),
         ([Reasoning("shown", sealed("redacted"))], [Reasoning("", STATE, redacted=True)]),
         ([Reasoning("b", sealed("unsigned"))], [Reasoning("b")]),
+        # Without a word for it, or without a signature: nobody sees it, or its writer's name.
+        ([Reasoning("b", sealed("reasoning", UNSEEN)), Text("a")], [Text("a")]),
+        ([Reasoning("b", sealed("reasoning", UNWRITTEN))], [Reasoning("b")]),
+        ([Reasoning("b", UNSEEN)], []),
+        ([Text("a", signature=UNSEEN)], [Text("a", signature=UNSEEN)]),
         # In a thought before what it belongs to: the thought is there for its sake, or has words of its own.
         ([Reasoning("", sealed("text")), Text("a")], [Text("a", signature=STATE)]),
         ([Reasoning("", sealed("call")), CALL], [replace(CALL, signature=STATE)]),

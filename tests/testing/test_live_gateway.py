@@ -5,8 +5,11 @@ import urllib.request
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.gateway.config import ConfigError
+from wireglot.gateway.state.tasks import Pace
 from wireglot.testing.live_gateway import LiveGateway
+from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 
 def ready(gateway: LiveGateway) -> int:
@@ -51,3 +54,59 @@ def test_nothing_of_the_environment_is_used(monkeypatch):
     monkeypatch.setenv("ANTHROPIC_API_KEY", "a-key-of-the-machine")
     with LiveGateway() as gateway:
         assert set(gateway.process.gateway.settings.providers) == {"demo"}
+
+
+@rows(
+    "dialect, path",
+    [
+        ("anthropic", ""),
+        ("openai-chat", "/v1"),
+        ("openai-responses", "/v1"),
+        ("gemini", "/v1beta"),
+        ("code-assist", ""),
+    ],
+)
+def test_one_before_an_upstream_sends_every_model_there(dialect, path):
+    upstream = ScriptedUpstream(port=1234)
+    gateway = LiveGateway.before(upstream, dialect, "[server]\ntrace = true", max_retries="7")
+    assert gateway._toml == (
+        f'[providers.mine]\ndialect = "{dialect}"\nbase_url = "http://127.0.0.1:1234{path}"\n'
+        'api_key = "upstream-key-0123456789"\nmax_retries = 7\n[models]\n"*" = "mine/*"\n'
+        "[server]\ntrace = true"
+    )
+
+
+def test_what_a_gateway_logs_can_be_waited_for(tmp_path):
+    with LiveGateway(folder=tmp_path, environ={"XDG_DATA_HOME": str(tmp_path / "data")}) as gateway:
+        assert gateway.url == f"http://127.0.0.1:{gateway.port}"
+        assert (tmp_path / "data").exists()
+        with pytest.raises(TimeoutError, match=r"still \[\]"):
+            gateway.wait_log(timeout=0.0)
+        ask(gateway)
+        (line,) = gateway.wait_log()
+        assert line["event"] == "request"
+        assert line["model"] == "demo"
+        assert gateway.log("nothing of this name") == []
+        with (tmp_path / "log").open("ab") as log:
+            log.write(b'{"event": "request", "half')
+        assert gateway.log() == [line], "a line that is half written is left for later"
+        with pytest.raises(TimeoutError):
+            gateway.wait_log(2, timeout=0.0)
+        gateway.reconfigure('[models]\nother = "demo/demo"\n')
+        assert (tmp_path / "wireglot.toml").read_text() == '[models]\nother = "demo/demo"\n'
+
+
+def test_the_pace_can_be_set_before_it_starts():
+    pace = Pace()
+    gateway = LiveGateway()
+    assert gateway.at(pace) is gateway
+    assert gateway._pace is pace
+
+
+def test_work_is_done_in_the_loop_of_the_gateway():
+    async def where() -> str:
+        return threading.current_thread().name
+
+    with LiveGateway("[server]\nport = 1\n") as gateway:
+        assert gateway.call(where()) == "gateway"
+        assert gateway.port > 1, "any that is free"

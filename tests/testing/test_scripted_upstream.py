@@ -7,6 +7,7 @@ import json
 import socket
 import threading
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ import pytest
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.testing.scripted_upstream import __main__ as alone
 
 CHAT = "/v1/chat/completions"
 ASKED = {"model": "m", "messages": [{"role": "user", "content": "Hello there"}]}
@@ -297,3 +299,141 @@ def test_decide_sees_a_request_before_the_queue() -> None:
         with pytest.raises(TimeoutError, match="2 requests came, not 3"):
             upstream.wait_for(3, timeout=0.01)
     wait_until(lambda: upstream.open_connections == 0)
+
+
+def sent(upstream: ScriptedUpstream, data: bytes) -> bytes:
+    """What comes for bytes of a client's own, until the connection ends."""
+    peer = Peer(upstream)
+    peer.socket.sendall(data)
+    return peer.rest()
+
+
+def test_a_request_is_recorded_as_it_was_framed(upstream: ScriptedUpstream) -> None:
+    head = b"POST /v1/x?a=1&b HTTP/1.1\r\nHost: x\r\nX-Twice: 1\r\nConnection: Close\r\nx-twice:  2 \r\n"
+    chunks = b"3;ext=1\r\nabc\r\nA\r\n0123456789\r\n0\r\nTrailer: t\r\n\r\n"
+    upstream.otherwise = Behaviour(body=b"ok")
+    sent(upstream, head + b"Transfer-Encoding: Chunked\r\n\r\n" + chunks)
+    got = sent(upstream, head + b"Expect: 100-Continue\r\nContent-Length: 2\r\n\r\nhi")
+    assert got.startswith(b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 200 OK\r\n")
+    sent(upstream, b"GET / HTTP/1.1\r\nconnection: close\r\n\r\n")
+    first, second, third = upstream.requests
+    assert (first.method, first.path, first.query) == ("POST", "/v1/x", "a=1&b")
+    assert first.headers["x-twice"] == "1, 2"
+    assert (first.body, second.body, third.body) == (b"abc0123456789", b"hi", b"")
+    assert second.raw == head + b"Expect: 100-Continue\r\nContent-Length: 2\r\n\r\n"
+
+
+def test_status_lines_and_lengths_are_as_the_status_asks_for(upstream: ScriptedUpstream) -> None:
+    for status, line in (
+        (200, "200 OK"),
+        (307, "307 Temporary Redirect"),
+        (400, "400 Bad Request"),
+        (404, "404 Not Found"),
+        (429, "429 Too Many Requests"),
+        (418, "418 Scripted"),
+    ):
+        first, headers, _ = got(upstream, Behaviour(body=b"x", status=status))
+        assert (first, headers["content-length"]) == (f"HTTP/1.1 {line}", "1")
+    for status in (204, 304):
+        _, headers, body = got(upstream, Behaviour(body=b"", status=status))
+        assert "content-length" not in headers
+        assert body == b""
+
+
+def test_half_of_a_single_piece_is_sent_before_the_end(upstream: ScriptedUpstream) -> None:
+    _, headers, body = got(upstream, Behaviour(body=b"0123456789", fault="close-midstream"))
+    assert (headers["content-length"], body) == ("10", b"01234")
+    pieces = (b"a", b"b", b"c", b"d", b"e")
+    assert got(upstream, Behaviour(pieces=pieces, fault="close-midstream"))[2] == b"ab"
+    assert got(upstream, Behaviour(pieces=pieces, fault="close-midstream", after=0))[2] == b""
+    assert got(upstream, Behaviour(pieces=pieces[:1] * 2, fault="close-midstream"))[2] == b"a"
+
+
+def test_the_demo_models_own_failures_are_on_the_wire(upstream: ScriptedUpstream) -> None:
+    def asking(directive: str) -> Any:
+        return {"model": "m", "messages": [{"role": "user", "content": f"{directive} Hello there"}]}
+
+    for directive, before in (("[[demo:hang]]", b""), ("[[demo:hang-midstream]]", b"content-length")):
+        upstream.reset()
+        peer = Peer(upstream)
+        peer.ask(body=asking(directive))
+        (recorded,) = upstream.wait_for()
+        if before:
+            peer.until(before)
+        assert not recorded.done.is_set()
+        peer.socket.close()
+        assert recorded.abandoned.wait(DEADLINE_SECONDS)
+
+
+def test_an_endless_line_has_as_many_bytes_as_asked_for(upstream: ScriptedUpstream) -> None:
+    upstream.next(Behaviour(fault="endless-line", size=70_000))
+    peer = Peer(upstream)
+    peer.ask(stream=True)
+    came = peer.until(b"data: ")
+    while len(came.partition(b"data: ")[2]) < 70_000:
+        came += peer.socket.recv(65536)
+    line = came.partition(b"\r\n\r\n")[2]
+    assert line == b"%x\r\ndata: " % 70_006 + b"x" * 70_000
+    peer.socket.close()
+
+
+def test_a_delay_and_gaps_are_not_waited_for_by_a_peer_that_has_left(upstream: ScriptedUpstream) -> None:
+    for behaviour in (
+        Behaviour(delay=600),
+        Behaviour(pieces=(b"a", b"b"), gap=600),
+        Behaviour(pieces=(b"a", b"b"), gap=600, fault="unframed"),
+    ):
+        upstream.reset()
+        upstream.next(behaviour)
+        peer = Peer(upstream)
+        peer.ask()
+        (recorded,) = upstream.wait_for()
+        if behaviour.gap:
+            peer.until(b"\r\n\r\na" if behaviour.fault else b"a\r\n")
+        peer.socket.close()
+        assert recorded.abandoned.wait(DEADLINE_SECONDS)
+        assert recorded.done.wait(DEADLINE_SECONDS)
+
+
+def test_an_address_that_is_taken_is_reported() -> None:
+    with ScriptedUpstream() as one:
+        assert one.url == f"http://127.0.0.1:{one.port}"
+        with pytest.raises(OSError, match="in use"):
+            ScriptedUpstream(port=one.port).start()
+        peer = Peer(one)
+        wait_until(lambda: one.open_connections == 1)
+        with pytest.raises(TimeoutError, match="1 connections are still open"):
+            one.wait_closed(timeout=0.01)
+    assert peer.socket.recv(1) == b"", "they end with it"
+    assert one.open_connections == 0
+
+
+def test_it_runs_alone_until_it_is_interrupted(monkeypatch: Any, capsys: Any) -> None:
+    steps: list[object] = []
+
+    class Double:
+        url = "http://127.0.0.1:1"
+
+        def __init__(self, **given: object) -> None:
+            steps.append(given)
+
+        def __enter__(self) -> Double:
+            return self
+
+        def __exit__(self, *_: object) -> None:
+            steps.append("stopped")
+
+    class Interrupted:
+        def wait(self) -> None:
+            steps.append(capsys.readouterr().out)
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(alone, "ScriptedUpstream", Double)
+    monkeypatch.setattr(alone, "threading", SimpleNamespace(Event=Interrupted))
+    for arguments, given in (
+        ([], {"host": "127.0.0.1", "port": 0}),
+        (["--host", "::1", "--port", "8"], {"host": "::1", "port": 8}),
+    ):
+        steps.clear()
+        alone.main(arguments)
+        assert steps == [given, "http://127.0.0.1:1\n", "stopped"]

@@ -83,7 +83,9 @@ FAILURES = [
     ("fail 402", "unavailable", "credit is used up (status 402)"),
     ("fail 429", "too_many_requests", "too many requests (status 429)"),
     ("fail 432", "unavailable", "credit is used up (status 432)"),
+    ("fail 433", "unavailable", "credit is used up (status 433)"),
     ("fail 413", "request_too_large", "too large (status 413)"),
+    ("fail 414", "request_too_large", "too large (status 414)"),
     ("fail 422", "unavailable", "status 422"),
     ("fail 500", "unavailable", "status 500"),
     ("fail 302", "unavailable", "status 302"),
@@ -272,6 +274,217 @@ QUERIES = [
 def test_a_query_that_no_backend_takes_is_not_sent(server, backend, text, code):
     assert failure(server, backend, text).code == code
     assert server.requests == []
+
+
+@rows(
+    "backend, text",
+    [
+        ("brave", "x" * 400),
+        ("brave", "x " * 50),
+        ("tavily", "x" * 400),
+        ("google", "x " * 32),
+        ("google", "x" * 2000),
+        ("searxng", "x" * 2000),
+        ("searxng", "x " * 1000),
+        ("exa", "x" * 2000),
+    ],
+)
+def test_a_query_may_be_as_long_as_its_backend_takes(server, backend, text):
+    fields = fields_of(server, backend, Query(text))
+    assert (fields.get("q") or fields.get("query")) == text.strip()
+
+
+def test_each_backend_is_sent_what_its_reference_asks_for(server):
+    """Every field of the plainest search."""
+    plain = {
+        "searxng": {"q": "q", "format": "json"},
+        "brave": {
+            "q": "q",
+            "count": "8",
+            "result_filter": "web",
+            "text_decorations": "false",
+            "extra_snippets": "true",
+        },
+        "tavily": {"query": "q", "max_results": 8, "search_depth": "basic"},
+        "exa": {
+            "query": "q",
+            "type": "auto",
+            "numResults": 8,
+            "contents": {"highlights": {"maxCharacters": 1500}},
+        },
+        "google": {"q": "q", "cx": "cx-1", "num": "8"},
+    }
+    assert {backend: fields_of(server, backend, Query("q")) for backend in BACKENDS} == plain
+
+
+KEY_HEADERS = {
+    "searxng": ("authorization", f"Bearer {KEY}"),
+    "brave": ("x-subscription-token", KEY),
+    "tavily": ("authorization", f"Bearer {KEY}"),
+    "exa": ("x-api-key", KEY),
+    "google": ("x-goog-api-key", KEY),
+}
+
+
+@rows("backend", BACKENDS)
+def test_each_backend_gets_its_key_where_its_reference_says(server, backend):
+    search(server, backend, "q")
+    headers = server.requests[0][2]
+    name, value = KEY_HEADERS[backend]
+    assert headers[name] == value
+    assert headers["user-agent"] == "wireglot"
+    if backend in ("tavily", "exa"):
+        assert headers["content-type"] == "application/json"
+    if backend == "brave":
+        assert headers["accept"] == "application/json"
+
+
+def test_searxng_without_a_key_gets_no_header_for_one(server):
+    search(server, "searxng", "q", key="")
+    assert "authorization" not in server.requests[0][2]
+
+
+def test_the_addresses_and_variables_are_the_vendors():
+    assert {name: (form.title, form.url, form.variables) for name, form in FORMS.items()} == {
+        "searxng": ("SearXNG", "", ()),
+        "brave": ("Brave Search", "https://api.search.brave.com", ("BRAVE_API_KEY", "BRAVE_SEARCH_API_KEY")),
+        "tavily": ("Tavily", "https://api.tavily.com", ("TAVILY_API_KEY",)),
+        "exa": ("Exa", "https://api.exa.ai", ("EXA_API_KEY",)),
+        "google": ("Google Programmable Search", "https://www.googleapis.com", ("GOOGLE_SEARCH_API_KEY",)),
+    }
+
+
+def test_a_slash_behind_the_address_changes_nothing(server):
+    assert len(search(server, "brave", "q", url=f"{server.url}/")) == len(PAGES)
+    transport = HttpTransport(Limits())
+    made = HttpSearch("searxng", SearchAccount(url="https://h.example/searx/"), {"https": transport})
+    assert made._url == "https://h.example/searx"
+
+
+def test_no_backend_is_asked_for_more_than_it_gives(server):
+    wanted = {
+        "brave": fields_of(server, "brave", Query("q"), max_results=100)["count"],
+        "tavily": fields_of(server, "tavily", Query("q"), max_results=100)["max_results"],
+        "exa": fields_of(server, "exa", Query("q"), max_results=100)["numResults"],
+        "google": fields_of(server, "google", Query("q"), max_results=100)["num"],
+    }
+    assert wanted == {"brave": "20", "tavily": 20, "exa": 20, "google": "10"}
+
+
+def test_tavily_takes_long_lists_of_domains_up_to_its_limits(server):
+    hosts = tuple(f"d{n}.example" for n in range(301))
+    assert len(fields_of(server, "tavily", Query("q", allowed_domains=hosts[:300]))["include_domains"]) == 300
+    assert "include_domains" not in fields_of(server, "tavily", Query("q", allowed_domains=hosts))
+    blocked = fields_of(server, "tavily", Query("q", blocked_domains=hosts))["exclude_domains"]
+    assert blocked == list(hosts[:150])
+    assert not {"include_domains", "exclude_domains"} & set(fields_of(server, "tavily", Query("q")))
+
+
+def test_google_gets_operators_where_its_fields_take_one_domain_only(server):
+    two = Query("q", blocked_domains=("a.example", "b.example"))
+    fields = fields_of(server, "google", two)
+    assert (fields["q"], "siteSearch" in fields) == ("q -site:a.example -site:b.example", False)
+    both = Query("q", allowed_domains=("a.example", "b.example"), blocked_domains=("c.example",))
+    fields = fields_of(server, "google", both)
+    assert (fields["q"], "siteSearch" in fields) == ("q (site:a.example OR site:b.example)", False)
+
+
+def test_a_country_that_is_no_code_is_not_sent(server):
+    for country in ("", "Switzerland", "c"):
+        query = Query("q", location={"country": country})
+        assert "userLocation" not in fields_of(server, "exa", query)
+        assert "gl" not in fields_of(server, "google", query)
+    headers = {"city": "Bern", "region": "BE", "country": "CH", "timezone": "Europe/Zurich"}
+    search(server, "brave", Query("q", location=headers))
+    sent = server.requests[0][2]
+    names = ("x-loc-city", "x-loc-state-name", "x-loc-country", "x-loc-timezone")
+    assert [sent[name] for name in names] == list(headers.values())
+
+
+def test_the_parts_of_a_result_are_read_where_each_backend_has_them(server, monkeypatch):
+    """With all that a result may have; of two places for one part, the better one."""
+    url = "https://a.example/"
+    documents: dict[HttpBackend, tuple[dict, Hit]] = {
+        "searxng": (
+            {"results": [{"url": url, "title": "T", "content": "C", "publishedDate": "D"}]},
+            Hit(url, "T", "C", "D"),
+        ),
+        "brave": (
+            {
+                "web": {
+                    "results": [
+                        {
+                            "url": url,
+                            "title": "T",
+                            "description": "C",
+                            "extra_snippets": ["E", 5, "F"],
+                            "page_age": "D",
+                            "age": "A",
+                        }
+                    ]
+                }
+            },
+            Hit(url, "T", "C\nE\nF", "D"),
+        ),
+        "tavily": (
+            {
+                "results": [
+                    {"url": url, "title": "T", "raw_content": "R", "content": "C", "published_date": "D"}
+                ]
+            },
+            Hit(url, "T", "R", "D"),
+        ),
+        "exa": (
+            {"results": [{"url": url, "title": "T", "text": "X", "highlights": ["H"], "publishedDate": "D"}]},
+            Hit(url, "T", "X", "D"),
+        ),
+        "google": ({"items": [{"link": url, "title": "T", "snippet": "C"}]}, Hit(url, "T", "C")),
+    }
+    for backend, (document, hit) in documents.items():
+        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        assert search(server, backend, "q") == (hit,), backend
+    others: list[tuple[HttpBackend, dict, Hit]] = [
+        ("brave", {"web": {"results": [{"url": url, "age": "A"}]}}, Hit(url, url, "", "A")),
+        ("tavily", {"results": [{"url": url, "content": "C"}]}, Hit(url, url, "C")),
+        ("exa", {"results": [{"url": url, "highlights": ["H", None, "I"]}]}, Hit(url, url, "H\nI")),
+        ("exa", {"results": [{"url": url, "highlights": "H"}]}, Hit(url, url)),
+        ("brave", {"web": {"results": [{"url": url, "extra_snippets": "E"}]}}, Hit(url, url)),
+    ]
+    for backend, document, hit in others:
+        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        assert search(server, backend, "q") == (hit,), document
+    nothing: list[tuple[HttpBackend, dict]] = [
+        ("brave", {"web": [1]}),
+        ("brave", {}),
+        ("searxng", {"results": {"url": url}}),
+        ("searxng", {"results": [], "unresponsive_engines": "google"}),
+        ("searxng", {"results": [], "unresponsive_engines": []}),
+        ("google", {"searchInformation": {}}),
+    ]
+    for backend, document in nothing:
+        monkeypatch.setattr("tools.search_double._document", lambda *_, found=document: found)
+        assert search(server, backend, "q") == (), document
+
+
+def test_engines_that_do_not_answer_are_no_failure_beside_results(server, monkeypatch):
+    found = {"results": [{"url": "https://a.example/"}], "unresponsive_engines": [["google", "CAPTCHA"]]}
+    monkeypatch.setattr("tools.search_double._document", lambda *_: found)
+    assert len(search(server, "searxng", "q")) == 1
+
+
+def test_a_text_is_cut_after_the_characters_of_its_context_size(server, monkeypatch):
+    for size, characters in (("low", 400), ("medium", 1500), ("high", 5000), ("unknown", 1500)):
+        query = Query("q", context_size=size)
+        for length, end in ((characters, ""), (characters + 1, " [...]")):
+            result = (("https://a.example/", " T \n U ", f"  {'x' * length} ", ""),)
+            monkeypatch.setattr("tools.search_double.RESULTS", result)
+            (hit,) = search(server, "searxng", query)
+            assert (hit.title, hit.text) == ("T U", "x" * characters + end)
+
+
+def test_a_search_of_low_context_gives_half_the_results_rounded_up(server):
+    for most, half in ((1, 1), (2, 1), (3, 2)):
+        assert len(search(server, "searxng", Query("q", context_size="low"), max_results=most)) == half
 
 
 def test_a_query_may_hold_any_text(server):

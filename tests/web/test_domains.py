@@ -41,6 +41,15 @@ MATCHES = [
     ("example.com/blog", "https://example.com/%62log/x", True),
     ("example.com/blog", "https://example.com/x/../blog/y", True),
     ("example.com/blog", "https://example.com/blog/../about", False),
+    ("example.com/blog", "https://example.com/./blog/", True),
+    ("example.com/blog", "https://example.com/../../blog", True),
+    ("example.com/blog", "https://example.com/blogs", True),
+    ("example.com/blog/", "https://example.com/blog", False),
+    ("example.com/a.b", "https://example.com/axb", False),
+    ("HTTP://example.com/x", "https://example.com/x", True),
+    (" example.com ", "https://example.com/", True),
+    ("example.com/*/", "https://example.com/x/", True),
+    ("a_b.example", "https://a_b.example/", True),
 ]
 
 
@@ -61,6 +70,49 @@ def test_texts_that_are_no_domains_match_nothing():
 
 def test_without_lists_every_page_is_admitted():
     assert domain_filter([], []).admits("https://anything.example/")
+
+
+def test_a_rule_is_a_host_and_a_path():
+    for text, rule in (
+        ("https://*.Example.com/a/*", DomainRule("example.com", "/a/")),
+        ("example.com/*", DomainRule("example.com")),
+        ("example.com", DomainRule("example.com")),
+        ("a-.example", None),
+    ):
+        assert parse_rule(text) == rule, text
+
+
+def test_the_hosts_for_a_backend_are_what_all_lists_have_in_common():
+    for lists, hosts in (
+        ([], []),
+        ([["b.com", "a.com/x", "b.com/y"]], ["b.com", "a.com"]),
+        ([["a.com", "b.com"], ["sub.a.com", "c.com"]], ["sub.a.com"]),
+        ([["sub.a.com", "c.com"], ["a.com"], ["c.com", "sub.a.com"]], ["sub.a.com"]),
+        ([["a.com"], ["b.com"]], []),
+    ):
+        filtered = domain_filter([], [])
+        for rules in lists:
+            filtered = filtered.within(domain_filter(rules, []))
+        assert filtered.allowed_hosts == hosts, lists
+        assert filtered.admits_nothing is (bool(lists) and not hosts)
+    assert domain_filter([], ["a.com", "b.com/x", "a.com"]).blocked_hosts == ["a.com"]
+
+
+def test_operators_are_added_as_far_as_they_fit():
+    allowing, blocking = domain_filter(["a.com", "b.com"], ["c.com"]), domain_filter([], ["a.com", "b.com"])
+    for filtered, characters, words, query in (
+        (allowing, 30, 4, "q (site:a.com OR site:b.com)"),
+        (allowing, 28, 4, "q (site:a.com OR site:b.com)"),
+        (allowing, 27, 4, "q"),
+        (allowing, 30, 3, "q"),
+        (domain_filter(["a.com"], []), 30, 4, "q site:a.com"),
+        (blocking, 30, 4, "q -site:a.com -site:b.com"),
+        (blocking, 25, 3, "q -site:a.com -site:b.com"),
+        (blocking, 24, 3, "q -site:a.com"),
+        (blocking, 30, 2, "q -site:a.com"),
+        (blocking, 12, 9, "q"),
+    ):
+        assert filtered.with_operators("q", characters, words) == query
 
 
 labels = st.sampled_from(["a", "b", "example", "com", "net"])

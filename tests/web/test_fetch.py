@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import Awaitable
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 
 from tests.http.transport_kit import Peer, Server, answer, chunked
 from tests.tiers import rows
 from tests.web.fetch_kit import PUBLIC, Network, fetched, got, refused
-from wireglot.web.contract import Page, WebFailed
+from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault, TransportProblem
+from wireglot.web.contract import MediaFile, Page, WebFailed
 from wireglot.web.fetch import USER_AGENT, FetchPolicy, WebFetch
 
 
@@ -45,6 +45,9 @@ TYPES = [
     ("application/rss+xml", b"<rss/>", "", "<rss/>"),
     ("", b"  <html><p>x", "", "x"),
     ("", b"words", "", "words"),
+    ("text/html ; x=1; Charset='ISO-8859-7' ", b"<p>\xe1", "", "α"),
+    ("text/plain;charset=iso-8859-7,text/html", b"<p>\xe1", "", "<p>α"),
+    ("text/plain; notcharset=iso-8859-7", b"\xe1", "", "á"),
 ]
 
 
@@ -69,6 +72,135 @@ def test_a_pdf_is_passed_on_whole():
 )
 def test_other_types_are_refused_without_reading_them(mime):
     assert failed(respond=typed(b"x" * 100, mime)).code == "unsupported_content_type"
+
+
+def test_a_pdf_is_known_by_its_mark_within_the_first_kilobyte():
+    for before, fine in ((1019, True), (1020, False)):
+        came, _, _ = got("http://example.com/", typed(b" " * before + b"%PDF-1.7", "application/pdf"))
+        assert isinstance(came, Page) is fine, before
+    assert page(respond=typed(b" \n%PDF-1.7", "")).mime == "application/pdf"
+    assert page(respond=typed(b"x%PDF-1.7", "")).mime == "text/plain"
+    assert page(respond=typed(b"x" * 1024 + b"\0", "")).text[1020:] == "xxxx\0"
+    assert failed(respond=typed(b"x" * 1023 + b"\0", "")).code == "unsupported_content_type"
+
+
+def test_the_type_that_is_refused_is_shown_in_short():
+    came = failed(respond=typed(b"x", "image/" + "y" * 200))
+    assert str(came) == (f"the page is image/{'y' * 94}: text, HTML, JSON, XML and PDF can be fetched")
+
+
+def media(url: str, respond: bytes, policy: FetchPolicy | None = None, head: list[str] | None = None) -> Any:
+    async def serve(peer: Peer) -> None:
+        while True:
+            await peer.request()
+            if head is not None:
+                head.append(peer.requests[-1].decode().lower())
+            await peer.send(respond)
+
+    async def run() -> Any:
+        async with Server(serve) as server:
+            network = Network({"example.com": [PUBLIC], "inside.example": ["10.0.0.1"]}, server.port)
+            fetch = WebFetch(policy or FetchPolicy(), transport=network.transport())
+            try:
+                return await fetch.media(url)
+            except WebFailed as failed:
+                return failed
+            finally:
+                await fetch.close()
+
+    return asyncio.run(run())
+
+
+def test_a_picture_is_fetched_as_its_bytes_with_the_type_that_its_server_states():
+    head: list[str] = []
+    came = media(" http://example.com/a.png\n", typed(b"\x89PNG\0", "Image/PNG; q=1"), head=head)
+    assert came == MediaFile("http://example.com/a.png", "image/png", b"\x89PNG\0")
+    assert media("http://example.com/a", typed(b"x", "")).mime == ""
+    (sent,) = head
+    assert "accept: image/*, audio/*, video/*, application/pdf" in sent
+    assert f"user-agent: {USER_AGENT}".lower() in sent
+    assert "accept-language" not in sent
+
+
+def test_a_picture_is_fetched_within_the_rules_and_limits_of_pages():
+    picture = typed(b"x" * 11, "image/png")
+    for url, policy, code in (
+        ("http://inside.example/", None, "url_not_allowed"),
+        ("http://example.com/", FetchPolicy(blocked_domains=("example.com",)), "url_not_allowed"),
+        ("http://example.com/", FetchPolicy(max_bytes=10), "content_too_large"),
+    ):
+        assert media(url, picture, policy).code == code
+    assert media("http://example.com/", answer(b"", status="404 No")).code == "url_not_accessible"
+
+
+def test_white_space_around_a_url_is_left_out():
+    assert page(" http://example.com/x \n", respond=typed(b"x", "text/plain")).url == "http://example.com/x"
+
+
+@rows("status", ["200 OK", "201 Made", "299 Fine"])
+def test_every_status_of_success_is_a_page(status):
+    body = answer(b"x", status=status, headers="content-type: text/plain\r\n")
+    assert page(respond=body).text == "x"
+
+
+def test_a_redirect_that_leads_nowhere_is_an_error_status():
+    assert str(failed(respond=answer(b"", status="302 Found"))) == "the host answered with status 302"
+    assert (
+        str(failed(respond=answer(b"", status="300 Many", headers="location: /x\r\n")))
+        == "the host answered with status 300"
+    )
+
+
+def test_each_problem_of_a_connection_is_reported_in_words():
+    """By their codes: a page that is not there, one that is too large, and no room for one more."""
+
+    class Failing:
+        def __init__(self, problem: TransportProblem) -> None:
+            self._problem = problem
+
+        async def send(self, outbound: Outbound, timeouts: Timeouts) -> Answer:
+            raise TransportFault(self._problem, "secret detail")
+
+        async def close(self) -> None: ...
+
+    async def run(transport: Any) -> WebFailed:
+        fetch = WebFetch(FetchPolicy(), transport=lambda guard: transport)
+        with pytest.raises(WebFailed) as caught:
+            await fetch.fetch("http://example.com/")
+        await fetch.close()
+        return caught.value
+
+    for problem in get_args(TransportProblem):
+        came = asyncio.run(run(Failing(problem)))
+        expected = {"too_large": "content_too_large", "busy": "unavailable"}.get(
+            problem, "url_not_accessible"
+        )
+        assert came.code == expected
+        assert "secret" not in str(came)
+
+
+def test_a_fetch_has_one_timeout_for_all_that_a_connection_waits_for():
+    seen: list[Timeouts] = []
+
+    class Noting:
+        async def send(self, outbound: Outbound, timeouts: Timeouts) -> Answer:
+            seen.append(timeouts)
+            assert (outbound.method, outbound.proxy) == ("GET", "http://10.9.9.9:3128")
+            raise TransportFault("connect", "")
+
+        async def close(self) -> None: ...
+
+    async def run() -> None:
+        policy = FetchPolicy(timeout=7.0, proxy="http://10.9.9.9:3128")
+        transport: Any = Noting()
+        fetch = WebFetch(policy, transport=lambda guard: transport)
+        with pytest.raises(WebFailed):
+            await fetch.fetch(f"http://{PUBLIC}/")
+        with pytest.raises(WebFailed, match="public internet"):
+            await fetch.fetch("http://10.0.0.1/")
+
+    asyncio.run(run())
+    assert seen == [Timeouts(connect=7.0, tls=7.0, first_byte=7.0, idle=7.0, total=7.0)]
 
 
 def test_what_only_says_that_it_is_a_pdf_is_refused():
@@ -184,6 +316,8 @@ def test_the_request_says_honestly_what_it_is_and_nothing_else():
     assert f"user-agent: {USER_AGENT}".lower() in lines
     names = {line.partition(":")[0] for line in lines[1:] if line}
     assert names == {"host", "user-agent", "accept", "accept-language", "accept-encoding"}
+    assert "accept: text/html, application/xhtml+xml, application/pdf, text/*;q=0.9, */*;q=0.1" in lines
+    assert "accept-language: en, *;q=0.5" in lines
 
 
 def test_domains_of_the_request_and_of_the_operator_are_kept_to_at_every_hop():
@@ -226,28 +360,27 @@ def test_text_is_cut_at_the_smaller_limit_with_a_visible_mark():
 
 def test_more_pages_than_fit_wait_for_one_another():
     """Each holds its bytes in memory."""
-    most = [0, 0]
+    begun: list[str] = []
 
-    async def serve(peer: Peer) -> None:
-        while True:
-            await peer.request()
-            most[0] += 1
-            most[1] = max(most)
-            await asyncio.sleep(0.005)
-            most[0] -= 1
-            await peer.send(typed(b"x", "text/plain"))
+    class Waiting:
+        async def send(self, outbound: Outbound, timeouts: Timeouts) -> Answer:
+            begun.append(outbound.url)
+            await go_on.wait()
+            raise TransportFault("connect", "")
 
-    async def run() -> list[Page]:
-        async with Server(serve) as server:
-            network = Network({"example.com": [PUBLIC]}, server.port)
-            fetch = WebFetch(FetchPolicy(timeout=60.0), transport=network.transport())
-            pages: list[Awaitable[Page]] = [fetch.fetch(f"http://example.com/{n}") for n in range(80)]
-            found = await asyncio.gather(*pages)
-            await fetch.close()
-            return found
+    async def run() -> None:
+        transport: Any = Waiting()
+        fetch = WebFetch(FetchPolicy(timeout=60.0), transport=lambda guard: transport)
+        tasks = [asyncio.ensure_future(fetch.fetch(f"http://example.com/{n}")) for n in range(80)]
+        for _ in range(100):
+            await asyncio.sleep(0)
+        assert len(begun) == 32
+        go_on.set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert len(begun) == 80
 
-    assert [each.text for each in asyncio.run(run())] == ["x"] * 80
-    assert 1 < most[1] <= 32
+    go_on = asyncio.Event()
+    asyncio.run(run())
 
 
 def test_a_cancelled_fetch_leaves_nothing_behind():

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from tests.tiers import rows
-from wireglot.web.page_text import decoded, html_text, read_page
+from wireglot.web.page_text import decoded, html_text, read_page, truncated
 
 URL = "https://example.com/a/b"
 
@@ -42,12 +42,73 @@ FORMS = [
     ("<!-- only -->", ""),
     ("<p>unclosed <b>tags <i>everywhere", "unclosed tags everywhere"),
     ("</p></div>stray", "stray"),
+    ("<h2>a</h2><h4>b</h4><h5>c</h5><h6>d</h6>", "## a\n\n#### b\n\n##### c\n\n###### d"),
+    ("<dl><dt>a<dd>b<dt>c<dd>d</dl>", "a\nb\nc\nd"),
+    ("<table><tr><td><td>b</table>", "b"),
+    ("<pre>a\n<b>  b</b></pre>c  d", "a\n  b\n\nc d"),
+    ("<pre>a</pre><p>b  c</p><pre>d  e</pre>", "a\n\nb c\n\nd  e"),
+    ("<p>a</p> \n <p>b</p>", "a\n\nb"),
+    ("<div><div><p>a</p></div></div><br><br><br>b", "a\n\nb"),
+    ("<a href=' /x '>trimmed</a>", "[trimmed](https://example.com/x)"),
+    ("<a href='//other.example'>host</a>", "[host](//other.example)".replace("//", "https://")),
+    ("<a href='/x y'>space</a>", "space"),
+    ("<a href='http://[::1'>no URL</a>", "no URL"),
+    (f"<a href='/{'x' * 499}'>long</a>", f"[long](https://example.com/{'x' * 499})"),
+    (f"<a href='/{'x' * 500}'>too long</a>", "too long"),
+    ("<a href='/x'>[a]</a>", "[[a]](https://example.com/x)"),
+    ("<nav>kept</nav>here", "kept\n\nhere"),
+    ("<div hidden>no<p hidden>no</p>no</div>yes", "yes"),
 ]
 
 
 @rows("html, shown", FORMS)
 def test_html_becomes_text_that_can_be_read(html, shown):
     assert text(html) == shown
+
+
+BLOCKS = (
+    "address article aside blockquote details div dl fieldset figcaption figure footer form h1 h2 h3 h4 h5 h6 "
+    "header main nav ol p pre section summary table ul"
+)
+
+
+def test_what_is_a_block_stands_alone_and_other_elements_do_not():
+    for tag in BLOCKS.split():
+        assert text(f"a<{tag}>b</{tag}>c").replace("#", "").split("\n") in (
+            ["a", "", "b", "", "c"],
+            ["a", "", " b", "", "c"],
+        ), tag
+    for tag in ("span", "b", "i", "em", "code", "label", "time", "sub"):
+        assert text(f"a<{tag}>b</{tag}>c") == "abc", tag
+    assert text("<div>a<hr>b</div>") == "a\n\nb"
+
+
+def test_what_readers_do_not_see_is_left_out():
+    for tag in ("script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas"):
+        assert text(f"a<{tag}>no</{tag}>b") == "ab", tag
+    assert text("a<select><option>no</select><button>no</button>b") == "ab"
+
+
+def test_a_text_is_cut_after_its_tokens_and_never_inside_a_character():
+    """Four bytes of UTF-8 are one token."""
+    mark = "\n\n[Truncated: the page goes on after about 2 tokens.]"
+    for whole, shown in (
+        ("12345678", "12345678"),
+        ("123456789", f"12345678{mark}"),
+        ("1234567 9", f"1234567{mark}"),
+        ("ääää", "ääää"),
+        ("aäääää", f"aäää{mark}"),
+    ):
+        assert truncated(whole, 2) == shown
+        assert read_page(whole.encode(), "text/plain", "utf-8", URL, 2) == ("", shown)
+        assert read_page(f"<p>{whole}".encode(), "text/html", "utf-8", URL, 2) == ("", shown)
+
+
+def test_a_page_is_read_as_far_as_its_limit_in_bytes():
+    assert html_text("<p>one</p><p>two</p><p>three</p>", URL, 8)[1] == "one\n\ntwo"
+    assert html_text("<p>one</p><p>two</p><p>three</p>", URL, 7)[1] == "one\n\ntwo"
+    assert html_text("<p>one</p><p>two</p><p>three</p>", URL, 3)[1] == "one"
+    assert len(html_text("ä" * 10 + "<b>" + "ä" * 10, URL, 20)[1]) == 20
 
 
 def test_what_frames_a_page_is_left_out_unless_there_is_nothing_else():
@@ -62,6 +123,11 @@ TITLES = [
     ("<p>none", ""),
     ("<title>first</title><title>second</title>", "first"),
     ("<title>" + "x" * 999 + "</title>", "x" * 300),
+    ("<p>before</p><h1>C</h1><h1>D</h1>", "C"),
+    ("<h2>smaller</h2>", ""),
+    ("<h1>last", "last"),
+    ("<head style='display: none'><title>T</title></head>x", "T"),
+    ("<svg><title>no</title></svg><title>yes</title>", "yes"),
 ]
 
 
@@ -93,6 +159,47 @@ CHARSETS = [
     (b"x", "zlib", "x"),
     (b"x", "idna", "x"),
     (b"a\xffb", "utf-8", "a�b"),
+    (b"\xff\xfea\x00", "utf-8", "a"),
+    (b"\xfe\xff\x00a", "utf-8", "a"),
+    (b"a\x00", "utf-16", "a"),
+    (b"a\x00", "utf-16le", "a"),
+    (b"\x00a", "utf-16be", "a"),
+    (b"\xc3\xa9", "utf8", "é"),
+    (b"\x80", "us-ascii", "€"),
+    (b"\x80", "ascii", "€"),
+    (b"\x80", "latin1", "€"),
+    (b"\x80", "windows-1252", "€"),
+    (b"\xb1", "iso-8859-2", "ą"),
+    (b"\xb1", "iso-8859-5", "Б"),
+    (b"\xe1", "iso-8859-7", "α"),
+    (b"\x80\xfd", "iso-8859-9", "€ı"),
+    (b"\xa4", "iso-8859-15", "€"),
+    (b"\x9c", "windows-1250", "ś"),
+    (b"\xe1", "windows-1253", "α"),
+    (b"\x80\xfd", "windows-1254", "€ı"),
+    (b"\xe0", "windows-1255", "א"),
+    (b"\xc7", "windows-1256", "ا"),
+    (b"\xe0", "windows-1257", "ą"),
+    (b"\xfe", "windows-1258", "₫"),
+    (b"\xa4", "koi8-u", "є"),
+    (b"\xd6\xd0", "gbk", "中"),
+    (b"\xd6\xd0\x81\x30\x81\x30", "gb18030", "中\x80"),
+    (b"\xa4\xa4", "big5", "中"),
+    (b"\x1b$BF|\x1b(B", "iso-2022-jp", "日"),
+    (b"\x93\xfa", "shift-jis", "日"),
+    (b"\xb0\xa1", "euc-kr", "가"),
+    (b"\x8e", "macintosh", "é"),
+    (b"\xe1<meta charset = koi8-r>", "windows-1253", "α<meta charset = koi8-r>"),
+    (b"<meta CHARSET = 'ISO-8859-7'>\xe1", "", "<meta CHARSET = 'ISO-8859-7'>α"),
+    (
+        b"<meta http-equiv=x content='text/html; charset=iso-8859-7'>\xe1",
+        "",
+        "<meta http-equiv=x content='text/html; charset=iso-8859-7'>α",
+    ),
+    (b" \n<?xml encoding='iso-8859-7'?>\xe1", "", " \n<?xml encoding='iso-8859-7'?>α"),
+    (b"x<?xml encoding='iso-8859-7'?>\xe1", "", "x<?xml encoding='iso-8859-7'?>á"),
+    (b" " * 2019 + b'<meta charset="iso-8859-7">\xe1', "", " " * 2019 + '<meta charset="iso-8859-7">α'),
+    (b" " * 2047 + b'<meta charset="iso-8859-7">\xe1', "", " " * 2047 + '<meta charset="iso-8859-7">á'),
 ]
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from wireglot.http.client.origin import HttpOrigin
 from wireglot.web.contract import WebFailed
-from wireglot.web.server_hosts import ServerHosts
+from wireglot.web.guard import PrivateHost
+from wireglot.web.server_hosts import ServerHosts, parse_server_host
 
 HOSTS = ServerHosts(
     ["mcp.example.com", "other.example.com:8443", "203.0.114.7"], ["tools.internal", "127.0.0.1:8000"]
@@ -57,6 +58,35 @@ def test_all_others_may_not(url: str) -> None:
         HOSTS.check_url(url)
 
 
+def test_each_reason_is_stated() -> None:
+    for url, code, words in (
+        ("https://[::1/", "invalid_tool_input", "not valid"),
+        ("https://mcp.example.com:x/", "invalid_tool_input", "not valid"),
+        ("https:///mcp", "invalid_tool_input", "not an http:// or https:// URL"),
+        ("ws://mcp.example.com/", "invalid_tool_input", "not an http:// or https:// URL"),
+        ("https://a@mcp.example.com/", "invalid_tool_input", "not an http:// or https:// URL"),
+        ("https://other.example.com:80/", "url_not_allowed", "not in the configuration"),
+        ("https://mcp.example.com:0/", "url_not_allowed", "not in the configuration"),
+        ("http://mcp.example.com/", "url_not_allowed", "only https://"),
+    ):
+        with pytest.raises(WebFailed, match=words) as caught:
+            HOSTS.check_url(url)
+        assert caught.value.code == code, url
+    HOSTS.check_url("https://mcp.example.com:80/")
+    HOSTS.check_url("http://tools.internal:443/")
+
+
+def test_an_entry_is_a_name_or_one_address() -> None:
+    assert parse_server_host("10.0.0.1:81") == PrivateHost(network="10.0.0.1/32", port=81)
+    assert parse_server_host("mcp.example.com") == PrivateHost(name="mcp.example.com")
+    assert parse_server_host("10.0.0.0/31") is None
+    assert parse_server_host("a b") is None
+    skipped = ServerHosts(["a b", "mcp.example.com"], ["10.0.0.0/8", "x:0"])
+    skipped.check_url("https://mcp.example.com/")
+    with pytest.raises(WebFailed):
+        skipped.check_url("https://10.0.0.0/")
+
+
 def _check(host: str, port: int, *addresses: str) -> None:
     found = [(socket.AF_INET6 if ":" in each else socket.AF_INET, each, port) for each in addresses]
     HOSTS.check_addresses(HttpOrigin("https", host, port, None, ""), found)
@@ -65,7 +95,15 @@ def _check(host: str, port: int, *addresses: str) -> None:
 def test_a_public_host_has_public_addresses_only() -> None:
     _check("mcp.example.com", 443, "93.184.215.14", "2606:2800:220:1::1")
     _check("other.example.com", 8443, "93.184.215.14")
-    for address in ("127.0.0.1", "10.1.2.3", "169.254.169.254", "::1", "fd00::1", "::ffff:127.0.0.1"):
+    for address in (
+        "127.0.0.1",
+        "10.1.2.3",
+        "169.254.169.254",
+        "::1",
+        "fd00::1",
+        "fe80::1%2",
+        "::ffff:127.0.0.1",
+    ):
         with pytest.raises(WebFailed):
             _check("mcp.example.com", 443, "93.184.215.14", address)
 

@@ -238,8 +238,9 @@ def test_a_connection_that_is_used_again_is_one_to_an_address_that_was_checked()
     def respond(host: str, path: str) -> bytes:
         return answer(b"", status="302 Found", headers="location: /second\r\n") if path == "/first" else PAGE
 
-    page, network, _ = got("http://rebind.example/first", respond, names=names)
-    assert isinstance(page, Page)
+    came, network, _ = got("http://rebind.example/first", respond, names=names)
+    # A connection is kept for a moment: on a slow machine the name is resolved, and refused, a second time.
+    assert isinstance(came, Page) or (came.code, str(came)) == PRIVATE
     assert network.connected == [(PUBLIC, 80)]
 
 
@@ -328,6 +329,8 @@ PRIVATE_HOSTS = [
     (["wiki.example.com"], "http://other.example.com/", "10.0.0.5", False),
     (["wiki.example.com"], "http://sub.wiki.example.com/", "10.0.0.5", False),
     (["wiki.example.com"], "http://wiki.example.com:8080/", "10.0.0.5", False),
+    (["wiki.example.com"], "http://wiki.example.com:0/", "10.0.0.5", False),
+    (["10.1.0.0/16"], "http://10.1.2.3:0/", "10.1.2.3", False),
     (["wiki.example.com:8080"], "http://wiki.example.com:8080/", "10.0.0.5", True),
     (["wiki.example.com:8080"], "http://wiki.example.com/", "10.0.0.5", False),
     (["wiki.example.com"], "http://wiki.example.com/", "169.254.169.254", False),
@@ -366,6 +369,74 @@ def test_only_private_hosts_that_are_named_are_fetched_from(allowed, url, addres
         assert network.connected == []
 
 
+CANONICAL = [
+    ("HTTP://Example.COM", "http://example.com/"),
+    ("https://example.com:443/x", "https://example.com/x"),
+    ("http://example.com:443/x", "http://example.com:443/x"),
+    ("https://example.com:80", "https://example.com:80/"),
+    ("http://example.com/a b".replace(" ", "%20"), "http://example.com/a%20b"),
+    ("http://example.com/ü?ö#ä", "http://example.com/%C3%BC?%C3%B6"),
+    ("http://example.com/~a/!$&'()*+,;=:@[]?/:?[]@!$&'()*+,;=~%41", None),
+    ("http://[2606:4700:0:0::1111]/", "http://[2606:4700::1111]/"),
+    ("http://93.184.215.14/", None),
+    ("http://a_b-c.example/", None),
+    ("http://" + "a" * 63 + ".example/", None),
+    ("http://example.com/" + "x" * 2029, None),
+]
+
+
+@rows("url, canonical", CANONICAL)
+def test_a_public_url_has_one_form(url, canonical):
+    assert Guard().checked_url(url) == (canonical or url)
+
+
+TOO_MUCH = [
+    ("http://example.com/" + "x" * 2030, "url_too_long"),
+    ("http://" + "a" * 64 + ".example/", "invalid_tool_input"),
+    ("http://" + "a." * 126 + "aa/", "invalid_tool_input"),
+    ("http://example.com/\x7f", "invalid_tool_input"),
+    ("http://example.com/\u200b", "invalid_tool_input"),
+    ("http://example.com:/x/\u2028", "invalid_tool_input"),
+]
+
+
+@rows("url, code", TOO_MUCH)
+def test_a_url_beyond_a_limit_is_refused(url, code):
+    with pytest.raises(WebFailed) as caught:
+        Guard().checked_url(url)
+    assert caught.value.code == code
+
+
+def test_names_without_public_pages_are_refused_unless_they_are_listed():
+    for name in [
+        "localhost",
+        "local",
+        "localdomain",
+        "internal",
+        "intranet",
+        "lan",
+        "home",
+        "corp",
+        "arpa",
+        "onion",
+    ]:
+        url = f"http://wiki.{name}/"
+        with pytest.raises(WebFailed, match="public internet"):
+            Guard().checked_url(url)
+        assert Guard([PrivateHost(name=f"wiki.{name}")]).checked_url(url) == url
+        with pytest.raises(WebFailed, match="public internet"):
+            Guard([PrivateHost(name=f"wiki.{name}", port=81)]).checked_url(url)
+
+
+def test_a_listed_port_is_for_its_own_host_only():
+    guard = Guard([PrivateHost(name="wiki.example", port=81), PrivateHost(network="10.0.0.0/8", port=82)])
+    assert guard.checked_url("http://wiki.example:81/") == "http://wiki.example:81/"
+    assert guard.checked_url("http://10.1.1.1:82/") == "http://10.1.1.1:82/"
+    for url in ("http://other.example:81/", "http://10.1.1.1:81/", "http://10.1.1.1/", "http://11.1.1.1:82/"):
+        with pytest.raises(WebFailed):
+            guard.checked_url(url)
+
+
 def test_private_hosts_are_read_in_all_their_forms():
     assert parse_private_host("Wiki.Example.com.") == PrivateHost(name="wiki.example.com")
     assert parse_private_host("bücher.example:81") == PrivateHost(name="xn--bcher-kva.example", port=81)
@@ -374,13 +445,20 @@ def test_private_hosts_are_read_in_all_their_forms():
     assert parse_private_host("10.0.0.1:8080") == PrivateHost(network="10.0.0.1/32", port=8080)
     assert parse_private_host("[fd00::1]") == PrivateHost(network="fd00::1/128")
     assert parse_private_host("fd00::/8") == PrivateHost(network="fd00::/8")
+    assert parse_private_host("wiki:1") == PrivateHost(name="wiki", port=1)
+    assert parse_private_host("wiki:65535") == PrivateHost(name="wiki", port=65535)
+    assert parse_private_host("[fd00::1]:81") == PrivateHost(network="fd00::1/128", port=81)
     for wrong in (
         "",
         "http://wiki",
         "wiki/",
         "*.example.com",
         "wiki:0",
+        "wiki:65536",
         "wiki:99999",
+        "wiki:",
+        "10",
+        "1.2.3.256",
         "10.0.0.1/8",
         "0x7f.1",
         "a b",

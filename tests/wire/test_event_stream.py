@@ -181,3 +181,22 @@ def test_garbage_is_reported_and_nothing_else(data: bytes) -> None:
         except BadFrame:
             continue
         assert not data
+
+
+def test_headers_that_are_numbers_are_stepped_over_by_their_exact_length() -> None:
+    """One too few or too many, and what comes after is read as something else."""
+    last = b"\x01z\x07\x00\x01v"
+    for kind, length in ((0, 0), (1, 0), (2, 1), (3, 2), (4, 4), (5, 8), (8, 8), (9, 16)):
+        headers = b"\x01a" + bytes((kind,)) + b"\x07" * length + last
+        assert read([framed(headers, b"p")]) == [StreamMessage({"z": "v"}, b"p")]
+    assert read([framed(b"\x01a\x06\x00\x02\x07\x07" + last)]) == [StreamMessage({"z": "v"}, b"")]
+
+
+def test_a_fault_is_known_before_the_next_call() -> None:
+    decoder = EventStreamDecoder(MAX_MESSAGE)
+    assert decoder.fault is None
+    assert len(decoder.feed(message({}, b"1") + b"\xff" * 12)) == 1
+    assert str(decoder.fault) == "the checksum of a prelude does not fit"
+    fine = EventStreamDecoder(MAX_MESSAGE)
+    fine.feed(message({}, b"1"))
+    fine.close()

@@ -1,6 +1,7 @@
 import json as standard_json
 import math
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -175,3 +176,40 @@ def test_half_a_surrogate_pair_is_never_written(text, broken):
 
 def test_paired_surrogates_are_joined():
     assert decode(encode("\ud83d\ude00")) == "😀"
+
+
+def test_a_problem_has_its_reason_and_its_place():
+    """In words that do not name our parser."""
+    for text, reason, offset in (
+        (b"[1 2]", "expected ',' or ']'", 3),
+        (b'{"a" 1}', "expected ':'", 5),
+        (b"[", "the text ends too early", 1),
+        (b'["\xc3"]', "invalid UTF-8", 2),
+        (b"[1]x", "trailing characters", 4),
+    ):
+        with pytest.raises(BadJson) as caught:
+            decode(text)
+        assert (caught.value.reason, caught.value.offset) == (reason, offset), text
+    assert str(BadJson("odd")) == "odd"
+    assert BadJson("odd").offset is None
+
+
+def test_depth_is_counted_alike_for_texts_and_bytes_of_every_size():
+    for size in (0, 4000, 5000):
+        text = f'[[["{"[{" * (size // 2)}"]], {{"a": [1]}}]'
+        for form in (text, text.encode(), memoryview(text.encode())):
+            assert decode(form, 3) == standard_json.loads(text)
+            with pytest.raises(TooDeep, match="nested more than 2 deep"):
+                decode(form, 2)
+        assert exceeds_depth(text.encode(), 2)
+        assert not exceeds_depth(text.encode(), 3)
+
+
+def test_a_structure_with_half_a_character_is_written():
+    class Pair(msgspec.Struct):
+        one: str
+        two: tuple[int, ...]
+
+    assert (
+        encode({"a": Pair("\ud800", (1,)), "b": 1.5}) == '{"a":{"one":"\ufffd","two":[1]},"b":1.5}'.encode()
+    )

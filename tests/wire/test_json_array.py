@@ -134,3 +134,45 @@ def test_a_large_element_in_many_pieces_is_read():
     element = b'{"data":"' + b'x\\"y\\\\' * 300_000 + b'"}'
     data = b"[" + element + b"]"
     assert read([data[at : at + 512] for at in range(0, len(data), 512)], 1 << 24) == ([element], True)
+
+
+@rows(
+    ("data", "reason", "offset"),
+    [
+        (b"\n x", "expected '['", 2),
+        (b"\xef\xbbx", "expected '['", 0),
+        (b" \xef\xbb\xbf[]", "expected '['", 1),
+        (b"[ ,", "expected an element or ']'", 2),
+        (b"[1, ]", "expected an element", 4),
+        (b"[1, }", "expected an element", 4),
+        (b"[:", "expected an element or ']'", 1),
+        (b"[1 2", "expected ',' or ']'", 3),
+        (b"[1] ,", "expected nothing after the array", 4),
+        (b'["' + b"x" * 19, "an element is larger than 19 bytes", 1),
+        (b"[0, " + b"1" * 20 + b"]", "an element is larger than 19 bytes", 4),
+    ],
+)
+def test_what_is_wrong_is_reported_with_its_place(data, reason, offset):
+    for pieces in every_cut(data):
+        decoder = ArrayDecoder(19)
+        with pytest.raises(BadJson) as caught:  # noqa: PT012 - by whichever piece
+            for piece in pieces:
+                decoder.feed(piece)
+            decoder.feed(b"")
+        assert (caught.value.reason, caught.value.offset) == (reason, offset)
+        assert decoder.fault is caught.value
+        assert not decoder.complete
+
+
+def test_an_array_that_ends_well_is_complete_and_has_no_fault():
+    decoder = ArrayDecoder(LIMIT)
+    for data, complete in ((b"[", False), (b"1", False), (b"]", True), (b" \n", True)):
+        decoder.feed(data)
+        assert (decoder.complete, decoder.fault) == (complete, None)
+    for part in (b'["ab', b"[123", b'[{"a'):
+        waiting = ArrayDecoder(3)
+        assert waiting.feed(part) == []
+        assert waiting.fault is None, "three bytes, and it may end here"
+    limited = ArrayDecoder(3)
+    assert limited.feed(b'[123,"a"]') == [b"123", b'"a"']
+    assert limited.complete

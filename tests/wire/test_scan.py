@@ -20,7 +20,7 @@ from tests.tiers import WHOLE
 from tools.bench.bodies import body as agent_body
 from wireglot.wire import splice
 from wireglot.wire.json import is_nested
-from wireglot.wire.scan import IS_NATIVE, Span, _hashed, fold, scan
+from wireglot.wire.scan import IS_NATIVE, Span, _hashed, _unscanned, fold, scan
 
 pytestmark = pytest.mark.skipif(not IS_NATIVE, reason="the native module was not built")
 
@@ -171,3 +171,8 @@ def test_the_command_line_runs_without_it_where_that_is_asked_for() -> None:
             [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
         )
         assert done.stdout.split()[-1] == expected
+
+
+def test_it_says_of_itself_whether_it_is_native() -> None:
+    assert scan is not _unscanned
+    assert scan(b'{"a":1}', 5) == {"a": (5, 6)}

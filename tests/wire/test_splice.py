@@ -1,4 +1,5 @@
 import json as standard_json
+from typing import Any
 
 import pytest
 from hypothesis import given
@@ -7,7 +8,8 @@ from hypothesis import strategies as st
 from tests.tiers import rows
 from tests.wire.test_json import values
 from wireglot.wire.json import BadJson, TooDeep, decode, encode
-from wireglot.wire.splice import Outline, splice, without
+from wireglot.wire.scan import IS_NATIVE
+from wireglot.wire.splice import Outline, _compact_spans, _found_spans, _skip_value, _values, splice, without
 
 
 @rows(
@@ -183,3 +185,89 @@ def test_a_long_member_is_decoded_like_any_other():
         decode(body, 4)
     with pytest.raises(TooDeep):
         Outline(body).document(4)
+
+
+def test_an_outline_knows_whether_all_of_it_is_sound():
+    """Sound: read in one pass, with nothing to repair and nothing twice."""
+    for body, sound in (
+        (b'{"a":1}', IS_NATIVE),
+        (b'{"a":[[1]]}', IS_NATIVE),
+        (b'{"a":1,"a":2}', False),
+        (b'{"a":"\\ud800"}', False),
+        (b'{"a":[[[1]]]}', False),
+    ):
+        assert Outline(body, depth=3).is_sound is sound, body
+
+
+def test_a_member_that_cannot_be_read_is_reported_when_it_is_asked_for():
+    class Mine(Outline):
+        def unreadable(self, problem):
+            return LookupError(problem.reason)
+
+    body = b'{"a":"\xff","b":1,"c":"\\ud800"}'
+    for kind, fault in ((Outline, BadJson), (Mine, LookupError)):
+        outline = kind(body)
+        assert (outline.get("b"), outline.get("c")) == (1, "\ufffd")
+        with pytest.raises(fault, match="UTF-8"):
+            outline.get("a")
+
+
+def test_what_a_cache_knows_is_looked_for_once():
+    class Known:
+        spans = {"a": (5, 6)}
+        work = 0
+
+    asked = []
+
+    class Knowing:
+        def compare(self, body, turns):
+            asked.append((body, turns))
+            return known
+
+    known: Any = Known()
+    cache: Any = Knowing()
+    body = b'{"a":1}'
+    outline = Outline(body, cache, "turns")
+    assert (outline.grown, outline.members, outline.is_sound) == (known, {"a": (5, 6)}, False)
+    assert Outline(body, cache, "turns", known).grown is known
+    assert asked == [(body, "turns")]
+    plain = Outline(body)
+    plain.recall(cache, "more")
+    assert plain.grown is known
+    assert asked[1:] == [(body, "more")]
+
+
+def test_several_members_are_replaced_and_inserted_in_one_step():
+    body = b'{ "b" : 1 , "c":[2]}'
+    for new, expected in (
+        ({"b": b"9", "d": b"8"}, b'{"d":8, "b" : 9 , "c":[2]}'),
+        ({"d": b"8", "e": b"7"}, b'{"d":8,"e":7, "b" : 1 , "c":[2]}'),
+        ({"c": b"0", "b": b"9"}, b'{ "b" : 9 , "c":0}'),
+    ):
+        assert splice(body, new) == expected
+    assert splice(b"{}", {"d": b"8", "e": b"7"}) == b'{"d":8,"e":7}'
+
+
+def test_values_of_any_kind_are_stepped_over_where_a_key_stands_twice():
+    for value in (b"-1.5e3", b"true", b'"}\\"]"', b'{"a":"}","b":[{}]}', b"[[],[1]]", b"null"):
+        body = b'{"a":%b ,"a":0,"b":1}' % value
+        assert splice(body, {"b": b"2"}) == b'{"a":%b ,"a":0,"b":2}' % value
+        assert without(body, "a") == b'{"b":1}'
+        assert Outline(body).get("a") == 0
+
+
+def test_where_values_stand_is_known_by_arithmetic_where_nothing_is_between_them():
+    """The way without the native module."""
+    for body in (b'{"a":1}', b'{"a":[1,2],"bc":"x","d":{}}'):
+        values, readable = _values(body)
+        assert _compact_spans(readable, values) == Outline(body).members
+    for body in (b"{}", b'{"a": 1}', b'{"a":1,"a":2}', b'{"\\u0061":1}', '{"ä":1}'.encode()):
+        values, readable = _values(body)
+        assert _compact_spans(readable, values) is None
+        assert _found_spans(readable, values)[0] == Outline(body).members
+
+
+def test_a_value_is_stepped_over_from_its_first_byte():
+    for value in (b"1", b"-1.5", b"true", b'"a,}"', b'"\\""', b"[1,{}]", b'{"a":[]}'):
+        for behind in (b",", b"}", b" ,", b"\n}"):
+            assert _skip_value(b"x" + value + behind, 1) == 1 + len(value)

@@ -194,3 +194,68 @@ def test_a_large_event_in_many_pieces_is_read():
     payload = b"x" * (4 * 1024 * 1024)
     data = frame(payload, b"image")
     assert read([data[at : at + 512] for at in range(0, len(data), 512)]) == [Frame("image", payload)]
+
+
+def test_a_decoder_is_between_frames_only_after_the_first_byte_and_a_blank_line():
+    """Then what comes next can be looked at by itself."""
+    decoder = SseDecoder()
+    assert not decoder.is_between
+    for data, between, pending in (
+        (b"\xef", False, b""),
+        (b"\xbb\xbf", True, b""),
+        (b"data: 1", False, b"data: 1"),
+        (b"\n\n", True, b""),
+        (b"data: 2\r\n\r", False, b""),
+        (b"\n", True, b""),
+        (b"data: 3\n\ndata", False, b"data"),
+    ):
+        decoder.feed(data)
+        assert (decoder.is_between, decoder.pending) == (between, pending), data
+    limited = SseDecoder(max_frame=10)
+    assert limited.feed(b"data: 1\n\n" + b"x" * 11 + b"\n\n") == [Frame("", b"1")]
+    assert not limited.is_between
+    with pytest.raises(FrameTooLarge):
+        limited.close()
+
+
+def test_frames_can_be_cut_first_and_read_later():
+    decoder = SseDecoder()
+    assert decoder.cut(b"data: 1\r\n\r\n: ping\n\nevent: a\ndata: 2\n\ndata: 3") == [
+        b"data: 1",
+        b": ping",
+        b"event: a\ndata: 2",
+    ]
+    assert decoder.frame(b"data: 1") == Frame("", b"1")
+    assert decoder.frame(b": ping") is None
+    assert decoder.frame(b"event: a\ndata: 2") == Frame("a", b"2")
+    assert decoder.frame(b"data: 1\ndata: 2") == Frame("", b"1\n2")
+    assert decoder.close() == [Frame("", b"3")]
+    assert decoder.close() == []
+
+
+def test_every_name_is_read_however_many_there_are():
+    decoder = SseDecoder()
+    for _ in range(2):
+        for number in range(100):
+            data = b"event: n%d\ndata: %d\n\n" % (number, number)
+            assert decoder.feed(data) == [Frame(f"n{number}", b"%d" % number)]
+    assert len(decoder._names) == 64, "names are the sender's: no more of them are kept"
+
+
+def test_a_frame_may_be_as_large_as_32_mib_by_default():
+    decoder = SseDecoder()
+    largest = b"x" * (32 * 1024 * 1024)
+    assert decoder.feed(largest) == []
+    with pytest.raises(FrameTooLarge, match="larger than 33554432 bytes"):
+        decoder.feed(b"x")
+
+
+def test_what_is_written_has_one_form():
+    for data, event, written in (
+        (b"{}", b"", b"data: {}\n\n"),
+        (b"{}", b"ping", b"event: ping\ndata: {}\n\n"),
+        (b"a\r\nb\rc\nd", b"", b"data: a\ndata: b\ndata: c\ndata: d\n\n"),
+        (b"{}", b"a\rb", b"event: a b\ndata: {}\n\n"),
+        (b"", b"", b"data: \n\n"),
+    ):
+        assert frame(data, event) == written

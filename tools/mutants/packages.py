@@ -54,6 +54,7 @@ PACKAGES = (
         (
             "tests/test_library_alone.py",
             "tests/test_translate.py",
+            "tests/test_translate_details.py",
             "tests/test_typed_surface.py",
             "tests/dialects/test_registry.py",
             "tests/gateway/test_a_dialect_of_ones_own.py",
@@ -152,7 +153,11 @@ PACKAGES = (
             "tests/cli/test_trace.py",
         ),
     ),
-    Package("testing", ("testing/*.py", "testing/scripted_upstream/*.py"), ("tests/laws", "tests/testing")),
+    Package(
+        "testing",
+        ("testing/*.py", "testing/scripted_upstream/*.py"),
+        ("tests/laws", "tests/testing", "tests/demo/test_upstream.py"),
+    ),
     Package("demo", ("demo/*.py",), ("tests/demo",)),
     Package("probe", ("probe/**/*.py",), ("tests/probe", "tests/cli/test_probe.py")),
     Package("cli", ("cli/**/*.py",), ("tests/cli", "tests/site/test_cli_reference.py")),

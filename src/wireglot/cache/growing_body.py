@@ -108,7 +108,7 @@ def _read_on(
             rest = _items(b"[%b]" % body[at:tail_starts])
         except (ValueError, RecursionError):
             return None
-    if at > tail_starts or not (rest or at == tail_starts):
+    if not rest and at != tail_starts:
         return None
     memory.use(frame)
     _settle(body, memory, begun, ends, len(found) + len(rest) - OPEN_TURNS)

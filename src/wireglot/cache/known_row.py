@@ -58,11 +58,9 @@ def row_of(memory: Texts, values: Sequence[Any]) -> KnownRow | None:
     settled = len(values) - OPEN_TURNS
     if settled < _LEAST:
         return None
-    lead = 0
-    while not memory.is_known(values[lead]):
-        lead += 1
-        if lead > _MAX_LEAD or lead >= settled:
-            return None
+    lead = next((at for at in range(_MAX_LEAD + 1) if memory.is_known(values[at])), None)
+    if lead is None:
+        return None
     anchor, before = values[lead], tuple(values[:lead])
     rows: tuple[KnownRow, ...] = memory.find(anchor, _KEY) or ()
     longest: KnownRow | None = None

@@ -76,7 +76,8 @@ class Paint:
         self._on = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def __call__(self, text: str, colour: str) -> str:
-        return f"\x1b[{_COLOURS[colour]}m{text}\x1b[0m" if self._on else text
+        code = _COLOURS[colour]  # a wrong name shows where there is no terminal, too
+        return f"\x1b[{code}m{text}\x1b[0m" if self._on else text
 
 
 class _Graded(Protocol):

@@ -26,23 +26,22 @@ class Atom(msgspec.Struct, frozen=True):
 
 
 _EXCUSES: dict[str, frozenset[Feature]] = {
-    "text": frozenset({"content.empty", "content.position", "refusal", "tool_result.pairing", "prefill"}),
+    "text": frozenset({"content.empty", "refusal", "tool_result.pairing", "prefill"}),
     "refusal": frozenset({"refusal"}),
     "reasoning": frozenset({"reasoning.text", "reasoning.redacted", "reasoning.signature"}),
-    "call": frozenset(
-        {"tool.custom", "tool.name", "tool.namespace", "tool_call.arguments", "tool_result.pairing"}
-    ),
+    "call": frozenset({"tool_call.arguments", "tool_result.pairing"}),
     "result": frozenset({"tool_result.pairing", "tool_call.id"}),
     "media": frozenset(
         {"image", "document", "audio", "video", "file_reference", "tool_result.media", "tool_result.pairing"}
     ),
-    "foreign": frozenset({"foreign_part"}),
+    "foreign": frozenset(),
     "note": frozenset({"metadata"}),
     "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
     "stop": frozenset({"stop_sequences"}),
 }
 
 
+_PROSE = ("text", "refusal", "result", "media")
 _ANYWHERE: frozenset[Feature] = frozenset({"content.position", "foreign_part", "conversation_state"})
 _RENAMED: frozenset[Feature] = frozenset({"tool.name", "tool.namespace", "tool.custom"})
 
@@ -55,7 +54,7 @@ def lost(
     found: dict[str, list[str]] = {}
     for atom in _atoms(target):
         found.setdefault(atom.kind, []).append(atom.value)
-    prose = [value for kind in ("text", "refusal", "result", "media") for value in found.get(kind, ())]
+    prose = [value for kind in _PROSE for value in found.get(kind, ())]
     return [
         atom
         for atom in _atoms(source)
@@ -67,12 +66,10 @@ def lost(
 
 
 def _is_there(atom: Atom, found: dict[str, list[str]], prose: list[str]) -> bool:
-    if atom.kind in ("text", "refusal", "result"):  # a lowered or labelled text stands inside a longer one
+    if atom.kind in _PROSE:  # a lowered or labelled text stands inside a longer one
         return any(atom.value in other for other in prose)
     if atom.kind == "reasoning":
         return any(atom.value in other for other in found.get("reasoning", ()))
-    if atom.kind == "media":
-        return atom.value in found.get("media", ()) or any(atom.value in other for other in prose)
     return atom.value in found.get(atom.kind, ())
 
 

@@ -131,7 +131,7 @@ class Guard:
         """What a name resolved to, or the address that it is. One that is not allowed refuses all: a name
         with a public and a private address is an attack."""
         for _, text, _ in addresses:
-            self._check_address(ipaddress.ip_address(text.partition("%")[0]), origin.host, origin.port)
+            self._check_address(ipaddress.ip_address(text), origin.host, origin.port)
 
     def _check_address(self, address: IpAddress, host: str, port: int) -> None:
         listed = self._is_listed(host, port)
@@ -145,11 +145,16 @@ class Guard:
 
     def _may_use(self, host: str, port: int) -> bool:
         """Whether some address of the host may be reached at the port; `_check_address` tells which."""
-        listed = self._is_listed(host, port) or any(port == allowed for _, allowed in self._networks)
+        listed = self._is_listed(host, port) or any(_fits(allowed, port) for _, allowed in self._networks)
         return listed or port in _PORTS.values()
 
     def _is_listed(self, host: str, port: int) -> bool:
-        return (host, port) in self._listed or (port in _PORTS.values() and (host, 0) in self._listed)
+        return is_listed(self._listed, host, port)
+
+
+def is_listed(listed: frozenset[tuple[str, int]], host: str, port: int) -> bool:
+    """Whether a host is in a list of names and ports, in which port 0 means the usual ones."""
+    return (port != 0 and (host, port) in listed) or (port in _PORTS.values() and (host, 0) in listed)
 
 
 def _fits(allowed: int, port: int) -> bool:

@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 
 from wireglot.web.contract import WebFailed
 from wireglot.web.domains import ascii_host
-from wireglot.web.guard import Guard, PrivateHost, is_public, parse_private_host
+from wireglot.web.guard import Guard, PrivateHost, is_listed, is_public, parse_private_host
 
 if TYPE_CHECKING:  # the configuration is checked with this module, and needs no HTTP client
     from wireglot.http.client.dial import Address
@@ -46,21 +46,17 @@ class ServerHosts:
         if usual is None or not host or "@" in parts.netloc:
             raise WebFailed("invalid_tool_input", "its URL is not an http:// or https:// URL")
         port = usual if port is None else port
-        if not _is_in(self._hosts, host, port):
+        if not is_listed(self._hosts, host, port):
             raise WebFailed("url_not_allowed", "its host is not in the configuration of the gateway ([mcp])")
-        if parts.scheme == "http" and not _is_in(self._private, host, port):
+        if parts.scheme == "http" and not is_listed(self._private, host, port):
             raise WebFailed("url_not_allowed", "only https:// is allowed for this host")
 
     def check_addresses(self, origin: HttpOrigin, addresses: Sequence[Address]) -> None:
         """Those that a host resolves to. Private ones only of hosts that may have them."""
         for address in addresses:
-            if not is_public(ipaddress.ip_address(address[1].partition("%")[0])):
+            if not is_public(ipaddress.ip_address(address[1])):
                 self._guard.check_addresses(origin, [address])
 
 
 def _key(host: PrivateHost) -> tuple[str, int]:
     return host.name or str(ipaddress.ip_network(host.network).network_address), host.port
-
-
-def _is_in(listed: frozenset[tuple[str, int]], host: str, port: int) -> bool:
-    return (host, port) in listed or (port in _PORTS.values() and (host, 0) in listed)

@@ -517,6 +517,49 @@ def test_the_end_counts_what_is_not_well_the_worst_first_and_what_can_be_fixed()
     assert reported(hint, risk, well, risk, fault) == [*every, "`wireglot doctor --fix` fixes 3 of them."]
 
 
+def test_findings_are_wrapped_with_what_to_do_and_paths_begin_at_home(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Narrow(io.StringIO):
+        def isatty(self) -> bool:
+            return True
+
+    monkeypatch.setenv("COLUMNS", "40")
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("HOME", "/home/me/")
+    stream = Narrow()
+    report = DoctorReport(stream, as_json=False)
+    report.section("store", [])
+    found = DoctorFinding("problem", "the file /home/me/x cannot be read by this user", "chmod /home/me/x")
+    report.section("files", [found, DoctorFinding("note", "b", "c", fixed=True), DoctorFinding("ok", "d")])
+    assert stream.getvalue() == (
+        "files\n"
+        "  problem  the file ~/x cannot be read\n"
+        "           by this user\n"
+        "           fix: chmod ~/x\n"
+        "  fixed    b\n"
+        "           did: c\n"
+        "  ok       d\n"
+    )
+    monkeypatch.setenv("HOME", "")
+    plain = io.StringIO()
+    DoctorReport(plain, as_json=False).section("files", [DoctorFinding("ok", "/home/me/x " + "y " * 300)])
+    assert plain.getvalue().count("\n") == 2
+    assert "  ok       /home/me/x y" in plain.getvalue()
+    document = io.StringIO()
+    DoctorReport(document, as_json=True).section("files", [found])
+    assert json.loads(document.getvalue()) == {
+        "check": "files",
+        "grade": "problem",
+        "text": found.text,
+        "fix": found.fix,
+        "fixed": False,
+        "fixable": False,
+        "mended": False,
+        "mendable": False,
+    }
+
+
 def test_the_end_names_what_was_not_looked_at() -> None:
     stream = io.StringIO()
     report = DoctorReport(stream, as_json=False)

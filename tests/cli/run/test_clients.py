@@ -123,3 +123,13 @@ def test_opencode_can_switch_between_all_models() -> None:
 def test_a_key_stands_in_a_file_of_variables_as_it_is() -> None:
     door = Door("http://127.0.0.1:8484", "it's #1 \\o/", "m")
     assert "OPENAI_API_KEY='it\\'s #1 \\\\o/'\n" in pointed("aider", door).files["aider.env"]
+
+
+def test_a_list_for_a_client_has_three_hundred_models_at_most() -> None:
+    many = tuple(f"p/m{number:03d}" for number in range(301))
+    for name in CLIENTS:
+        given = CLIENTS[name].point(Door("http://h", "k", "p/m000", models=many), {"HOME": "/nowhere"})
+        written = "\n".join([*given.set.values(), *given.files.values()])
+        if "p/m005" in written:
+            assert "p/m299" in written, name
+            assert "p/m300" not in written, name
