@@ -16,6 +16,7 @@ from wireglot.stores.records import Document
 pytestmark = needs_own_postgres
 
 
+@pytest.mark.whole
 def test_a_primary_that_falls_silent_is_left_for_the_replica_that_was_promoted() -> None:
     """Nobody refuses a connection to a machine that has gone: the first host must not use up all the time."""
 
