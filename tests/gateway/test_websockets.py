@@ -7,6 +7,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import socket
 import struct
 import threading
@@ -351,6 +352,42 @@ def test_a_bad_message_is_an_error_and_the_connection_goes_on(stage: Stage, case
         assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
 
 
+def test_each_refused_message_has_one_log_line_and_is_counted(stage: Stage) -> None:
+    gateway = stage[0]
+    large = {"type": "response.create", "model": model_at("gemini"), "store": False}
+    refused = {case: (message, code) for case, (message, code, _) in BAD.items()}
+    refused["an id that nobody has"] = (
+        json.dumps({**large, "generate": False, "previous_response_id": "resp_never"}),
+        "previous_response_not_found",
+    )
+    wrong = []
+    with opened(gateway) as line:
+        for case, (message, code) in refused.items():
+            counted = _counted(gateway, 400)
+            line.send(message)
+            logged = _logged(gateway, answer(line)[-1])
+            if logged != [(400, "error", code)] or _counted(gateway, 400) != counted + 1:
+                wrong.append((case, logged))
+        assert not wrong
+        first = ask(line, input="x" * 150_000, generate=False, **large)[-1]["response"]["id"]
+        error = ask(line, input="x" * 150_000, previous_response_id=first, **large)[-1]
+        assert _logged(gateway, error) == [(413, "error", "request_too_large")]
+
+
+def _logged(gateway: LiveGateway, error: Event) -> list[tuple[int, str, str]]:
+    """The log lines of a refused message: status, outcome, code."""
+    id = error["headers"]["x-request-id"]
+    lines = wait_until(lambda: [each for each in gateway.log() if each["id"] == id])
+    return [(each["status"], each["outcome"], each["error"]["code"]) for each in lines]
+
+
+def _counted(gateway: LiveGateway, status: int) -> int:
+    """Requests of this status, by the metrics."""
+    text = gateway.call(gateway.process.gateway.scrape()).decode()
+    pattern = rf'^wireglot_requests_total\{{[^}}]*status="{status}"[^}}]*\}} (\d+)'
+    return sum(int(count) for count in re.findall(pattern, text, re.MULTILINE))
+
+
 def test_an_unknown_report_of_the_client_is_ignored(stage: Stage) -> None:
     with opened(stage[0]) as line:
         line.send('{"type":"response.processed","response_id":"resp_1"}')
@@ -562,12 +599,21 @@ ABUSE: dict[str, tuple[int, list[tuple[int, bytes, bool, bool]]]] = {
     "too many waiting": (1008, [(1, b"{}" + b" " * 99_990, True, True)] * 40),
     "goodbye": (1000, [(8, struct.pack(">H", 1000), True, True)]),
 }
+LOGGED = {
+    1002: (400, "invalid_framing"),
+    1003: (415, "unsupported_media_type"),
+    1007: (400, "invalid_utf8"),
+    1008: (429, "rate_limit_exceeded"),
+    1009: (413, "request_too_large"),
+}
+"""How a message that ends its connection is logged."""
 
 
 @pytest.mark.parametrize("case", ABUSE)
 def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> None:
     gateway, upstream = stage
     code, frames = ABUSE[case]
+    before = len(gateway.log())
     raw = Raw(gateway)
     gate = threading.Event()
     if case == "too many waiting":
@@ -584,9 +630,19 @@ def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> 
     assert raw.close_code() == code
     gate.set()
     raw.socket.close()
+    if code in LOGGED:
+        wait_until(lambda: LOGGED[code] in _failures(gateway, before))
     with opened(gateway) as line:
         assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
     wait_until(lambda: gateway.process.gateway.account.held == 0)
+    assert code not in LOGGED or _failures(gateway, before).count(LOGGED[code]) == 1
+
+
+def _failures(gateway: LiveGateway, before: int) -> list[tuple[int, str]]:
+    lines = gateway.log()[before:]
+    return [
+        (each["status"], each.get("error", {}).get("code", "")) for each in lines if each["status"] != 200
+    ]
 
 
 def test_a_flood_of_bad_messages_is_answered_only_as_far_as_it_is_read(stage: Stage) -> None:

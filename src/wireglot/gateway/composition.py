@@ -10,6 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.mcp import McpRunner
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
@@ -38,7 +39,7 @@ from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount
-from wireglot.http.application import Reply
+from wireglot.http.application import Refusal, Reply
 from wireglot.http.transport import Transport
 from wireglot.logins.login import LoginFailed
 
@@ -62,6 +63,9 @@ def compose(
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)
+
+    def refuse_message(incoming: Incoming, error: RequestError) -> Refusal:
+        return gateway.refuse_message(incoming, error)
 
     async def scrape() -> bytes:
         return await gateway.scrape()
@@ -149,7 +153,12 @@ def compose(
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
                 sockets=SocketService(
-                    current=current, gatekeeper=gatekeeper, routes=routes, submit=submit, prewarm=prewarm
+                    current=current,
+                    gatekeeper=gatekeeper,
+                    routes=routes,
+                    submit=submit,
+                    prewarm=prewarm,
+                    refuse=refuse_message,
                 ),
                 login=LoginPages(
                     routes.match,

@@ -19,11 +19,12 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
-from wireglot.gateway.errors import RequestError, refusal
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.body import HELD_HEADER
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
-from wireglot.http.application import Head, Headers, Reply, UpgradableReply
+from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
+from wireglot.http.server import websocket
 from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket, handshake_problem
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import SseDecoder
@@ -49,8 +50,11 @@ _MAX_LANES: Final = 32
 _KEPT_SHARE: Final = 4
 """All connections together keep a quarter of the memory at most: idle ones must not crowd out requests."""
 
+_INVALID_UTF8: Final = 1007
+
 Submit = Callable[[Incoming, bytes, Reply], Awaitable[str]]
 Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
+Refuse = Callable[[Incoming, RequestError], Refusal]
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -69,13 +73,16 @@ class SocketService:
         routes: Routes,
         submit: Submit,
         prewarm: Prewarm,
+        refuse: Refuse,
     ) -> None:
-        """`submit` answers a request; `prewarm` one that is only to be read."""
+        """`submit` answers a request; `prewarm` one that is only to be read. `refuse` logs and counts
+        a message that is refused before it is a request."""
         self.current = current
         self.gatekeeper = gatekeeper
         self.routes = routes
         self.submit = submit
         self.prewarm = prewarm
+        self.refuse = refuse
         self.open: Counter[str] = Counter()
         """Connections by the name of their client key."""
         self.kept_bytes = 0
@@ -106,11 +113,13 @@ class SocketService:
             await conversation.run()
             socket.close(GOING_AWAY)
         except SocketClosed:
-            pass
+            pass  # what the client did wrong is logged below
         except asyncio.CancelledError:
             socket.close(GOING_AWAY)
             raise
         finally:
+            if socket.fault is not None:
+                self.refuse(incoming, _fault_error(*socket.fault))
             conversation.forget_all()
             socket.release()
             self.open[name] -= 1
@@ -166,8 +175,8 @@ class _Conversation:
             self._check_lane(lane)
             before = self._before(asked)
             if before is None:
-                self._socket.send(self._spoken.error(400, self._spoken.is_missing(previous), {}, lane))
-                return
+                missing = self._spoken.is_missing(previous)["error"]
+                raise RequestError("bad", missing["message"], code=missing["code"], param=missing["param"])
             body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
             if before.items:  # a session has a history of its own
@@ -270,7 +279,7 @@ class _Conversation:
         self._count(-self._kept_bytes)
 
     def _refuse(self, error: RequestError, lane: str) -> None:
-        refused = refusal(error.error, self._opened.asked.dialect, final=error.final)
+        refused = self._service.refuse(self._opened, error)
         headers = _useful(refused.headers)
         self._socket.send(self._spoken.error(refused.status, decode(refused.body), headers, lane))
 
@@ -341,6 +350,18 @@ def _decoded(message: bytes) -> Any:
         return decode(message)
     except BadJson:
         raise BadField("expected a JSON object", "$", "invalid_json") from None
+
+
+def _fault_error(code: int, reason: str) -> RequestError:
+    """A message that ended its connection, as the error that a request over HTTP would be refused with."""
+    match code:
+        case websocket.TOO_LARGE:
+            return RequestError("too_large", reason)
+        case websocket.POLICY:
+            return RequestError("rate", reason)
+        case websocket.NOT_TEXT:
+            return RequestError("media", reason)
+    return RequestError("bad", reason, code="invalid_utf8" if code == _INVALID_UTF8 else "invalid_framing")
 
 
 def _useful(headers: Headers) -> dict[str, str]:
