@@ -12,21 +12,19 @@ import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import openai
 import pytest
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
 
 from tests.gateway.faults.faults_kit import UPSTREAMS, every_dialect, model_at
+from tests.gateway.websocket_kit import ENDS, Event, answer, ask, opened
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
-Event = dict[str, Any]
 KEY = "wg-one-0123456789"
 Stage = tuple[LiveGateway, ScriptedUpstream]
 
@@ -38,29 +36,6 @@ def stage() -> Iterator[Stage]:
 
 
 _LIMITS = "[limits]\nbody = 200_000\n"
-
-
-@contextmanager
-def opened(gateway: LiveGateway, **headers: str) -> Iterator[ClientConnection]:
-    with connect(
-        gateway.url.replace("http", "ws") + "/v1/responses",
-        additional_headers=headers,
-        open_timeout=DEADLINE_SECONDS,
-        max_size=None,
-    ) as line:
-        yield line
-
-
-def ask(line: ClientConnection, **fields: Any) -> list[Event]:
-    line.send(json.dumps({"type": "response.create", **fields}))
-    return answer(line)
-
-
-def answer(line: ClientConnection) -> list[Event]:
-    events: list[Event] = []
-    while not events or events[-1]["type"] not in ENDS:
-        events.append(json.loads(line.recv(timeout=DEADLINE_SECONDS)))
-    return events
 
 
 def texts(events: list[Event]) -> str:

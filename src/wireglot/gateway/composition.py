@@ -129,6 +129,14 @@ def compose(
         },
     )
 
+    sockets = SocketService(
+        current=current,
+        gatekeeper=gatekeeper,
+        routes=routes,
+        submit=submit,
+        prewarm=prewarm,
+        refuse=refuse_message,
+    )
     gateway = Gateway(
         settings,
         GatewayParts(
@@ -152,14 +160,7 @@ def compose(
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
-                sockets=SocketService(
-                    current=current,
-                    gatekeeper=gatekeeper,
-                    routes=routes,
-                    submit=submit,
-                    prewarm=prewarm,
-                    refuse=refuse_message,
-                ),
+                sockets=sockets,
                 login=LoginPages(
                     routes.match,
                     state=state,
@@ -172,6 +173,7 @@ def compose(
         ),
     )
     health_pages.publish(observer, gates, health, lambda: relay.waiting)
+    sockets.publish(observer.metrics)
     state.ledger.publish(observer.metrics)
     state.publish(observer.metrics)
     traces.publish(observer.metrics)

@@ -7,10 +7,11 @@ A connection keeps what its last answers said, so that a request may go on from 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import Counter, OrderedDict
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -20,7 +21,10 @@ from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets
 from wireglot.gateway.request.body import HELD_HEADER
+from wireglot.gateway.request.exchange import Carrier, Exchange, OwnRound
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
@@ -52,7 +56,13 @@ _KEPT_SHARE: Final = 4
 
 _INVALID_UTF8: Final = 1007
 
-Submit = Callable[[Incoming, bytes, Reply], Awaitable[str]]
+
+class Submit(Protocol):
+    def __call__(
+        self, incoming: Incoming, body: bytes, reply: Reply, *, round: OwnRound | None = None
+    ) -> Awaitable[str]: ...
+
+
 Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
 Refuse = Callable[[Incoming, RequestError], Refusal]
 
@@ -87,6 +97,17 @@ class SocketService:
         """Connections by the name of their client key."""
         self.kept_bytes = 0
         """Of the answers that all connections keep."""
+        self.upstreams = SocketRecord(time.monotonic)
+
+    def publish(self, metrics: Metrics) -> None:
+        upstreams = self.upstreams
+        metrics.read(
+            "upstream_websocket_bytes_total",
+            "Bytes of requests over WebSockets to providers: sent, and saved compared with HTTP.",
+            lambda: {("sent",): upstreams.sent_bytes, ("saved",): upstreams.saved_bytes},
+            ("bytes",),
+            "counter",
+        )
 
     def check(self, head: Head, caller: Caller, settings: Settings) -> None:
         """Raises RequestError where this one cannot be opened."""
@@ -120,7 +141,7 @@ class SocketService:
         finally:
             if socket.fault is not None:
                 self.refuse(incoming, _fault_error(*socket.fault))
-            conversation.forget_all()
+            conversation.close()
             socket.release()
             self.open[name] -= 1
             if not self.open[name]:
@@ -149,7 +170,7 @@ class _Conversation:
         self._head = _as_post(opened.head)
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._kept_bytes = 0
-        self._lanes: set[str] = set()
+        self._lanes: dict[str, UpstreamSockets] = {}
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
@@ -212,7 +233,7 @@ class _Conversation:
                 self._refuse(no_room(), asked.lane)
                 return
             if asked.generates:
-                await self._service.submit(incoming, data, reply)
+                await self._service.submit(incoming, data, reply, round=_Round(self._lanes[asked.lane]))
             else:
                 await self._service.prewarm(incoming, data, reply)
         finally:
@@ -242,11 +263,11 @@ class _Conversation:
         return kept
 
     def _check_lane(self, lane: str) -> None:
-        if lane and lane not in self._lanes:
-            if len(self._lanes) >= _MAX_LANES:
+        if lane not in self._lanes:
+            if lane and len(self._lanes) - ("" in self._lanes) >= _MAX_LANES:
                 detail = f"stream_id: a connection has at most {_MAX_LANES}"
                 raise BadField(detail, "$.stream_id", code="websocket_stream_limit_reached")
-            self._lanes.add(lane)
+            self._lanes[lane] = UpstreamSockets(self._service.upstreams, self._opened.settings.limits.event)
 
     # What the connection remembers.
 
@@ -274,14 +295,28 @@ class _Conversation:
         if kept is not None:
             self._count(-kept.size)
 
-    def forget_all(self) -> None:
+    def close(self) -> None:
+        """Nothing more comes of it: what it keeps is forgotten, its own connections to upstreams end."""
         self._kept.clear()
         self._count(-self._kept_bytes)
+        for sockets in self._lanes.values():
+            sockets.close()
 
     def _refuse(self, error: RequestError, lane: str) -> None:
         refused = self._service.refuse(self._opened, error)
         headers = _useful(refused.headers)
         self._socket.send(self._spoken.error(refused.status, decode(refused.body), headers, lane))
+
+
+class _Round:
+    """Implements `OwnRound`."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.problem: Exception | None = None
+        self._carrier = carrier
+
+    def begin(self, exchange: Exchange) -> None:
+        exchange.carrier = self._carrier
 
 
 class _EventReply:
@@ -331,6 +366,7 @@ class _EventReply:
                 if end.is_error:
                     self._error = event
                     continue
+                self._socket.on_gone = None  # a client that has its answer may leave
             self._socket.send(message)
 
     def end(self) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wireglot.dialects.body import BadField
-from wireglot.dialects.capabilities import Document, SocketEnd, SocketRequest, WebSockets
+from wireglot.dialects.capabilities import Document, SocketEnd, SocketRefusal, SocketRequest, WebSockets
 from wireglot.dialects.openai_responses.stored import is_reference
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
@@ -26,6 +26,11 @@ _CALL: Final = "_call"
 _STATES: Final = ("encrypted_content", "content")
 _HISTORIES: Final = ("conversation", "prompt")
 """Fields that bring items of their own."""
+_UNMARKED: Final = frozenset({"id", "status"})
+"""Fields of an item that a client may leave out when it sends the item back."""
+_UNSENT: Final = frozenset({"stream", "background"})
+"""Fields of a body that say how it is answered: over a WebSocket there is one way."""
+_LOST: Final = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
 _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
 
@@ -69,7 +74,7 @@ def items(body: Document) -> list[Document]:
 def carried(output: list[Document]) -> list[Document]:
     """OpenAI finds reasoning without its state by the id, in what it stores, and demands it for items made
     with it, by theirs: where it stores nothing, both would be refused."""
-    kept = [item for item in output if item.get("type") != "reasoning" or any(map(item.get, _STATES))]
+    kept = [item for item in output if not _is_stateless(item)]
     if len(kept) == len(output):
         return output
     return [{key: value for key, value in item.items() if key != "id"} for item in kept]
@@ -169,6 +174,62 @@ def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
     return encode_text(message)
 
 
+def is_whole(body: Document) -> bool:
+    return not body.get("previous_response_id") and not any(map(body.get, _HISTORIES))
+
+
+def mark(item: Document) -> bytes:
+    if _is_stateless(item):
+        return b""
+    if type(item.get("role")) is str:  # a message, in short or in full
+        content = item.get("content")
+        if type(content) is str:
+            content = [
+                {"type": "output_text" if item["role"] == "assistant" else "input_text", "text": content}
+            ]
+        item = {**item, "type": "message", "content": content}
+    return encode(_marked(item))
+
+
+def _is_stateless(item: Document) -> bool:
+    return item.get("type") == "reasoning" and not any(map(item.get, _STATES))
+
+
+def _marked(item: Document) -> Document:
+    """What an item says, in an order that does not depend on who wrote it."""
+    marked: Document = {}
+    for key in sorted(item):
+        value = item[key]
+        if type(value) is list:
+            value = [_marked(part) if type(part) is dict else part for part in value]
+        if value not in (None, "", []) and key not in _UNMARKED:
+            marked[key] = value
+    return marked
+
+
+def message(body: Document, place: int, previous: str) -> str:
+    sent = {"type": _CREATE, **{key: value for key, value in body.items() if key not in _UNSENT}}
+    if previous:
+        sent |= {"previous_response_id": previous, "input": items(body)[place:]}
+    return encode_text(sent)
+
+
+def refused(data: bytes) -> SocketRefusal | None:
+    """Azure and older servers report no status: then it is the server's fault."""
+    if _kind(data) != "error":
+        return None
+    document = _decoded(data)
+    status, headers, inner = (document.get(key) for key in ("status", "headers", "error"))
+    if type(inner) is not dict:
+        inner = {key: document[key] for key in ("code", "message", "param") if key in document}
+    return SocketRefusal(
+        status=status if type(status) is int and 400 <= status < 600 else 500,
+        headers={key.lower(): str(headers[key]) for key in headers} if type(headers) is dict else {},
+        body=encode({"error": inner}),
+        is_lost=inner.get("code") in _LOST,
+    )
+
+
 def missing(identifier: str) -> Document:
     return _refusal(
         "previous_response_not_found",
@@ -210,4 +271,8 @@ WEBSOCKETS: Final = WebSockets(
     expired=_refusal(
         "websocket_connection_limit_reached", "This connection has reached its maximum age: open a new one."
     ),
+    is_whole=is_whole,
+    mark=mark,
+    message=message,
+    refused=refused,
 )

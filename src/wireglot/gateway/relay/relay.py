@@ -324,7 +324,11 @@ class Relay:
             tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
-            answer = await transport.send(prepared.outbound, timeouts)
+            carrier, sockets = exchange.carrier, target.websockets
+            if carrier is None or sockets is None or not _may_be_carried(prepared, credential):
+                answer = await transport.send(prepared.outbound, timeouts)
+            else:
+                answer = await carrier.send(transport, prepared.outbound, timeouts, sockets)
         except TransportFault as fault:
             raise _unsent(fault) from None
         if prepared.unframe is not None:
@@ -401,6 +405,12 @@ class Relay:
             # A server of this dialect that reports errors in another's form: clients read their own.
             own, error = False, msgspec.structs.replace(error, extra=None)
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
+
+
+def _may_be_carried(prepared: Prepared, credential: Credential | None) -> bool:
+    """Whether a request may go out in another form than its bytes: not one that is sent as it is, or whose
+    bytes are signed."""
+    return prepared.stream and not prepared.as_is and (credential is None or credential.signing is None)
 
 
 def _unsent(fault: TransportFault) -> AttemptFailed:

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from wireglot.dialects import registry
-from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide
+from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
@@ -20,7 +20,7 @@ from wireglot.ir.purpose import NO_FACTS, RequestFacts
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits, base_limits
-from wireglot.providers.spec import limits_of, names
+from wireglot.providers.spec import ProviderSpec, limits_of, names
 from wireglot.providers.spec import provider as known_provider
 
 
@@ -80,6 +80,8 @@ class Target(msgspec.Struct, frozen=True):
     asked_usage: StreamUsage | None
     """How its streams are asked what they come to, which the ledger wants to know. A server of which the
     catalog knows nothing may not take the question."""
+    websockets: WebSockets | None = None
+    """How requests reach it over a WebSocket, where it has one."""
     inlines_media: bool = False
     """Whether it takes no pictures and files by address, so that the gateway may download them."""
     losses: LossPolicy | None = None
@@ -332,9 +334,14 @@ def _spoken_in(
         minter=Origin(spoken_there.family, provider.name, model) if lost.foreign else None,
         lost=lost,
         asked_usage=spoken_there.upstream.stream_usage if provider.spec.catalog else None,
+        websockets=spoken_there.websockets if _has_socket(provider.spec, dialect) else None,
         inlines_media=refuses or not fitter.target.limits.media_urls,
         losses=losses,
     )
+
+
+def _has_socket(spec: ProviderSpec, dialect: str) -> bool:
+    return spec.websocket and dialect not in spec.forms
 
 
 def _urls(provider: Provider, dialect: str, model: str) -> dict[Operation, str]:
