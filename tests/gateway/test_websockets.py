@@ -398,6 +398,20 @@ def test_a_client_that_leaves_ends_its_request(stage: Stage) -> None:
     wait_until(lambda: gateway.process.gateway.permits == 0)
 
 
+def test_a_client_that_leaves_with_its_whole_answer_has_not_left_early(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(
+        Behaviour(gate=gate, after=1000)
+    )  # the end of the answer is there, that of the stream is not
+    model = "openai-responses-up/left"
+    with opened(gateway) as line:
+        assert ask(line, model=model, input="hi", store=False)[-1]["type"] == "response.completed"
+    lines = wait_until(lambda: [each for each in gateway.log() if each["model"] == model])
+    gate.set()
+    assert [each["outcome"] for each in lines] == ["ok"]
+
+
 def test_a_client_that_leaves_while_its_request_is_only_read_is_logged_so(
     stage: Stage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
