@@ -112,13 +112,11 @@ class HttpTransport:
             raise _closing()
         origin, target = parse_url(request.url, request.proxy, request.pool)
         target, authorization = _through_proxy(origin, target)
-        headers = [
-            (name.encode("latin-1"), value.encode("latin-1"))
-            for name, value in request.headers
-            if name not in _OURS and name not in _OF_BODIES
-        ]
+        sent = [header for header in request.headers if header[0] not in _OURS | _OF_BODIES]
         if authorization:
-            headers.append((b"proxy-authorization", authorization.encode()))
+            sent.append(("proxy-authorization", authorization))
+        _rendered("", sent)  # raises for what no header may hold
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent]
         dialer, loop = self._dialing(), asyncio.get_running_loop()
         socket = await dialer.connect(
             origin, timeouts, lambda: UpstreamSocket(loop, limit, self._sockets.discard)
@@ -197,22 +195,26 @@ class _Route(msgspec.Struct, eq=False):
 
     def render(self, headers: Headers) -> bytes:
         """A head without its end."""
-        lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
-        text = self.start + "".join(lines)
-        # Counting what we wrote finds a line break smuggled in by any of the values.
-        wrote = self.start.count("\n") + len(lines)
-        if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
-            raise TransportFault("protocol", "a request header holds a control character", sent=False)
-        try:
-            head = text.encode("latin-1")
-        except UnicodeEncodeError:
-            raise TransportFault(
-                "protocol", "a request header holds a character that headers cannot", sent=False
-            ) from None
+        head = _rendered(self.start, headers)
         if len(self.heads) >= _MAX_HEADS:
             self.heads.clear()
         self.heads[tuple(headers)] = head
         return head
+
+
+def _rendered(start: str, headers: Headers) -> bytes:
+    lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
+    text = start + "".join(lines)
+    # Counting what we wrote finds a line break smuggled in by any of the values.
+    wrote = start.count("\n") + len(lines)
+    if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
+        raise TransportFault("protocol", "a request header holds a control character", sent=False)
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise TransportFault(
+            "protocol", "a request header holds a character that headers cannot", sent=False
+        ) from None
 
 
 def _opening(method: str, origin: HttpOrigin, target: str) -> str:

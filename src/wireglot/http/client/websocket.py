@@ -24,7 +24,7 @@ from wsproto.events import (
     Request,
     TextMessage,
 )
-from wsproto.utilities import LocalProtocolError, RemoteProtocolError
+from wsproto.utilities import RemoteProtocolError
 
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.transport import Timeouts, TransportFault
@@ -87,13 +87,7 @@ class UpstreamSocket(asyncio.Protocol):
         """Raises SocketRefused."""
         assert self._transport is not None
         status = self._status = self._loop.create_future()
-        try:
-            self._transport.write(self._protocol.send(request))
-        except LocalProtocolError:
-            self.drop()
-            raise TransportFault(
-                "protocol", "a request header holds what headers cannot", sent=False
-            ) from None
+        self._transport.write(self._protocol.send(request))
         try:
             async with asyncio.timeout(seconds):
                 given = await status
