@@ -160,6 +160,21 @@ def test_each_client_connection_has_one_of_its_own_upstream(stage: Stage) -> Non
     assert first == third != second
 
 
+def test_each_lane_has_a_connection_of_its_own_upstream(stage: Stage) -> None:
+    gateway, upstream = stage
+    ids: dict[str, str] = {}
+    with opened(gateway) as line:
+        for turn in ("one", "two"):
+            for lane in ("a", "b"):
+                again = {"previous_response_id": ids[lane]} if lane in ids else {}
+                last = ask(line, model=MODEL, input=turn, store=False, stream_id=lane, **again)[-1]
+                ids[lane] = last["response"]["id"]
+    first, second, *rest = (request.connection for request in upstream.requests)
+    assert [first, second] == rest
+    assert first != second
+    assert [_said(message["input"]) for message in messages(upstream)[2:]] == [["two"], ["two"]]
+
+
 def test_requests_over_http_and_those_sent_as_they_are_use_no_websocket(stage: Stage) -> None:
     gateway, upstream = stage
     client = openai.OpenAI(base_url=f"{gateway.url}/v1", api_key="x", max_retries=0)

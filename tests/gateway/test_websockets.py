@@ -17,7 +17,9 @@ from typing import Any
 
 import openai
 import pytest
+from openai.lib.responses_websocket import ResponsesWebSocketLimits, ResponsesWebSocketSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import ClientConnection
 
 from tests.gateway.faults.faults_kit import UPSTREAMS, every_dialect, model_at
 from tests.gateway.websocket_kit import ENDS, Event, answer, ask, opened
@@ -243,19 +245,119 @@ def test_reasoning_without_its_state_is_not_sent_back(stage: Stage) -> None:
             assert json.loads(sent(upstream))["input"][1:-1] == expected
 
 
-def test_several_requests_wait_for_their_turn(stage: Stage) -> None:
+def create(line: ClientConnection, text: str, lane: str = "", **fields: Any) -> None:
+    named = {"stream_id": lane} if lane else {}
+    request = {"model": model_at("gemini"), "input": text, "store": False, **named, **fields}
+    line.send(json.dumps({"type": "response.create", **request}))
+
+
+@pytest.mark.parametrize("lane", ["", "lane"])
+def test_several_requests_of_a_lane_wait_for_their_turn(stage: Stage, lane: str) -> None:
     gateway, upstream = stage
     gate = threading.Event()
     upstream.next(Behaviour(gate=gate))
     with opened(gateway) as line:
         for number in range(3):
-            fields = {"model": model_at("gemini"), "input": f"number {number}", "stream_id": f"lane-{number}"}
-            line.send(json.dumps({"type": "response.create", "store": False, **fields}))
+            create(line, f"number {number}", lane)
+        line.send("{")  # names no lane: it waits for the default one's answers, and for no other's
+        if lane:
+            assert answer(line)[-1]["error"]["code"] == "invalid_json"
         gate.set()
         for number in range(3):
             events = answer(line)
-            assert {event["stream_id"] for event in events} == {f"lane-{number}"}
-            assert events[-1]["type"] == "response.completed"
+            assert {event.get("stream_id", "") for event in events} == {lane}
+            assert f"number {number}" in texts(events)
+        if not lane:
+            assert answer(line)[-1]["error"]["code"] == "invalid_json"
+
+
+def test_lanes_are_answered_at_the_same_time(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(Behaviour(gate=gate, after=2))
+    with opened(gateway) as line:
+        create(line, "the slow one", "slow")
+        first = json.loads(line.recv(timeout=DEADLINE_SECONDS))
+        create(line, "the quick one", "quick")
+        events = [first, *answer(line)]
+        assert events[-1]["stream_id"] == "quick"
+        assert "the quick one" in texts(events)
+        gate.set()
+        events += answer(line)
+        assert events[-1]["stream_id"] == "slow"
+        assert "the slow one" in texts(events)
+        slow = [event for event in events if event["stream_id"] == "slow"]
+        assert [event["sequence_number"] for event in slow] == list(range(len(slow)))
+
+
+def test_no_more_lanes_are_answered_at_once_than_the_vendor_answers(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    asked = len(upstream.requests)
+    upstream.next(*[Behaviour(gate=gate)] * 20)
+    with opened(gateway) as line:
+        for number in range(20):
+            create(line, f"number {number}", f"lane-{number}")
+        upstream.wait_for(asked + 16)
+        assert gateway.process.gateway.in_flight == 16
+        gate.set()
+        ends = []
+        while len(ends) < 20:
+            event = json.loads(line.recv(timeout=DEADLINE_SECONDS))
+            ends += [event["stream_id"]] if event["type"] in ENDS else []
+        assert sorted(ends) == sorted(f"lane-{number}" for number in range(20))
+        assert len(upstream.requests) == asked + 20
+
+
+def test_there_are_as_many_lanes_as_the_vendor_has(stage: Stage) -> None:
+    with opened(stage[0]) as line:
+        for number in range(33):
+            create(line, "hi", f"lane-{number}", generate=False)
+            last = answer(line)[-1]
+        assert (last["stream_id"], last["error"]["code"]) == ("lane-32", "websocket_stream_limit_reached")
+        create(line, "hi", generate=False)
+        assert answer(line)[-1]["type"] == "response.completed"
+
+
+def test_a_fork_that_fails_keeps_what_it_rested_on(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        create(line, "the trunk", "trunk")
+        before = answer(line)[-1]["response"]["id"]
+        upstream.next(Behaviour(error=400))
+        create(line, "a fork", "fork", previous_response_id=before)
+        assert answer(line)[-1]["status"] == 400
+        create(line, "another fork", "fork", previous_response_id=before)
+        assert answer(line)[-1]["type"] == "response.completed"
+        assert "the trunk" in sent(upstream)
+
+
+def test_a_client_that_leaves_ends_the_requests_of_all_lanes(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(*[Behaviour(gate=gate, after=1)] * 3)
+    asked = len(upstream.requests)
+    with opened(gateway) as line:
+        for lane in ("a", "b", "", "a"):
+            create(line, "hi", lane)
+        requests = upstream.wait_for(asked + 3)[asked:]
+    assert all(request.abandoned.wait(DEADLINE_SECONDS) for request in requests)
+    gate.set()
+    wait_until(lambda: gateway.process.gateway.permits == 0 and gateway.process.gateway.account.held == 0)
+    assert len(upstream.requests) == asked + 3
+
+
+def test_the_vendors_sdk_has_lanes_answered(stage: Stage) -> None:
+    client = openai.OpenAI(base_url=f"{stage[0].url}/v1", api_key="x", max_retries=0)
+    limits = ResponsesWebSocketLimits(8, 1000, 8000, 1 << 20, 1 << 23)
+    with client.responses.connect() as line, ResponsesWebSocketSession(line, limits=limits) as session:
+        lanes = [session.lane(name) for name in ("one", "two", "three")]
+        for number, lane in enumerate(lanes):
+            request: Any = {"model": model_at("anthropic"), "input": f"number {number}", "store": False}
+            lane.send({"type": "response.create", **request})
+        for number, lane in enumerate(lanes):
+            final = lane.get_final_response(timeout=DEADLINE_SECONDS)
+            assert f"number {number}" in final.output_text
 
 
 def test_the_vendors_sdk_reads_an_answer(stage: Stage) -> None:

@@ -112,6 +112,8 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Requests and answers as messages of a WebSocket: one object each, events as in a stream."""
 
     paths: tuple[str, ...]
+    lane: Callable[[bytes], str]
+    """The lane of a message; "" where it names none, or none that could be."""
     read: Callable[[Any], SocketRequest | None]
     """A request; None for a message that asks for nothing. Raises BadField."""
     items: Callable[[Document], list[Document]]

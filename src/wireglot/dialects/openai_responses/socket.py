@@ -35,6 +35,11 @@ _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
 
 
+def lane(message: bytes) -> str:
+    named = _decoded(message).get("stream_id") if b'"stream_id"' in message else None
+    return named if type(named) is str and _LANE.fullmatch(named) else ""
+
+
 def read(message: Any) -> SocketRequest | None:
     if type(message) is not dict:
         raise BadField("expected a JSON object", "$")
@@ -43,8 +48,10 @@ def read(message: Any) -> SocketRequest | None:
         return None
     if kind != _CREATE:
         raise BadField(f'type: expected "{_CREATE}"', "$.type", "invalid_value")
-    lane, generate, previous = (message.get(key) for key in ("stream_id", "generate", "previous_response_id"))
-    if lane is not None and (type(lane) is not str or _LANE.fullmatch(lane) is None):
+    named, generate, previous = (
+        message.get(key) for key in ("stream_id", "generate", "previous_response_id")
+    )
+    if named is not None and (type(named) is not str or _LANE.fullmatch(named) is None):
         raise BadField(
             "stream_id: expected 1 to 256 of A-Z a-z 0-9 _ . -", "$.stream_id", "invalid_stream_id"
         )
@@ -58,7 +65,7 @@ def read(message: Any) -> SocketRequest | None:
     body = {key: value for key, value in message.items() if key not in _OWN}
     return SocketRequest(
         body={**body, "stream": True},
-        lane=lane or "",
+        lane=named or "",
         generates=generate is not False,
         previous=previous or "",
     )
@@ -258,6 +265,7 @@ def _decoded(data: bytes) -> Document:
 
 WEBSOCKETS: Final = WebSockets(
     paths=("/v1/responses", "/openai/v1/responses"),
+    lane=lane,
     read=read,
     items=items,
     carried=carried,

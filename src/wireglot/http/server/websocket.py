@@ -85,7 +85,7 @@ class WebSocket:
         """Of the messages that wait, and the one that is arriving."""
         self._waiter: asyncio.Future[None] | None = None
         self._unanswered = 0
-        self._hooks: tuple[Callable[[], None], Callable[[], None]] | None = None
+        self._hooks: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
         self._pressed = False
         self.draining = False
         self.closed = False
@@ -152,11 +152,15 @@ class WebSocket:
         self._arriving = bytearray()
         self.hold(-self._held)
 
-    def on_pressure(self, hooks: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
-        """As of `Reply.on_pressure`, for what is being answered; None: nothing is."""
-        self._hooks = hooks
-        if hooks is not None and self._pressed:
-            hooks[0]()
+    def on_pressure(self, answer: object, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """As of `Reply.on_pressure`, for one answer of those that are on their way."""
+        self._hooks[answer] = pause, resume
+        if self._pressed:
+            pause()
+
+    def answered(self, answer: object) -> None:
+        """It is no longer on its way."""
+        self._hooks.pop(answer, None)
 
     # What the connection calls.
 
@@ -218,14 +222,14 @@ class WebSocket:
 
     def _pause(self) -> None:
         self._pressed = True
-        if self._hooks is not None:
-            self._hooks[0]()
+        for pause, _ in list(self._hooks.values()):
+            pause()
 
     def _resume(self) -> None:
         self._pressed = False
         self._wake()
-        if self._hooks is not None:
-            self._hooks[1]()
+        for _, resume in list(self._hooks.values()):
+            resume()
 
     def _ping(self) -> None:
         """Show that we are here, and see whether the client is: an idle connection may be cut on its way."""
