@@ -301,7 +301,7 @@ def test_no_more_lanes_are_answered_at_once_than_the_vendor_answers(stage: Stage
         upstream.wait_for(asked + 16)
         assert gateway.process.gateway.in_flight == 16
         gate.set()
-        ends = []
+        ends: list[str] = []
         while len(ends) < 20:
             event = json.loads(line.recv(timeout=DEADLINE_SECONDS))
             ends += [event["stream_id"]] if event["type"] in ENDS else []
@@ -311,9 +311,12 @@ def test_no_more_lanes_are_answered_at_once_than_the_vendor_answers(stage: Stage
 
 def test_there_are_as_many_lanes_as_the_vendor_has(stage: Stage) -> None:
     with opened(stage[0]) as line:
+        ends = []
         for number in range(33):
             create(line, "hi", f"lane-{number}", generate=False)
-            last = answer(line)[-1]
+            ends.append(answer(line)[-1])
+        *others, last = ends
+        assert {end["type"] for end in others} == {"response.completed"}
         assert (last["stream_id"], last["error"]["code"]) == ("lane-32", "websocket_stream_limit_reached")
         create(line, "hi", generate=False)
         assert answer(line)[-1]["type"] == "response.completed"
@@ -353,8 +356,13 @@ def test_the_vendors_sdk_has_lanes_answered(stage: Stage) -> None:
     with client.responses.connect() as line, ResponsesWebSocketSession(line, limits=limits) as session:
         lanes = [session.lane(name) for name in ("one", "two", "three")]
         for number, lane in enumerate(lanes):
-            request: Any = {"model": model_at("anthropic"), "input": f"number {number}", "store": False}
-            lane.send({"type": "response.create", **request})
+            request: Any = {
+                "type": "response.create",
+                "model": model_at("anthropic"),
+                "input": f"number {number}",
+                "store": False,
+            }
+            lane.send(request)
         for number, lane in enumerate(lanes):
             final = lane.get_final_response(timeout=DEADLINE_SECONDS)
             assert f"number {number}" in final.output_text
