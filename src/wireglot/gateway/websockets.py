@@ -10,7 +10,7 @@ import asyncio
 import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import msgspec
 
@@ -21,9 +21,10 @@ from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.relay.judge import Ask
 from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets
 from wireglot.gateway.request.body import HELD_HEADER
-from wireglot.gateway.request.exchange import Carrier, Exchange, OwnRound
+from wireglot.gateway.request.exchange import Carrier, Exchange
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
@@ -59,13 +60,6 @@ _KEPT_SHARE: Final = 4
 
 _INVALID_UTF8: Final = 1007
 
-
-class Submit(Protocol):
-    def __call__(
-        self, incoming: Incoming, body: bytes, reply: Reply, *, round: OwnRound | None = None
-    ) -> Awaitable[str]: ...
-
-
 Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
 Refuse = Callable[[Incoming, RequestError], Refusal]
 
@@ -84,7 +78,7 @@ class SocketService:
         current: Callable[[], Settings],
         gatekeeper: Gatekeeper,
         routes: Routes,
-        submit: Submit,
+        submit: Ask,
         prewarm: Prewarm,
         refuse: Refuse,
     ) -> None:
@@ -313,7 +307,7 @@ class _Conversation:
                 self._refuse(no_room(), asked.lane)
                 return
             if asked.generates:
-                await self._service.submit(incoming, data, reply, round=_Round(lane.sockets))
+                await self._service.submit(incoming, data, reply, "", "", _Round(lane.sockets))
             else:
                 await self._service.prewarm(incoming, data, reply)
         finally:

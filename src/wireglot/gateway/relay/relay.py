@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from wireglot.dialects.base import WebSockets
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
@@ -324,8 +325,9 @@ class Relay:
             tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
-            carrier, sockets = exchange.carrier, target.websockets
-            if carrier is None or sockets is None or not _may_be_carried(prepared, credential):
+            carrier = exchange.carrier
+            sockets = _sockets(target, prepared, credential) if carrier is not None else None
+            if carrier is None or sockets is None:
                 answer = await transport.send(prepared.outbound, timeouts)
             else:
                 answer = await carrier.send(transport, prepared.outbound, timeouts, sockets)
@@ -407,10 +409,11 @@ class Relay:
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
 
 
-def _may_be_carried(prepared: Prepared, credential: Credential | None) -> bool:
-    """Whether a request may go out in another form than its bytes: not one that is sent as it is, or whose
-    bytes are signed."""
-    return prepared.stream and not prepared.as_is and (credential is None or credential.signing is None)
+def _sockets(target: Target, prepared: Prepared, credential: Credential | None) -> WebSockets | None:
+    """How a request goes out over a WebSocket. None where it must not have another form than its bytes: it is
+    sent as it is, or its bytes are signed."""
+    is_signed = credential is not None and credential.signing is not None
+    return target.websockets if prepared.stream and not prepared.as_is and not is_signed else None
 
 
 def _unsent(fault: TransportFault) -> AttemptFailed:

@@ -20,7 +20,7 @@ from wireglot.ir.purpose import NO_FACTS, RequestFacts
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
 from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits, base_limits
-from wireglot.providers.spec import ProviderSpec, limits_of, names
+from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
 
 
@@ -80,13 +80,17 @@ class Target(msgspec.Struct, frozen=True):
     asked_usage: StreamUsage | None
     """How its streams are asked what they come to, which the ledger wants to know. A server of which the
     catalog knows nothing may not take the question."""
-    websockets: WebSockets | None = None
-    """How requests reach it over a WebSocket, where it has one."""
     inlines_media: bool = False
     """Whether it takes no pictures and files by address, so that the gateway may download them."""
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
+
+    @property
+    def websockets(self) -> WebSockets | None:
+        """How requests reach it over a WebSocket, where it has one."""
+        spec = self.provider.spec
+        return self.surface.websockets if spec.websocket and self.dialect not in spec.forms else None
 
 
 class Unroutable(Exception):
@@ -334,14 +338,9 @@ def _spoken_in(
         minter=Origin(spoken_there.family, provider.name, model) if lost.foreign else None,
         lost=lost,
         asked_usage=spoken_there.upstream.stream_usage if provider.spec.catalog else None,
-        websockets=spoken_there.websockets if _has_socket(provider.spec, dialect) else None,
         inlines_media=refuses or not fitter.target.limits.media_urls,
         losses=losses,
     )
-
-
-def _has_socket(spec: ProviderSpec, dialect: str) -> bool:
-    return spec.websocket and dialect not in spec.forms
 
 
 def _urls(provider: Provider, dialect: str, model: str) -> dict[Operation, str]:
