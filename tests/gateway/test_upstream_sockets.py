@@ -138,6 +138,20 @@ def test_the_saved_bytes_are_counted(stage: Stage) -> None:
     assert all(float(line.split()[-1]) > 0 for line in counts)
 
 
+def test_a_large_conversation_goes_out_once(stage: Stage) -> None:
+    gateway, upstream = stage
+    large = {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"}
+    output = {"type": "function_call_output", "call_id": "call_1", "output": "x" * 300_000}
+    question = {"role": "user", "content": "hi"}
+    with opened(gateway) as line:
+        first = ask(line, model=MODEL, input=[question, large, output], tools=[TOOL], store=False)[-1]
+        again = {"previous_response_id": first["response"]["id"]}
+        ask(line, model=MODEL, input="on", tools=[TOOL], store=False, **again)
+    whole, delta = upstream.requests
+    assert len(whole.message) > 300_000 > 1000 > len(delta.message)
+    assert len(delta.body) > 300_000
+
+
 def test_another_conversation_on_the_connection_goes_out_whole(stage: Stage) -> None:
     gateway, upstream = stage
     with opened(gateway) as line:

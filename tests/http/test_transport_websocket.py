@@ -14,7 +14,7 @@ from tests.http.transport_kit import PATIENT, Peer, Serve, Server, always, answe
 from tests.waiting import until
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.client.client import HttpTransport
-from wireglot.http.client.websocket import SocketRefused, UpstreamSocket
+from wireglot.http.client.websocket import SocketRefused, UpstreamSocket, text_frame
 from wireglot.http.transport import Timeouts, TransportFault
 
 LIMIT = 100_000
@@ -48,8 +48,8 @@ def one(message: bytes, reply: HttpAnswer) -> bool:
     return True
 
 
-async def exchanged(socket: UpstreamSocket, message: str, timeouts: Timeouts = PATIENT) -> bytes:
-    reply = socket.start(message, timeouts, 1 << 16, one)
+async def exchanged(socket: UpstreamSocket, message: bytes, timeouts: Timeouts = PATIENT) -> bytes:
+    reply = socket.start(text_frame(message), timeouts, 1 << 16, one)
     await reply.waiter
     if not reply.status:
         raise reply.given_up()
@@ -65,7 +65,7 @@ async def test_messages_go_both_ways_in_turn_and_a_close_says_goodbye():
     heard: Heard = []
     async with Server(echoing(heard)) as server, opened() as transport:
         socket = await open_socket(transport, server)
-        assert [await exchanged(socket, text) for text in ("one", "two")] == [b"one", b"two"]
+        assert [await exchanged(socket, text) for text in (b"one", b"two")] == [b"one", b"two"]
         request = heard[0]
         assert isinstance(request, Request)
         assert (request.target, request.extensions) == ("/v1/x", [])
@@ -90,7 +90,7 @@ async def test_tls_holds_before_the_upgrade_is_asked_for(case: str):
     async with Server(echoing(heard), context) as server, opened(ssl_context=trusting()) as transport:
         if case == "verified":
             socket = await open_socket(transport, server)
-            assert await exchanged(socket, "hi") == b"hi"
+            assert await exchanged(socket, b"hi") == b"hi"
             socket.close()
         else:
             with pytest.raises(TransportFault) as refused:
@@ -177,7 +177,7 @@ async def test_an_answer_is_waited_for_as_long_as_the_timeouts_say(timeouts: dic
     async with Server(echoing([], lambda protocol, _: b"")) as server, opened() as transport:
         socket = await open_socket(transport, server)
         with pytest.raises(TransportFault) as fault:
-            await exchanged(socket, "hi", Timeouts(**timeouts))
+            await exchanged(socket, b"hi", Timeouts(**timeouts))
         assert fault.value.problem == problem
         assert not socket.usable
 
@@ -186,7 +186,7 @@ async def test_an_answer_is_waited_for_as_long_as_the_timeouts_say(timeouts: dic
 async def test_the_end_of_the_transport_ends_an_answer_on_its_way():
     async with Server(echoing([], lambda protocol, _: b"")) as server, opened() as transport:
         socket = await open_socket(transport, server)
-        reply = socket.start("hi", PATIENT, 1 << 16, one)
+        reply = socket.start(text_frame(b"hi"), PATIENT, 1 << 16, one)
         await transport.close()
         await reply.waiter
         assert not reply.status
@@ -212,7 +212,7 @@ async def test_a_reader_that_pauses_is_not_sent_more_than_it_has_room_for():
 
     async with Server(echoing([], many)) as server, opened() as transport:
         socket = await open_socket(transport, server)
-        reply = socket.start("hi", PATIENT, 10 * size, read)
+        reply = socket.start(text_frame(b"hi"), PATIENT, 10 * size, read)
         await reply.waiter
         await until(lambda: reply.full)
         held = got
@@ -221,6 +221,20 @@ async def test_a_reader_that_pauses_is_not_sent_more_than_it_has_room_for():
         await reply.pump(taken.append)
         assert sum(map(len, taken)) == size * count
         socket.close()
+
+
+def test_messages_of_every_size_arrive_as_they_were():
+    for size in (0, 1, 3, 4, 5, 125, 126, 127, 65_535, 65_536, 300_001):
+        message = ("né" * size)[:size].encode()
+        protocol = WSConnection(ConnectionType.SERVER)
+        handshake = WSConnection(ConnectionType.CLIENT)
+        protocol.receive_data(handshake.send(Request("x", "/")))
+        list(protocol.events())
+        protocol.send(AcceptConnection())
+        protocol.receive_data(text_frame(message))
+        heard = [event for event in protocol.events() if isinstance(event, TextMessage)]
+        assert "".join(event.data for event in heard).encode() == message
+        assert heard[-1].message_finished
 
 
 @scenario

@@ -141,7 +141,7 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether a request brings its whole history itself."""
     mark: Callable[[Document], bytes]
     """By which an item is recognized in a later request; b"" for one that requests do not bring."""
-    message: Callable[[Document, int, str], str]
+    message: Callable[[Document, int, str], bytes]
     """A request as a message to an upstream: its input from this place on, after the answer of this id. 0 and
     "": all of it, unchanged."""
     refused: Callable[[bytes], SocketRefusal | None]

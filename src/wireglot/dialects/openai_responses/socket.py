@@ -214,11 +214,11 @@ def _marked(item: Document) -> Document:
     return marked
 
 
-def message(body: Document, place: int, previous: str) -> str:
+def message(body: Document, place: int, previous: str) -> bytes:
     sent = {"type": _CREATE, **{key: value for key, value in body.items() if key not in _UNSENT}}
     if previous:
         sent |= {"previous_response_id": previous, "input": items(body)[place:]}
-    return encode_text(sent)
+    return encode(sent)
 
 
 def refused(data: bytes) -> SocketRefusal | None:

@@ -18,7 +18,7 @@ import msgspec
 from wireglot.dialects.base import SocketRefusal, WebSockets
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.http.client.client import HttpTransport
-from wireglot.http.client.websocket import TOO_LARGE, SocketRefused
+from wireglot.http.client.websocket import TOO_LARGE, SocketRefused, text_frame
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.wire.json import decode
 
@@ -76,7 +76,9 @@ class _Line(msgspec.Struct, eq=False):
 class _Sent(msgspec.Struct, frozen=True):
     """A request as it goes out."""
 
-    message: str
+    frame: bytes
+    size: int
+    """Of the message in it."""
     marks: blake2b
     """Of its whole input."""
     count: int
@@ -104,10 +106,9 @@ class UpstreamSockets:
     ) -> Answer:
         if self._too_large or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
             return await transport.send(request, timeouts)
-        body: dict[str, Any] = decode(request.body)
         line = self._usable(request)
         if line is not None:
-            answer = await self._ask(line, request, body, timeouts, spoken)
+            answer = await self._ask(line, request, timeouts, spoken)
             if answer is not None:
                 return answer
             self.close()
@@ -117,7 +118,7 @@ class UpstreamSockets:
             self._record.refuse(request)
             return await transport.send(request, timeouts)
         line = self._line = _Line(socket, _key(request))
-        answer = await self._ask(line, request, body, timeouts, spoken)
+        answer = await self._ask(line, request, timeouts, spoken)
         if answer is not None:
             return answer
         self.close()
@@ -134,16 +135,16 @@ class UpstreamSockets:
         return None
 
     async def _ask(
-        self, line: _Line, request: Outbound, body: dict[str, Any], timeouts: Timeouts, spoken: WebSockets
+        self, line: _Line, request: Outbound, timeouts: Timeouts, spoken: WebSockets
     ) -> Answer | None:
         """None where this connection is of no use for the request, and another way may be."""
-        writing = partial(_sent, body, line.history, spoken)
+        writing = partial(_sent, request.body, line.history, spoken)
         sent = await aside(writing) if len(request.body) > LARGE_BYTES else writing()
         reading = _Reading(line, sent, spoken)
         socket, was_used = line.socket, line.socket.reused
         if not socket.usable:
             return None
-        answer = socket.start(sent.message, timeouts, _MAX_WAITING_BYTES, reading.read)
+        answer = socket.start(sent.frame, timeouts, _MAX_WAITING_BYTES, reading.read)
         try:
             await answer.waiter
         except BaseException:
@@ -160,9 +161,8 @@ class UpstreamSockets:
         refused = reading.refused
         if refused is not None and refused.is_lost and (was_used or sent.is_whole):
             return None
-        size = len(sent.message.encode())
-        self._record.sent_bytes += size
-        self._record.saved_bytes += max(0, len(request.body) - size)
+        self._record.sent_bytes += sent.size
+        self._record.saved_bytes += max(0, len(request.body) - sent.size)
         return answer
 
 
@@ -170,7 +170,8 @@ def _key(request: Outbound) -> tuple[object, ...]:
     return request.url, request.pool, request.proxy, *request.headers
 
 
-def _sent(body: dict[str, Any], history: _History | None, spoken: WebSockets) -> _Sent:
+def _sent(data: bytes, history: _History | None, spoken: WebSockets) -> _Sent:
+    body: dict[str, Any] = decode(data)
     marks, count, place = hashlib.blake2b(digest_size=16), 0, 0
     is_whole = spoken.is_whole(body)
     if is_whole:
@@ -181,7 +182,8 @@ def _sent(body: dict[str, Any], history: _History | None, spoken: WebSockets) ->
                 if history is not None and count == history.count and marks.digest() == history.digest:
                     place = number
     previous = history.answer if history is not None and place else ""
-    return _Sent(spoken.message(body, place, previous), marks, count, is_whole)
+    message = spoken.message(body, place, previous)
+    return _Sent(text_frame(message), len(message), marks, count, is_whole)
 
 
 class _Reading:

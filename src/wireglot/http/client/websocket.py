@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import Final, cast
 
 from wsproto import WSConnection
-from wsproto.connection import ConnectionState, ConnectionType
+from wsproto.connection import Connection, ConnectionState, ConnectionType
 from wsproto.events import (
     AcceptConnection,
     BytesMessage,
@@ -111,8 +111,8 @@ class UpstreamSocket(asyncio.Protocol):
         """Ended without a word after having carried another answer: it was closed while it waited."""
         return self.reused and not self._heard and self._loop.time() - self._started < _AT_ONCE_SECONDS
 
-    def start(self, message: str, timeouts: Timeouts, room: int, read: ReadMessage) -> HttpAnswer:
-        """Send a request. Its answer has a head with its first message."""
+    def start(self, frame: bytes, timeouts: Timeouts, room: int, read: ReadMessage) -> HttpAnswer:
+        """Send a request, a `text_frame`. Its answer has a head with its first message."""
         assert self._answer is None
         assert self._transport is not None
         answer = self._answer = HttpAnswer(self, self._loop, room, self._loop.create_future())
@@ -120,7 +120,7 @@ class UpstreamSocket(asyncio.Protocol):
         self._heard = False
         self._quiet = 0
         self._started = self._last = self._loop.time()
-        self._transport.write(self._protocol.send(TextMessage(data=message)))
+        self._transport.write(frame)
         self._unsent = self._transport.get_write_buffer_size()
         self._tick()
         return answer
@@ -317,6 +317,12 @@ class UpstreamSocket(asyncio.Protocol):
         due = self._due()
         if due < math.inf:
             self._timer = self._loop.call_later(max(due - self._loop.time(), _SLACK_SECONDS), self._tick)
+
+
+def text_frame(message: bytes) -> bytes:
+    """A message as a client sends it. To mask a megabyte takes ten milliseconds: large ones are made in a
+    worker thread, beside the connection that they go out on."""
+    return Connection(ConnectionType.CLIENT).send(TextMessage(data=message.decode()))
 
 
 def _unread(message: bytes, answer: HttpAnswer) -> bool:
