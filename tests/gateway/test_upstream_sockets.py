@@ -413,3 +413,16 @@ def test_answers_wait_for_a_client_that_does_not_read(stage: Stage) -> None:
         events = answer(line)
     assert events[-1]["type"] == "response.completed"
     assert [event["sequence_number"] for event in events] == list(range(len(events)))
+
+
+def test_each_answer_has_its_own_log_line_and_usage(stage: Stage) -> None:
+    gateway, _ = stage
+    model = "up/logged"
+    turns(gateway, model, store=False)
+    lines = wait_until(lambda: found if len(found := _lines(gateway, model)) == 3 else None)
+    assert [(line["status"], line["outcome"], line["route"]) for line in lines] == [(200, "ok", model)] * 3
+    assert all(line["tokens"]["output"] > 0 for line in lines)
+
+
+def _lines(gateway: LiveGateway, model: str) -> list[dict[str, Any]]:
+    return [line for line in gateway.log() if line["model"] == model]
