@@ -7,25 +7,26 @@ import base64
 import hashlib
 import json
 import os
+import re
 import socket
 import struct
 import threading
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from typing import Any
 
 import openai
 import pytest
+from openai.lib.responses_websocket import ResponsesWebSocketLimits, ResponsesWebSocketSession
 from websockets.exceptions import ConnectionClosed, InvalidStatus
-from websockets.sync.client import ClientConnection, connect
+from websockets.sync.client import ClientConnection
 
 from tests.gateway.faults.faults_kit import UPSTREAMS, every_dialect, model_at
+from tests.gateway.websocket_kit import ENDS, Event, answer, ask, opened
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
-ENDS = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
-Event = dict[str, Any]
 KEY = "wg-one-0123456789"
 Stage = tuple[LiveGateway, ScriptedUpstream]
 
@@ -37,29 +38,6 @@ def stage() -> Iterator[Stage]:
 
 
 _LIMITS = "[limits]\nbody = 200_000\n"
-
-
-@contextmanager
-def opened(gateway: LiveGateway, **headers: str) -> Iterator[ClientConnection]:
-    with connect(
-        gateway.url.replace("http", "ws") + "/v1/responses",
-        additional_headers=headers,
-        open_timeout=DEADLINE_SECONDS,
-        max_size=None,
-    ) as line:
-        yield line
-
-
-def ask(line: ClientConnection, **fields: Any) -> list[Event]:
-    line.send(json.dumps({"type": "response.create", **fields}))
-    return answer(line)
-
-
-def answer(line: ClientConnection) -> list[Event]:
-    events: list[Event] = []
-    while not events or events[-1]["type"] not in ENDS:
-        events.append(json.loads(line.recv(timeout=DEADLINE_SECONDS)))
-    return events
 
 
 def texts(events: list[Event]) -> str:
@@ -267,19 +245,127 @@ def test_reasoning_without_its_state_is_not_sent_back(stage: Stage) -> None:
             assert json.loads(sent(upstream))["input"][1:-1] == expected
 
 
-def test_several_requests_wait_for_their_turn(stage: Stage) -> None:
+def create(line: ClientConnection, text: str, lane: str = "", **fields: Any) -> None:
+    named = {"stream_id": lane} if lane else {}
+    request = {"model": model_at("gemini"), "input": text, "store": False, **named, **fields}
+    line.send(json.dumps({"type": "response.create", **request}))
+
+
+@pytest.mark.parametrize("lane", ["", "lane"])
+def test_several_requests_of_a_lane_wait_for_their_turn(stage: Stage, lane: str) -> None:
     gateway, upstream = stage
     gate = threading.Event()
     upstream.next(Behaviour(gate=gate))
     with opened(gateway) as line:
         for number in range(3):
-            fields = {"model": model_at("gemini"), "input": f"number {number}", "stream_id": f"lane-{number}"}
-            line.send(json.dumps({"type": "response.create", "store": False, **fields}))
+            create(line, f"number {number}", lane)
+        line.send("{")  # names no lane: it waits for the default one's answers, and for no other's
+        if lane:
+            assert answer(line)[-1]["error"]["code"] == "invalid_json"
         gate.set()
         for number in range(3):
             events = answer(line)
-            assert {event["stream_id"] for event in events} == {f"lane-{number}"}
-            assert events[-1]["type"] == "response.completed"
+            assert {event.get("stream_id", "") for event in events} == {lane}
+            assert f"number {number}" in texts(events)
+        if not lane:
+            assert answer(line)[-1]["error"]["code"] == "invalid_json"
+
+
+def test_lanes_are_answered_at_the_same_time(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(Behaviour(gate=gate, after=2))
+    with opened(gateway) as line:
+        create(line, "the slow one", "slow")
+        first = json.loads(line.recv(timeout=DEADLINE_SECONDS))
+        create(line, "the quick one", "quick")
+        events = [first, *answer(line)]
+        assert events[-1]["stream_id"] == "quick"
+        assert "the quick one" in texts(events)
+        gate.set()
+        events += answer(line)
+        assert events[-1]["stream_id"] == "slow"
+        assert "the slow one" in texts(events)
+        slow = [event for event in events if event["stream_id"] == "slow"]
+        assert [event["sequence_number"] for event in slow] == list(range(len(slow)))
+
+
+def test_no_more_lanes_are_answered_at_once_than_the_vendor_answers(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    asked = len(upstream.requests)
+    upstream.next(*[Behaviour(gate=gate)] * 20)
+    with opened(gateway) as line:
+        for number in range(20):
+            create(line, f"number {number}", f"lane-{number}")
+        upstream.wait_for(asked + 16)
+        assert gateway.process.gateway.in_flight == 16
+        gate.set()
+        ends: list[str] = []
+        while len(ends) < 20:
+            event = json.loads(line.recv(timeout=DEADLINE_SECONDS))
+            ends += [event["stream_id"]] if event["type"] in ENDS else []
+        assert sorted(ends) == sorted(f"lane-{number}" for number in range(20))
+        assert len(upstream.requests) == asked + 20
+
+
+def test_there_are_as_many_lanes_as_the_vendor_has(stage: Stage) -> None:
+    with opened(stage[0]) as line:
+        ends = []
+        for number in range(33):
+            create(line, "hi", f"lane-{number}", generate=False)
+            ends.append(answer(line)[-1])
+        *others, last = ends
+        assert {end["type"] for end in others} == {"response.completed"}
+        assert (last["stream_id"], last["error"]["code"]) == ("lane-32", "websocket_stream_limit_reached")
+        create(line, "hi", generate=False)
+        assert answer(line)[-1]["type"] == "response.completed"
+
+
+def test_a_fork_that_fails_keeps_what_it_rested_on(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        create(line, "the trunk", "trunk")
+        before = answer(line)[-1]["response"]["id"]
+        upstream.next(Behaviour(error=400))
+        create(line, "a fork", "fork", previous_response_id=before)
+        assert answer(line)[-1]["status"] == 400
+        create(line, "another fork", "fork", previous_response_id=before)
+        assert answer(line)[-1]["type"] == "response.completed"
+        assert "the trunk" in sent(upstream)
+
+
+def test_a_client_that_leaves_ends_the_requests_of_all_lanes(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(*[Behaviour(gate=gate, after=1)] * 3)
+    asked = len(upstream.requests)
+    with opened(gateway) as line:
+        for lane in ("a", "b", "", "a"):
+            create(line, "hi", lane)
+        requests = upstream.wait_for(asked + 3)[asked:]
+    assert all(request.abandoned.wait(DEADLINE_SECONDS) for request in requests)
+    gate.set()
+    wait_until(lambda: gateway.process.gateway.permits == 0 and gateway.process.gateway.account.held == 0)
+    assert len(upstream.requests) == asked + 3
+
+
+def test_the_vendors_sdk_has_lanes_answered(stage: Stage) -> None:
+    client = openai.OpenAI(base_url=f"{stage[0].url}/v1", api_key="x", max_retries=0)
+    limits = ResponsesWebSocketLimits(8, 1000, 8000, 1 << 20, 1 << 23)
+    with client.responses.connect() as line, ResponsesWebSocketSession(line, limits=limits) as session:
+        lanes = [session.lane(name) for name in ("one", "two", "three")]
+        for number, lane in enumerate(lanes):
+            request: Any = {
+                "type": "response.create",
+                "model": model_at("anthropic"),
+                "input": f"number {number}",
+                "store": False,
+            }
+            lane.send(request)
+        for number, lane in enumerate(lanes):
+            final = lane.get_final_response(timeout=DEADLINE_SECONDS)
+            assert f"number {number}" in final.output_text
 
 
 def test_the_vendors_sdk_reads_an_answer(stage: Stage) -> None:
@@ -351,6 +437,42 @@ def test_a_bad_message_is_an_error_and_the_connection_goes_on(stage: Stage, case
         assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
 
 
+def test_each_refused_message_has_one_log_line_and_is_counted(stage: Stage) -> None:
+    gateway = stage[0]
+    large = {"type": "response.create", "model": model_at("gemini"), "store": False}
+    refused = {case: (message, code) for case, (message, code, _) in BAD.items()}
+    refused["an id that nobody has"] = (
+        json.dumps({**large, "generate": False, "previous_response_id": "resp_never"}),
+        "previous_response_not_found",
+    )
+    wrong = []
+    with opened(gateway) as line:
+        for case, (message, code) in refused.items():
+            counted = _counted(gateway, 400)
+            line.send(message)
+            logged = _logged(gateway, answer(line)[-1])
+            if logged != [(400, "error", code)] or _counted(gateway, 400) != counted + 1:
+                wrong.append((case, logged))
+        assert not wrong
+        first = ask(line, input="x" * 150_000, generate=False, **large)[-1]["response"]["id"]
+        error = ask(line, input="x" * 150_000, previous_response_id=first, **large)[-1]
+        assert _logged(gateway, error) == [(413, "error", "request_too_large")]
+
+
+def _logged(gateway: LiveGateway, error: Event) -> list[tuple[int, str, str]]:
+    """The log lines of a refused message: status, outcome, code."""
+    id = error["headers"]["x-request-id"]
+    lines = wait_until(lambda: [each for each in gateway.log() if each["id"] == id])
+    return [(each["status"], each["outcome"], each["error"]["code"]) for each in lines]
+
+
+def _counted(gateway: LiveGateway, status: int) -> int:
+    """Requests of this status, by the metrics."""
+    text = gateway.call(gateway.process.gateway.scrape()).decode()
+    pattern = rf'^wireglot_requests_total\{{[^}}]*status="{status}"[^}}]*\}} (\d+)'
+    return sum(int(count) for count in re.findall(pattern, text, re.MULTILINE))
+
+
 def test_an_unknown_report_of_the_client_is_ignored(stage: Stage) -> None:
     with opened(stage[0]) as line:
         line.send('{"type":"response.processed","response_id":"resp_1"}')
@@ -384,6 +506,20 @@ def test_a_client_that_leaves_ends_its_request(stage: Stage) -> None:
     wait_until(lambda: any(each["outcome"] == "client_abort" for each in gateway.log()[before:]))
     gate.set()
     wait_until(lambda: gateway.process.gateway.permits == 0)
+
+
+def test_a_client_that_leaves_with_its_whole_answer_has_not_left_early(stage: Stage) -> None:
+    gateway, upstream = stage
+    gate = threading.Event()
+    upstream.next(
+        Behaviour(gate=gate, after=1000)
+    )  # the end of the answer is there, that of the stream is not
+    model = "openai-responses-up/left"
+    with opened(gateway) as line:
+        assert ask(line, model=model, input="hi", store=False)[-1]["type"] == "response.completed"
+    lines = wait_until(lambda: [each for each in gateway.log() if each["model"] == model])
+    gate.set()
+    assert [each["outcome"] for each in lines] == ["ok"]
 
 
 def test_a_client_that_leaves_while_its_request_is_only_read_is_logged_so(
@@ -562,12 +698,21 @@ ABUSE: dict[str, tuple[int, list[tuple[int, bytes, bool, bool]]]] = {
     "too many waiting": (1008, [(1, b"{}" + b" " * 99_990, True, True)] * 40),
     "goodbye": (1000, [(8, struct.pack(">H", 1000), True, True)]),
 }
+LOGGED = {
+    1002: (400, "invalid_framing"),
+    1003: (415, "unsupported_media_type"),
+    1007: (400, "invalid_utf8"),
+    1008: (429, "rate_limit_exceeded"),
+    1009: (413, "request_too_large"),
+}
+"""How a message that ends its connection is logged."""
 
 
 @pytest.mark.parametrize("case", ABUSE)
 def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> None:
     gateway, upstream = stage
     code, frames = ABUSE[case]
+    before = len(gateway.log())
     raw = Raw(gateway)
     gate = threading.Event()
     if case == "too many waiting":
@@ -584,9 +729,19 @@ def test_abuse_ends_the_connection_and_harms_nobody(stage: Stage, case: str) -> 
     assert raw.close_code() == code
     gate.set()
     raw.socket.close()
+    if code in LOGGED:
+        wait_until(lambda: LOGGED[code] in _failures(gateway, before))
     with opened(gateway) as line:
         assert ask(line, model=model_at("gemini"), input="hi")[-1]["type"] == "response.completed"
     wait_until(lambda: gateway.process.gateway.account.held == 0)
+    assert code not in LOGGED or _failures(gateway, before).count(LOGGED[code]) == 1
+
+
+def _failures(gateway: LiveGateway, before: int) -> list[tuple[int, str]]:
+    lines = gateway.log()[before:]
+    return [
+        (each["status"], each.get("error", {}).get("code", "")) for each in lines if each["status"] != 200
+    ]
 
 
 def test_a_flood_of_bad_messages_is_answered_only_as_far_as_it_is_read(stage: Stage) -> None:

@@ -97,10 +97,23 @@ class SocketEnd(msgspec.Struct, frozen=True, kw_only=True):
     """An error that is no end where one follows that reports the same; it has another form here."""
 
 
+class SocketRefusal(msgspec.Struct, frozen=True, kw_only=True):
+    """An error that an upstream sends over a WebSocket in place of an answer."""
+
+    status: int
+    headers: dict[str, str]
+    body: bytes
+    """As it would be over HTTP."""
+    is_lost: bool = False
+    """Whether it is about the connection, or what that keeps: the whole request on a new one may succeed."""
+
+
 class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Requests and answers as messages of a WebSocket: one object each, events as in a stream."""
 
     paths: tuple[str, ...]
+    lane: Callable[[bytes], str]
+    """The lane of a message; "" where it names none, or none that could be."""
     read: Callable[[Any], SocketRequest | None]
     """A request; None for a message that asks for nothing. Raises BadField."""
     items: Callable[[Document], list[Document]]
@@ -124,6 +137,15 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The body of an error: there is no answer of this id to go on from."""
     expired: Document
     """The body of an error: the connection has lasted long enough."""
+    is_whole: Callable[[Document], bool]
+    """Whether a request brings its whole history itself."""
+    mark: Callable[[Document], bytes]
+    """By which an item is recognized in a later request; b"" for one that requests do not bring."""
+    message: Callable[[Document, int, str], bytes]
+    """A request as a message to an upstream: its input from this place on, after the answer of this id. 0 and
+    "": all of it, unchanged."""
+    refused: Callable[[bytes], SocketRefusal | None]
+    """What a message of an upstream's says in place of an answer, if it does."""
 
 
 class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):

@@ -242,10 +242,23 @@ class Gateway:
         )
         return msgspec.structs.replace(refused, status=408)
 
+    def refuse_message(self, incoming: Incoming, error: RequestError) -> Refusal:
+        """A message of a WebSocket that is refused before it is a request."""
+        dialect, caller = incoming.asked.dialect, incoming.caller.name
+        return self._refused(incoming.head, error, new_request_id(), dialect, caller=caller)
+
     def _refused(
-        self, head: Head, error: RequestError, request_id: str, dialect_name: str, *, close: bool = False
+        self,
+        head: Head,
+        error: RequestError,
+        request_id: str,
+        dialect_name: str,
+        *,
+        close: bool = False,
+        caller: str = "",
     ) -> Refusal:
         record = _record(head, request_id, dialect_name)
+        record.caller = caller
         if is_inspector(head.path):
             record.operation = "inspector"
         record.failed(error.error)

@@ -10,6 +10,7 @@ from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.mcp import McpRunner
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
@@ -38,7 +39,7 @@ from wireglot.gateway.trace.pages import TracePages
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount
-from wireglot.http.application import Reply
+from wireglot.http.application import Refusal, Reply
 from wireglot.http.transport import Transport
 from wireglot.logins.login import LoginFailed
 
@@ -62,6 +63,9 @@ def compose(
 
     async def prewarm(incoming: Incoming, body: bytes, reply: Reply) -> None:
         await gateway.prewarm(incoming, body, reply)
+
+    def refuse_message(incoming: Incoming, error: RequestError) -> Refusal:
+        return gateway.refuse_message(incoming, error)
 
     async def scrape() -> bytes:
         return await gateway.scrape()
@@ -125,6 +129,14 @@ def compose(
         },
     )
 
+    sockets = SocketService(
+        current=current,
+        gatekeeper=gatekeeper,
+        routes=routes,
+        submit=submit,
+        prewarm=prewarm,
+        refuse=refuse_message,
+    )
     gateway = Gateway(
         settings,
         GatewayParts(
@@ -148,9 +160,7 @@ def compose(
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),
-                sockets=SocketService(
-                    current=current, gatekeeper=gatekeeper, routes=routes, submit=submit, prewarm=prewarm
-                ),
+                sockets=sockets,
                 login=LoginPages(
                     routes.match,
                     state=state,
@@ -163,6 +173,7 @@ def compose(
         ),
     )
     health_pages.publish(observer, gates, health, lambda: relay.waiting)
+    sockets.publish(observer.metrics)
     state.ledger.publish(observer.metrics)
     state.publish(observer.metrics)
     traces.publish(observer.metrics)

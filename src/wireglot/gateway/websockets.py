@@ -1,5 +1,5 @@
-"""Requests that come as messages of a WebSocket: each is answered as one over HTTP would be, one after the
-other, and its answer goes back event by event.
+"""Requests that come as messages of a WebSocket: each is answered as one over HTTP would be, those of a lane
+one after the other, and its answer goes back event by event.
 
 A connection keeps what its last answers said, so that a request may go on from one that is stored nowhere.
 """
@@ -7,9 +7,9 @@ A connection keeps what its last answers said, so that a request may go on from 
 from __future__ import annotations
 
 import asyncio
-from collections import Counter, OrderedDict
+import time
+from collections import Counter, OrderedDict, deque
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
 import msgspec
@@ -19,11 +19,15 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.gates import no_room
 from wireglot.gateway.entry.routes import Routes
-from wireglot.gateway.errors import RequestError, refusal
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.metrics import Metrics
+from wireglot.gateway.relay.judge import Ask
+from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets
 from wireglot.gateway.request.body import HELD_HEADER
+from wireglot.gateway.request.exchange import Carrier, Exchange
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
-from wireglot.http.application import Head, Headers, Reply, UpgradableReply
+from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import SseDecoder
 
@@ -48,11 +52,17 @@ _TOLD_HEADERS: Final = ("retry-after", "x-should-retry", "x-request-id")
 """Of a refusal: what a client acts on."""
 _MAX_KEPT_ANSWERS: Final = 32
 _MAX_LANES: Final = 32
+_MAX_IN_FLIGHT: Final = 16
+"""Answers on their way at once, each in a lane of its own."""
+_MAX_QUEUED: Final = 32
+"""Messages that wait for their turn in a lane; more are left to the socket."""
 _KEPT_SHARE: Final = 4
 """All connections together keep a quarter of the memory at most: idle ones must not crowd out requests."""
 
-Submit = Callable[[Incoming, bytes, Reply], Awaitable[str]]
+_INVALID_UTF8: Final = 1007
+
 Prewarm = Callable[[Incoming, bytes, Reply], Awaitable[None]]
+Refuse = Callable[[Incoming, RequestError], Refusal]
 
 
 class _Limits(msgspec.Struct, frozen=True):
@@ -69,19 +79,33 @@ class SocketService:
         current: Callable[[], Settings],
         gatekeeper: Gatekeeper,
         routes: Routes,
-        submit: Submit,
+        submit: Ask,
         prewarm: Prewarm,
+        refuse: Refuse,
     ) -> None:
-        """`submit` answers a request; `prewarm` one that is only to be read."""
+        """`submit` answers a request; `prewarm` one that is only to be read. `refuse` logs and counts
+        a message that is refused before it is a request."""
         self.current = current
         self.gatekeeper = gatekeeper
         self.routes = routes
         self.submit = submit
         self.prewarm = prewarm
+        self.refuse = refuse
         self.open: Counter[str] = Counter()
         """Connections by the name of their client key."""
         self.kept_bytes = 0
         """Of the answers that all connections keep."""
+        self.upstreams = SocketRecord(time.monotonic)
+
+    def publish(self, metrics: Metrics) -> None:
+        upstreams = self.upstreams
+        metrics.read(
+            "upstream_websocket_bytes_total",
+            "Bytes of requests over WebSockets to providers: sent, and saved compared with HTTP.",
+            lambda: {("sent",): upstreams.sent_bytes, ("saved",): upstreams.saved_bytes},
+            ("bytes",),
+            "counter",
+        )
 
     def check(self, head: Head, caller: Caller, settings: Settings) -> None:
         """Raises RequestError where this one cannot be opened."""
@@ -112,12 +136,14 @@ class SocketService:
             await conversation.run()
             socket.close(GOING_AWAY)
         except SocketClosed:
-            pass
+            pass  # what the client did wrong is logged below
         except asyncio.CancelledError:
             socket.close(GOING_AWAY)
             raise
         finally:
-            conversation.forget_all()
+            if socket.fault is not None:
+                self.refuse(incoming, _fault_error(*socket.fault))
+            conversation.close()
             socket.release()
             self.open[name] -= 1
             if not self.open[name]:
@@ -131,6 +157,17 @@ class _Kept(msgspec.Struct, frozen=True):
     stored: str = ""
     """The stored answer that the items follow, if any."""
     size: int = 0
+    lane: str = ""
+    """Where it was asked for."""
+
+
+class _Lane:
+    """Requests of one name, answered one after the other."""
+
+    def __init__(self, sockets: UpstreamSockets) -> None:
+        self.sockets = sockets
+        self.waiting: deque[bytes] = deque()
+        self.is_busy = False
 
 
 class _Conversation:
@@ -146,23 +183,91 @@ class _Conversation:
         self._head = _as_post(opened.head)
         self._kept: OrderedDict[str, _Kept] = OrderedDict()
         self._kept_bytes = 0
-        self._lanes: set[str] = set()
+        self._lanes: dict[str, _Lane] = {}
+        self._queued_bytes = 0
+        self._queued = 0
+        self._running: dict[asyncio.Task[None], _EventReply | None] = {}
+        """What answers each lane that is busy, and the answer that is on its way."""
+        self._changed = asyncio.Event()
+        socket.on_gone = self._leave
 
     async def run(self) -> None:
         loop = asyncio.get_running_loop()
         ends = loop.time() + self._opened.settings.limits.websocket_time
-        while True:
-            message = await self._socket.receive(ends - loop.time())
-            if message is None:
-                if not self._socket.draining:
-                    self._socket.send(self._spoken.error(400, self._spoken.expired, {}, ""))
-                return
-            try:
-                await self._answer(message)
-            finally:
-                self._socket.done(message)
+        try:
+            while (message := await self._next(ends)) is not None:
+                self._begin(message)
+            await self._settle()
+            if not self._socket.draining:
+                self._socket.send(self._spoken.error(400, self._spoken.expired, {}, ""))
+        finally:
+            self._leave()
+            await self._settle()
 
-    async def _answer(self, message: bytes) -> None:
+    async def _next(self, ends: float) -> bytes | None:
+        """The next message, once there is room for it to wait for its turn."""
+        most = self._opened.settings.limits.body_of(self._opened.asked.dialect)
+        while self._running and (
+            len(self._running) >= _MAX_IN_FLIGHT or self._queued >= _MAX_QUEUED or self._queued_bytes > most
+        ):
+            self._changed.clear()
+            await self._changed.wait()
+        return await self._socket.receive(ends - asyncio.get_running_loop().time())
+
+    def _begin(self, message: bytes) -> None:
+        """Answer it in its lane, now or in its turn."""
+        name = self._spoken.lane(message)
+        lane = self._lanes.get(name)
+        if lane is None:
+            lane = _Lane(UpstreamSockets(self._service.upstreams, self._opened.settings.limits.event))
+            if not name or len(self._lanes) - ("" in self._lanes) < _MAX_LANES:
+                self._lanes[name] = lane
+        lane.waiting.append(message)
+        self._queued += 1
+        self._queued_bytes += len(message)
+        if not lane.is_busy:
+            lane.is_busy = True
+            task = asyncio.create_task(self._serve(lane))
+            self._running[task] = None
+            task.add_done_callback(self._served)
+
+    async def _serve(self, lane: _Lane) -> None:
+        """Answer what waits in a lane."""
+        try:
+            while lane.waiting and not self._socket.draining and not self._socket.closed:
+                message = lane.waiting.popleft()
+                self._queued -= 1
+                self._queued_bytes -= len(message)
+                self._changed.set()
+                try:
+                    await self._answer(message, lane)
+                finally:
+                    self._socket.done(message)
+        finally:
+            lane.is_busy = False
+
+    def _served(self, task: asyncio.Task[None]) -> None:
+        del self._running[task]
+        self._changed.set()
+        if not task.cancelled() and task.exception() is not None:
+            from wireglot.http.server.websocket import INTERNAL
+
+            self._socket.close(INTERNAL)
+            asyncio.get_running_loop().call_exception_handler(
+                {"message": "a lane of a WebSocket failed", "exception": task.exception(), "task": task}
+            )
+
+    def _leave(self) -> None:
+        """Cancel what the client no longer waits for: not an answer that it has, which may leave."""
+        for task, reply in list(self._running.items()):
+            if reply is None or not reply.has_ended:
+                task.cancel("the client has gone")
+
+    async def _settle(self) -> None:
+        while self._running:
+            await asyncio.wait(list(self._running))
+
+    async def _answer(self, message: bytes, of: _Lane) -> None:
         lane = previous = ""
         try:
             asked = self._spoken.read(_decoded(message))
@@ -172,8 +277,8 @@ class _Conversation:
             self._check_lane(lane)
             before = self._before(asked)
             if before is None:
-                self._socket.send(self._spoken.error(400, self._spoken.is_missing(previous), {}, lane))
-                return
+                missing = self._spoken.is_missing(previous)["error"]
+                raise RequestError("bad", missing["message"], code=missing["code"], param=missing["param"])
             body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
             if before.items:  # a session has a history of its own
@@ -182,46 +287,46 @@ class _Conversation:
         except BadField as fault:
             bad = RequestError("bad", fault.message, code=fault.code, param=fault.path.removeprefix("$."))
             self._refuse(bad, lane)
-            self._forget(previous)
+            self._failed(previous, lane)
             return
         except RequestError as error:
             self._refuse(error, lane)
             return
-        await self._run(asked, incoming, body, before)
+        await self._run(asked, incoming, body, before, of)
 
     async def _run(
-        self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: _Kept
+        self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: _Kept, lane: _Lane
     ) -> None:
         data = encode(body)
         most = incoming.settings.limits.body_of(incoming.asked.dialect)
         if len(data) > most:
             detail = f"with what it goes on from, the request is larger than {most} bytes"
             self._refuse(RequestError("too_large", detail), asked.lane)
-            self._forget(asked.previous)
+            self._failed(asked.previous, asked.lane)
             return
         reply = _EventReply(self._socket, self._spoken, asked, incoming.settings.limits.event)
         task = asyncio.current_task()
         assert task is not None
-        self._socket.on_gone = partial(task.cancel, "the client has gone")
+        self._running[task] = reply
         has_room = self._socket.hold(len(data))
         try:
             if not has_room:
                 self._refuse(no_room(), asked.lane)
                 return
             if asked.generates:
-                await self._service.submit(incoming, data, reply)
+                await self._service.submit(incoming, data, reply, "", "", _Round(lane.sockets))
             else:
                 await self._service.prewarm(incoming, data, reply)
         finally:
             self._socket.hold(-len(data))
-            self._socket.on_gone = None
-            self._socket.on_pressure(None)
+            self._running[task] = None
+            self._socket.answered(reply)
         end = reply.finished
         if end is None or not end.is_whole:
-            self._forget(asked.previous)
+            self._failed(asked.previous, asked.lane)
         elif end.id and not (end.is_stored and asked.generates):
             items = [*before.items, *self._spoken.items(asked.body), *self._spoken.carried(reply.items)]
-            self._keep(end.id, _Kept(items, before.stored, len(encode(items))))
+            self._keep(end.id, _Kept(items, before.stored, len(encode(items)), asked.lane))
 
     def _again(self) -> Incoming:
         """Who asks, under the settings of now: a key may have been taken away since."""
@@ -239,11 +344,9 @@ class _Conversation:
         return kept
 
     def _check_lane(self, lane: str) -> None:
-        if lane and lane not in self._lanes:
-            if len(self._lanes) >= _MAX_LANES:
-                detail = f"stream_id: a connection has at most {_MAX_LANES}"
-                raise BadField(detail, "$.stream_id", code="websocket_stream_limit_reached")
-            self._lanes.add(lane)
+        if lane not in self._lanes:
+            detail = f"stream_id: a connection has at most {_MAX_LANES}"
+            raise BadField(detail, "$.stream_id", code="websocket_stream_limit_reached")
 
     # What the connection remembers.
 
@@ -271,14 +374,34 @@ class _Conversation:
         if kept is not None:
             self._count(-kept.size)
 
-    def forget_all(self) -> None:
+    def _failed(self, previous: str, lane: str) -> None:
+        """A request that failed: what it rested on is forgotten, unless that is another lane's."""
+        kept = self._kept.get(previous)
+        if kept is not None and kept.lane == lane:
+            self._forget(previous)
+
+    def close(self) -> None:
+        """Nothing more comes of it: what it keeps is forgotten, its own connections to upstreams end."""
         self._kept.clear()
         self._count(-self._kept_bytes)
+        for lane in self._lanes.values():
+            lane.sockets.close()
 
     def _refuse(self, error: RequestError, lane: str) -> None:
-        refused = refusal(error.error, self._opened.asked.dialect, final=error.final)
+        refused = self._service.refuse(self._opened, error)
         headers = _useful(refused.headers)
         self._socket.send(self._spoken.error(refused.status, decode(refused.body), headers, lane))
+
+
+class _Round:
+    """Implements `OwnRound`."""
+
+    def __init__(self, carrier: Carrier) -> None:
+        self.problem: Exception | None = None
+        self._carrier = carrier
+
+    def begin(self, exchange: Exchange) -> None:
+        exchange.carrier = self._carrier
 
 
 class _EventReply:
@@ -295,6 +418,11 @@ class _EventReply:
         self._decoder = SseDecoder(max_event)
         self._beginning = ""
         self._error = b"{}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether the client has its answer."""
+        return self.finished is not None and not self.finished.is_error
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         self.started = True
@@ -315,7 +443,7 @@ class _EventReply:
             self._socket.send(self._beginning)  # nothing else keeps such clients waiting
         for frame in frames:
             event, spoken = frame.data, self._spoken
-            if not event.startswith(b"{") or (self.finished is not None and not self.finished.is_error):
+            if not event.startswith(b"{") or self.has_ended:
                 continue  # what follows the end would be taken for the next answer
             message = spoken.event(event, self._asked)
             item = spoken.item(event)
@@ -339,7 +467,7 @@ class _EventReply:
         self._socket.send(self._spoken.error(502, error, {}, self._asked.lane))
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        self._socket.on_pressure((pause, resume))
+        self._socket.on_pressure(self, pause, resume)
 
 
 def _decoded(message: bytes) -> Any:
@@ -347,6 +475,20 @@ def _decoded(message: bytes) -> Any:
         return decode(message)
     except BadJson:
         raise BadField("expected a JSON object", "$", "invalid_json") from None
+
+
+def _fault_error(code: int, reason: str) -> RequestError:
+    """A message that ended its connection, as the error that a request over HTTP would be refused with."""
+    from wireglot.http.server import websocket
+
+    match code:
+        case websocket.TOO_LARGE:
+            return RequestError("too_large", reason)
+        case websocket.POLICY:
+            return RequestError("rate", reason)
+        case websocket.NOT_TEXT:
+            return RequestError("media", reason)
+    return RequestError("bad", reason, code="invalid_utf8" if code == _INVALID_UTF8 else "invalid_framing")
 
 
 def _useful(headers: Headers) -> dict[str, str]:

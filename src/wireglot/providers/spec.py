@@ -127,6 +127,8 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     catalog: str = ""
     """The file it was made from; empty for one that a configuration describes."""
     streams: Streams = "both"
+    websocket: bool = False
+    """Whether its Responses can be had over a WebSocket, at the same URL."""
     counts: tuple[str, ...] = ()
     """Dialects in which it counts tokens by an endpoint of its own."""
     variables: dict[str, str] = {}

@@ -285,6 +285,24 @@ def test_a_key_is_sent_as_the_dialect_is_used_to(tmp_path: Path, dialect: str, b
     assert loaded(tmp_path, text).providers["mine"].spec.auth == "none"
 
 
+MOVED = 'base_url = "https://other.example/v1"\n'
+
+
+@pytest.mark.parametrize(
+    ("lines", "has_one"),
+    [("", True), ("websocket = false\n", False), (MOVED, False), (MOVED + "websocket = true\n", True)],
+)
+def test_another_host_than_the_entrys_has_a_websocket_only_if_it_says_so(
+    tmp_path: Path, lines: str, has_one: bool
+) -> None:
+    settings = loaded(tmp_path, f'[providers.openai]\napi_key = "sk-0123456789"\n{lines}')
+    assert settings.providers["openai"].spec.websocket is has_one
+    (responses,) = route(settings, "openai/gpt-5.5", "openai-responses")
+    assert (responses.websockets is not None) is has_one
+    (chat,) = route(settings, "openai/gpt-5.5", "openai-chat")
+    assert chat.websockets is None
+
+
 def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
     text = '[providers.mine]\ndialect = "anthropic"\nbase_url = "http://{}"\n'
     for host, noted in (

@@ -205,6 +205,12 @@ def test_dialects_and_placeholders_are_checked_against_the_provider(tmp_path: Pa
     }
 
 
+def test_only_a_provider_of_responses_has_a_websocket(tmp_path: Path) -> None:
+    text = '[providers.mine]\nbase_url = "https://host/v1"\nwebsocket = true\n'
+    assert set(problems(tmp_path, text + 'dialect = "openai-chat"\n')) == {"providers.mine.websocket"}
+    assert loaded(tmp_path, text + 'dialect = "openai-responses"\n').providers["mine"].spec.websocket
+
+
 def test_a_dialect_the_entry_does_not_speak_needs_a_base_url(tmp_path: Path) -> None:
     text = '[providers.mistral]\napi_key = "k"\ndialect = "anthropic"\n'
     assert "or a base_url" in problems(tmp_path, text)["providers.mistral.dialect"]

@@ -203,6 +203,42 @@ def test_what_only_the_gateway_holds_is_compacted_here_even_for_openai() -> None
         assert compacted.output[-1].type == "compaction"
 
 
+def test_what_the_provider_stores_is_compacted_by_a_summary_that_rests_on_it() -> None:
+    """Where the settings leave storing to a provider that has no endpoint to compact."""
+    settings = '[store]\nresponses = "upstream"\n'
+    with (
+        ScriptedUpstream() as upstream,
+        LiveGateway.before(upstream, "openai-responses", KEYS + settings, **ONCE) as gateway,
+    ):
+        gpt = client(gateway)
+        compacted = gpt.responses.compact(model="m1", previous_response_id="resp_theirs")
+        body = upstream.requests[-1].json
+        assert upstream.requests[-1].path == "/v1/responses"
+        assert (body["previous_response_id"], body["store"]) == ("resp_theirs", False)
+        assert NOW in sent(upstream)
+        assert [item.type for item in compacted.output] == ["compaction"]
+
+        more = gpt.responses.compact(model="m1", previous_response_id="resp_theirs", input="And this.")
+        assert upstream.requests[-1].json["previous_response_id"] == "resp_theirs"
+        assert "And this." in sent(upstream)
+        assert [item.type for item in more.output] == ["message", "compaction"]
+
+        given_back = [*as_input(compacted), {"role": "user", "content": "Go on."}]
+        gpt.responses.create(model="m1", input=given_back)
+        assert json.dumps(PREFACE)[1:-1] in sent(upstream)
+        assert "previous_response_id" not in upstream.requests[-1].json
+
+
+@rows("given", ["A plain text.", [{"role": "user", "content": "A plain text."}]])
+def test_the_words_of_the_user_stay_however_they_are_written(
+    stage: tuple[ScriptedUpstream, LiveGateway], given: Any
+) -> None:
+    compacted = client(stage[1]).responses.compact(model="m1", input=given)
+    message, sealed = as_input(compacted)
+    assert message["content"] == [{"type": "input_text", "text": "A plain text."}]
+    assert sealed["type"] == "compaction"
+
+
 CODEX_TOOLS: list[Any] = [
     {"type": "function", "name": "measure", "parameters": {"type": "object", "properties": {}}}
 ]

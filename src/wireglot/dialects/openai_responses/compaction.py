@@ -55,7 +55,9 @@ def render_kept(messages: list[Message], new_id: Callable[[], str], context: Con
     """In the form of output, which has ids and no shorthand."""
     alone = Request("", tuple(messages), extra=Extra(NAME))
     rendered = render_request(alone, replace(context, memory=None)).value["input"]  # objects, to be named
-    return [_named(item, new_id()) for item in rendered] if isinstance(rendered, list) else []
+    if isinstance(rendered, str):  # one message of a user may be no more than its text
+        rendered = [{"role": "user", "content": rendered}]
+    return [_named(item, new_id()) for item in rendered]
 
 
 def _named(item: dict[str, Any], id: str) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from wireglot.dialects.body import BadField
-from wireglot.dialects.capabilities import Document, SocketEnd, SocketRequest, WebSockets
+from wireglot.dialects.capabilities import Document, SocketEnd, SocketRefusal, SocketRequest, WebSockets
 from wireglot.dialects.openai_responses.stored import is_reference
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
@@ -26,8 +26,18 @@ _CALL: Final = "_call"
 _STATES: Final = ("encrypted_content", "content")
 _HISTORIES: Final = ("conversation", "prompt")
 """Fields that bring items of their own."""
+_UNMARKED: Final = frozenset({"id", "status"})
+"""Fields of an item that a client may leave out when it sends the item back."""
+_UNSENT: Final = frozenset({"stream", "background"})
+"""Fields of a body that say how it is answered: over a WebSocket there is one way."""
+_LOST: Final = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
 _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
+
+
+def lane(message: bytes) -> str:
+    named = _decoded(message).get("stream_id") if b'"stream_id"' in message else None
+    return named if type(named) is str and _LANE.fullmatch(named) else ""
 
 
 def read(message: Any) -> SocketRequest | None:
@@ -38,8 +48,10 @@ def read(message: Any) -> SocketRequest | None:
         return None
     if kind != _CREATE:
         raise BadField(f'type: expected "{_CREATE}"', "$.type", "invalid_value")
-    lane, generate, previous = (message.get(key) for key in ("stream_id", "generate", "previous_response_id"))
-    if lane is not None and (type(lane) is not str or _LANE.fullmatch(lane) is None):
+    named, generate, previous = (
+        message.get(key) for key in ("stream_id", "generate", "previous_response_id")
+    )
+    if named is not None and (type(named) is not str or _LANE.fullmatch(named) is None):
         raise BadField(
             "stream_id: expected 1 to 256 of A-Z a-z 0-9 _ . -", "$.stream_id", "invalid_stream_id"
         )
@@ -53,7 +65,7 @@ def read(message: Any) -> SocketRequest | None:
     body = {key: value for key, value in message.items() if key not in _OWN}
     return SocketRequest(
         body={**body, "stream": True},
-        lane=lane or "",
+        lane=named or "",
         generates=generate is not False,
         previous=previous or "",
     )
@@ -69,7 +81,7 @@ def items(body: Document) -> list[Document]:
 def carried(output: list[Document]) -> list[Document]:
     """OpenAI finds reasoning without its state by the id, in what it stores, and demands it for items made
     with it, by theirs: where it stores nothing, both would be refused."""
-    kept = [item for item in output if item.get("type") != "reasoning" or any(map(item.get, _STATES))]
+    kept = [item for item in output if not _is_stateless(item)]
     if len(kept) == len(output):
         return output
     return [{key: value for key, value in item.items() if key != "id"} for item in kept]
@@ -169,6 +181,62 @@ def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
     return encode_text(message)
 
 
+def is_whole(body: Document) -> bool:
+    return not body.get("previous_response_id") and not any(map(body.get, _HISTORIES))
+
+
+def mark(item: Document) -> bytes:
+    if _is_stateless(item):
+        return b""
+    if type(item.get("role")) is str:  # a message, in short or in full
+        content = item.get("content")
+        if type(content) is str:
+            content = [
+                {"type": "output_text" if item["role"] == "assistant" else "input_text", "text": content}
+            ]
+        item = {**item, "type": "message", "content": content}
+    return encode(_marked(item))
+
+
+def _is_stateless(item: Document) -> bool:
+    return item.get("type") == "reasoning" and not any(map(item.get, _STATES))
+
+
+def _marked(item: Document) -> Document:
+    """What an item says, in an order that does not depend on who wrote it."""
+    marked: Document = {}
+    for key in sorted(item):
+        value = item[key]
+        if type(value) is list:
+            value = [_marked(part) if type(part) is dict else part for part in value]
+        if value not in (None, "", []) and key not in _UNMARKED:
+            marked[key] = value
+    return marked
+
+
+def message(body: Document, place: int, previous: str) -> bytes:
+    sent = {"type": _CREATE, **{key: value for key, value in body.items() if key not in _UNSENT}}
+    if previous:
+        sent |= {"previous_response_id": previous, "input": items(body)[place:]}
+    return encode(sent)
+
+
+def refused(data: bytes) -> SocketRefusal | None:
+    """Azure and older servers report no status: then it is the server's fault."""
+    if _kind(data) != "error":
+        return None
+    document = _decoded(data)
+    status, headers, inner = (document.get(key) for key in ("status", "headers", "error"))
+    if type(inner) is not dict:
+        inner = {key: document[key] for key in ("code", "message", "param") if key in document}
+    return SocketRefusal(
+        status=status if type(status) is int and 400 <= status < 600 else 500,
+        headers={key.lower(): str(headers[key]) for key in headers} if type(headers) is dict else {},
+        body=encode({"error": inner}),
+        is_lost=inner.get("code") in _LOST,
+    )
+
+
 def missing(identifier: str) -> Document:
     return _refusal(
         "previous_response_not_found",
@@ -197,6 +265,7 @@ def _decoded(data: bytes) -> Document:
 
 WEBSOCKETS: Final = WebSockets(
     paths=("/v1/responses", "/openai/v1/responses"),
+    lane=lane,
     read=read,
     items=items,
     carried=carried,
@@ -210,4 +279,8 @@ WEBSOCKETS: Final = WebSockets(
     expired=_refusal(
         "websocket_connection_limit_reached", "This connection has reached its maximum age: open a new one."
     ),
+    is_whole=is_whole,
+    mark=mark,
+    message=message,
+    refused=refused,
 )

@@ -174,6 +174,13 @@ class ProviderTable(Struct, frozen=True):
             default=_ENTRY,
         ),
     ] = None
+    websocket: Annotated[
+        bool | None,
+        setting(
+            "`true`: it also serves `openai-responses` over a [WebSocket](gateway.md#toward-providers). "
+            "Default: the entry's, unless `base_url` was changed"
+        ),
+    ] = None
     counts: Annotated[
         tuple[str, ...],
         setting(

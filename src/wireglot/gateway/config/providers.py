@@ -8,7 +8,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
-from wireglot.dialects.registry import surfaces
+from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway.config.logins import Surroundings, format_login, read_login
 from wireglot.gateway.config.problems import Problems, key_path, kind, one_of, shown
 from wireglot.gateway.config.provider_table import ProvidersTable, ProviderTable
@@ -304,6 +304,7 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
         auth=table.read(ProviderTable, "auth", _auth(spec, table, entry is not None)),
         home=table.read(ProviderTable, "home", spec.home),
         streams=table.read(ProviderTable, "streams", spec.streams),
+        websocket=_websocket(table, spec),
         counts=_counts(table, spec),
         limits={**spec.limits, **_limits(table)},
     )
@@ -339,6 +340,15 @@ def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
         return spec.auth
     spoken = spec.dialects[0] if spec.dialects else ""
     return _USUAL_AUTH.get(spoken, "bearer") if keyed else "none"
+
+
+def _websocket(table: Table, spec: ProviderSpec) -> bool:
+    """Another host than the entry's may not have it."""
+    moved = "base_url" in table or "base_urls" in table
+    given: bool = table.read(ProviderTable, "websocket", spec.websocket and not moved)
+    if given and "websocket" in table and not any(surface(each).websockets for each in spec.dialects):
+        table.wrong("websocket", "true only for a provider that speaks openai-responses", "true")
+    return given
 
 
 def _counts(table: Table, spec: ProviderSpec) -> tuple[str, ...]:

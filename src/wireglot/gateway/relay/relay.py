@@ -11,6 +11,7 @@ from typing import Final
 
 import msgspec
 
+from wireglot.dialects.base import WebSockets
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.gates import Gate, shed_seconds
 from wireglot.gateway.errors import RequestError
@@ -324,7 +325,12 @@ class Relay:
             tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
-            answer = await transport.send(prepared.outbound, timeouts)
+            carrier = exchange.carrier
+            sockets = _sockets(target, prepared, credential) if carrier is not None else None
+            if carrier is None or sockets is None:
+                answer = await transport.send(prepared.outbound, timeouts)
+            else:
+                answer = await carrier.send(transport, prepared.outbound, timeouts, sockets)
         except TransportFault as fault:
             raise _unsent(fault) from None
         if prepared.unframe is not None:
@@ -401,6 +407,13 @@ class Relay:
             # A server of this dialect that reports errors in another's form: clients read their own.
             own, error = False, msgspec.structs.replace(error, extra=None)
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
+
+
+def _sockets(target: Target, prepared: Prepared, credential: Credential | None) -> WebSockets | None:
+    """How a request goes out over a WebSocket. None where it must not have another form than its bytes: it is
+    sent as it is, or its bytes are signed."""
+    is_signed = credential is not None and credential.signing is not None
+    return target.websockets if prepared.stream and not prepared.as_is and not is_signed else None
 
 
 def _unsent(fault: TransportFault) -> AttemptFailed:

@@ -13,7 +13,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
-from wireglot.dialects.base import Dialect, RequestPlaces
+from wireglot.dialects.base import Dialect, RequestPlaces, WebSockets
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError, with_request_errors
@@ -32,7 +32,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
-from wireglot.http.transport import Answer
+from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
 from wireglot.ir.content import Media, Origin, Part, ToolResult
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Candidate, Usage, added
@@ -72,6 +72,8 @@ class Exchange(msgspec.Struct, eq=False):
     """That of the request in whose place this one is asked, or one of its own."""
     codec: Dialect = None  # type: ignore[assignment]  # `__post_init__` has it
     """Of the client's dialect."""
+    carrier: Carrier | None = None
+    """What may carry it to an upstream in place of a request over HTTP: its client has a connection there."""
     tap: Tap | None = None
     """Who records it, where anybody does."""
     targets: tuple[Target, ...] = ()
@@ -393,6 +395,14 @@ class OwnRound(Protocol):
     """Set where it fails."""
 
     def begin(self, exchange: Exchange) -> None: ...
+
+
+class Carrier(Protocol):
+    """Another way to an upstream than one request over HTTP. It goes that way itself where there is none."""
+
+    async def send(
+        self, transport: Transport, request: Outbound, timeouts: Timeouts, spoken: WebSockets
+    ) -> Answer: ...
 
 
 class Tap(Protocol):

@@ -12,7 +12,7 @@ from typing import Final, Protocol
 import msgspec
 
 from wireglot.dialects import registry
-from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide
+from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
@@ -85,6 +85,12 @@ class Target(msgspec.Struct, frozen=True):
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
+
+    @property
+    def websockets(self) -> WebSockets | None:
+        """How requests reach it over a WebSocket, where it has one."""
+        spec = self.provider.spec
+        return self.surface.websockets if spec.websocket and self.dialect not in spec.forms else None
 
 
 class Unroutable(Exception):

@@ -7,7 +7,7 @@ import ssl
 from collections import deque
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import msgspec
 
@@ -18,6 +18,9 @@ from wireglot.http.client.dial import Dialer, Screen
 from wireglot.http.client.origin import HttpOrigin, parse_url, proxy_authorization
 from wireglot.http.limits import ClientLimits
 from wireglot.http.transport import Outbound, Timeouts, TransportFault
+
+if TYPE_CHECKING:
+    from wireglot.http.client.websocket import UpstreamSocket
 
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _GOODBYE: Final = 408
@@ -31,6 +34,8 @@ _OURS: Final = frozenset({
     "trailer", "upgrade", "expect", "proxy-connection", "proxy-authorization",
 })  # fmt: skip
 """What frames a message is ours to say: a second opinion on it would let one request hide another."""
+_OF_BODIES: Final = frozenset({"accept", "content-type"})
+"""Not said of a WebSocket, which has no body."""
 
 
 class HttpTransport:
@@ -53,6 +58,7 @@ class HttpTransport:
         self._dialer: Dialer | None = None
         self._pools: dict[HttpOrigin, Pool] = {}
         self._routes: dict[tuple[str, str, str, str], _Route] = {}
+        self._sockets: set[UpstreamSocket] = set()
         self._closed = False
 
     def adopt(self, limits: ClientLimits) -> None:
@@ -95,9 +101,35 @@ class HttpTransport:
             # The server had closed a connection of the pool, and we learned of it only by using it.
             retry = True
 
+    async def open_socket(self, request: Outbound, timeouts: Timeouts, limit: int) -> UpstreamSocket:
+        """A WebSocket at the URL of a request, with its headers, for messages up to `limit` bytes. Raises
+        TransportFault, and SocketRefused where the upstream does not switch to it."""
+        from wsproto.events import Request  # only gateways open any: other commands start sooner without it
+
+        from wireglot.http.client.websocket import UpstreamSocket
+
+        if self._closed:
+            raise _closing()
+        origin, target = parse_url(request.url, request.proxy, request.pool)
+        target, authorization = _through_proxy(origin, target)
+        sent = [header for header in request.headers if header[0] not in _OURS | _OF_BODIES]
+        if authorization:
+            sent.append(("proxy-authorization", authorization))
+        _rendered("", sent)  # raises for what no header may hold
+        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent]
+        dialer, loop = self._dialing(), asyncio.get_running_loop()
+        socket = await dialer.connect(
+            origin, timeouts, lambda: UpstreamSocket(loop, limit, self._sockets.discard)
+        )
+        self._sockets.add(socket)
+        await socket.open(Request(origin.authority, target, extra_headers=headers), timeouts.connect)
+        return socket
+
     async def close(self) -> None:
         """Close every connection, in use or not."""
         self._closed = True
+        for socket in list(self._sockets):
+            socket.sever()
         for pool in self._pools.values():
             pool.close()
         if self._dialer is not None:
@@ -106,6 +138,10 @@ class HttpTransport:
         await asyncio.sleep(0)
 
     # Figures
+
+    @property
+    def open_sockets(self) -> int:
+        return len(self._sockets)
 
     @property
     def open_connections(self) -> int:
@@ -159,34 +195,44 @@ class _Route(msgspec.Struct, eq=False):
 
     def render(self, headers: Headers) -> bytes:
         """A head without its end."""
-        lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
-        text = self.start + "".join(lines)
-        # Counting what we wrote finds a line break smuggled in by any of the values.
-        wrote = self.start.count("\n") + len(lines)
-        if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
-            raise TransportFault("protocol", "a request header holds a control character", sent=False)
-        try:
-            head = text.encode("latin-1")
-        except UnicodeEncodeError:
-            raise TransportFault(
-                "protocol", "a request header holds a character that headers cannot", sent=False
-            ) from None
+        head = _rendered(self.start, headers)
         if len(self.heads) >= _MAX_HEADS:
             self.heads.clear()
         self.heads[tuple(headers)] = head
         return head
 
 
+def _rendered(start: str, headers: Headers) -> bytes:
+    lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
+    text = start + "".join(lines)
+    # Counting what we wrote finds a line break smuggled in by any of the values.
+    wrote = start.count("\n") + len(lines)
+    if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
+        raise TransportFault("protocol", "a request header holds a control character", sent=False)
+    try:
+        return text.encode("latin-1")
+    except UnicodeEncodeError:
+        raise TransportFault(
+            "protocol", "a request header holds a character that headers cannot", sent=False
+        ) from None
+
+
 def _opening(method: str, origin: HttpOrigin, target: str) -> str:
     """What every request to one URL begins with."""
-    proxy, authorization = origin.proxy, ""
-    if proxy is not None and proxy.scheme == "http" and not origin.tls:
-        target = f"http://{origin.authority}{target}"
-        authorization = proxy_authorization(proxy)
+    target, authorization = _through_proxy(origin, target)
     lines = [f"{method} {target} HTTP/1.1", f"host: {origin.authority}", "accept-encoding: identity"]
     if authorization:
         lines.append(f"proxy-authorization: {authorization}")
     return "\r\n".join(lines) + "\r\n"
+
+
+def _through_proxy(origin: HttpOrigin, target: str) -> tuple[str, str]:
+    """The target as the peer of the connection wants it, and what it is told of us: a proxy that reads the
+    requests itself gets the whole URL."""
+    proxy = origin.proxy
+    if proxy is not None and proxy.scheme == "http" and not origin.tls:
+        return f"http://{origin.authority}{target}", proxy_authorization(proxy)
+    return target, ""
 
 
 class Pool:

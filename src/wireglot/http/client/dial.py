@@ -11,7 +11,7 @@ import ssl
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import lru_cache, partial
 from itertools import chain, zip_longest
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import certifi
 
@@ -19,8 +19,12 @@ from wireglot.http.client.connection import ClientConnection, Home
 from wireglot.http.client.origin import HttpOrigin, socks5, tunnel
 from wireglot.http.transport import Timeouts, TransportFault
 
+if TYPE_CHECKING:
+    from wireglot.http.client.websocket import UpstreamSocket
+
 Address = tuple[socket.AddressFamily, str, int]
 Reach = Callable[[Address], Awaitable[socket.socket]]
+Dialed = TypeVar("Dialed", ClientConnection, "UpstreamSocket")
 Screen = Callable[[HttpOrigin, Sequence[Address]], None]
 """Gets the addresses that are about to be connected to, and raises where one must not be."""
 
@@ -68,10 +72,14 @@ class Dialer:
         self._sessions = Sessions()
 
     async def dial(self, origin: HttpOrigin, home: Home, timeouts: Timeouts) -> ClientConnection:
+        return await self.connect(origin, timeouts, lambda: ClientConnection(home, self._loop, self._now))
+
+    async def connect(self, origin: HttpOrigin, timeouts: Timeouts, make: Callable[[], Dialed]) -> Dialed:
+        """A connection on which nothing was sent yet, read by what `make` makes."""
         again = False
         while True:
             sock = await self._reach(origin, timeouts.connect)
-            connection = ClientConnection(home, self._loop, self._now)
+            connection = make()
             try:
                 if origin.scheme == "https":
                     await self._handshake(sock, origin, connection, timeouts.tls)
@@ -172,7 +180,11 @@ class Dialer:
         return sock
 
     async def _handshake(
-        self, sock: socket.socket, origin: HttpOrigin, connection: ClientConnection, seconds: float
+        self,
+        sock: socket.socket,
+        origin: HttpOrigin,
+        connection: ClientConnection | UpstreamSocket,
+        seconds: float,
     ) -> None:
         try:
             if self._context is None:

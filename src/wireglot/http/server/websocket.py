@@ -85,10 +85,12 @@ class WebSocket:
         """Of the messages that wait, and the one that is arriving."""
         self._waiter: asyncio.Future[None] | None = None
         self._unanswered = 0
-        self._hooks: tuple[Callable[[], None], Callable[[], None]] | None = None
+        self._hooks: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
         self._pressed = False
         self.draining = False
         self.closed = False
+        self.fault: tuple[int, str] | None = None
+        """The close code and what the client did wrong, where that ended it."""
         self.on_gone: Callable[[], object] | None = None
         """Called where the client closes it, or has to be let go."""
         upgrade = Upgrade(receive=self._received, drain=self._drain, pause=self._pause, resume=self._resume)
@@ -150,11 +152,15 @@ class WebSocket:
         self._arriving = bytearray()
         self.hold(-self._held)
 
-    def on_pressure(self, hooks: tuple[Callable[[], None], Callable[[], None]] | None) -> None:
-        """As of `Reply.on_pressure`, for what is being answered; None: nothing is."""
-        self._hooks = hooks
-        if hooks is not None and self._pressed:
-            hooks[0]()
+    def on_pressure(self, answer: object, pause: Callable[[], None], resume: Callable[[], None]) -> None:
+        """As of `Reply.on_pressure`, for one answer of those that are on their way."""
+        self._hooks[answer] = pause, resume
+        if self._pressed:
+            pause()
+
+    def answered(self, answer: object) -> None:
+        """It is no longer on its way."""
+        self._hooks.pop(answer, None)
 
     # What the connection calls.
 
@@ -171,14 +177,15 @@ class WebSocket:
         if isinstance(event, TextMessage):
             self._take_text(event)
         elif isinstance(event, BytesMessage):
-            self._let_go(NOT_TEXT, "expected text")
+            self._fail(NOT_TEXT, "expected text")
         elif isinstance(event, Ping):
             if not self._pressed:  # a client that does not read gets no answers
                 self._write(event.response())
         elif isinstance(event, CloseConnection):
-            # The client's, or what the client did wrong.
-            code = NORMAL if event.code in _UNSENT else event.code
-            self._let_go(code, event.reason or "")
+            if self._protocol.state is ConnectionState.OPEN:  # no close of the client's: frames that are none
+                self._fail(event.code, event.reason or "")
+            else:
+                self._let_go(NORMAL if event.code in _UNSENT else event.code, event.reason or "")
         return not self.closed
 
     def _take_text(self, event: Message[str]) -> None:
@@ -187,17 +194,22 @@ class WebSocket:
         has_room = self.hold(size)
         self._arrived += size
         if len(self._arriving) + size > self._limits.message:
-            self._let_go(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
+            self._fail(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
         elif not has_room:
-            self._let_go(POLICY, "the gateway holds too many bytes now")
+            self._fail(POLICY, "the gateway holds too many bytes now")
         elif self._arrived > 2 * self._limits.message or len(self._messages) >= _MAX_WAITING:
-            self._let_go(POLICY, "too many messages are waiting")
+            self._fail(POLICY, "too many messages are waiting")
         else:
             self._arriving += piece
             if event.message_finished:
                 self._messages.append(bytes(self._arriving))
                 self._arriving = bytearray()
                 self._wake()
+
+    def _fail(self, code: int, reason: str) -> None:
+        """Close it for a fault of the client's."""
+        self.fault = code, reason
+        self._let_go(code, reason)
 
     def _let_go(self, code: int, reason: str) -> None:
         self.close(code, reason)
@@ -210,14 +222,14 @@ class WebSocket:
 
     def _pause(self) -> None:
         self._pressed = True
-        if self._hooks is not None:
-            self._hooks[0]()
+        for pause, _ in list(self._hooks.values()):
+            pause()
 
     def _resume(self) -> None:
         self._pressed = False
         self._wake()
-        if self._hooks is not None:
-            self._hooks[1]()
+        for _, resume in list(self._hooks.values()):
+            resume()
 
     def _ping(self) -> None:
         """Show that we are here, and see whether the client is: an idle connection may be cut on its way."""

@@ -74,7 +74,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     `error` answers with that status in the dialect. `pieces` is a body of the test's own, sent chunked, one
     write each; `body` one with a length; both under `status` and `headers`. `delay` (seconds) comes before
     the head, `gap` between two pieces. `gate` is waited for: before the head, or with `after` (and no fault)
-    once so many pieces are sent.
+    once so many pieces are sent. `frames` are raw bytes over a WebSocket in place of messages.
     """
 
     fault: Fault = ""
@@ -84,6 +84,7 @@ class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     headers: tuple[tuple[str, str], ...] = ()
     body: bytes | None = None
     pieces: tuple[bytes, ...] | None = None
+    frames: tuple[bytes, ...] | None = None
     delay: float = 0.0
     gap: float | None = None
     gate: threading.Event | None = None
@@ -110,6 +111,8 @@ class Recorded(msgspec.Struct, eq=False):
     """Which connection brought it, counted from 1: the same number means the connection was kept."""
     raw: bytes = b""
     """The head as it came, with the case and order of its headers."""
+    message: bytes = b""
+    """As it came over a WebSocket; `body` is the same with what it goes on from."""
     done: threading.Event = msgspec.field(default_factory=threading.Event)
     """Set when its answer has been sent, or given up."""
     abandoned: threading.Event = msgspec.field(default_factory=threading.Event)

@@ -14,6 +14,7 @@ from typing import Final
 
 from wireglot.demo.service import Served
 from wireglot.testing.scripted_upstream.behaviour import Behaviour, Recorded, answer_for
+from wireglot.testing.scripted_upstream.websocket import UpgradedConnection
 
 _REASONS: Final = {
     200: "OK",
@@ -40,8 +41,11 @@ class Connection(asyncio.Protocol):
         serve: Callable[[Recorded], tuple[Behaviour, Served]],
         opened: Callable[[Connection], None],
         closed: Callable[[Connection], None],
+        *,
+        websockets: bool = False,
     ) -> None:
         self.number = number
+        self._websockets = websockets
         self._serve = serve
         self._opened = opened
         self._closed = closed
@@ -98,6 +102,9 @@ class Connection(asyncio.Protocol):
         try:
             while not self._transport.is_closing():
                 request = await self._request()
+                if self._websockets and "sec-websocket-key" in request.headers:
+                    await self._converse_in_messages(request)
+                    break
                 try:
                     keep = await self._answer(request, *self._serve(request))
                 except PeerLeft:
@@ -110,6 +117,54 @@ class Connection(asyncio.Protocol):
         except PeerLeft:
             pass
         self._transport.close()
+
+    async def _converse_in_messages(self, upgrade: Recorded) -> None:
+        line = UpgradedConnection(upgrade)
+        await self._write(line.accept())
+        while True:
+            while not line.messages:
+                if line.closed:
+                    return
+                if not self._received:
+                    await self._more()
+                if reply := line.receive(self._take(len(self._received))):
+                    await self._write(reply)
+            request, error = line.request(line.messages.popleft())
+            behaviour, served = self._serve(request)
+            try:
+                if error:
+                    await self._write(line.send(error))
+                elif not await self._answer_in_messages(line, request, behaviour, served):
+                    return
+            except PeerLeft:
+                request.abandoned.set()
+                raise
+            finally:
+                request.done.set()
+
+    async def _answer_in_messages(
+        self, line: UpgradedConnection, request: Recorded, behaviour: Behaviour, served: Served
+    ) -> bool:
+        """Whether the connection goes on."""
+        await self._pass(behaviour.delay)
+        fault, after = behaviour.fault, behaviour.after
+        if behaviour.frames is None:
+            frames = [line.send(event) for event in line.events(request, served)]
+        else:
+            frames, after = [*behaviour.frames], after if after is not None else len(behaviour.frames)
+        if fault in ("close", "reset", "stall"):
+            frames = []
+        elif fault.endswith("-midstream"):
+            frames = frames[: after if after is not None else len(frames) // 2]
+        for number, frame in enumerate(frames):
+            if number == (after or 0):
+                await self._pass_gate(behaviour.gate)
+            await self._write(frame)
+        if fault.startswith("reset"):
+            await self._lose("reset-midstream")
+        elif fault.startswith("stall"):
+            await self._lose("stall-midstream")
+        return not fault and not behaviour.close
 
     async def _request(self) -> Recorded:
         head = await self._until(b"\r\n\r\n")
@@ -306,7 +361,9 @@ class ScriptedUpstream:
         port: int = 0,
         tls: ssl.SSLContext | None = None,
         decide: Decide | None = None,
+        websockets: bool = False,
     ) -> None:
+        """`websockets`: Responses can also be had over one. Otherwise an upgrade is refused."""
         self.requests: list[Recorded] = []
         self.otherwise = Behaviour()
         """What is done when the queue is empty."""
@@ -316,6 +373,7 @@ class ScriptedUpstream:
         self._port = port
         self._tls = tls
         self._decide = decide
+        self._websockets = websockets
         self._queue: deque[Behaviour] = deque()
         self._open: set[Connection] = set()
         self._changed = threading.Condition()
@@ -421,7 +479,9 @@ class ScriptedUpstream:
         with self._changed:
             self.connections += 1
             self._changed.notify_all()
-        return Connection(self.connections, self._serve, self._opened, self._closed)
+        return Connection(
+            self.connections, self._serve, self._opened, self._closed, websockets=self._websockets
+        )
 
     def _opened(self, connection: Connection) -> None:
         with self._changed:

@@ -216,6 +216,28 @@ def is_of_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
     return any(_minted_by(part) in names for part in content)
 
 
+def is_for_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
+    """Whether any of these takes some of it back: it came from the same family of dialects, or they take the
+    reasoning of anyone as text."""
+    families = {family for part in content if (family := _family_of(part)) is not None}
+    for target in targets:
+        if target.limits.reasoning == "text" or "" in families:
+            return True
+        if target.surface.family in families or target.dialect in families:
+            return True
+    return False
+
+
+def _family_of(part: Part) -> str | None:
+    """Of who minted the part's state; "" where that is not known, None where it has none."""
+    signature = signature_of(part)
+    if signature is not None:
+        return signature.origin.dialect
+    if type(part) is Reasoning:
+        return part.minter.dialect if part.minter is not None else ""
+    return part.dialect if type(part) is Foreign else None
+
+
 def _minted_by(part: Part) -> str:
     signature = signature_of(part)
     if signature is not None:

@@ -21,6 +21,7 @@ from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
 from wireglot.gateway.state.reasoning.parts import (
     GIVEN_UP,
+    is_for_any,
     is_of_any,
     is_signed_call,
     is_whole,
@@ -436,6 +437,8 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) ->
     for turn, kept in reversed(found):  # from the end: places before it stay
         if apart and not is_of_any(kept, exchange.targets):
             continue  # another server's of the same dialect, which this one was never sent
+        if not apart and not is_for_any(kept, exchange.targets):
+            continue  # nobody here takes it: its loss would be one of something that the client did not send
         found_again = restored(turn, kept, by_name)
         if found_again is None:
             continue

@@ -135,7 +135,8 @@ class Compaction:
         reported = self._opened(request, caller, form).messages
         messages = [in_words(message) for message in reported if not stored.is_instructions(message)]
         messages = [message for message in messages if message.content]
-        if not messages:
+        held = _held_upstream(exchange)
+        if not messages and not held:
             raise RequestError(
                 "bad", "input: there is nothing to compact", code="invalid_value", param="input"
             )
@@ -149,7 +150,7 @@ class Compaction:
             stream=False,
             user=request.user,
             cache_key=request.cache_key,
-            extra=stored.unstored,
+            extra=replace(stored.unstored, fields=held),
         )
 
     # The sealed item.
@@ -226,6 +227,14 @@ def _compacts_itself(exchange: Exchange) -> bool:
     except Unroutable:
         return False  # which is reported where routes are looked for
     return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)
+
+
+def _held_upstream(exchange: Exchange) -> dict[str, Any]:
+    """What names the history that the provider itself stores: the summary is asked for on top of it."""
+    job = exchange.job
+    previous = exchange.document().get("previous_response_id")
+    leaves_it = job.settings.store.responses == "upstream" and exchange.targets[0].dialect == job.dialect
+    return {"previous_response_id": previous} if previous and leaves_it else {}
 
 
 def _is_asked(exchange: Exchange) -> bool:

@@ -1,0 +1,329 @@
+"""A WebSocket to an upstream (RFC 6455): one request at a time, each a message; its answer is the messages up
+to its last one.
+
+Compression is not offered: what an upstream sends is never larger than its bytes.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import math
+from collections.abc import Callable
+from typing import Final, cast
+
+from wsproto import WSConnection
+from wsproto.connection import Connection, ConnectionState, ConnectionType
+from wsproto.events import (
+    AcceptConnection,
+    BytesMessage,
+    CloseConnection,
+    Event,
+    Message,
+    Ping,
+    RejectConnection,
+    Request,
+    TextMessage,
+)
+from wsproto.utilities import RemoteProtocolError
+
+from wireglot.http.client.answer import HttpAnswer
+from wireglot.http.transport import Timeouts, TransportFault
+
+TOO_LARGE: Final = 1009
+_NORMAL: Final = 1000
+_UNSENT: Final = 1006
+_MAX_QUIET_BYTES: Final = 64 * 1024
+"""Of control frames between two messages: a flood of pings is no answer."""
+_MAX_UNREAD_BYTES: Final = 64 * 1024
+"""Pings of an upstream that leaves more than this unread are not answered."""
+_AT_ONCE_SECONDS: Final = 5.0
+"""As of a pooled connection: one that the upstream had closed before a request came ends within this time."""
+_GOODBYE_SECONDS: Final = 1.0
+_SLACK_SECONDS: Final = 0.001
+
+ReadMessage = Callable[[bytes, HttpAnswer], bool]
+"""Gets each message of an answer, sets its head with the first, hands on its body. True: it was the last."""
+
+
+class SocketRefused(Exception):
+    """The upstream did not switch to a WebSocket. `status`: of its answer, 0 where there was none."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(f"status {status}")
+        self.status = status
+
+
+class UpstreamSocket(asyncio.Protocol):
+    """Implements `Line`, for the answer that is on its way. `reused`: it has carried one before."""
+
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, limit: int, forget: Callable[[UpstreamSocket], None]
+    ) -> None:
+        """`limit`: bytes of one message. `forget` is called once, when it is closed."""
+        self.reused = False
+        self.close_code = 0
+        """The upstream's, once it has closed it."""
+        self.opened = loop.time()
+        self.on_answered: Callable[[asyncio.Transport], None] | None = None
+        self._loop = loop
+        self._limit = limit
+        self._forget = forget
+        self._protocol = WSConnection(ConnectionType.CLIENT)
+        self._transport: asyncio.Transport | None = None
+        self._status: asyncio.Future[int] | None = None
+        """Of the upgrade, while it is waited for."""
+        self._closed = False
+        self._arriving = bytearray()
+        self._quiet = 0
+        self._answer: HttpAnswer | None = None
+        self._read: ReadMessage = _unread
+        self._timeouts = Timeouts()
+        self._timer: asyncio.TimerHandle | None = None
+        self._started = self._last = 0.0
+        self._heard = self._held = False
+        self._unsent = 0
+
+    async def open(self, request: Request, seconds: float) -> None:
+        """Raises SocketRefused."""
+        assert self._transport is not None
+        status = self._status = self._loop.create_future()
+        self._transport.write(self._protocol.send(request))
+        try:
+            async with asyncio.timeout(seconds):
+                given = await status
+        except TimeoutError:
+            given = 0
+        except BaseException:
+            self.drop()
+            raise
+        finally:
+            self._status = None
+        if given != 101:
+            self.drop()
+            raise SocketRefused(given)
+
+    @property
+    def usable(self) -> bool:
+        return not self._closed and self._transport is not None and not self._transport.is_closing()
+
+    @property
+    def stale(self) -> bool:
+        """Ended without a word after having carried another answer: it was closed while it waited."""
+        return self.reused and not self._heard and self._loop.time() - self._started < _AT_ONCE_SECONDS
+
+    def start(self, frame: bytes, timeouts: Timeouts, room: int, read: ReadMessage) -> HttpAnswer:
+        """Send a request, a `text_frame`. Its answer has a head with its first message."""
+        assert self._answer is None
+        assert self._transport is not None
+        answer = self._answer = HttpAnswer(self, self._loop, room, self._loop.create_future())
+        self._read, self._timeouts = read, timeouts
+        self._heard = False
+        self._quiet = 0
+        self._started = self._last = self._loop.time()
+        self._transport.write(frame)
+        self._unsent = self._transport.get_write_buffer_size()
+        self._tick()
+        return answer
+
+    def hold(self) -> None:
+        if not self._held and self.usable:
+            self._held = True
+            self._reading().pause_reading()
+
+    def unhold(self) -> None:
+        if self._held and self.usable:
+            self._held = False
+            self._last = self._loop.time()
+            self._arm()
+            self._reading().resume_reading()
+
+    def drop(self) -> None:
+        """Close at once: there is no other way to cancel a request."""
+        self._answer = None
+        if self._transport is not None:
+            self._transport.abort()
+        self._release()
+
+    def close(self) -> None:
+        """Say goodbye, if it is open."""
+        if self.usable and self._answer is None and self._protocol.state is ConnectionState.OPEN:
+            transport = self._reading()
+            transport.write(self._protocol.send(CloseConnection(code=_NORMAL)))
+            transport.close()
+            self._loop.call_later(_GOODBYE_SECONDS, transport.abort)  # the peer need not agree
+            self._release()
+        else:
+            self.sever()
+
+    def sever(self) -> None:
+        """Close at once; the one that waits for an answer gets the error."""
+        self._fail(TransportFault("broken", "the gateway is shutting down"))
+
+    def _reading(self) -> asyncio.Transport:
+        assert self._transport is not None
+        return self._transport
+
+    def _release(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        self._read = _unread
+        self._arriving = bytearray()
+        self._forget(self)
+
+    # asyncio's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not asyncio's by descent
+
+    def data_received(self, data: bytes) -> None:
+        if self._closed:
+            return
+        self._quiet += len(data)
+        try:
+            self._protocol.receive_data(data)
+            for event in self._protocol.events():
+                self._take(event)
+                if not self.usable:
+                    return
+        except RemoteProtocolError:  # only of the handshake: later ones are events
+            self._refused(0)
+            return
+        if self._quiet > _MAX_QUIET_BYTES:
+            self._fail(TransportFault("protocol", "the upstream's WebSocket sends no messages, but no end"))
+
+    def eof_received(self) -> None:
+        self._lost(_UNSENT)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._lost(_UNSENT)
+
+    def _lost(self, code: int) -> None:
+        if not self._closed:
+            self.close_code = code
+            self._refused(0)
+            self._fail(TransportFault("broken", f"the upstream closed its WebSocket too early ({code})"))
+
+    # The protocol's side
+
+    def _take(self, event: Event) -> None:
+        if isinstance(event, TextMessage):
+            self._take_text(event)
+        elif isinstance(event, Ping):
+            if self._reading().get_write_buffer_size() <= _MAX_UNREAD_BYTES:
+                self._reading().write(self._protocol.send(event.response()))
+        elif isinstance(event, BytesMessage):
+            self._fail(TransportFault("protocol", "the upstream's WebSocket sent what is no text"))
+        elif isinstance(event, CloseConnection):
+            if self._protocol.state is ConnectionState.OPEN:  # no close of the upstream's
+                self._fail(TransportFault("protocol", "the upstream's WebSocket sent frames that are none"))
+            else:
+                self._lost(event.code)
+        elif isinstance(event, AcceptConnection):
+            self._refused(101)
+        elif isinstance(event, RejectConnection):
+            self._refused(event.status_code)
+
+    def _refused(self, status: int) -> None:
+        """The upgrade has its answer, 101 where it is none."""
+        if self._status is not None and not self._status.done():
+            self._status.set_result(status)
+
+    def _take_text(self, event: Message[str]) -> None:
+        self._quiet = 0
+        self._heard = True
+        self._last = self._loop.time()
+        self._arriving += event.data.encode()
+        if len(self._arriving) > self._limit:
+            self._fail(TransportFault("too_large", "a message of the upstream's WebSocket is too large"))
+        elif event.message_finished:
+            message, self._arriving = bytes(self._arriving), bytearray()
+            self._take_message(message)
+
+    def _take_message(self, message: bytes) -> None:
+        answer = self._answer
+        if answer is None:
+            self.close()  # without a request: it says goodbye, or is out of step
+            return
+        had_head = bool(answer.status)
+        try:
+            is_last = self._read(message, answer)
+        except Exception as error:  # what the consumer raises belongs to it
+            self._fail(error)
+            return
+        if self._answer is not answer:
+            return  # the consumer aborted it
+        if is_last:
+            self._finish(answer)
+        elif not had_head and not answer.waiter.done():
+            answer.waiter.set_result(None)
+
+    # How an exchange ends
+
+    def _finish(self, answer: HttpAnswer) -> None:
+        self._answer = None
+        self._read = _unread
+        self.reused = True
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.on_answered is not None:
+            self.on_answered(self._reading())
+            self.on_answered = None
+        if self._held:
+            self.unhold()
+        answer.end(None)
+
+    def _fail(self, error: Exception) -> None:
+        answer = self._answer
+        self.drop()
+        if answer is not None:
+            answer.end(error)
+
+    # The clock
+
+    def _tick(self) -> None:
+        self._timer = None
+        if self._answer is None or self._closed:
+            return
+        now = self._loop.time()
+        unsent = self._reading().get_write_buffer_size()
+        if unsent != self._unsent:
+            self._unsent, self._last = unsent, now
+        if self._due() > now + _SLACK_SECONDS:
+            self._arm()
+        elif now + _SLACK_SECONDS >= self._started + self._timeouts.total:
+            self._fail(TransportFault("total_timeout", "the upstream's answer took too long"))
+        elif self._heard:
+            self._fail(TransportFault("idle_timeout", "the upstream stopped sending"))
+        else:
+            self._fail(TransportFault("first_byte_timeout", "the upstream did not answer in time"))
+
+    def _due(self) -> float:
+        total = self._started + self._timeouts.total
+        if self._held:
+            return total
+        waiting = self._timeouts.idle if self._heard or self._unsent else self._timeouts.first_byte
+        return min(total, self._last + waiting)
+
+    def _arm(self) -> None:
+        if self._answer is None:
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        due = self._due()
+        if due < math.inf:
+            self._timer = self._loop.call_later(max(due - self._loop.time(), _SLACK_SECONDS), self._tick)
+
+
+def text_frame(message: bytes) -> bytes:
+    """A message as a client sends it. To mask a megabyte takes ten milliseconds: large ones are made in a
+    worker thread, beside the connection that they go out on."""
+    return Connection(ConnectionType.CLIENT).send(TextMessage(data=message.decode()))
+
+
+def _unread(message: bytes, answer: HttpAnswer) -> bool:
+    raise AssertionError("no answer is waited for")
