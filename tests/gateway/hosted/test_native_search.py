@@ -97,6 +97,7 @@ ANSWERS: dict[str, Any] = {
                                 "end_index": 19,
                             }
                         ],
+                        "logprobs": [],
                     }
                 ],
             },

@@ -11,6 +11,7 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.faults.faults_kit import BY_NAME, ONCE, every_dialect, start
+from tests.gateway.hosted.documents_kit import Documents
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.hosted.loop import MAX_ROUNDS
@@ -80,8 +81,11 @@ class Pausing:
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[LiveGateway, Pausing]]:
     pausing = Pausing()
+    documents = Documents(forwarded="anthropic")
     with pausing.upstream as upstream, LiveGateway(every_dialect(upstream, LINES)) as gateway:
+        documents.of(gateway)
         yield gateway, pausing
+    documents.check()
 
 
 @pytest.fixture

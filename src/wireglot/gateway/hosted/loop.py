@@ -549,7 +549,7 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     assert type(part) is ToolCall
     result = brought[part.id][0].result
     assert result is not None
-    return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
+    return ToolResult(part.id, result_parts(result), is_error=bool(result.error))
 
 
 def _count_parts(events: list[Event]) -> int:
