@@ -177,7 +177,13 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     # Innermost: one answer may take several rounds, each of which is relayed.
     Around(
         "HostedTools",
-        lambda inner, parts: HostedTools(inner, parts.runners, parts.ask_round, parts.relay.delivery.keep),
+        lambda inner, parts: HostedTools(
+            inner,
+            parts.runners,
+            HostedHistory(parts.state.sealer).rebuild,
+            parts.ask_round,
+            parts.relay.delivery.keep,
+        ),
         lambda kind: not kind.is_own and kind.generates,
     ),
 )

@@ -32,10 +32,8 @@ PAGE: Final = Page(
 )
 ASKED: Final = '[[demo:tool web_search {"query": "height of the tower"}]] How high is the tower?'
 """Has the demo model search, and quote what it is given."""
-_LINES: Final = (
-    "limits = { hosted_tools = false }\nretry = { retries = 0 }\n"
-    "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
-)
+_ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
+_LINES: Final = f"limits = {{ hosted_tools = false }}\n{_ONCE}"
 
 _SEARCH: Final = '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:1"\nfetch = true\n'
 """Switches both on; `ScriptedWeb` takes the place of what it names."""
@@ -111,7 +109,7 @@ class HostedStage:
         self.upstream.start()
         toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
         for name, spoken in NATIVE.items():
-            toml += provider(name, self.upstream, spoken, "limits = { hosted_tools = true }\n")
+            toml += provider(name, self.upstream, spoken, f"limits = {{ hosted_tools = true }}\n{_ONCE}")
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
         runners, state = inside._parts.pipeline.parts.runners, inside._parts.state

@@ -241,6 +241,62 @@ def test_gemini_clients_see_grounding(stage: HostedStage, upstream: str, streame
     assert [each.segment.end_index for each in grounding.grounding_supports] == [len(TEXT.encode())]
 
 
+def _round(*items: dict[str, Any]) -> Behaviour:
+    """An answer of the Responses API that searches once, then says this."""
+    search = {**ANSWERS["openai-responses"]["output"][0], "id": "ws_2"}
+    return Behaviour(body=encode({**ANSWERS["openai-responses"], "output": [search, *items]}))
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-responses", "gemini"])
+def test_searches_of_the_upstream_and_of_the_gateway_add_up(stage: HostedStage, client: str) -> None:
+    """The upstream searches itself and cannot fetch pages: it searches in both rounds, the gateway fetches once."""
+    call = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "web_fetch",
+        "arguments": encode_text({"url": URL}),
+        "status": "completed",
+    }
+    stage.upstream.next(_round(call), _round(ANSWERS["openai-responses"]["output"][1]))
+    model, asked = NATIVE["openai-responses"], f"Read {URL}"
+    if client == "anthropic":
+        message = stage.claude.messages.create(
+            model=model,
+            max_tokens=100,
+            messages=[{"role": "user", "content": asked}],
+            tools=[
+                {"type": "web_search_20250305", "name": "web_search"},
+                {"type": "web_fetch_20250910", "name": "web_fetch"},
+            ],
+        )
+        counts: Any = message.usage.server_tool_use
+        assert (counts.web_search_requests, counts.web_fetch_requests) == (2, 1)
+        used = message.usage.input_tokens, message.usage.output_tokens
+    elif client == "gemini":
+        tools = [types.Tool(google_search=types.GoogleSearch()), types.Tool(url_context=types.UrlContext())]
+        config = types.GenerateContentConfig(tools=tools)
+        answer: Any = stage.gemini.models.generate_content(model=model, contents=asked, config=config)
+        assert answer.candidates[0].grounding_metadata.web_search_queries == ["turm", "turm"]
+        assert len(answer.candidates[0].url_context_metadata.url_metadata) == 1
+        used = answer.usage_metadata.prompt_token_count, answer.usage_metadata.candidates_token_count
+    else:
+        stage.upstream.reset()
+        stage.upstream.next(_paused(), _paused(is_last=True))
+        response: Any = stage.gpt.responses.create(
+            model=NATIVE["anthropic"], input=asked, tools=[{"type": "web_search"}], store=False
+        )
+        assert response.tool_usage.web_search.num_requests == 2
+        used = response.usage.input_tokens, response.usage.output_tokens
+    assert used == (6, 8)
+    assert len(stage.upstream.requests) == 2
+
+
+def _paused(*, is_last: bool = False) -> Behaviour:
+    stop = "end_turn" if is_last else "pause_turn"
+    return Behaviour(body=encode({**ANSWERS["anthropic"], "stop_reason": stop}))
+
+
 def test_another_provider_is_told_what_was_found(stage: HostedStage) -> None:
     question = {"role": "user", "content": "Wie hoch?"}
     message = _ask_claude(stage, script(stage, "gemini", False), False, [question])

@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from copy import copy
 from typing import Any, Final, Protocol
 
@@ -26,7 +26,6 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
@@ -35,7 +34,7 @@ from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCa
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Usage, added
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
-from wireglot.ir.stream import Event, Finish, PartStart, unfold
+from wireglot.ir.stream import Event, Finish, PartStart
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 
@@ -78,10 +77,19 @@ class _Running(msgspec.Struct, eq=False):
 class HostedTools:
     """A step, the innermost. Passes on every request without a tool that it runs."""
 
-    def __init__(self, inner: Answerer, runners: HostedRunners, ask: AskRound, keep: Keep) -> None:
-        """`keep`: keeps what must be kept of a whole answer."""
+    def __init__(
+        self,
+        inner: Answerer,
+        runners: HostedRunners,
+        rebuild: Callable[[Exchange], None],
+        ask: AskRound,
+        keep: Keep,
+    ) -> None:
+        """`rebuild`: makes earlier turns readable for the first target. `keep`: keeps what must be kept of a
+        whole answer."""
         self._inner = inner
         self._runners = runners
+        self._rebuild = rebuild
         self._ask = ask
         self._keep = keep
         self._settings: Settings | None = None
@@ -93,7 +101,9 @@ class HostedTools:
         settings = exchange.job.settings
         if settings is not self._settings:
             self._adopt(settings)
-        tools = self._lacking(exchange) if self._serving else []
+        tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
+        if not tools and self._serving and len(exchange.targets) > 1:
+            exchange.fall_back = self._fall_back
         if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
@@ -102,9 +112,18 @@ class HostedTools:
         self._settings, self._native = settings, {}
         self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
 
-    def _lacking(self, exchange: Exchange) -> list[HostedTool]:
-        """The tools of a request that its first target does not run, and one of the runners does."""
-        job, target = exchange.job, exchange.targets[0]
+    def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
+        """A target that runs the tools of a request has failed, and the next one does not run them."""
+        tools = self._lacking(exchange, exchange.targets[place])
+        if not tools:
+            return None
+        exchange.targets, exchange.fall_back = exchange.targets[place:], None
+        self._rebuild(exchange)
+        return self._answer(exchange, tools)
+
+    def _lacking(self, exchange: Exchange, target: Target) -> list[HostedTool]:
+        """The tools of a request that a target does not run, and one of the runners does."""
+        job = exchange.job
         passes = target.plain and target.dialect == job.dialect
         if passes and (target.limits.hosted_tools or not _may_declare(job)):
             return []  # as it came
@@ -218,6 +237,8 @@ class _Loop:
         self._content: list[Part] = []
         """Of the whole answer."""
         self._ran: list[RanCall] = []
+        self._ran_upstream: list[RanCall] = []
+        """What the provider has run itself."""
         self._paused = 0
         """Times that the answer paused and was continued."""
         self._pauses = _may_pause(exchange)
@@ -235,7 +256,11 @@ class _Loop:
         if exchange.job.stream:
             own.ending = Ending(account=exchange.ending.account)
             own.open_stream()
+            failed = exchange.client  # of a target that was asked before
             exchange.client, own.client = own.client, None
+            if failed is not None and exchange.client is not None:
+                failed.close()
+                exchange.client.opened = failed.opened
         self._answer = OneAnswer(exchange)
         exchange.feeder = self._answer
         try:
@@ -378,6 +403,7 @@ class _Loop:
         if kept is None:  # its key is gone: what came is the answer
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
+        self._ran_upstream += self._run_upstream(writer.finish, kept)
         others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
         runs = kept.stop.reason in RUN_AT and not is_last
         kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
@@ -463,28 +489,36 @@ class _Loop:
         family = self._exchange.job.surface.family
         return tuple(part for part in content if type(part) is not Foreign or part.dialect != family)
 
-    def _with_searches(self, finish: Finish) -> Finish:
-        """An end that tells the searches of all rounds, as that of one round tells its own."""
-        exchange = self._exchange
-        searches = shown_searches(exchange, exchange.targets[0].codec, exchange.request())
-        if searches is None:
-            return finish
-        content = self._native(self._content)
-        *_, last = searches.events([*unfold(Response("", "", content, finish.stop, finish.usage))])
-        assert type(last) is Finish
-        return msgspec.structs.replace(finish, extra=last.extra)
+    def _run_upstream(self, finish: Finish, kept: Response) -> Iterator[RanCall]:
+        """The calls of one round that the provider ran itself: as the client is shown them, or as the
+        provider reports them where the client's dialect has no parts for them."""
+        surface = self._exchange.job.surface
+        if not surface.client.hosted.marks:
+            surface = self._targets()[0].surface
+        form, calls = surface.client.hosted, dict[str, HostedCall]()
+        for part in kept.content:
+            ran = form.read(part) if type(part) is Foreign and part.dialect == surface.family else None
+            if ran is None:
+                continue
+            if ran.call is not None:
+                calls[ran.id] = ran.call
+            if ran.result is not None and ran.id in calls:
+                yield RanCall(ran.id, calls[ran.id], ran.result)
+        for query, sources in form.found(finish.extra if finish.extra is not None else kept.extra):
+            call = HostedCall("web_search", "", input={"query": query})
+            yield RanCall("", call, HostedResult(sources=sources))
 
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
         # What an end says besides is about its own round.
         extra, whole_extra = (None, None) if self._turns else (finish.extra, last.extra)
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=extra)
+        ran = self._ran_upstream + self._ran
+        if ran and (self._ran or self._turns):  # the end of a single round tells its own
+            finish = self._form.finish(finish, ran)
         if self._ran:
-            finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
             exchange.record.stopped(finish.stop.reason)
-        elif self._pauses:
-            finish = self._with_searches(finish)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
             self._declare((continued(self._paused),))

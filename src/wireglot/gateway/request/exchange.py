@@ -76,6 +76,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Who records it, where anybody does."""
     targets: tuple[Target, ...] = ()
     """Who may be asked, in this order; known once it is routed."""
+    fall_back: Callable[[Exchange, int], Coroutine[Any, Any, None] | None] | None = None
+    """Asked before the next target is tried, by its place: what answers from there on, None: the relay."""
     client: ClientStream | None = None
     """The client's side of a stream, once the relay has begun."""
     feeder: Teller | None = None
