@@ -275,7 +275,7 @@ def test_searches_of_the_upstream_and_of_the_gateway_add_up(stage: HostedStage, 
         used = message.usage.input_tokens, message.usage.output_tokens
     elif client == "gemini":
         tools = [types.Tool(google_search=types.GoogleSearch()), types.Tool(url_context=types.UrlContext())]
-        config = types.GenerateContentConfig(tools=tools)
+        config = types.GenerateContentConfig(tools=[*tools])
         answer: Any = stage.gemini.models.generate_content(model=model, contents=asked, config=config)
         assert answer.candidates[0].grounding_metadata.web_search_queries == ["turm", "turm"]
         assert len(answer.candidates[0].url_context_metadata.url_metadata) == 1

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from msgspec.structs import replace
+
 from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.ir.content import Citation, Foreign
+from wireglot.ir.content import Citation, Foreign, Text
 from wireglot.ir.loss import Loss
 
 _WEB = "web_search_result_location"
@@ -34,6 +36,42 @@ def parse_citations(fields: Fields, key: str = "citations") -> tuple[Citation, .
     if type(fields.value.get(key)) is not list:
         return ()
     return tuple(parse_citation(item) for item in fields.objects(key))
+
+
+def cut_at_citations(part: Text) -> list[Text]:
+    """A text in pieces, as Anthropic writes it: what is cited is a block of its own with its citations. Spans
+    that overlap are one piece. Not cut where a citation names no span."""
+    text, spans = part.text, list[tuple[int, int, tuple[Citation, ...]]]()
+    for citation in sorted(part.citations, key=_start):
+        start, end = citation.start, citation.end
+        if start is None or end is None or not 0 <= start < end <= len(text):
+            return [part]
+        cited = replace(citation, start=None, end=None)
+        if spans and not text[spans[-1][1] : start].strip() and start > spans[-1][1]:
+            # Blank text alone is refused when a client sends it back.
+            spans[-1] = (spans[-1][0], start, spans[-1][2])
+        if spans and start < spans[-1][1]:
+            begin, before, others = spans[-1]
+            spans[-1] = (begin, max(before, end), (*others, cited))
+        else:
+            spans.append((start, end, (cited,)))
+    pieces, place = list[Text](), 0
+    for start, end, citations in spans:
+        if text[place:start].strip():
+            pieces.append(Text(text[place:start]))
+            place = start
+        pieces.append(Text(text[place:end], citations=citations))
+        place = end
+    rest = text[place:]
+    if rest.strip():
+        pieces.append(Text(rest))
+    else:
+        pieces[-1] = replace(pieces[-1], text=pieces[-1].text + rest)
+    return pieces
+
+
+def _start(citation: Citation) -> int:
+    return citation.start or 0
 
 
 def render_citations(
