@@ -93,7 +93,13 @@ class HostedStage:
     """`decide` answers requests of upstreams; None: the demo model does. At its end the vendors' schemas check all
     that the gateway wrote."""
 
-    def __init__(self, more: str = "", decide: Callable[[Recorded], Behaviour | None] | None = None) -> None:
+    def __init__(
+        self,
+        more: str = "",
+        decide: Callable[[Recorded], Behaviour | None] | None = None,
+        currency: str = "USD",
+    ) -> None:
+        self._currency = currency
         self.documents = Documents()
         self._decide = decide
         self.upstream = ScriptedUpstream(decide=self._note)
@@ -107,7 +113,8 @@ class HostedStage:
 
     def __enter__(self) -> HostedStage:
         self.upstream.start()
-        toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
+        toml = f'currency = "{self._currency}"\n'
+        toml += "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
         for name, spoken in NATIVE.items():
             toml += provider(name, self.upstream, spoken, f"limits = {{ hosted_tools = true }}\n{_ONCE}")
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
