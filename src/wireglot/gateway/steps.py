@@ -99,6 +99,11 @@ class Before(NamedTuple):
     applies: Callable[[RequestKind], bool]
 
 
+def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
+    rebuild = HostedHistory(parts.state.sealer).rebuild
+    return HostedTools(inner, parts.runners, rebuild, parts.ask_round, parts.relay.delivery.keep)
+
+
 STEPS: Final[tuple[Around | Before, ...]] = (
     # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
     Around(
@@ -157,6 +162,11 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         ),
     ),
     Before(
+        "HostedToolCount",
+        lambda parts: _hosted_tools(parts.relay, parts).offer_for_count,
+        lambda kind: not kind.is_own and kind.operation == "count" and kind.counts_like_generate,
+    ),
+    Before(
         "QuotaGrowth",
         lambda parts: parts.state.quotas.reserve_history,
         lambda kind: not kind.is_own and kind.has_key,
@@ -177,13 +187,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     # Innermost: one answer may take several rounds, each of which is relayed.
     Around(
         "HostedTools",
-        lambda inner, parts: HostedTools(
-            inner,
-            parts.runners,
-            HostedHistory(parts.state.sealer).rebuild,
-            parts.ask_round,
-            parts.relay.delivery.keep,
-        ),
+        lambda inner, parts: _hosted_tools(inner, parts),
         lambda kind: not kind.is_own and kind.generates,
     ),
 )

@@ -12,6 +12,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from copy import copy
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -107,6 +108,23 @@ class HostedTools:
         if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
+
+    async def offer_for_count(self, exchange: Exchange) -> None:
+        """A step before tokens are counted: with functions in place of the tools that the gateway runs. Those
+        of MCP servers are not known without a connection: they are not counted."""
+        settings = exchange.job.settings
+        if settings is not self._settings:
+            self._adopt(settings)
+        tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
+        for tool in tools:
+            runner = self._serving[tool.kind]
+            session = None if runner.connects else await runner.open(exchange, tool)
+            if session is not None:
+                offered = session.offer(exchange.request())
+                placed = [offered.functions if each is tool else (each,) for each in offered.request.tools]
+                exchange.rewrite(
+                    msgspec.structs.replace(offered.request, tools=tuple(chain.from_iterable(placed)))
+                )
 
     def _adopt(self, settings: Settings) -> None:
         self._settings, self._native = settings, {}

@@ -42,6 +42,7 @@ class McpRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = True
 
     def serves(self, settings: Settings) -> bool:
         return settings.mcp is not None

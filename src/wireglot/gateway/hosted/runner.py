@@ -59,6 +59,11 @@ class HostedRunner(Protocol):
     @property
     def name(self) -> str: ...
 
+    @property
+    def connects(self) -> bool:
+        """Whether it must reach a server to know what to offer."""
+        ...
+
     def serves(self, settings: Settings) -> bool:
         """Whether it runs anything under these settings. Asked once for each configuration."""
         ...

@@ -45,6 +45,7 @@ class ToolSearchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def serves(self, settings: Settings) -> bool:
         return True

@@ -65,6 +65,7 @@ class SearchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def __init__(
         self, search: Callable[[Exchange], WebSearch | None], seal: SourceSealer, ledger: SearchLedger
@@ -169,6 +170,7 @@ class FetchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def __init__(self, fetch: Callable[[Exchange], Fetch | None]) -> None:
         self._fetch = fetch
