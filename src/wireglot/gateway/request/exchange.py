@@ -101,8 +101,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
-    files: dict[str, MediaFile] = {}
-    """What the gateway has downloaded for upstreams that take no addresses, by its address."""
+    files: dict[tuple[str, str], MediaFile] = {}
+    """What the gateway has downloaded for upstreams that take no addresses, by its address and kind."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
