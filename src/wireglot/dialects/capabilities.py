@@ -15,7 +15,7 @@ from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
 from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
-from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.stream import Event, Finish
 
 Document = dict[str, Any]
@@ -179,6 +179,10 @@ def _by_words(tool: HostedTool) -> bool:
     return False
 
 
+def _is_no_search(tool: Tool) -> bool:
+    return False
+
+
 def _found_nothing(extra: Extra | None) -> Sequence[tuple[str, tuple[WebSource, ...]]]:
     return ()
 
@@ -227,6 +231,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most calls of hosted tools that a request allows; None: it does not say."""
     searches_by_pattern: Callable[[HostedTool], bool] = _by_words
     """Whether a search for tools takes a regular expression instead of words."""
+    is_search: Callable[[Tool], bool] = _is_no_search
+    """Whether a tool of the client's own is its search for deferred tools."""
     mcp: McpForm = McpForm()
     carried: frozenset[str] = frozenset()
     """Kinds of tools whose results clients bring back with the next turn."""

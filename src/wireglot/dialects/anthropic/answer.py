@@ -86,11 +86,17 @@ class AnswerBlocks(msgspec.Struct, eq=False):
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
-        pieces = [part] if self.native or not part.citations else cut_at_citations(part)
-        for piece in pieces:
+        whole = [(part.text, [*range(len(part.citations))])]
+        pieces = whole if self.native or not part.citations else cut_at_citations(part)
+        for text, indices in pieces:
             block = self.empty_text()
-            block["text"] = piece.text
-            citations = render_citations(piece.citations, path, self.losses, echoable=False)
+            block["text"] = text
+            cited = [(index, part.citations[index]) for index in indices]
+            if len(pieces) > 1:  # the block says where it is cited
+                cited = [
+                    (index, msgspec.structs.replace(each, start=None, end=None)) for index, each in cited
+                ]
+            citations = render_citations(cited, path, self.losses, echoable=False)
             if citations:
                 block["citations"] = citations
             blocks.append(block)

@@ -23,6 +23,8 @@ _WEB: Final = ("web_search", "web_fetch")
 _DIRECT: Final = {"type": "direct"}
 """The model calls it itself, not code that it wrote."""
 _TOOL_SEARCH: Final = "tool_search_tool_"
+_CLIENT_SEARCH: Final = "ToolSearch"
+"""Claude Code's own search: its results are references to deferred tools."""
 _COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
 
 
@@ -168,6 +170,7 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_block,
     searches_by_pattern=tool_search.searches_by_pattern,
+    is_search=lambda tool: tool.name == _CLIENT_SEARCH,
     mcp=mcp.MCP,
     carried=frozenset({*_WEB, tool_search.KIND, mcp.KIND}),
     quotes=True,

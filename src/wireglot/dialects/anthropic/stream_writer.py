@@ -312,7 +312,7 @@ class MessageWriter(AnswerWriter):
             )
             return
         if citations:
-            for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
+            for citation in render_citations(enumerate(citations), waiting.path, self.losses, echoable=False):
                 self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
     def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:

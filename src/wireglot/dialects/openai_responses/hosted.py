@@ -112,6 +112,7 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_item,
     max_calls=_max_calls,
+    is_search=lambda tool: tool.native is not None and tool.native.type == tool_search.KIND,
     mcp=mcp.MCP,
     carried=frozenset({tool_search.KIND, mcp.KIND}),
     tool_marks={"tools": (b'"web_search', b'"tool_search"', b'"mcp"')},
