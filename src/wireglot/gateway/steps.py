@@ -21,7 +21,7 @@ from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.history import HostedHistory
-from wireglot.gateway.hosted.loop import AskRound, HostedTools
+from wireglot.gateway.hosted.loop import AskRound, CountHostedCall, HostedTools
 from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
@@ -48,6 +48,7 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     relay: Relay
     runners: HostedRunners
     ask_round: AskRound
+    count_hosted_call: CountHostedCall
 
 
 class RequestKind(NamedTuple):
@@ -101,7 +102,8 @@ class Before(NamedTuple):
 
 def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
     rebuild = HostedHistory(parts.state.sealer).rebuild
-    return HostedTools(inner, parts.runners, rebuild, parts.ask_round, parts.relay.delivery.keep)
+    keep, count = parts.relay.delivery.keep, parts.count_hosted_call
+    return HostedTools(inner, parts.runners, rebuild, parts.ask_round, keep, count)
 
 
 STEPS: Final[tuple[Around | Before, ...]] = (

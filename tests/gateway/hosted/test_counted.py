@@ -136,3 +136,16 @@ def test_searches_count_on_budgets_of_another_currency() -> None:
         assert refused.value.status == 429
         assert len(other.web.queries) == 3
         assert float(rows(other, "poor")["web_search"]["cost"]) == pytest.approx(0.015)
+
+
+def test_calls_are_counted_by_tool_backend_and_outcome(stage: HostedStage) -> None:
+    calls = stage.gateway.process.observer.metrics.hosted_calls
+
+    def counted(outcome: str) -> float:
+        return calls.value(("web_search", stage.web.name, outcome))
+
+    before = counted("ok"), counted("unavailable")
+    search(stage, "free", times=2)
+    stage.web.problem = WebFailed("unavailable", "down")
+    search(stage, "free")
+    assert (counted("ok") - before[0], counted("unavailable") - before[1]) == (2, 1)

@@ -62,6 +62,8 @@ class AskRound(Protocol):
 
 
 Keep = Callable[[Exchange, Response], Awaitable[None]]
+CountHostedCall = Callable[[str, str, str], None]
+"""Called with the tool, what ran it, and the outcome of each call."""
 
 
 class _Running(msgspec.Struct, eq=False):
@@ -85,6 +87,7 @@ class HostedTools:
         rebuild: Callable[[Exchange], None],
         ask: AskRound,
         keep: Keep,
+        count: CountHostedCall,
     ) -> None:
         """`rebuild`: makes earlier turns readable for the first target. `keep`: keeps what must be kept of a
         whole answer."""
@@ -93,6 +96,7 @@ class HostedTools:
         self._rebuild = rebuild
         self._ask = ask
         self._keep = keep
+        self._count = count
         self._settings: Settings | None = None
         self._serving: HostedRunners = {}
         """Those that run anything under `_settings`."""
@@ -180,7 +184,7 @@ class HostedTools:
         if not running and not _may_pause(exchange):
             await self._inner.answer(exchange)
             return
-        await _Loop(exchange, running, self._inner, self._ask, self._keep).answer()
+        await _Loop(exchange, running, self._inner, self._ask, self._keep, self._count).answer()
 
 
 def _may_pause(exchange: Exchange) -> bool:
@@ -237,13 +241,20 @@ class _Loop:
     """One request, from its first round to its last."""
 
     def __init__(
-        self, exchange: Exchange, running: list[_Running], inner: Answerer, ask: AskRound, keep: Keep
+        self,
+        exchange: Exchange,
+        running: list[_Running],
+        inner: Answerer,
+        ask: AskRound,
+        keep: Keep,
+        count: CountHostedCall,
     ) -> None:
         self._exchange = exchange
         self._running = running
         self._inner = inner
         self._ask = ask
         self._keep = keep
+        self._count = count
         self._form = exchange.job.surface.client.hosted
         self._own = copy(exchange)
         """In whose place the client's request is asked: the relay fills it."""
@@ -500,7 +511,13 @@ class _Loop:
             return HostedResult(error="max_uses_exceeded", text="No more calls of tools are allowed.")
         if number >= _MAX_CALLS_AT_ONCE:
             return HostedResult(error="too_many_requests", text="Too many calls at once: call it again.")
-        return await running.session.run(call)
+        outcome = "client_abort"
+        try:
+            result = await running.session.run(call)
+            outcome = "pending" if call.pending else result.error or "ok"
+        finally:
+            self._count(running.tool.kind, running.session.backend, outcome)
+        return result
 
     def _native(self, content: Iterable[Part]) -> tuple[Part, ...]:
         """Without what was made for the client of the tools that the provider ran."""

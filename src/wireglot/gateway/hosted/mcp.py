@@ -85,6 +85,8 @@ class McpRunner:
 class McpSession:
     """Implements `HostedSession`."""
 
+    backend = "mcp"
+
     def __init__(
         self, tool: HostedTool, connection: McpConnection, listed: Iterable[ListedTool], form: McpForm
     ) -> None:

@@ -38,7 +38,10 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class HostedSession(Protocol):
-    """One request, from its first round to its last."""
+    """One request, from its first round to its last. `backend` says in metrics what runs the calls."""
+
+    @property
+    def backend(self) -> str: ...
 
     def offer(self, request: Request) -> Offered:
         """Called before each round with the request as it would be sent without this tool."""

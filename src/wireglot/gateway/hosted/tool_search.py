@@ -59,6 +59,8 @@ class ToolSearchRunner:
 class ToolSearch:
     """Implements `HostedSession`."""
 
+    backend = "gateway"
+
     def __init__(self, tool: HostedTool, found: Iterable[str], *, by_pattern: bool) -> None:
         self._name = tool_name(tool) or _KIND
         self._by_pattern = by_pattern

@@ -87,6 +87,7 @@ class _Tool:
 
     function: Tool
     argument: str
+    backend = "fetch"
 
     def __init__(self, exchange: Exchange, tool: HostedTool) -> None:
         self._exchange = exchange
@@ -130,6 +131,7 @@ class _Searching(_Tool):
         super().__init__(exchange, tool)
         self._search = search
         self._runner = runner
+        self.backend = search.name
 
     async def _run(self, given: str) -> HostedResult:
         place, size = self._options.get("location"), self._options.get("context_size")
