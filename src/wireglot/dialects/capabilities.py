@@ -195,6 +195,10 @@ def _allows_all(tool: HostedTool, listed: ListedTool) -> bool:
     return tool.server is None or tool.server.allowed is None or listed.name in tool.server.allowed
 
 
+def _server_defers(tool: HostedTool, listed: ListedTool) -> bool:
+    return tool.server is not None and tool.server.deferred
+
+
 class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a dialect says of MCP servers that the gateway connects to in the provider's place."""
 
@@ -204,6 +208,8 @@ class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The name of the server whose tools a part of an earlier turn lists."""
     allows: Callable[[HostedTool, ListedTool], bool] = _allows_all
     """Whether the request lets the model call a tool of the server."""
+    is_deferred: Callable[[HostedTool, ListedTool], bool] = _server_defers
+    """Whether a tool of the server is offered once a search for tools has found it."""
     needs_approval: Callable[[HostedTool, ListedTool], bool] = lambda tool, listed: False
     headers: Callable[[HostedTool], Mapping[str, str]] = lambda tool: {}
     """Headers for the server besides its token."""

@@ -117,7 +117,12 @@ def _allows(tool: HostedTool, listed: ListedTool) -> bool:
     return object_in(object_in(value.get("configs")).get(listed.name)).get("enabled") is not False
 
 
-MCP: Final = McpForm(allows=_allows)
+def _is_deferred(tool: HostedTool, listed: ListedTool) -> bool:
+    stated = object_in(object_in(tool.native.value.get("configs")).get(listed.name)).get("defer_loading")
+    return stated if type(stated) is bool else tool.server is not None and tool.server.deferred
+
+
+MCP: Final = McpForm(allows=_allows, is_deferred=_is_deferred)
 
 
 def render_call(call: HostedCall) -> dict[str, Any]:

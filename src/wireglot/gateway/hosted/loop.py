@@ -34,7 +34,7 @@ from wireglot.ir.errors import WireglotError
 from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCall, continued, without_calls
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Usage, added
-from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
+from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice, tool_name
 from wireglot.ir.stream import Event, Finish, PartStart
 from wireglot.translate import plan
 from wireglot.wire.json import encode
@@ -51,6 +51,8 @@ _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )
 _ID_BYTES: Final = 11
+_SEARCHES_TOOLS: Final = "tool_search"
+"""The last to be offered: it holds back what others offer."""
 
 
 class AskRound(Protocol):
@@ -177,7 +179,9 @@ class HostedTools:
 
     async def _answer(self, exchange: Exchange, tools: list[HostedTool]) -> None:
         running, runners = [], self._serving
-        for tool in tools:
+        if exchange.job.stream and any(runners[tool.kind].connects for tool in tools):
+            exchange.open_stream()  # the client waits meanwhile
+        for tool in sorted(tools, key=lambda tool: tool.kind == _SEARCHES_TOOLS):
             session = await runners[tool.kind].open(exchange, tool)
             if session is not None:
                 running.append(_Running(tool, session, runners[tool.kind].name))
@@ -285,11 +289,7 @@ class _Loop:
         if exchange.job.stream:
             own.ending = Ending(account=exchange.ending.account)
             own.open_stream()
-            failed = exchange.client  # of a target that was asked before
             exchange.client, own.client = own.client, None
-            if failed is not None and exchange.client is not None:
-                failed.close()
-                exchange.client.opened = failed.opened
         self._answer = OneAnswer(exchange)
         exchange.feeder = self._answer
         try:
@@ -325,10 +325,10 @@ class _Loop:
             request = offered.request
             if not number:
                 self._open_with(offered)
-            placed[id(each.tool)] = self._owned(each, offered.functions)
-        tools: list[AnyTool] = []
-        for tool in request.tools:
-            tools += placed.get(id(tool), (tool,))
+            functions = placed[id(each.tool)] = self._owned(each, offered.functions)
+            parts = [functions if tool is each.tool else (tool,) for tool in request.tools]
+            request = msgspec.structs.replace(request, tools=tuple(chain.from_iterable(parts)))
+        tools = list(request.tools)
         choice = self._choice(request.tool_choice, placed, is_first=not number)
         if not offers:
             others = [tool for tool in tools if tool_name(tool) not in self._owners]

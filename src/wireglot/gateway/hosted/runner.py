@@ -110,5 +110,5 @@ def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
     """What the model is given of a result."""
     page = result.page
     if page is None or not page.data:
-        return (Text(result.text),)
+        return Text(result.text), *result.media
     return Text(result.text), Media("document", page.mime, page.data, name=page.title)

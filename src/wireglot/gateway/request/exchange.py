@@ -274,8 +274,9 @@ class Exchange(msgspec.Struct, eq=False):
         self.reply.send(status, headers, body)
 
     def open_stream(self) -> None:
-        """Begin the client's side of a stream: it is kept alive from now on."""
-        job = self.job
+        """Begin the client's side of a stream: it is kept alive from now on. Where it was opened before,
+        nothing of an answer has been written to it."""
+        job, before = self.job, self.client
         self.client = ClientStream(
             self.reply,
             self.ending,
@@ -285,6 +286,9 @@ class Exchange(msgspec.Struct, eq=False):
             ping_seconds=job.settings.limits.ping,
             headers=self.headers,
         )
+        if before is not None:
+            before.close()
+            self.client.opened = before.opened
 
     def headers(self) -> Headers:
         """What every answer tells about itself."""
