@@ -102,8 +102,14 @@ class Before(NamedTuple):
 
 def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
     rebuild = HostedHistory(parts.state.sealer).rebuild
-    keep, count = parts.relay.delivery.keep, parts.count_hosted_call
-    return HostedTools(inner, parts.runners, rebuild, parts.ask_round, keep, count)
+    return HostedTools(
+        inner,
+        parts.runners,
+        rebuild=rebuild,
+        ask=parts.ask_round,
+        keep=parts.relay.delivery.keep,
+        count=parts.count_hosted_call,
+    )
 
 
 STEPS: Final[tuple[Around | Before, ...]] = (

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
+import wireglot
 from tests.gateway.hosted.hosted_kit import HostedStage
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -309,3 +310,38 @@ def test_another_provider_is_told_what_was_found(stage: HostedStage) -> None:
     sent = stage.upstream.requests[-1].json["messages"]
     assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
     assert URL in sent[2]["content"]
+
+
+ASKED = {
+    "anthropic": {
+        "model": "m1",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "?"}],
+        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+    },
+    "openai-responses": {"model": "m1", "input": "?", "tools": [{"type": "web_search"}], "store": False},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "?"}]}], "tools": [{"googleSearch": {}}]},
+}
+
+
+@pytest.mark.parametrize("client", ASKED)
+@pytest.mark.parametrize("upstream", ANSWERS)
+def test_the_library_shows_them_as_the_gateway_does(client: Any, upstream: Any) -> None:
+    if client == upstream:
+        return
+    ways: dict[str, Any] = {"source": upstream, "target": client, "request": ASKED[client]}
+    whole = wireglot.translate_response(ANSWERS[upstream], **ways).value
+    translator = wireglot.StreamTranslator(**ways)
+    spoken = dialect(upstream)
+    data = spoken.stream_writer(Context()).write(
+        list(unfold(spoken.parse_response(ANSWERS[upstream], Context())))
+    )
+    streamed = (translator.feed(data) + translator.close()).decode()
+    marks = {
+        "anthropic": ['"web_search_tool_result"', '"web_search_requests":1'],
+        "openai-responses": ['"web_search_call"', '"num_requests":1'],
+        "gemini": ['"webSearchQueries":["turm"]', URL],
+    }
+    for mark in marks[client]:
+        assert mark in encode_text(whole)
+        assert mark in streamed

@@ -86,6 +86,7 @@ class HostedTools:
         self,
         inner: Answerer,
         runners: HostedRunners,
+        *,
         rebuild: Callable[[Exchange], None],
         ask: AskRound,
         keep: Keep,
@@ -188,7 +189,8 @@ class HostedTools:
         if not running and not _may_pause(exchange):
             await self._inner.answer(exchange)
             return
-        await _Loop(exchange, running, self._inner, self._ask, self._keep, self._count).answer()
+        loop = _Loop(exchange, running, self._inner, ask=self._ask, keep=self._keep, count=self._count)
+        await loop.answer()
 
 
 def _may_pause(exchange: Exchange) -> bool:
@@ -249,6 +251,7 @@ class _Loop:
         exchange: Exchange,
         running: list[_Running],
         inner: Answerer,
+        *,
         ask: AskRound,
         keep: Keep,
         count: CountHostedCall,
