@@ -26,6 +26,7 @@ from wireglot.providers.carried import MinterNamer, brought_back, with_minter
 from wireglot.providers.emulation import EmulatingReader, Emulation, Emulator
 from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits
+from wireglot.providers.shown_searches import ShownSearches
 from wireglot.providers.spec import limits_for, may_reason
 from wireglot.wire.json import BadJson, decode
 
@@ -226,6 +227,10 @@ def _answered(
         except NoAnswer as failed:
             return client.render_error(failed.error, back.context), ()
         response, losses = accepted.response, losses + accepted.losses
+    searches = back.searches()
+    if searches is not None:
+        response = searches.response(response)
+        losses += tuple(searches.losses)
     restored = _restored(response, back.aliases(response.model))
     unseen: list[Loss] = []
     if back.is_abroad:
@@ -270,6 +275,7 @@ class StreamTranslator:
         self._back: _WayBack | None = back
         self._restorer: EventRestorer | None = None
         self._namer: MinterNamer | None = None
+        self._searches = back.searches()
         self._watch: Watch | None = None
         if client is not upstream or back.leaks_calls:
             drops, leaks = client.surface.client.leaves_out_calls, back.leaks_calls
@@ -289,6 +295,8 @@ class StreamTranslator:
         reported = self._watch.losses if self._watch is not None else []
         if self._emulator is not None:
             reported = self._emulator.losses + reported
+        if self._searches is not None:
+            reported = reported + self._searches.losses
         if self._namer is not None:
             reported = reported + self._namer.losses
         return list(answer_located(self._places, reported + self._writer.losses))
@@ -322,6 +330,8 @@ class StreamTranslator:
             self._back = None
             if aliases:
                 self._restorer = EventRestorer(aliases)
+        if self._searches is not None:
+            events = self._searches.events(events)
         if self._restorer is not None:
             events = self._restorer.events(events)
         if self._namer is not None:
@@ -360,6 +370,12 @@ class _WayBack(msgspec.Struct, frozen=True):
         if self.model:
             return self._planned(self.model)
         return self._planned(answered or None).joined(self._planned(None)).with_freeform(self.client.tools)
+
+    def searches(self) -> ShownSearches | None:
+        """What shows the client the searches that the upstream has run itself."""
+        if self.client is None:
+            return None
+        return ShownSearches.of(self.client, self.upstream.surface, self.tells.surface, self.context.seed)
 
     def emulation(self) -> Emulation | None:
         """What is to be done with the answer, as `translate_request` reported it."""

@@ -188,3 +188,86 @@ def test_calls_that_openai_made_are_known_to_the_next_model(target: Any) -> None
     assert "tool_result.pairing" not in {loss.feature for loss in out.losses}
     same = wireglot.translate_request(asked, source="openai-responses", target="openai-responses").value
     assert same == asked
+
+
+SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
+
+
+def _claude_code(*results: str) -> dict[str, Any]:
+    """Claude Code's search for tools: a function of its own, whose results are references."""
+    tools: list[dict[str, Any]] = [
+        {"name": "ToolSearch", "description": "Finds tools.", "input_schema": SCHEMA}
+    ]
+    for name in ("weather", "mail", "clock"):
+        tools.append({"name": name, "description": name, "input_schema": SCHEMA, "defer_loading": True})
+    body = claude(tools)
+    if results:
+        call = {"type": "tool_use", "id": "toolu_1", "name": "ToolSearch", "input": {}}
+        found = [{"type": "tool_reference", "tool_name": name} for name in results]
+        answer = {"type": "tool_result", "tool_use_id": "toolu_1", "content": found}
+        body["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [answer]}]
+    return body
+
+
+def _codex(*results: str) -> dict[str, Any]:
+    """A search for tools in the Responses API that the client runs."""
+    search = {
+        "type": "tool_search",
+        "execution": "client",
+        "description": "Finds tools.",
+        "parameters": SCHEMA,
+    }
+    listed = [
+        {"type": "function", "name": name, "parameters": SCHEMA, "strict": False, "defer_loading": True}
+        for name in ("weather", "mail", "clock")
+    ]
+    call = {"type": "tool_search_call", "call_id": "call_1", "execution": "client", "arguments": {}}
+    found = [tool for tool in listed if tool["name"] in results]
+    answer = {"type": "tool_search_output", "call_id": "call_1", "execution": "client", "tools": found}
+    items = [{"role": "user", "content": "Look around."}, *([call, answer] if results else [])]
+    return {**gpt([search, *listed]), "input": items}
+
+
+def _names(value: dict[str, Any]) -> list[str]:
+    if "contents" in value:
+        return [each["name"] for tool in value["tools"] for each in tool["functionDeclarations"]]
+    return [tool.get("name") or tool["function"]["name"] for tool in value["tools"]]
+
+
+@pytest.mark.parametrize("found", [(), ("mail",), ("weather", "clock")])
+@pytest.mark.parametrize(
+    ("source", "target"),
+    [
+        ("anthropic", "openai-chat"),
+        ("anthropic", "openai-responses"),
+        ("anthropic", "gemini"),
+        ("openai-responses", "openai-chat"),
+        ("openai-responses", "anthropic"),
+        ("openai-responses", "gemini"),
+    ],
+)
+def test_tools_that_the_client_searches_for_are_sent_once_they_are_found(
+    source: Any, target: Any, found: tuple[str, ...]
+) -> None:
+    body = _claude_code(*found) if source == "anthropic" else _codex(*found)
+    out = wireglot.translate_request(body, source=source, target=target)
+    search = "ToolSearch" if source == "anthropic" else "tool_search"
+    assert sorted(_names(out.value)) == sorted([search, *found])
+    held = [loss for loss in out.losses if (loss.feature, loss.action) == ("tool.deferred", "emulated")]
+    assert len([loss for loss in held if "before" in loss.detail]) == 3 - len(found)
+    assert not any((loss.feature, loss.action) == ("tool.deferred", "dropped") for loss in out.losses)
+
+
+def test_its_own_vendor_gets_all_deferred_tools() -> None:
+    out = wireglot.translate_request(_claude_code("mail"), source="anthropic", target="anthropic")
+    assert _names(out.value) == ["ToolSearch", "weather", "mail", "clock"]
+
+
+def test_a_deferred_tool_that_is_called_or_forced_is_sent() -> None:
+    body = _claude_code("mail")
+    call = {"type": "tool_use", "id": "toolu_2", "name": "clock", "input": {}}
+    result = {"type": "tool_result", "tool_use_id": "toolu_2", "content": "noon"}
+    body["messages"] += [{"role": "assistant", "content": [call]}, {"role": "user", "content": [result]}]
+    body["tool_choice"] = {"type": "tool", "name": "weather"}
+    out = wireglot.translate_request(body, source="anthropic", target="openai-chat")
+    assert _names(out.value) == ["ToolSearch", "weather", "mail", "clock"]

@@ -53,7 +53,7 @@ PLACES = {
 """Where the turns are, and what stands before them."""
 MARKS = ("cache_control", "prompt_cache_breakpoint")
 MAX_MARKS = 4
-BROUGHT = (b'"tool_search_output"', b'"additional_tools"')
+BROUGHT = (b'"tool_search_output"', b'"additional_tools"', b'"tool_reference"')
 """Tools that a conversation brings on its way stand behind those that were there."""
 
 

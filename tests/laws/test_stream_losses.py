@@ -30,6 +30,7 @@ IN_STREAMS_ONLY = {
     ("openai-chat", "$.content[0].audio.id"): "no delta names an audio that has no sound",
     ("openai-chat", "stop_reason"): "a stream ends with a reason; a document may say null",
     ("openai-chat", "tool.custom"): "the SDK's stream helper cannot read a custom call",
+    ("anthropic", "citations"): "where a text is cited is known when it has been sent: it is not cut there",
     ("anthropic", "reasoning.signature"): "a state that comes behind its text finds the text sent",
 }
 

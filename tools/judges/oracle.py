@@ -217,9 +217,14 @@ def _distance(branch: list[jsonschema_rs.ValidationError], depth: int) -> tuple[
             and error.kind.name in ("const", "enum")
         ):
             tags += 1
-        elif not below and error.kind.name == "anyOf":
-            nearest = min((_distance(each, depth) for each in _branches(error)), default=(0, 0, 0))
-            other, tags = other + nearest[0], tags + nearest[1]
+        elif error.kind.name == "anyOf":
+            nearest = min(
+                (_distance(each, len(error.instance_path)) for each in _branches(error)), default=(0, 0, 0)
+            )
+            if not below:
+                other, tags = other + nearest[0], tags + nearest[1]
+            elif not depth and (nearest[0] or nearest[1]):
+                tags += 1  # a document that does not know this part
     return other, tags, len(branch)
 
 

@@ -241,6 +241,15 @@ ROWS: Final = (
                 (rate("stream_flaws_total", "provider, flaw"), "{{provider}} {{flaw}}"),
                 about="Answers in which the provider's stream broke a rule of its dialect.",
             ),
+            _lines(
+                "Hosted tools",
+                "reqps",
+                (
+                    rate("hosted_tool_calls_total", "tool, backend, outcome"),
+                    "{{tool}} {{backend}} {{outcome}}",
+                ),
+                about="Calls of hosted tools that the gateway ran: searches, pages, tools of MCP servers.",
+            ),
         ),
     ),
     Row(

@@ -6,7 +6,7 @@ import { Copy, Problem, Waiting, useTitle } from "../parts/small";
 import { SignInForm } from "./signin";
 import { A, to } from "../route";
 
-type Limit = "requests_per_minute" | "tokens_per_minute" | "concurrent" | "tokens_per_day" | "tokens_per_month" | "cost_per_day" | "cost_per_month";
+type Limit = "requests_per_minute" | "tokens_per_minute" | "concurrent" | "searches_per_day" | "tokens_per_day" | "tokens_per_month" | "cost_per_day" | "cost_per_month";
 
 interface Key extends Partial<Record<Limit, number | null>> {
   name: string;
@@ -34,6 +34,7 @@ const LIMITS: [Limit, string][] = [
   ["requests_per_minute", "Requests a minute"],
   ["tokens_per_minute", "Tokens a minute"],
   ["concurrent", "Concurrency"],
+  ["searches_per_day", "Searches a day"],
 ];
 
 function when(value: number | string | null | undefined): string {
@@ -160,7 +161,7 @@ export function Keys() {
                     </td>
                   ))}
                   <td class="faint">
-                    {[key.requests_per_minute ? `${whole(key.requests_per_minute)} requests/min` : "", key.tokens_per_minute ? `${count(key.tokens_per_minute)} tokens/min` : "", key.concurrent ? `${key.concurrent} at once` : ""].filter(Boolean).join(", ") || "none"}
+                    {[key.requests_per_minute ? `${whole(key.requests_per_minute)} requests/min` : "", key.tokens_per_minute ? `${count(key.tokens_per_minute)} tokens/min` : "", key.concurrent ? `${key.concurrent} at once` : "", key.searches_per_day ? `${whole(key.searches_per_day)} searches/day` : ""].filter(Boolean).join(", ") || "none"}
                   </td>
                   <td class="row-actions">
                     {key.stored === false ? (

@@ -15,7 +15,7 @@ from wireglot.dialects.context import Context
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
 from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
-from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.stream import Event, Finish
 
 Document = dict[str, Any]
@@ -201,6 +201,10 @@ def _by_words(tool: HostedTool) -> bool:
     return False
 
 
+def _is_no_search(tool: Tool) -> bool:
+    return False
+
+
 def _found_nothing(extra: Extra | None) -> Sequence[tuple[str, tuple[WebSource, ...]]]:
     return ()
 
@@ -213,6 +217,10 @@ def _allows_all(tool: HostedTool, listed: ListedTool) -> bool:
     return tool.server is None or tool.server.allowed is None or listed.name in tool.server.allowed
 
 
+def _server_defers(tool: HostedTool, listed: ListedTool) -> bool:
+    return tool.server is not None and tool.server.deferred
+
+
 class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a dialect says of MCP servers that the gateway connects to in the provider's place."""
 
@@ -222,6 +230,8 @@ class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The name of the server whose tools a part of an earlier turn lists."""
     allows: Callable[[HostedTool, ListedTool], bool] = _allows_all
     """Whether the request lets the model call a tool of the server."""
+    is_deferred: Callable[[HostedTool, ListedTool], bool] = _server_defers
+    """Whether a tool of the server is offered once a search for tools has found it."""
     needs_approval: Callable[[HostedTool, ListedTool], bool] = lambda tool, listed: False
     headers: Callable[[HostedTool], Mapping[str, str]] = lambda tool: {}
     """Headers for the server besides its token."""
@@ -249,6 +259,8 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most calls of hosted tools that a request allows; None: it does not say."""
     searches_by_pattern: Callable[[HostedTool], bool] = _by_words
     """Whether a search for tools takes a regular expression instead of words."""
+    is_search: Callable[[Tool], bool] = _is_no_search
+    """Whether a tool of the client's own is its search for deferred tools."""
     mcp: McpForm = McpForm()
     carried: frozenset[str] = frozenset()
     """Kinds of tools whose results clients bring back with the next turn."""

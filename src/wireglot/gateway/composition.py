@@ -79,6 +79,9 @@ def compose(
     def count_error(provider: str, kind: str) -> None:
         observer.metrics.upstream_errors.add((provider, kind))
 
+    def count_hosted_call(tool: str, backend: str, outcome: str) -> None:
+        observer.metrics.hosted_calls.add((tool, backend, outcome))
+
     # The way of a request.
     routes = Routes(surfaces())
     gatekeeper = Gatekeeper(time.monotonic, state.keys)
@@ -110,6 +113,7 @@ def compose(
         relay=relay,
         runners=runners,
         ask_round=submit,
+        count_hosted_call=count_hosted_call,
     )
 
     # Pages.

@@ -530,7 +530,7 @@ class SearchSettings(msgspec.Struct, frozen=True):
     price: Annotated[
         float | None,
         setting(
-            "what one search costs, in US dollars",
+            "what one search costs, in units of `currency`; needed with a currency other than `USD`",
             ge=0,
             le=1000,
             default="the vendor's list price; 0 for `searxng`",

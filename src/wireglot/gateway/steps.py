@@ -21,7 +21,7 @@ from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.gates import Gate, Gates, shed
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.history import HostedHistory
-from wireglot.gateway.hosted.loop import AskRound, HostedTools
+from wireglot.gateway.hosted.loop import AskRound, CountHostedCall, HostedTools
 from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
@@ -48,6 +48,7 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     relay: Relay
     runners: HostedRunners
     ask_round: AskRound
+    count_hosted_call: CountHostedCall
 
 
 class RequestKind(NamedTuple):
@@ -97,6 +98,18 @@ class Before(NamedTuple):
     name: str
     make: Callable[[StepParts], BeforeAnswer]
     applies: Callable[[RequestKind], bool]
+
+
+def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
+    rebuild = HostedHistory(parts.state.sealer).rebuild
+    return HostedTools(
+        inner,
+        parts.runners,
+        rebuild=rebuild,
+        ask=parts.ask_round,
+        keep=parts.relay.delivery.keep,
+        count=parts.count_hosted_call,
+    )
 
 
 STEPS: Final[tuple[Around | Before, ...]] = (
@@ -157,6 +170,11 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         ),
     ),
     Before(
+        "HostedToolCount",
+        lambda parts: _hosted_tools(parts.relay, parts).offer_for_count,
+        lambda kind: not kind.is_own and kind.operation == "count" and kind.counts_like_generate,
+    ),
+    Before(
         "QuotaGrowth",
         lambda parts: parts.state.quotas.reserve_history,
         lambda kind: not kind.is_own and kind.has_key,
@@ -177,7 +195,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     # Innermost: one answer may take several rounds, each of which is relayed.
     Around(
         "HostedTools",
-        lambda inner, parts: HostedTools(inner, parts.runners, parts.ask_round, parts.relay.delivery.keep),
+        lambda inner, parts: _hosted_tools(inner, parts),
         lambda kind: not kind.is_own and kind.generates,
     ),
 )

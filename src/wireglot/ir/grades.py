@@ -190,6 +190,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ),
     ("tool.custom", "emulated"): ("harmless", "The text comes back as the client knows it."),
     ("tool.deferred", "dropped"): ("harmless", "The tool is sent from the beginning; the prompt is longer."),
+    ("tool.deferred", "emulated"): ("harmless", "The tool is sent once the client has found it."),
     ("tool.name", "dropped"): ("degraded", "The tool is known without its name."),
     ("tool.name", "emulated"): ("harmless", "The name is turned back."),
     ("tool.namespace", "dropped"): ("degraded", "Tools of two groups can no longer be distinguished by it."),

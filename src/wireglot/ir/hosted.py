@@ -10,6 +10,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
+from wireglot.ir.content import Media
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Stop, StopReason
 from wireglot.ir.request import Tool
@@ -86,6 +87,8 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
     """What went wrong, in words."""
     sources: tuple[WebSource, ...] = ()
     page: WebPage | None = None
+    media: tuple[Media, ...] = ()
+    """Pictures that a tool returned, for the model: no dialect shows them to clients."""
     tools: tuple[Tool, ...] = ()
     """Of a search for tools: those found. A dialect that shows only their names reads back nothing else."""
 

@@ -12,13 +12,16 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from wireglot.dialects.capabilities import HostedForm
+from wireglot.dialects.surface import Surface
 from wireglot.ir.content import Extra, Foreign, Text
 from wireglot.ir.hosted import SHOWN, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Response
+from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold, unfold
 
 _ID_BYTES = 11
+_SEARCHES = ("web_search", "web_fetch")
 
 
 class ShownSearches(Struct, eq=False):
@@ -39,6 +42,16 @@ class ShownSearches(Struct, eq=False):
     _reported_from: int = 0
     """The index of the first part that the end of the answer tells."""
     _extra: Extra | None = None
+
+    @classmethod
+    def of(cls, request: Request, upstream: Surface, client: Surface, seed: str) -> ShownSearches | None:
+        """None: both are of one family, or the request declares no search."""
+        if upstream.family == client.family:
+            return None
+        for tool in request.tools:
+            if type(tool) is HostedTool and tool.kind in _SEARCHES:
+                return cls(upstream.client.hosted, client.client.hosted, client.family, seed)
+        return None
 
     def response(self, response: Response) -> Response:
         """What the answer says at its end of its searches is shown before its text, as it happened."""

@@ -67,7 +67,8 @@ def lost(
 
 def _is_there(atom: Atom, found: dict[str, list[str]], prose: list[str]) -> bool:
     if atom.kind in _PROSE:  # a lowered or labelled text stands inside a longer one
-        return any(atom.value in other for other in prose)
+        # One that is cut where it cites something stands in neighbouring texts.
+        return any(atom.value in other for other in (*prose, "".join(found.get("text", ()))))
     if atom.kind == "reasoning":
         return any(atom.value in other for other in found.get("reasoning", ()))
     return atom.value in found.get(atom.kind, ())

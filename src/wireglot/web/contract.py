@@ -79,7 +79,7 @@ class WebSearch(Protocol):
 
     @property
     def price(self) -> float:
-        """USD per search, 0 if it is unknown or free."""
+        """What a search costs, in units of the gateway's currency; 0 if it is free."""
         ...
 
     async def search(self, query: Query) -> Sequence[Hit]:

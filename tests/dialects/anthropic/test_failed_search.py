@@ -32,8 +32,10 @@ def test_a_search_that_failed_is_a_call_its_error_and_a_word(tools, name, given)
     assert isinstance(other, Foreign)
     assert identifier != other.value["id"]
     use = {"type": "server_tool_use", "id": identifier, "name": name, "input": {given: "Tides?"}}
-    assert call == Foreign("anthropic", "server_tool_use", use)
+    caller = {"caller": {"type": "direct"}}
+    assert call == Foreign("anthropic", "server_tool_use", use | caller)
     kind = f"{name}_tool_result"
     error = {"type": f"{kind}_error", "error_code": "unavailable"}
-    assert result == Foreign("anthropic", kind, {"type": kind, "tool_use_id": identifier, "content": error})
+    failed = {"type": kind, "tool_use_id": identifier, "content": error}
+    assert result == Foreign("anthropic", kind, failed | caller)
     assert word == Text("The web was not searched: no key.")

@@ -220,7 +220,7 @@ def test_answers_of_other_dialects_are_reported_in_blocks():
         "",
         (
             Text(""),
-            Text("words", citations=(Citation("https://e.org", "t", start=0, end=2),)),
+            Text("words", citations=(Citation("https://e.org", "t", start=0),)),
             ToolCall("functions.Bash:0", "Bash", '{"a": 1}'),
             ToolCall("call_1", "Bash", "{oops"),
             Media("image", "image/png", "AA=="),
@@ -288,3 +288,41 @@ def test_citations_of_a_text_that_is_not_there_are_reported_as_lost():
     assert [(loss.path, loss.feature, loss.action) for loss in rendered.losses] == [
         ("$.content[0].citations", "citations", "dropped")
     ]
+
+
+A, B = Citation("https://a.example"), Citation("https://b.example")
+
+
+def at(citation: Citation, start: int | None, end: int | None) -> Citation:
+    return msgspec.structs.replace(citation, start=start, end=end)
+
+
+@rows(
+    ("text", "citations", "blocks"),
+    [
+        ("It is high.", [at(A, 6, 10)], [("It is ", ""), ("high", "a"), (".", "")]),
+        ("It is high.", [at(A, 0, 11)], [("It is high.", "a")]),
+        ("It is high.", [at(A, 0, 5), at(B, 6, 10)], [("It is ", "a"), ("high", "b"), (".", "")]),
+        ("It is high.", [at(B, 6, 10), at(A, 0, 5)], [("It is ", "a"), ("high", "b"), (".", "")]),
+        ("It is high.", [at(A, 3, 10), at(B, 6, 11)], [("It ", ""), ("is high.", "ab")]),
+        ("It is high.", [at(A, 3, 10), at(B, 3, 10)], [("It ", ""), ("is high", "ab"), (".", "")]),
+        (" high ", [at(A, 1, 5)], [(" high ", "a")]),
+        ("It is high.", [at(A, 3, 5), at(B, None, None)], [("It is high.", "ab")]),
+        ("It is high.", [at(A, 3, 50)], [("It is high.", "a")]),
+    ],
+)
+def test_a_text_is_cut_where_it_is_cited(
+    text: str, citations: list[Citation], blocks: list[tuple[str, str]]
+) -> None:
+    answer = Response("r", "m", (Text(text, citations=tuple(citations)),), Stop("end"))
+    content = render(answer)[0]["content"]
+    cited = [[each["url"][8] for each in block["citations"] or ()] for block in content]
+    assert [
+        (block["text"], "".join(sources)) for block, sources in zip(content, cited, strict=True)
+    ] == blocks
+    assert "".join(block["text"] for block in content) == text
+
+
+def test_a_text_that_is_cut_loses_no_places() -> None:
+    answer = Response("r", "m", (Text("It is high.", citations=(at(A, 6, 10),)),), Stop("end"))
+    assert render(answer)[1] == []

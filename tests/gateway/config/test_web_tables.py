@@ -115,6 +115,19 @@ def test_a_key_of_the_environment_is_not_sent_to_another_host(tmp_path):
     assert found == {"search.key": "an API key for that host / none"}
 
 
+def test_list_prices_are_in_dollars(tmp_path):
+    """With another currency the price of a search is unknown, unless it is free or configured."""
+    brave = 'currency = "EUR"\n[search]\nbackend = "brave"\nkey = "k"\n'
+    assert problems(tmp_path, brave + DEMO) == {
+        "search.price": "what a search costs in EUR: the list price is in US dollars / none"
+    }
+    found = loaded(tmp_path, f"{brave}price = 0.004{DEMO}", {}).search
+    assert found is not None
+    assert found.price == 0.004
+    free = f'currency = "EUR"\n[search]\nbackend = "searxng"\nurl = "http://s.example"{DEMO}'
+    assert loaded(tmp_path, free, {}).search is not None
+
+
 def test_neither_table_may_be_anything_else(tmp_path):
     assert problems(tmp_path, f"search = 1\nfetch = true{DEMO}") == {
         "search": "a table / a number",

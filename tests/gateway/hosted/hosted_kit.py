@@ -14,6 +14,7 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.faults.faults_kit import provider
+from tests.gateway.hosted.documents_kit import Documents
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.testing.live_gateway import LiveGateway
@@ -31,10 +32,8 @@ PAGE: Final = Page(
 )
 ASKED: Final = '[[demo:tool web_search {"query": "height of the tower"}]] How high is the tower?'
 """Has the demo model search, and quote what it is given."""
-_LINES: Final = (
-    "limits = { hosted_tools = false }\nretry = { retries = 0 }\n"
-    "breaker = { consecutive = 1000000, minimum = 1000000 }\n"
-)
+_ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
+_LINES: Final = f"limits = {{ hosted_tools = false }}\n{_ONCE}"
 
 _SEARCH: Final = '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:1"\nfetch = true\n'
 """Switches both on; `ScriptedWeb` takes the place of what it names."""
@@ -91,24 +90,39 @@ class ScriptedWeb:
 
 
 class HostedStage:
-    """`decide` answers requests of upstreams; None: the demo model does."""
+    """`decide` answers requests of upstreams; None: the demo model does. At its end the vendors' schemas check all
+    that the gateway wrote."""
 
-    def __init__(self, more: str = "", decide: Callable[[Recorded], Behaviour | None] | None = None) -> None:
-        self.upstream = ScriptedUpstream(decide=decide or (lambda _: None))
+    def __init__(
+        self,
+        more: str = "",
+        decide: Callable[[Recorded], Behaviour | None] | None = None,
+        currency: str = "USD",
+    ) -> None:
+        self._currency = currency
+        self.documents = Documents()
+        self._decide = decide
+        self.upstream = ScriptedUpstream(decide=self._note)
         self.web = ScriptedWeb()
         self._more = more
         self.gateway: LiveGateway
 
+    def _note(self, request: Recorded) -> Behaviour | None:
+        self.documents.sent(request)
+        return self._decide(request) if self._decide is not None else None
+
     def __enter__(self) -> HostedStage:
         self.upstream.start()
-        toml = "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
+        toml = f'currency = "{self._currency}"\n'
+        toml += "".join(provider(f"{each}-up", self.upstream, each, _LINES) for each in DIALECTS)
         for name, spoken in NATIVE.items():
-            toml += provider(name, self.upstream, spoken, "limits = { hosted_tools = true }\n")
+            toml += provider(name, self.upstream, spoken, f"limits = {{ hosted_tools = true }}\n{_ONCE}")
         self.gateway = LiveGateway(toml + _SEARCH + self._more).start()
         inside: Any = self.gateway.process.gateway
         runners, state = inside._parts.pipeline.parts.runners, inside._parts.state
         uses = ToolUses(state.quotas, state.ledger)
         runners.update(web_runners(lambda _: self.web, lambda _: self.web, SourceSealer(state.sealer), uses))
+        self.documents.of(self.gateway)
         return self
 
     def __exit__(
@@ -116,6 +130,8 @@ class HostedStage:
     ) -> None:
         self.gateway.stop()
         self.upstream.stop()
+        if kind is None:
+            self.documents.check()
 
     def reset(self) -> HostedStage:
         self.upstream.reset()
@@ -162,9 +178,11 @@ class HostedStage:
 
 def chat_answer(message: dict[str, Any], finish: str = "stop", *, stream: bool = False) -> Behaviour:
     """An answer on Chat Completions."""
+    said = {"role": "assistant", **message} if stream else {"role": "assistant", "refusal": None, **message}
     choice = {
         "index": 0,
-        "delta" if stream else "message": {"role": "assistant", **message},
+        "delta" if stream else "message": said,
+        "logprobs": None,
         "finish_reason": finish,
     }
     usage = {"prompt_tokens": 10, "completion_tokens": 5, "total_tokens": 15}
@@ -188,7 +206,7 @@ def chat_calls(
     """An answer on Chat Completions that calls these functions, with ids `call_0`, `call_1` and so on."""
     listed = [
         {
-            "index": place,
+            **({"index": place} if stream else {}),
             "id": f"call_{place}",
             "type": "function",
             "function": {"name": name, "arguments": encode(arguments).decode()},

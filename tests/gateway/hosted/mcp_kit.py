@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any
 
 import uvicorn
-from mcp.server.mcpserver import MCPServer
+from mcp.server.mcpserver import Image, MCPServer
 from mcp.server.mcpserver.exceptions import ToolError
 from mcp_types import ToolAnnotations
 
@@ -25,7 +25,8 @@ class ToolServer:
         self.open_requests = 0
         self.gate = threading.Event()
         """Waited for by `wait`."""
-        self.listings = 0
+        self.is_slow = False
+        """Nothing is answered before the gate is open."""
         self._server = uvicorn.Server(
             uvicorn.Config(
                 self._app(), host="127.0.0.1", port=0, log_level="critical", timeout_graceful_shutdown=0
@@ -58,6 +59,11 @@ class ToolServer:
             raise ToolError(f"no such thing, {secret}")
 
         @server.tool()
+        def picture() -> Image:
+            """Returns a picture."""
+            return Image(data=b"\x89PNG", format="png")
+
+        @server.tool()
         def huge(size: int) -> str:
             """Returns a long text."""
             return "x" * size
@@ -87,6 +93,8 @@ class ToolServer:
             self.extra.append(headers.get(b"x-team", b"").decode())
             self.open_requests += 1
             try:
+                if self.is_slow:
+                    await asyncio.to_thread(self.gate.wait, 30)
                 if headers.get(b"authorization") == b"Bearer wrong-token":
                     await send({"type": "http.response.start", "status": 401, "headers": []})
                     await send({"type": "http.response.body", "body": b"wrong-token is wrong"})
@@ -116,6 +124,7 @@ class ToolServer:
         self.authorization.clear()
         self.extra.clear()
         self.gate.clear()
+        self.is_slow = False
 
     @property
     def host(self) -> str:

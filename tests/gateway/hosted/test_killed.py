@@ -6,65 +6,26 @@ import contextlib
 import sys
 import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.gateway.hosted.hosted_kit import OTHER, TOWER, chat_answer, chat_calls
+from tests.gateway.hosted.hosted_kit import chat_answer, chat_calls
+from tests.gateway.hosted.search_server import SearchServer
 from tests.gateway.state.ledger_kit import Served
 from tests.gateway.state.usage_kit import fetch, usage
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
-from wireglot.wire.json import decode, encode
+from wireglot.wire.json import decode
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 
 
-class SearchServer(ThreadingHTTPServer):
-    """Answers as SearXNG does."""
-
-    def __init__(self) -> None:
-        super().__init__(("127.0.0.1", 0), _Handler)
-        self.asked = threading.Semaphore(0)
-        self.gate = threading.Event()
-        """Waited for before an answer."""
-        self.gate.set()
-
-    @property
-    def url(self) -> str:
-        return f"http://127.0.0.1:{self.server_address[1]}"
-
-
-class _Handler(BaseHTTPRequestHandler):
-    server: SearchServer
-
-    def do_GET(self) -> None:
-        self.server.asked.release()
-        self.server.gate.wait()
-        results = [{"url": hit.url, "title": hit.title, "content": hit.text} for hit in (TOWER, OTHER)]
-        body = encode({"results": results})
-        with contextlib.suppress(OSError):
-            self.send_response(200)
-            self.send_header("content-type", "application/json")
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-    do_POST = do_GET
-
-    def log_message(self, format: str, *arguments: Any) -> None: ...
-
-
 @pytest.fixture
 def searched() -> Iterator[SearchServer]:
-    server = SearchServer()
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield server
-    server.gate.set()
-    server.shutdown()
-    server.server_close()
+    with SearchServer() as server:
+        yield server
 
 
 def _toml(upstream: ScriptedUpstream, searched: SearchServer) -> str:

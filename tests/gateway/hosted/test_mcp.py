@@ -2,27 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import http.client
 from collections.abc import Iterator
 from typing import Any
 
 import anthropic
+import httpx2
 import openai
 import pytest
 
 from tests.gateway.hosted.hosted_kit import DIALECTS, HostedStage
 from tests.gateway.hosted.mcp_kit import ToolServer
 from tests.gateway.hosted.rounds_kit import Script
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway.hosted import mcp_connection
+from wireglot.gateway.hosted.mcp import MAX_APPROVED
 from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS
+from wireglot.gateway.settings import McpSettings
 from wireglot.testing.scripted_upstream import Recorded
-from wireglot.wire.json import encode_text
+from wireglot.web.server_hosts import ServerHosts
+from wireglot.wire.json import encode, encode_text
 
 BETA = ["mcp-client-2025-11-20"]
 TOKEN = "a-very-secret-token"
 SCRIPT = Script()
 SUNNY = "Tomorrow it is sunny in Oslo."
 FORECAST = ("weather__forecast", {"city": "Oslo"})
-ALL = ["forecast", "alarm", "broken", "huge", "wait", "die"]
+ALL = ["forecast", "alarm", "broken", "picture", "huge", "wait", "die"]
 
 
 @pytest.fixture(scope="module")
@@ -504,3 +511,121 @@ def test_without_the_table_no_server_is_connected_to(stage: HostedStage, server:
         _ask_claude(other, server.url)
         assert "tools" not in other.upstream.requests[0].json
     assert not server.authorization
+
+
+REGEX = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+
+
+@pytest.mark.parametrize(
+    ("toolset", "loaded"),
+    [
+        ({"default_config": {"defer_loading": True}}, []),
+        (
+            {"default_config": {"defer_loading": True}, "configs": {"alarm": {"defer_loading": False}}},
+            ["alarm"],
+        ),
+        ({"configs": {"alarm": {"defer_loading": True}}}, [name for name in ALL if name != "alarm"]),
+    ],
+)
+def test_deferred_tools_of_a_server_are_offered_once_they_are_found(
+    stage: HostedStage, server: ToolServer, toolset: dict[str, Any], loaded: list[str]
+) -> None:
+    SCRIPT.rounds = [[("tool_search_tool_regex", {"pattern": "forecast|alarm"})], [FORECAST], "Sunny."]
+    declared = {"type": "mcp_toolset", "mcp_server_name": "weather", **toolset}
+    message = _ask_claude(stage, server.url, tools=[REGEX, declared])
+    first, second, third = map(_sent, stage.upstream.requests)
+    assert first == ["tool_search_tool_regex", *(f"weather__{name}" for name in loaded)]
+    found = {*loaded, "forecast", "alarm"}
+    assert (
+        second == third == ["tool_search_tool_regex", *(f"weather__{name}" for name in ALL if name in found)]
+    )
+    assert [block.type for block in message.content] == [
+        "server_tool_use", "tool_search_tool_result", "mcp_tool_use", "mcp_tool_result", "text",
+    ]  # fmt: skip
+    assert message.content[3].content[0].text == SUNNY
+
+
+def test_deferred_tools_that_nothing_searches_for_are_offered(stage: HostedStage, server: ToolServer) -> None:
+    SCRIPT.rounds = ["Hello."]
+    _ask_claude(stage, server.url, toolset={"default_config": {"defer_loading": True}})
+    assert _sent(stage.upstream.requests[0]) == [f"weather__{name}" for name in ALL]
+
+
+def test_a_model_sees_the_pictures_of_a_result(stage: HostedStage, server: ToolServer) -> None:
+    """The client's dialect has no place for them: it is told that there is one."""
+    asked = [{"role": "user", "content": "[[demo:tool weather__picture {}]] Show it."}]
+    message = _ask_claude(stage, server.url, model="anthropic-up/m1", messages=asked)
+    result = next(block for block in message.content if block.type == "mcp_tool_result")
+    assert result.content[0].text == "[an image: image/png]"
+    sent = stage.upstream.requests[1].json["messages"][-1]["content"][0]["content"]
+    assert [block["type"] for block in sent] == ["text", "image"]
+    assert sent[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
+
+
+def test_a_request_approves_a_limited_number_of_calls(stage: HostedStage, server: ToolServer) -> None:
+    items: list[Any] = [{"role": "user", "content": "?"}]
+    for number in range(MAX_APPROVED + 1):
+        asked = {
+            "type": "mcp_approval_request",
+            "id": f"mcpr_{number}",
+            "name": "forecast",
+            "arguments": encode_text({"city": f"{number}"}),
+            "server_label": "weather",
+        }
+        items.append(asked)
+    for number in range(MAX_APPROVED + 1):
+        answer = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{number}", "approve": True}
+        items.append(answer)
+    SCRIPT.rounds = ["Done."]
+    response = _ask_responses(stage, server.url, tool={"require_approval": "always"}, input=items)
+    calls = [item for item in response.output if item.type == "mcp_call"]
+    assert [call.status for call in calls] == ["completed"] * MAX_APPROVED + ["failed"]
+    assert len(server.calls) == MAX_APPROVED
+
+
+def test_a_client_is_kept_alive_while_the_gateway_connects(server: ToolServer, stage: HostedStage) -> None:
+    more = f'[mcp]\nprivate_hosts = ["{server.host}"]\n[limits]\nping = 0.02\n'
+    with HostedStage(more, decide=SCRIPT.decide) as other:
+        SCRIPT.rounds = ["Hello."]
+        server.is_slow = True
+        asked: Any = {
+            "model": "openai-chat-up/m1",
+            "max_tokens": 10,
+            "messages": [{"role": "user", "content": "?"}],
+            "mcp_servers": [{"type": "url", "name": "weather", "url": server.url}],
+            "tools": [{"type": "mcp_toolset", "mcp_server_name": "weather"}],
+            "stream": True,
+        }
+        connection = http.client.HTTPConnection("127.0.0.1", other.gateway.port, timeout=DEADLINE_SECONDS)
+        connection.request("POST", "/v1/messages", encode(asked), {"content-type": "application/json"})
+        response = connection.getresponse()
+        have = b""
+        while b"event: ping" not in have:
+            have += response.read1(65536)
+        assert b"message_start" not in have
+        server.gate.set()
+        have += response.read()
+        connection.close()
+        assert have.count(b"event: message_start") == have.count(b"event: message_stop") == 1
+
+
+def test_calls_at_the_same_time_fail_each_for_its_own_reason() -> None:
+    async def failed() -> dict[str, str]:
+        hosts = ServerHosts((), ("127.0.0.1:9",))
+        transport = mcp_connection._GuardedTransport(hosts, McpSettings())
+        urls = {"one": "http://127.0.0.1:9/mcp", "two": "https://elsewhere.example/mcp"}
+
+        async def call(name: str) -> None:
+            message = {"method": "tools/call", "params": {"name": name, "arguments": {"a": 1}}}
+            with pytest.raises(httpx2.ConnectError):
+                await transport.handle_async_request(httpx2.Request("POST", urls[name], json=message))
+
+        await asyncio.gather(*map(call, urls))
+        found = {name: transport.problems[mcp_connection._about_call(name, {"a": 1})] for name in urls}
+        await transport.aclose()
+        return found
+
+    problems = asyncio.run(failed())
+    assert "no connection" in problems["one"]
+    assert "no connection" not in problems["two"]
+    assert problems["two"]

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from google.genai import types
 
+import wireglot
 from tests.gateway.hosted.hosted_kit import HostedStage
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -97,6 +98,7 @@ ANSWERS: dict[str, Any] = {
                                 "end_index": 19,
                             }
                         ],
+                        "logprobs": [],
                     }
                 ],
             },
@@ -227,6 +229,62 @@ def test_gemini_clients_see_grounding(stage: HostedStage, upstream: str, streame
     assert [each.segment.end_index for each in grounding.grounding_supports] == [len(TEXT.encode())]
 
 
+def _round(*items: dict[str, Any]) -> Behaviour:
+    """An answer of the Responses API that searches once, then says this."""
+    search = {**ANSWERS["openai-responses"]["output"][0], "id": "ws_2"}
+    return Behaviour(body=encode({**ANSWERS["openai-responses"], "output": [search, *items]}))
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-responses", "gemini"])
+def test_searches_of_the_upstream_and_of_the_gateway_add_up(stage: HostedStage, client: str) -> None:
+    """The upstream searches itself and cannot fetch pages: it searches in both rounds, the gateway fetches once."""
+    call = {
+        "type": "function_call",
+        "id": "fc_1",
+        "call_id": "call_1",
+        "name": "web_fetch",
+        "arguments": encode_text({"url": URL}),
+        "status": "completed",
+    }
+    stage.upstream.next(_round(call), _round(ANSWERS["openai-responses"]["output"][1]))
+    model, asked = NATIVE["openai-responses"], f"Read {URL}"
+    if client == "anthropic":
+        message = stage.claude.messages.create(
+            model=model,
+            max_tokens=100,
+            messages=[{"role": "user", "content": asked}],
+            tools=[
+                {"type": "web_search_20250305", "name": "web_search"},
+                {"type": "web_fetch_20250910", "name": "web_fetch"},
+            ],
+        )
+        counts: Any = message.usage.server_tool_use
+        assert (counts.web_search_requests, counts.web_fetch_requests) == (2, 1)
+        used = message.usage.input_tokens, message.usage.output_tokens
+    elif client == "gemini":
+        tools = [types.Tool(google_search=types.GoogleSearch()), types.Tool(url_context=types.UrlContext())]
+        config = types.GenerateContentConfig(tools=[*tools])
+        answer: Any = stage.gemini.models.generate_content(model=model, contents=asked, config=config)
+        assert answer.candidates[0].grounding_metadata.web_search_queries == ["turm", "turm"]
+        assert len(answer.candidates[0].url_context_metadata.url_metadata) == 1
+        used = answer.usage_metadata.prompt_token_count, answer.usage_metadata.candidates_token_count
+    else:
+        stage.upstream.reset()
+        stage.upstream.next(_paused(), _paused(is_last=True))
+        response: Any = stage.gpt.responses.create(
+            model=NATIVE["anthropic"], input=asked, tools=[{"type": "web_search"}], store=False
+        )
+        assert response.tool_usage.web_search.num_requests == 2
+        used = response.usage.input_tokens, response.usage.output_tokens
+    assert used == (6, 8)
+    assert len(stage.upstream.requests) == 2
+
+
+def _paused(*, is_last: bool = False) -> Behaviour:
+    stop = "end_turn" if is_last else "pause_turn"
+    return Behaviour(body=encode({**ANSWERS["anthropic"], "stop_reason": stop}))
+
+
 def test_another_provider_gets_what_was_found(stage: HostedStage) -> None:
     question = {"role": "user", "content": "Wie hoch?"}
     message = stage.ask_claude(script(stage, "gemini", False), False, [question])
@@ -239,3 +297,38 @@ def test_another_provider_gets_what_was_found(stage: HostedStage) -> None:
     sent = stage.upstream.requests[-1].json["messages"]
     assert [each["role"] for each in sent] == ["user", "assistant", "tool", "assistant", "user"]
     assert URL in sent[2]["content"]
+
+
+ASKED = {
+    "anthropic": {
+        "model": "m1",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "?"}],
+        "tools": [{"type": "web_search_20250305", "name": "web_search"}],
+    },
+    "openai-responses": {"model": "m1", "input": "?", "tools": [{"type": "web_search"}], "store": False},
+    "gemini": {"contents": [{"role": "user", "parts": [{"text": "?"}]}], "tools": [{"googleSearch": {}}]},
+}
+
+
+@pytest.mark.parametrize("client", ASKED)
+@pytest.mark.parametrize("upstream", ANSWERS)
+def test_the_library_shows_them_as_the_gateway_does(client: Any, upstream: Any) -> None:
+    if client == upstream:
+        return
+    ways: dict[str, Any] = {"source": upstream, "target": client, "request": ASKED[client]}
+    whole = wireglot.translate_response(ANSWERS[upstream], **ways).value
+    translator = wireglot.StreamTranslator(**ways)
+    spoken = dialect(upstream)
+    data = spoken.stream_writer(Context()).write(
+        list(unfold(spoken.parse_response(ANSWERS[upstream], Context())))
+    )
+    streamed = (translator.feed(data) + translator.close()).decode()
+    marks = {
+        "anthropic": ['"web_search_tool_result"', '"web_search_requests":1'],
+        "openai-responses": ['"web_search_call"', '"num_requests":1'],
+        "gemini": ['"webSearchQueries":["turm"]', URL],
+    }
+    for mark in marks[client]:
+        assert mark in encode_text(whole)
+        assert mark in streamed

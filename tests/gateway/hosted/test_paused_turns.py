@@ -11,6 +11,7 @@ from google import genai
 from google.genai import types
 
 from tests.gateway.faults.faults_kit import BY_NAME, ONCE, every_dialect, start
+from tests.gateway.hosted.documents_kit import Documents
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.hosted.loop import MAX_ROUNDS
@@ -80,8 +81,11 @@ class Pausing:
 @pytest.fixture(scope="module")
 def running() -> Iterator[tuple[LiveGateway, Pausing]]:
     pausing = Pausing()
+    documents = Documents(forwarded="anthropic")
     with pausing.upstream as upstream, LiveGateway(every_dialect(upstream, LINES)) as gateway:
+        documents.of(gateway)
         yield gateway, pausing
+    documents.check()
 
 
 @pytest.fixture
@@ -235,3 +239,22 @@ def test_the_searches_of_all_rounds_are_reported(
     searches = [item for item in answer.output if item.type == "web_search_call"]
     assert [search.action.query for search in searches] == ["x", "x"]
     assert answer.tool_usage.web_search.num_requests == 2
+    assert (answer.usage.input_tokens, answer.usage.output_tokens) == (30, 9)
+
+
+@EITHER
+def test_gemini_clients_see_the_queries_of_all_rounds(
+    gateway: LiveGateway, pausing: Pausing, stream: bool
+) -> None:
+    pausing.reset(2)
+    client = genai.Client(api_key="x", http_options=types.HttpOptions(base_url=gateway.url))
+    config = types.GenerateContentConfig(tools=[types.Tool(google_search=types.GoogleSearch())])
+    body: Any = {"model": MODEL, "contents": "hi", "config": config}
+    if stream:
+        *_, last = client.models.generate_content_stream(**body)
+    else:
+        last = client.models.generate_content(**body)
+    candidates: Any = last.candidates
+    grounding = candidates[0].grounding_metadata
+    assert grounding.web_search_queries == ["x", "x"]
+    assert [chunk.web.uri for chunk in grounding.grounding_chunks] == ["https://a.example"]

@@ -48,7 +48,7 @@ def _search_with_claude(stage: HostedStage, model: str, streamed: bool) -> None:
             message: Any = stream.get_final_message()
     else:
         message = stage.claude.messages.create(**asked)
-    text, call, result, answer = message.content
+    text, call, result, *answer = message.content
     assert text.type == "text"
     assert (call.type, call.name, call.input) == ("server_tool_use", "web_search", {"query": QUERY})
     assert call.id.startswith("srvtoolu_")
@@ -59,8 +59,9 @@ def _search_with_claude(stage: HostedStage, model: str, streamed: bool) -> None:
         ("web_search_result", OTHER.url, OTHER.title, None),
     ]
     assert all(hit.encrypted_content and TOWER.text not in hit.encrypted_content for hit in result.content)
-    assert TOWER.text in answer.text
-    assert [(cited.type, cited.url, cited.title, cited.cited_text) for cited in answer.citations] == [
+    assert TOWER.text in "".join(block.text for block in answer)
+    notes = [cited for block in answer for cited in block.citations or ()]
+    assert [(cited.type, cited.url, cited.title, cited.cited_text) for cited in notes] == [
         ("web_search_result_location", hit.url, hit.title, hit.text) for hit in (TOWER, OTHER)
     ]
     assert message.stop_reason == "end_turn"

@@ -251,6 +251,43 @@ def test_addresses_inside_the_network_are_not_asked(
     assert not upstream.requests
 
 
+@pytest.mark.parametrize(
+    ("path", "order", "wrong"),
+    [
+        (
+            "pixel.png",
+            ("document", "image"),
+            "content[0]: expected the address of document data, found image/png",
+        ),
+        (
+            "pixel.png",
+            ("image", "document"),
+            "content[1]: expected the address of document data, found image/png",
+        ),
+        (
+            "a.pdf",
+            ("document", "image"),
+            "content[1]: expected the address of image data, found application/pdf",
+        ),
+    ],
+)
+def test_one_address_of_two_kinds_is_refused_where_it_is_wrong(
+    gateway: LiveGateway,
+    upstream: ScriptedUpstream,
+    files: Files,
+    path: str,
+    order: tuple[str, str],
+    wrong: str,
+) -> None:
+    content = [{"type": kind, "source": {"type": "url", "url": files.url(path)}} for kind in order]
+    messages = [{"role": "user", "content": content}]
+    answered = start(gateway, A, model_at("gemini"), messages=messages).rest()
+    assert answered.status == 400
+    assert answered.json["error"]["message"] == f"messages[0].{wrong}"
+    assert files.asked == [f"/{path}"]
+    assert not upstream.requests
+
+
 def test_more_than_the_maximum_of_files_are_refused(
     gateway: LiveGateway, upstream: ScriptedUpstream, files: Files
 ) -> None:

@@ -8,7 +8,7 @@ from typing import Any, assert_never
 import msgspec
 
 from wireglot.dialects.anthropic.blocks import render_input
-from wireglot.dialects.anthropic.citations import render_citations
+from wireglot.dialects.anthropic.citations import cut_at_citations, render_citations
 from wireglot.dialects.anthropic.client_tools import TOOLSETS
 from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
@@ -86,12 +86,23 @@ class AnswerBlocks(msgspec.Struct, eq=False):
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
-        block = self.empty_text()
-        block["text"] = part.text
-        citations = render_citations(part.citations, path, self.losses, echoable=False)
-        if citations:
-            block["citations"] = citations
-        blocks.append(put_back(block, part.extra, path, self.losses))
+        whole = [(part.text, [*range(len(part.citations))])]
+        # What is signed goes back to its minter as one text.
+        cuts = part.citations and part.signature is None and not self.native
+        pieces = cut_at_citations(part) if cuts else whole
+        for text, indices in pieces:
+            block = self.empty_text()
+            block["text"] = text
+            cited = [(index, part.citations[index]) for index in indices]
+            if len(pieces) > 1:  # the block says where it is cited
+                cited = [
+                    (index, msgspec.structs.replace(each, start=None, end=None)) for index, each in cited
+                ]
+            citations = render_citations(cited, path, self.losses, echoable=False)
+            if citations:
+                block["citations"] = citations
+            blocks.append(block)
+        blocks[-1] = put_back(blocks[-1], part.extra, path, self.losses)
 
     def call_id(self, identifier: str) -> str:
         return call_id(identifier, self.response_id, self.context)

@@ -119,7 +119,7 @@ class RequestBlocks:
             return None
         block: Block = {"type": "text", "text": part.text}
         if part.citations and (
-            citations := render_citations(part.citations, path, self.losses, echoable=True)
+            citations := render_citations(enumerate(part.citations), path, self.losses, echoable=True)
         ):
             block["citations"] = citations
         if part.cache is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.fields import Fields, own_fields, own_form
-from wireglot.ir.content import Citation, Foreign
+from wireglot.ir.content import Citation, Foreign, Text
 from wireglot.ir.loss import Loss
 
 _WEB = "web_search_result_location"
@@ -36,12 +36,50 @@ def parse_citations(fields: Fields, key: str = "citations") -> tuple[Citation, .
     return tuple(parse_citation(item) for item in fields.objects(key))
 
 
+def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
+    """A text in pieces, as Anthropic writes it: what is cited is a piece of its own, with the indices of its
+    citations. Spans that overlap are one piece. Not cut where the citation of a page names no span."""
+    text, spans, unplaced = part.text, list[tuple[int, int, list[int]]](), list[int]()
+    places = sorted(enumerate(part.citations), key=lambda each: each[1].start or 0)
+    for index, citation in places:
+        start, end = citation.start, citation.end
+        if citation.native is not None or not citation.url:
+            unplaced.append(index)
+            continue
+        if start is None or end is None or not 0 <= start < end <= len(text):
+            return [(text, [*range(len(part.citations))])]
+        if spans and spans[-1][1] < start and not text[spans[-1][1] : start].strip():
+            # Blank text alone is refused when a client sends it back.
+            spans[-1] = (spans[-1][0], start, spans[-1][2])
+        if spans and start < spans[-1][1]:
+            begin, before, others = spans[-1]
+            spans[-1] = (begin, max(before, end), [*others, index])
+        else:
+            spans.append((start, end, [index]))
+    if not spans:
+        return [(text, unplaced)]
+    pieces, place = list[tuple[str, list[int]]](), 0
+    for start, end, indices in spans:
+        if text[place:start].strip():
+            pieces.append((text[place:start], []))
+            place = start
+        pieces.append((text[place:end], indices))
+        place = end
+    if text[place:].strip():
+        pieces.append((text[place:], []))
+    else:
+        pieces[-1] = (pieces[-1][0] + text[place:], pieces[-1][1])
+    pieces[-1] = (pieces[-1][0], pieces[-1][1] + unplaced)
+    return pieces
+
+
 def render_citations(
-    citations: Iterable[Citation], path: str, losses: list[Loss], echoable: bool
+    citations: Iterable[tuple[int, Citation]], path: str, losses: list[Loss], echoable: bool
 ) -> list[dict[str, Any]]:
-    """`echoable`: toward the upstream, which takes back only web results it minted (`encrypted_index`)."""
+    """Each with its index. `echoable`: toward the upstream, which takes back only web results that it minted
+    (`encrypted_index`)."""
     blocks = []
-    for index, citation in enumerate(citations):
+    for index, citation in citations:
         block = _render(citation, f"{path}.citations[{index}]", losses, echoable)
         if block is not None:
             blocks.append(block)

@@ -20,14 +20,24 @@ CALL: Final = "server_tool_use"
 _PREFIX: Final = "srvtoolu_"
 _RESULT: Final = "_tool_result"
 _WEB: Final = ("web_search", "web_fetch")
+_DIRECT: Final = {"type": "direct"}
+"""The model calls it itself, not code that it wrote."""
 _TOOL_SEARCH: Final = "tool_search_tool_"
+_CLIENT_SEARCH: Final = "ToolSearch"
+"""Claude Code's own search: its results are references to deferred tools."""
 _COUNTS: Final = {"web_search": "web_search_requests", "web_fetch": "web_fetch_requests"}
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
     if call.kind == mcp.KIND:
         return _block(mcp.CALL, mcp.render_call(call), index)
-    block = {"type": CALL, "id": _PREFIX + call.id, "name": call.name or call.kind, "input": call.input}
+    block = {
+        "type": CALL,
+        "id": _PREFIX + call.id,
+        "name": call.name or call.kind,
+        "input": call.input,
+        "caller": _DIRECT,
+    }
     return _block(CALL, block, index)
 
 
@@ -39,6 +49,8 @@ def _report(ran: RanCall, index: int) -> list[Event]:
         return _block(mcp.RESULT, mcp.render_result(call, result), index)
     kind = call.kind + _RESULT
     block = {"type": kind, "tool_use_id": _PREFIX + call.id, "content": _content(call.kind, result)}
+    if call.kind in _WEB:
+        block["caller"] = _DIRECT
     return _block(kind, block, index)
 
 
@@ -158,6 +170,7 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_block,
     searches_by_pattern=tool_search.searches_by_pattern,
+    is_search=lambda tool: tool.name == _CLIENT_SEARCH,
     mcp=mcp.MCP,
     carried=frozenset({*_WEB, tool_search.KIND, mcp.KIND}),
     quotes=True,

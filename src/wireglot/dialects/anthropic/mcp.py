@@ -117,7 +117,12 @@ def _allows(tool: HostedTool, listed: ListedTool) -> bool:
     return object_in(object_in(value.get("configs")).get(listed.name)).get("enabled") is not False
 
 
-MCP: Final = McpForm(allows=_allows)
+def _is_deferred(tool: HostedTool, listed: ListedTool) -> bool:
+    stated = object_in(object_in(tool.native.value.get("configs")).get(listed.name)).get("defer_loading")
+    return stated if type(stated) is bool else tool.server is not None and tool.server.deferred
+
+
+MCP: Final = McpForm(allows=_allows, is_deferred=_is_deferred)
 
 
 def render_call(call: HostedCall) -> dict[str, Any]:
@@ -126,7 +131,7 @@ def render_call(call: HostedCall) -> dict[str, Any]:
 
 
 def render_result(call: HostedCall, result: HostedResult) -> dict[str, Any]:
-    content = [{"type": "text", "text": result.text}]
+    content = [{"type": "text", "text": result.text, "citations": None}]
     return {
         "type": RESULT,
         "tool_use_id": _PREFIX + call.id,

@@ -168,10 +168,13 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
     }
 
 
-def shorten_final(usage: dict[str, Any]) -> None:
-    """The usage of a message_delta has no place for fields that only message_start must have."""
+def shorten_final(usage: dict[str, Any], estimate: Usage | None) -> None:
+    """The usage of a message_delta has no place for fields that only message_start must have. What that one
+    did not report yet stays."""
+    raw = estimate.raw if estimate is not None else None
+    reported = raw.form if raw is not None and raw.dialect == NAME else {}
     for key in _AT_START_ONLY:
-        if key in usage and usage[key] is None:
+        if key in usage and (usage[key] is None or usage[key] == reported.get(key)):
             del usage[key]
 
 

@@ -136,9 +136,9 @@ class MessageWriter(AnswerWriter):
         event["usage"].setdefault("output_tokens", 0)
         if start is not None and start.usage is not None:
             overwrite_estimate(start.usage, event["usage"])
+        shorten_final(event["usage"], start.usage if start is not None else None)
         if not is_own(extra):
             delta["container"] = None
-            shorten_final(event["usage"])
             if extra is not None:
                 losses_of_extra(extra, NAME, "$", self.losses, "response.extra")
         else:
@@ -312,7 +312,7 @@ class MessageWriter(AnswerWriter):
             )
             return
         if citations:
-            for citation in render_citations(citations, waiting.path, self.losses, echoable=False):
+            for citation in render_citations(enumerate(citations), waiting.path, self.losses, echoable=False):
                 self._block_delta({"type": "citations_delta", "citation": citation}, out)
 
     def _end_reasoning(self, waiting: _Waiting, part: Reasoning, end: PartEnd, out: list[bytes]) -> None:

@@ -100,11 +100,19 @@ def failed_search(request: Request, why: str, context: Context) -> tuple[Part, .
     identifier = context.new_id("srvtoolu", asked)
     fetches = all(isinstance(tool, HostedTool) and tool.kind == "web_fetch" for tool in request.tools)
     name, given = ("web_fetch", "url") if fetches else ("web_search", "query")
-    call = {"type": "server_tool_use", "id": identifier, "name": name, "input": {given: asked}}
+    caller = {"type": "direct"}
+    call = {
+        "type": "server_tool_use",
+        "id": identifier,
+        "name": name,
+        "input": {given: asked},
+        "caller": caller,
+    }
     result = {
         "type": f"{name}_tool_result",
         "tool_use_id": identifier,
         "content": {**_SEARCH_ERROR, "type": f"{name}_tool_result_error"},
+        "caller": caller,
     }
     return (
         Foreign(NAME, "server_tool_use", call),

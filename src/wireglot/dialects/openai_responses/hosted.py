@@ -19,6 +19,13 @@ from wireglot.ir.stream import Event, Finish, ForeignEvent, PartEnd, PartStart
 _SEARCH: Final = "web_search_call"
 _PREFIX: Final = "ws_"
 _WEB: Final = ("web_search", "web_fetch")
+_NO_IMAGES: Final = {
+    "input_tokens": 0,
+    "input_tokens_details": {"image_tokens": 0, "text_tokens": 0},
+    "output_tokens": 0,
+    "total_tokens": 0,
+}
+"""The types of openai 3.49.0 require it: tools that were not used have zeros."""
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
@@ -62,12 +69,17 @@ def _action(call: HostedCall, sources: Sequence[WebSource]) -> dict[str, Any]:
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
+    """With the number of searches that were answered. OpenAI does not count pages that were opened."""
     searches = [each for each in ran if each.call is not None and each.call.kind in _WEB]
     if not searches:
         return finish
-    count = sum(1 for each in searches if each.result is not None and not each.result.error)
-    usage = {"tool_usage": {"web_search": {"num_requests": count}}}
-    return replace(finish, extra=Extra(NAME, {**own_fields(finish.extra, NAME), **usage}))
+    count = 0
+    for each in searches:
+        assert each.call is not None
+        is_good = each.result is not None and not each.result.error
+        count += is_good and each.call.kind == "web_search"
+    usage = {"image_gen": _NO_IMAGES, "web_search": {"num_requests": count}}
+    return replace(finish, extra=Extra(NAME, {**own_fields(finish.extra, NAME), "tool_usage": usage}))
 
 
 def read_item(part: Foreign) -> RanCall | None:
@@ -100,6 +112,7 @@ HOSTED: Final = HostedForm(
     finish=_finish,
     read=read_item,
     max_calls=_max_calls,
+    is_search=lambda tool: tool.native is not None and tool.native.type == tool_search.KIND,
     mcp=mcp.MCP,
     carried=frozenset({tool_search.KIND, mcp.KIND}),
     tool_marks={"tools": (b'"web_search', b'"tool_search"', b'"mcp"')},

@@ -361,6 +361,9 @@ class InputReader:
             return
         message = self.messages[-1]
         last = message.content[-1]
-        if isinstance(last, Text | Media):
+        if carried.hidden:
+            empty = Text("", signature=carried.signature)
+            self.messages[-1] = replace(message, content=(*message.content, empty))
+        elif isinstance(last, Text | Media):
             signed = replace(last, signature=carried.signature)
             self.messages[-1] = replace(message, content=(*message.content[:-1], signed))

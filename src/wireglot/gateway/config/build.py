@@ -105,7 +105,8 @@ def load(
     rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
     notes.extend(unreachable_rules(rules, known))
-    search = read_search(whole.raw("search"), references, key_needed=keys_needed)
+    currency = str(whole.values.get("currency") or Settings().currency)
+    search = read_search(whole.raw("search"), references, key_needed=keys_needed, currency=currency)
     settings = whole.over(
         Settings(source=source),
         server=server,

@@ -18,11 +18,14 @@ from wireglot.web.guard import parse_private_host
 from wireglot.web.server_hosts import parse_server_host
 
 _DOMAINS: Final = "domains like example.com or example.com/docs, without a scheme"
+_LISTED_IN: Final = "USD"
 HTML_PACKAGE: Final = "lxml"
 MCP_PACKAGE: Final = "mcp"
 
 
-def read_search(value: object, references: References, *, key_needed: bool) -> SearchSettings | None:
+def read_search(
+    value: object, references: References, *, key_needed: bool, currency: str
+) -> SearchSettings | None:
     """None: there is no table, and the gateway does not search; or only the key is missing, and it is not
     needed."""
     problems = references.problems
@@ -41,6 +44,9 @@ def read_search(value: object, references: References, *, key_needed: bool) -> S
     table.close()
     _check_domains(table, search.allowed_domains, search.blocked_domains)
     _check_backend(table, search)
+    listed = FORMS[search.backend].price if search.backend != "model" else 0.0
+    if listed and search.price is None and currency != _LISTED_IN:
+        table.wrong("price", f"what a search costs in {currency}: the list price is in US dollars", "none")
     lacking = range(before, len(problems.found))
     if key_needed or not lacking or not all(each in references.unset for each in lacking):
         return search

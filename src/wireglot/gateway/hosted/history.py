@@ -17,7 +17,7 @@ from wireglot.gateway.hosted.runner import called_name, failed, function_name, r
 from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.ir.content import Foreign, Message, Part, ToolCall, ToolResult
+from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Tool
@@ -94,7 +94,10 @@ class HostedHistory:
                 if results and type(part) is not ToolCall:
                     messages += (replace(message, content=tuple(said)), Message("user", tuple(results)))
                     said, results = [], []
-                said.append(part)
+                if said and type(part) is Text and (joined := _joined(said[-1], part)) is not None:
+                    said[-1] = joined
+                else:
+                    said.append(part)
                 continue
             call, result = found.call, found.result
             if call is not None:
@@ -140,6 +143,16 @@ def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -
         for place, found in read.items()
         if found.id in whole and (_is_ours(found) or (is_foreign and _says_something(found)))
     }
+
+
+def _joined(before: Part, part: Text) -> Text | None:
+    """The pieces of a text that was cut where it cites something, as the model wrote it: else no prompt cache
+    would know it again."""
+    if type(before) is not Text or not (before.citations or part.citations):
+        return None
+    if before.signature or part.signature or before.cache or before.refusal or part.refusal:
+        return None
+    return replace(part, text=before.text + part.text, citations=before.citations + part.citations)
 
 
 def _is_shown(found: RanCall | None) -> bool:

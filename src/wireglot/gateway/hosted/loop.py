@@ -10,8 +10,9 @@ from __future__ import annotations
 import asyncio
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator
 from copy import copy
+from itertools import chain
 from typing import Any, Final, Protocol
 
 import msgspec
@@ -25,7 +26,6 @@ from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.streams.feeder import shown_searches
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Reply
 from wireglot.ir.content import Foreign, Message, Origin, Part, Reasoning, Text, ToolCall, ToolResult
@@ -33,8 +33,8 @@ from wireglot.ir.errors import WireglotError
 from wireglot.ir.hosted import RUN_AT, RUN_HERE, HostedCall, HostedResult, RanCall, continued, without_calls
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Response, Usage, added
-from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, ToolChoice, tool_name
-from wireglot.ir.stream import Event, Finish, PartStart, unfold
+from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice, tool_name
+from wireglot.ir.stream import Event, Finish, PartStart
 from wireglot.translate import plan
 from wireglot.wire.json import encode
 
@@ -50,6 +50,8 @@ _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )
 _ID_BYTES: Final = 11
+_SEARCHES_TOOLS: Final = "tool_search"
+"""The last to be offered: it holds back what others offer."""
 
 
 class AskRound(Protocol):
@@ -61,6 +63,8 @@ class AskRound(Protocol):
 
 
 Keep = Callable[[Exchange, Response], Awaitable[None]]
+CountHostedCall = Callable[[str, str, str], None]
+"""Called with the tool, what ran it, and the outcome of each call."""
 
 
 class _Running(msgspec.Struct, eq=False):
@@ -77,12 +81,24 @@ class _Running(msgspec.Struct, eq=False):
 class HostedTools:
     """A step, the innermost. Passes on every request without a tool that it runs."""
 
-    def __init__(self, inner: Answerer, runners: HostedRunners, ask: AskRound, keep: Keep) -> None:
-        """`keep`: keeps what must be kept of a whole answer."""
+    def __init__(
+        self,
+        inner: Answerer,
+        runners: HostedRunners,
+        *,
+        rebuild: Callable[[Exchange], None],
+        ask: AskRound,
+        keep: Keep,
+        count: CountHostedCall,
+    ) -> None:
+        """`rebuild`: makes earlier turns readable for the first target. `keep`: keeps what must be kept of a
+        whole answer."""
         self._inner = inner
         self._runners = runners
+        self._rebuild = rebuild
         self._ask = ask
         self._keep = keep
+        self._count = count
         self._settings: Settings | None = None
         self._serving: HostedRunners = {}
         """Those that run anything under `_settings`."""
@@ -92,18 +108,46 @@ class HostedTools:
         settings = exchange.job.settings
         if settings is not self._settings:
             self._adopt(settings)
-        tools = self._lacking(exchange) if self._serving else []
+        tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
+        if not tools and self._serving and len(exchange.targets) > 1:
+            exchange.fall_back = self._fall_back
         if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
+
+    async def offer_for_count(self, exchange: Exchange) -> None:
+        """A step before tokens are counted: with functions in place of the tools that the gateway runs. Those
+        of MCP servers are not known without a connection: they are not counted."""
+        settings = exchange.job.settings
+        if settings is not self._settings:
+            self._adopt(settings)
+        tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
+        for tool in tools:
+            runner = self._serving[tool.kind]
+            session = None if runner.connects else await runner.open(exchange, tool)
+            if session is not None:
+                offered = session.offer(exchange.request())
+                placed = [offered.functions if each is tool else (each,) for each in offered.request.tools]
+                exchange.rewrite(
+                    msgspec.structs.replace(offered.request, tools=tuple(chain.from_iterable(placed)))
+                )
 
     def _adopt(self, settings: Settings) -> None:
         self._settings, self._native = settings, {}
         self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
 
-    def _lacking(self, exchange: Exchange) -> list[HostedTool]:
-        """The tools of a request that its first target does not run, and one of the runners does."""
-        job, target = exchange.job, exchange.targets[0]
+    def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
+        """A target that runs the tools of a request has failed, and the next one does not run them."""
+        tools = self._lacking(exchange, exchange.targets[place])
+        if not tools:
+            return None
+        exchange.targets, exchange.fall_back = exchange.targets[place:], None
+        self._rebuild(exchange)
+        return self._answer(exchange, tools)
+
+    def _lacking(self, exchange: Exchange, target: Target) -> list[HostedTool]:
+        """The tools of a request that a target does not run, and one of the runners does."""
+        job = exchange.job
         passes = target.plain and target.dialect == job.dialect
         if passes and (target.limits.hosted_tools or not _may_declare(job)):
             return []  # as it came
@@ -135,14 +179,17 @@ class HostedTools:
 
     async def _answer(self, exchange: Exchange, tools: list[HostedTool]) -> None:
         running, runners = [], self._serving
-        for tool in tools:
+        if exchange.job.stream and any(runners[tool.kind].connects for tool in tools):
+            exchange.open_stream()  # the client waits meanwhile
+        for tool in sorted(tools, key=lambda tool: tool.kind == _SEARCHES_TOOLS):
             session = await runners[tool.kind].open(exchange, tool)
             if session is not None:
                 running.append(_Running(tool, session, runners[tool.kind].name))
         if not running and not _may_pause(exchange):
             await self._inner.answer(exchange)
             return
-        await _Loop(exchange, running, self._inner, self._ask, self._keep).answer()
+        loop = _Loop(exchange, running, self._inner, ask=self._ask, keep=self._keep, count=self._count)
+        await loop.answer()
 
 
 def _may_pause(exchange: Exchange) -> bool:
@@ -199,13 +246,21 @@ class _Loop:
     """One request, from its first round to its last."""
 
     def __init__(
-        self, exchange: Exchange, running: list[_Running], inner: Answerer, ask: AskRound, keep: Keep
+        self,
+        exchange: Exchange,
+        running: list[_Running],
+        inner: Answerer,
+        *,
+        ask: AskRound,
+        keep: Keep,
+        count: CountHostedCall,
     ) -> None:
         self._exchange = exchange
         self._running = running
         self._inner = inner
         self._ask = ask
         self._keep = keep
+        self._count = count
         self._form = exchange.job.surface.client.hosted
         self._own = copy(exchange)
         """In whose place the client's request is asked: the relay fills it."""
@@ -217,6 +272,8 @@ class _Loop:
         self._content: list[Part] = []
         """Of the whole answer."""
         self._ran: list[RanCall] = []
+        self._ran_upstream: list[RanCall] = []
+        """What the provider has run itself."""
         self._paused = 0
         """Times that the answer paused and was continued."""
         self._pauses = _may_pause(exchange)
@@ -270,10 +327,10 @@ class _Loop:
             request = offered.request
             if not number:
                 self._open_with(offered)
-            placed[id(each.tool)] = self._owned(each, offered.functions)
-        tools: list[AnyTool] = []
-        for tool in request.tools:
-            tools += placed.get(id(tool), (tool,))
+            functions = placed[id(each.tool)] = self._owned(each, offered.functions)
+            parts = [functions if tool is each.tool else (tool,) for tool in request.tools]
+            request = msgspec.structs.replace(request, tools=tuple(chain.from_iterable(parts)))
+        tools = list(request.tools)
         choice = self._choice(request.tool_choice, placed, is_first=not number)
         if not offers:
             others = [tool for tool in tools if tool_name(tool) not in self._owners]
@@ -377,6 +434,7 @@ class _Loop:
         if kept is None:  # its key is gone: what came is the answer
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
+        self._ran_upstream += self._run_upstream(writer.finish, kept)
         others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
         runs = kept.stop.reason in RUN_AT and not is_last
         kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
@@ -455,35 +513,49 @@ class _Loop:
             return HostedResult(error="max_uses_exceeded", text="No more calls of tools are allowed.")
         if number >= _MAX_CALLS_AT_ONCE:
             return HostedResult(error="too_many_requests", text="Too many calls at once: call it again.")
-        return await running.session.run(call)
+        outcome = "client_abort"
+        try:
+            result = await running.session.run(call)
+            outcome = "pending" if call.pending else result.error or "ok"
+        finally:
+            self._count(running.tool.kind, running.session.backend, outcome)
+        return result
 
     def _native(self, content: Iterable[Part]) -> tuple[Part, ...]:
         """Without what was made for the client of the tools that the provider ran."""
         family = self._exchange.job.surface.family
         return tuple(part for part in content if type(part) is not Foreign or part.dialect != family)
 
-    def _with_searches(self, finish: Finish) -> Finish:
-        """An end that tells the searches of all rounds, as that of one round tells its own."""
-        exchange = self._exchange
-        searches = shown_searches(exchange, exchange.targets[0].codec, exchange.request())
-        if searches is None:
-            return finish
-        content = self._native(self._content)
-        *_, last = searches.events([*unfold(Response("", "", content, finish.stop, finish.usage))])
-        assert type(last) is Finish
-        return msgspec.structs.replace(finish, extra=last.extra)
+    def _run_upstream(self, finish: Finish, kept: Response) -> Iterator[RanCall]:
+        """The calls of one round that the provider ran itself: as the client is shown them, or as the
+        provider reports them where the client's dialect has no parts for them."""
+        surface = self._exchange.job.surface
+        if not surface.client.hosted.marks:
+            surface = self._targets()[0].surface
+        form, calls = surface.client.hosted, dict[str, HostedCall]()
+        for part in kept.content:
+            ran = form.read(part) if type(part) is Foreign and part.dialect == surface.family else None
+            if ran is None:
+                continue
+            if ran.call is not None:
+                calls[ran.id] = ran.call
+            if ran.result is not None and ran.id in calls:
+                yield RanCall(ran.id, calls[ran.id], ran.result)
+        for query, sources in form.found(finish.extra if finish.extra is not None else kept.extra):
+            call = HostedCall("web_search", "", input={"query": query})
+            yield RanCall("", call, HostedResult(sources=sources))
 
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
         # What an end says besides is about its own round.
         extra, whole_extra = (None, None) if self._turns else (finish.extra, last.extra)
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=extra)
+        ran = self._ran_upstream + self._ran
+        if ran and (self._ran or self._turns):  # the end of a single round tells its own
+            finish = self._form.finish(finish, ran)
         if self._ran:
-            finish = self._form.finish(finish, self._ran)
             exchange.record.noted(_summary(self._ran))
             exchange.record.stopped(finish.stop.reason)
-        elif self._pauses:
-            finish = self._with_searches(finish)
         if self._paused:
             exchange.record.stopped(finish.stop.reason)
             self._declare((continued(self._paused),))
@@ -548,7 +620,7 @@ def _result(part: Part, brought: dict[str, tuple[RanCall, tuple[Part, ...]]]) ->
     assert type(part) is ToolCall
     result = brought[part.id][0].result
     assert result is not None
-    return ToolResult(part.id, result_parts(result), is_error=bool(result.error), name=part.name)
+    return ToolResult(part.id, result_parts(result), is_error=bool(result.error))
 
 
 def _count_parts(events: list[Event]) -> int:

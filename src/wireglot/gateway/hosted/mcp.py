@@ -15,7 +15,14 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import McpForm
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, Offered, arguments_of, called_name, failed
+from wireglot.gateway.hosted.runner import (
+    MAX_RESULT_CHARACTERS,
+    Offered,
+    arguments_of,
+    called_name,
+    failed,
+    result_parts,
+)
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
@@ -30,6 +37,9 @@ if TYPE_CHECKING:
     from wireglot.gateway.hosted.mcp_connection import McpConnection
 
 _KIND: Final = "mcp"
+_TOOL_SEARCH: Final = "tool_search"
+MAX_APPROVED: Final = 8
+"""Calls that one request may approve; further ones get an error."""
 _ID_BYTES: Final = 11
 _CONNECTION: Final = "wireglot.gateway.hosted.mcp_connection"
 REFUSED: Final = "mcp_host_not_allowed"
@@ -42,6 +52,7 @@ class McpRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = True
 
     def serves(self, settings: Settings) -> bool:
         return settings.mcp is not None
@@ -84,6 +95,8 @@ class McpRunner:
 class McpSession:
     """Implements `HostedSession`."""
 
+    backend = "mcp"
+
     def __init__(
         self, tool: HostedTool, connection: McpConnection, listed: Iterable[ListedTool], form: McpForm
     ) -> None:
@@ -94,7 +107,8 @@ class McpSession:
         self._form = form
         self._listed = {called_name(self._called(each.name)): each for each in listed}
         self._functions = tuple(
-            Tool(name, each.description or None, each.schema or None) for name, each in self._listed.items()
+            Tool(name, each.description or None, each.schema or None, deferred=form.is_deferred(tool, each))
+            for name, each in self._listed.items()
         )
         self._ran: dict[str, RanCall] = {}
         """Calls that were approved since the last turn, by the id of the approval."""
@@ -109,7 +123,11 @@ class McpSession:
         messages = self._conversation(request.messages)
         if messages is not request.messages:
             request = replace(request, messages=messages)
-        return Offered(self._functions, request, listing, tuple(self._ran.values()))
+        functions = self._functions
+        if not any(type(tool) is HostedTool and tool.kind == _TOOL_SEARCH for tool in request.tools):
+            # Nothing searches for them.
+            functions = tuple(replace(tool, deferred=False) for tool in functions)
+        return Offered(functions, request, listing, tuple(self._ran.values()))
 
     def call(self, call: ToolCall, id: str) -> HostedCall:
         listed = self._listed.get(call.name)
@@ -141,7 +159,12 @@ class McpSession:
             answer = answers.get(id)
             if answer is not None and answer.approved and id in recent:
                 own = replace(call, id=_new_id())
-                self._ran[id] = RanCall(own.id, own, await self.run(own))
+                if len(self._ran) < MAX_APPROVED:
+                    result = await self.run(own)
+                else:
+                    said = f"A request may approve {MAX_APPROVED} calls: approve this one with the next."
+                    result = failed("too_many_requests", said)
+                self._ran[id] = RanCall(own.id, own, result)
 
     def _approvals(self, messages: tuple[Message, ...]) -> tuple[dict[str, HostedCall], dict[str, Approval]]:
         """Calls of this server that a person was asked about, and the answers."""
@@ -203,7 +226,8 @@ def _result(call: HostedCall, answer: Approval, ran: RanCall | None) -> ToolResu
     if ran is None or ran.result is None:
         said = f"{_DENIED} {answer.reason}".rstrip()
         return ToolResult(f"call_{call.id}", (Text(said),), is_error=True)
-    return ToolResult(f"call_{call.id}", (Text(ran.result.text),), is_error=bool(ran.result.error))
+    content = result_parts(ran.result)
+    return ToolResult(f"call_{call.id}", content, is_error=bool(ran.result.error))
 
 
 def _parts(messages: Iterable[Message]) -> Iterable[Part]:

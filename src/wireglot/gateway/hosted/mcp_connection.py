@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import httpx2
@@ -21,6 +22,7 @@ from wireglot import __version__
 from wireglot.gateway.settings import McpSettings
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
+from wireglot.ir.content import Media
 from wireglot.ir.hosted import HostedResult, ListedTool
 from wireglot.ir.request import McpServer
 from wireglot.web.contract import WebFailed
@@ -30,6 +32,8 @@ T = TypeVar("T")
 _CLOSE_SECONDS: Final = 5.0
 """For the end of a session, which is sent to the server."""
 _MAX_PAGES: Final = 100
+_OPENING: Final = "open"
+_LISTING: Final = "list"
 _HIDDEN: Final = "***"
 _SECRET_CHARACTERS: Final = 8
 """Shorter values are words like `true` or the name of a team, which results may hold too."""
@@ -71,31 +75,31 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         self._transport = HttpTransport(_PoolLimits(), screen=hosts.check_addresses)
         seconds = settings.timeout
         self._timeouts = Timeouts(connect=seconds, tls=seconds, first_byte=seconds, idle=seconds)
-        self.problem = ""
-        """What went wrong last, in words that may be shown."""
+        self.problems: dict[str, str] = {}
+        """What went wrong, in words that may be shown, by what was sent (`_about`)."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        url = str(request.url)
+        url, about = str(request.url), _about(await request.aread())
         headers = [(name, value) for name, value in request.headers.items() if name not in _HOP_HEADERS]
         try:
             self._hosts.check_url(url)
             outbound = Outbound(request.method, url, headers, await request.aread())
             answer = await self._transport.send(outbound, self._timeouts)
         except WebFailed as refused:
-            self.problem = str(refused)
-            raise httpx2.ConnectError(self.problem) from None
+            self.problems[about] = str(refused)
+            raise httpx2.ConnectError(self.problems[about]) from None
         except TransportFault as fault:
-            self.problem = f"no connection to it ({fault.problem})"
-            raise httpx2.ConnectError(self.problem) from None
+            self.problems[about] = f"no connection to it ({fault.problem})"
+            raise httpx2.ConnectError(self.problems[about]) from None
         if answer.status >= 400 and request.method == "POST":
-            self.problem = f"it answered with status {answer.status}"
-        body = _Body(answer, self._read if request.method == "POST" else _read_all)
+            self.problems[about] = f"it answered with status {answer.status}"
+        body = _Body(answer, partial(self._read, about) if request.method == "POST" else _read_all)
         return httpx2.Response(answer.status, headers=list(answer.headers.items()), stream=body)
 
-    def _read(self, size: int) -> None:
+    def _read(self, about: str, size: int) -> None:
         if size > self._max_bytes:
-            self.problem = f"its answer has more than {self._max_bytes} bytes"
-            raise TransportFault("too_large", self.problem)
+            self.problems[about] = f"its answer has more than {self._max_bytes} bytes"
+            raise TransportFault("too_large", self.problems[about])
 
     async def aclose(self) -> None:
         await self._transport.close()
@@ -163,7 +167,7 @@ class McpConnection:
     async def open(self) -> None:
         """Raises McpFailed."""
         self._task = asyncio.create_task(self._serve())
-        await self._within(lambda: asyncio.shield(self._ready))
+        await self._within(lambda: asyncio.shield(self._ready), _OPENING)
 
     async def _serve(self) -> None:
         try:
@@ -201,7 +205,7 @@ class McpConnection:
 
     async def list_tools(self) -> list[ListedTool]:
         """Raises McpFailed."""
-        return await self._within(self._list)
+        return await self._within(self._list, _LISTING)
 
     async def _list(self) -> list[ListedTool]:
         client, tools = await self._ready, []
@@ -230,13 +234,19 @@ class McpConnection:
         async def made() -> types.CallToolResult:
             return await (await self._ready).call_tool(name, arguments)
 
-        result = await self._within(made)
+        result = await self._within(made, _about_call(name, arguments))
         text = self._shown(_text_of(result)) or "The tool returned nothing."
-        return HostedResult(text, "tool_failed" if result.is_error else "", text if result.is_error else "")
+        return HostedResult(
+            text,
+            "tool_failed" if result.is_error else "",
+            text if result.is_error else "",
+            media=tuple(_images_of(result)),
+        )
 
-    async def _within(self, work: Callable[[], Awaitable[T]]) -> T:
+    async def _within(self, work: Callable[[], Awaitable[T]], about: str) -> T:
+        """`about`: what the server is sent. Calls that run at the same time fail each for its own reason."""
         seconds = self._settings.timeout
-        self._transport.problem = ""
+        self._transport.problems.pop(about, None)
         try:
             async with asyncio.timeout(seconds):
                 return await work()
@@ -245,12 +255,13 @@ class McpConnection:
         except McpFailed:
             raise
         except MCPError as problem:
-            raise McpFailed(self._transport.problem or self._shown(problem.error.message)) from None
+            said = self._transport.problems.get(about)
+            raise McpFailed(said or self._shown(problem.error.message)) from None
         except Exception:  # the same of a call: a server's fault is no fault of the request
-            raise McpFailed(self._why()) from None
+            raise McpFailed(self._why(about)) from None
 
-    def _why(self) -> str:
-        return self._transport.problem or "it does not answer as an MCP server"
+    def _why(self, about: str = _OPENING) -> str:
+        return self._transport.problems.get(about) or "it does not answer as an MCP server"
 
     def _shown(self, text: str) -> str:
         """Without secrets, which a server may repeat."""
@@ -263,6 +274,29 @@ _open_tasks: Final[set[asyncio.Task[None]]] = set()
 """Those that are closing: the loop itself holds no reference to them."""
 
 
+def _about(body: bytes) -> str:
+    """What a message to the server is about: its method, and the arguments of a call."""
+    try:
+        message = msgspec.json.decode(body) if body else {}
+    except msgspec.DecodeError:
+        return ""
+    method = message.get("method") if type(message) is dict else None
+    if method == "tools/call":
+        given = message.get("params") or {}
+        return _about_call(given.get("name", ""), given.get("arguments") or {})
+    return _LISTING if method == "tools/list" else _OPENING
+
+
+def _about_call(name: str, arguments: dict[str, Any]) -> str:
+    return f"{name} {msgspec.json.encode(arguments, order='sorted').decode()}"
+
+
+def _images_of(result: types.CallToolResult) -> Iterator[Media]:
+    for block in result.content:
+        if isinstance(block, types.ImageContent):
+            yield Media("image", block.mime_type, block.data)
+
+
 def _text_of(result: types.CallToolResult) -> str:
     texts = []
     for block in result.content:
@@ -273,6 +307,8 @@ def _text_of(result: types.CallToolResult) -> str:
                 texts.append(resource.text)
             case types.ResourceLink():
                 texts.append(f"[{block.name}: {block.uri}]")
+            case types.ImageContent():
+                texts.append(f"[an image: {block.mime_type}]")
             case _:
                 texts.append(f"[{block.type}: it cannot be shown here]")
     if not texts and result.structured_content is not None:

@@ -38,7 +38,10 @@ class Offered(msgspec.Struct, frozen=True):
 
 
 class HostedSession(Protocol):
-    """One request, from its first round to its last."""
+    """One request, from its first round to its last. `backend` says in metrics what runs the calls."""
+
+    @property
+    def backend(self) -> str: ...
 
     def offer(self, request: Request) -> Offered:
         """Called before each round with the request as it would be sent without this tool."""
@@ -58,6 +61,11 @@ class HostedRunner(Protocol):
 
     @property
     def name(self) -> str: ...
+
+    @property
+    def connects(self) -> bool:
+        """Whether it must reach a server to know what to offer."""
+        ...
 
     def serves(self, settings: Settings) -> bool:
         """Whether it runs anything under these settings. Asked once for each configuration."""
@@ -102,5 +110,5 @@ def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
     """What the model is given of a result."""
     page = result.page
     if page is None or not page.data:
-        return (Text(result.text),)
+        return Text(result.text), *result.media
     return Text(result.text), Media("document", page.mime, page.data, name=page.title)

@@ -45,6 +45,7 @@ class ToolSearchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def serves(self, settings: Settings) -> bool:
         return True
@@ -57,6 +58,8 @@ class ToolSearchRunner:
 
 class ToolSearch:
     """Implements `HostedSession`."""
+
+    backend = "gateway"
 
     def __init__(self, tool: HostedTool, found: Iterable[str], *, by_pattern: bool) -> None:
         self._name = tool_name(tool) or _KIND

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 from collections.abc import Callable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -51,7 +52,7 @@ _FETCH: Final = Tool(
 class PaidUse(Protocol):
     """One search in the ledger, written down before it runs."""
 
-    def end(self, *, is_good: bool) -> None: ...
+    def end(self, outcome: Literal["ok", "error", "client_abort"], /) -> None: ...
 
 
 class SearchLedger(Protocol):
@@ -64,6 +65,7 @@ class SearchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def __init__(
         self, search: Callable[[Exchange], WebSearch | None], seal: SourceSealer, ledger: SearchLedger
@@ -85,6 +87,7 @@ class _Tool:
 
     function: Tool
     argument: str
+    backend = "fetch"
 
     def __init__(self, exchange: Exchange, tool: HostedTool) -> None:
         self._exchange = exchange
@@ -128,6 +131,7 @@ class _Searching(_Tool):
         super().__init__(exchange, tool)
         self._search = search
         self._runner = runner
+        self.backend = search.name
 
     async def _run(self, given: str) -> HostedResult:
         place, size = self._options.get("location"), self._options.get("context_size")
@@ -142,12 +146,15 @@ class _Searching(_Tool):
         use = await self._runner.ledger.begin(self._exchange, self._kind, search.name, search.price)
         if isinstance(use, str):
             return failed("too_many_requests", use)
-        is_good = False
         try:
             hits = await search.search(query)
-            is_good = True
-        finally:
-            use.end(is_good=is_good)
+        except asyncio.CancelledError:
+            use.end("client_abort")
+            raise
+        except BaseException:
+            use.end("error")
+            raise
+        use.end("ok")
         caller = self._exchange.job.caller.name
         found = [
             WebSource(hit.url, hit.title, hit.text[:_SOURCE_CHARACTERS], hit.age, "")
@@ -165,6 +172,7 @@ class FetchRunner:
     """Implements `HostedRunner`."""
 
     name = "the gateway"
+    connects = False
 
     def __init__(self, fetch: Callable[[Exchange], Fetch | None]) -> None:
         self._fetch = fetch

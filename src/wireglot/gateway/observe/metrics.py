@@ -248,6 +248,11 @@ class Metrics:
             "Answers in which the provider's stream broke a rule of its dialect.",
             ("provider", "flaw"),
         )
+        self.hosted_calls = Counter(
+            "wireglot_hosted_tool_calls_total",
+            "Calls of hosted tools that the gateway ran; `outcome`: ok, or the error.",
+            ("tool", "backend", "outcome"),
+        )
         self.client_telemetry = Counter(
             "wireglot_client_telemetry_total", "OTLP requests of clients.", ("signal", "outcome")
         )
@@ -265,7 +270,8 @@ class Metrics:
         self._all: list[Counter | Histogram | Reading] = [
             self.requests, self.tokens, self.usage, self.cost, self.unpriced, self.key_requests,
             self.key_tokens, self.key_cost, self.seconds, self.first_byte, self.in_flight, self.retries,
-            self.fallbacks, self.losses, self.upstream_errors, self.stream_flaws, self.client_telemetry,
+            self.fallbacks, self.losses, self.upstream_errors, self.stream_flaws, self.hosted_calls,
+            self.client_telemetry,
             self.reload_failures, self.sink_failures,
             self._build,
         ]  # fmt: skip

@@ -125,7 +125,8 @@ class Counting:
         job = exchange.job
         theirs, ours = _counts(surface(target.dialect)), _counts(job.surface)
         renamed = target.model != job.model
-        if target.dialect == job.dialect and not exchange.sealed and not (ours.model_inside and renamed):
+        passes = target.plain and target.dialect == job.dialect
+        if passes and not exchange.sealed and not (ours.model_inside and renamed):
             checking = job.content.check
             await aside(checking) if exchange.is_large else checking()
             body = job.body

@@ -35,22 +35,25 @@ _BEGINNINGS: Final = (
     (b"%PDF-", "application/pdf"),
 )
 
+MediaKey = tuple[str, str]
+"""The address of a file, and the kind of part that it is used as."""
+
 FindFetch = Callable[[Exchange], FetchMedia | None]
 """What downloads for a request; None where nothing is downloaded."""
 
 
 class NeedsMedia(Exception):
-    """A request cannot be prepared before these are downloaded: addresses, with a place of each."""
+    """A request cannot be prepared before these are downloaded: addresses and kinds, with a place of each."""
 
-    def __init__(self, wanted: dict[str, str], asked: Request) -> None:
+    def __init__(self, wanted: dict[MediaKey, str], asked: Request) -> None:
         super().__init__(f"{len(wanted)} to be downloaded")
         self.wanted = wanted
         self.asked = asked
 
 
-def with_files(request: Request, files: dict[str, MediaFile]) -> tuple[Request, tuple[Loss, ...]]:
+def with_files(request: Request, files: dict[MediaKey, MediaFile]) -> tuple[Request, tuple[Loss, ...]]:
     """The request with what was downloaded in place of its addresses. Raises NeedsMedia for what was not."""
-    wanted = {part.url: path for path, part in _addressed(request) if part.url and part.url not in files}
+    wanted = {key: path for path, part in _addressed(request) if (key := _key(part)) not in files}
     if wanted:
         raise NeedsMedia(wanted, request)
     losses = [Loss(f"{path}.url", part.kind, "emulated", _DETAIL) for path, part in _addressed(request)]
@@ -60,7 +63,7 @@ def with_files(request: Request, files: dict[str, MediaFile]) -> tuple[Request, 
     return msgspec.structs.replace(request, messages=messages), tuple(losses)
 
 
-def _with_bytes(message: Message, files: dict[str, MediaFile]) -> Message:
+def _with_bytes(message: Message, files: dict[MediaKey, MediaFile]) -> Message:
     if not any(map(_has_address, message.content)):
         return message
     return msgspec.structs.replace(message, content=tuple([_filled(part, files) for part in message.content]))
@@ -82,23 +85,28 @@ def _is_address(part: Media) -> bool:
     return part.url is not None and part.url[:8].lower().startswith(_ADDRESSES)
 
 
+def _key(part: Media) -> MediaKey:
+    assert part.url is not None
+    return part.url, part.kind
+
+
 def _has_address(part: Part) -> bool:
     if type(part) is ToolResult:
         return any(type(item) is Media and _is_address(item) for item in part.content)
     return type(part) is Media and _is_address(part)
 
 
-def _filled(part: Part, files: dict[str, MediaFile]) -> Part:
+def _filled(part: Part, files: dict[MediaKey, MediaFile]) -> Part:
     if type(part) is ToolResult:
         content = [_file(item, files) if type(item) is Media else item for item in part.content]
         return msgspec.structs.replace(part, content=tuple(content))
     return _file(part, files) if type(part) is Media else part
 
 
-def _file(part: Media, files: dict[str, MediaFile]) -> Media:
+def _file(part: Media, files: dict[MediaKey, MediaFile]) -> Media:
     if part.url is None or not _is_address(part):
         return part
-    file = files[part.url]
+    file = files[_key(part)]
     data = base64.b64encode(file.data).decode("ascii")
     return msgspec.structs.replace(part, url=None, data=data, mime=file.mime)
 
@@ -119,14 +127,14 @@ class MediaDownloads:
             message = f"{place}: more than {MAX_FILES} addresses, which the gateway downloads for this model"
             raise RequestError("bad", message, code="unsupported", param=place)
         async with asyncio.TaskGroup() as group:
-            tasks = {url: group.create_task(_fetched(fetch, url)) for url in wanted}
-        for url, task in tasks.items():
-            file, part = task.result(), wanted[url]
+            tasks = {url: group.create_task(_fetched(fetch, url)) for url in {url for url, _ in wanted}}
+        for key, path in wanted.items():
+            file = tasks[key[0]].result()
             if isinstance(file, WebFailed):
-                place = _place(exchange, needed, part)
+                place = _place(exchange, needed, path)
                 raise RequestError("bad", f"{place}: {file}", code="invalid_value", param=place)
             exchange.held.take(len(file.data) * 4 // 3)
-            exchange.files[url] = self._checked(exchange, needed, file, part)
+            exchange.files[key] = self._checked(exchange, needed, file, path)
 
     @staticmethod
     def _checked(exchange: Exchange, needed: NeedsMedia, file: MediaFile, path: str) -> MediaFile:

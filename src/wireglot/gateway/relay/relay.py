@@ -111,6 +111,9 @@ class Relay:
                         return
                     raise explained(failed, target, exchange.record.upstream_url) from None
                 exchange.record.fell_back(target.name)
+            if exchange.fall_back is not None and (rest := exchange.fall_back(exchange, place + 1)):
+                await rest
+                return
         raise AssertionError("a route has at least one target")
 
     async def ask(self, exchange: Exchange, target: Target, outbound: Outbound, patience: float) -> bytes:

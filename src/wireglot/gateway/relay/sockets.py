@@ -18,7 +18,6 @@ import msgspec
 from wireglot.dialects.base import SocketRefusal, WebSockets
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.http.client.client import HttpTransport
-from wireglot.http.client.websocket import TOO_LARGE, SocketRefused, text_frame
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.wire.json import decode
 
@@ -187,6 +186,8 @@ def _sent(data: bytes, history: _History | None, spoken: WebSockets) -> _Sent:
                     place = number
     previous = history.answer if history is not None and place else ""
     message = spoken.message(body, place, previous)
+    from wireglot.http.client.websocket import text_frame
+
     return _Sent(text_frame(message), len(message), marks, count, is_whole)
 
 

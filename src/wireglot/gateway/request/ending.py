@@ -102,7 +102,7 @@ class Ending(msgspec.Struct, eq=False):
     def of_one_round(self) -> Ending:
         """The same account for the first of several rounds, without the keepers: they wait for the whole
         answer."""
-        return Ending(listener=self.listener, account=self.account, _meter=self._meter)
+        return Ending(listener=self.listener, account=self.account, _meter=self._meter, _asked=self._asked)
 
     # Followed by the relay and by the one that writes to the client.
 

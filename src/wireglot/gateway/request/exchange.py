@@ -78,6 +78,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Who records it, where anybody does."""
     targets: tuple[Target, ...] = ()
     """Who may be asked, in this order; known once it is routed."""
+    fall_back: Callable[[Exchange, int], Coroutine[Any, Any, None] | None] | None = None
+    """Asked before the next target is tried, by its place: what answers from there on, None: the relay."""
     client: ClientStream | None = None
     """The client's side of a stream, once the relay has begun."""
     feeder: Teller | None = None
@@ -101,8 +103,8 @@ class Exchange(msgspec.Struct, eq=False):
     """Where it holds a place, of a provider with a limit of concurrent requests."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
     """The check of its answer, while that runs."""
-    files: dict[str, MediaFile] = {}
-    """What the gateway has downloaded for upstreams that take no addresses, by its address."""
+    files: dict[tuple[str, str], MediaFile] = {}
+    """What the gateway has downloaded for upstreams that take no addresses, by its address and kind."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
@@ -274,8 +276,9 @@ class Exchange(msgspec.Struct, eq=False):
         self.reply.send(status, headers, body)
 
     def open_stream(self) -> None:
-        """Begin the client's side of a stream: it is kept alive from now on."""
-        job = self.job
+        """Begin the client's side of a stream: it is kept alive from now on. Where it was opened before,
+        nothing of an answer has been written to it."""
+        job, before = self.job, self.client
         self.client = ClientStream(
             self.reply,
             self.ending,
@@ -285,6 +288,9 @@ class Exchange(msgspec.Struct, eq=False):
             ping_seconds=job.settings.limits.ping,
             headers=self.headers,
         )
+        if before is not None:
+            before.close()
+            self.client.opened = before.opened
 
     def headers(self) -> Headers:
         """What every answer tells about itself."""

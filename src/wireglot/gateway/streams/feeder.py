@@ -24,7 +24,7 @@ from wireglot.http.transport import Answer, TransportFault
 from wireglot.ir.content import Reasoning, Text
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Response, Usage
-from wireglot.ir.request import HostedTool, Request
+from wireglot.ir.request import Request
 from wireglot.ir.stream import (
     Delta,
     Event,
@@ -44,7 +44,6 @@ from wireglot.wire.sse import FrameTooLarge
 
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
-_SEARCHES: Final = ("web_search", "web_fetch")
 _LINGER_SECONDS: Final = 2.0
 """For an upstream to close a stream whose end has been seen."""
 
@@ -138,14 +137,9 @@ def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked |
 
 def shown_searches(exchange: Exchange, upstream: Dialect, request: Request | None) -> ShownSearches | None:
     """What shows a client the searches that an upstream of another dialect has run; None: there are none."""
-    job, theirs = exchange.job, upstream.surface
-    if request is None or theirs.family == job.surface.family:
+    if request is None:
         return None
-    for tool in request.tools:
-        if type(tool) is HostedTool and tool.kind in _SEARCHES:
-            form = job.surface.client.hosted
-            return ShownSearches(theirs.client.hosted, form, job.surface.family, exchange.record.id)
-    return None
+    return ShownSearches.of(request, upstream.surface, exchange.job.surface, exchange.record.id)
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:

@@ -4,11 +4,13 @@ where there is one place for tools."""
 from __future__ import annotations
 
 import operator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 import msgspec
 
-from wireglot.ir.content import Extra, Foreign, Message, Part
+from wireglot.dialects.base import HostedForm
+from wireglot.ir.content import Extra, Foreign, Message, Part, ToolCall, ToolResult
 from wireglot.ir.request import (
     MIDWAY,
     TOOLS_PART,
@@ -22,6 +24,8 @@ from wireglot.ir.request import (
 from wireglot.ir.trail import Trail
 from wireglot.providers.fit.fitting import Fitting
 
+_FOUND: Final = "sent from now on: the client has found it"
+_HELD_BACK: Final = "not sent before the client has found it"
 _AT_THE_FRONT: Final = "declared with all other tools, at the front"
 
 
@@ -81,6 +85,44 @@ def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
     if not found:
         return request
     return msgspec.structs.replace(request, messages=messages, tools=tuple(tools))
+
+
+def hold_back_deferred(request: Request, fitting: Fitting) -> Request:
+    """Without deferred tools that no search has found yet, where the client searches for them itself and the
+    endpoint cannot hold them back. A search that the provider runs is another's to run."""
+    tools, client = request.tools, fitting.target.client
+    if client is None or not any(type(tool) is Tool and tool.deferred for tool in tools):
+        return request
+    form = client.client.hosted
+    found = {*_found(request.messages, form)}
+    if not found and not any(type(tool) is Tool and form.is_search(tool) for tool in tools):
+        return request  # nothing searches for them
+    if any(type(tool) is HostedTool and tool.kind == "tool_search" for tool in tools):
+        return request
+    called = {part.name for each in request.messages for part in each.content if type(part) is ToolCall}
+    loaded = {*found, *called, *(request.tool_choice.only if request.tool_choice else ())}
+    kept: list[AnyTool] = []
+    for tool in tools:
+        if type(tool) is not Tool or not tool.deferred:
+            kept.append(tool)
+        elif tool.name in loaded:
+            offered = msgspec.structs.replace(tool, deferred=False)
+            fitting.trail.follow(tool, offered)
+            kept.append(offered)
+            fitting.lose(f"{fitting.trail.of(tool)}.deferred", "tool.deferred", "emulated", _FOUND)
+        else:
+            fitting.lose(f"{fitting.trail.of(tool)}.deferred", "tool.deferred", "emulated", _HELD_BACK)
+    return msgspec.structs.replace(request, tools=tuple(kept))
+
+
+def _found(messages: Iterable[Message], form: HostedForm) -> Iterator[str]:
+    """Names of tools that the client's searches have found."""
+    for message in messages:
+        for part in message.content:
+            for each in part.content if type(part) is ToolResult else (part,):
+                ran = form.read(each) if type(each) is Foreign else None
+                if ran is not None and ran.result is not None:
+                    yield from (tool.name for tool in ran.result.tools)
 
 
 def _make(change: ToolChange, tools: list[AnyTool], known: list[AnyTool], trail: Trail) -> bool:

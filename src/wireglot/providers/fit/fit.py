@@ -18,7 +18,7 @@ from wireglot.ir.loss import Feature
 from wireglot.ir.request import Request
 from wireglot.ir.turns import repair_pairs
 from wireglot.providers.fit.answer_tool import answer_by_tool
-from wireglot.providers.fit.declared import apply_tool_changes, join_declared_tools
+from wireglot.providers.fit.declared import apply_tool_changes, hold_back_deferred, join_declared_tools
 from wireglot.providers.fit.fitting import FitTarget, Fitted, Fitting
 from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
@@ -276,6 +276,7 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
         apply_tool_changes,
         lambda to: to.foreign and to.client is not None and bool(to.client.client.tool_changes) and FOREIGN,
     ),
+    (hold_back_deferred, lambda to: (to.foreign or not to.limits.hosted_tools) and TOOLS),
     (without_state, lambda to: to.foreign and OWN_FIELDS | FOREIGN | FIELDS),
     (without_files, lambda to: MEDIA),
     (tell_in_words, lambda to: to.foreign and FOREIGN),

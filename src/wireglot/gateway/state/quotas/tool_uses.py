@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import Final
+from typing import Final, Literal
 
 from msgspec.structs import replace
 
@@ -14,7 +14,8 @@ from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import MICRO, Budget, Rate, UsageRow
 
-_PRICED_IN: Final = "USD"
+UseOutcome = Literal["ok", "error", "client_abort"]
+_STATUS: Final[dict[UseOutcome, int]] = {"ok": 200, "error": 502, "client_abort": 499}
 
 
 class ToolUses:
@@ -23,9 +24,9 @@ class ToolUses:
         self._ledger = ledger
 
     async def begin(self, exchange: Exchange, kind: str, backend: str, price: float) -> ToolUse | str:
-        """One use is about to happen; why it must not, where it must not. `price`: in US dollars."""
+        """One use is about to happen; why it must not, where it must not."""
         job = exchange.job
-        cost = round(price * MICRO) if job.settings.currency == _PRICED_IN else 0
+        cost = round(price * MICRO)
         claims = self._quotas.claims_of_tool(job, cost)
         if claims:
             try:
@@ -53,21 +54,21 @@ class ToolUses:
         )
         return self._ledger.begin_row(row)
 
-    def end(self, use: ToolUse, *, is_good: bool) -> None:
-        """What failed costs nothing."""
+    def end(self, use: ToolUse, outcome: UseOutcome) -> None:
+        """What failed costs nothing. What the client did not wait for does: the backend was asked."""
         if use.row is not None:
             now = max(int(time.time() * 1000), use.row.started)
             self._ledger.end_row(
                 replace(
                     use.row,
-                    outcome="ok" if is_good else "error",
+                    outcome=outcome,
                     finished=now,
-                    status=200 if is_good else 502,
+                    status=_STATUS[outcome],
                     attempts=1,
-                    cost=use.cost if is_good else 0,
+                    cost=0 if outcome == "error" else use.cost,
                 )
             )
-        if not is_good:
+        if outcome == "error":
             self._quotas.give_back([claim for claim in use.claims if isinstance(claim, Budget)])
 
 
@@ -80,5 +81,5 @@ class ToolUse:
         self.cost = cost
         self._uses = uses
 
-    def end(self, *, is_good: bool) -> None:
-        self._uses.end(self, is_good=is_good)
+    def end(self, outcome: UseOutcome) -> None:
+        self._uses.end(self, outcome)

@@ -1,0 +1,150 @@
+"""A route whose first target runs a hosted tool itself, and whose fallback does not: the gateway runs it there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import anthropic
+import pytest
+
+from tests.gateway.hosted.hosted_kit import NATIVE, TOWER, HostedStage, chat_answer, chat_calls
+from tests.gateway.state.usage_kit import usage
+from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.wire.json import encode_text
+
+SEARCH: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search"}
+ROUTES = "[models]\n" + "".join(f'"{name}-first" = ["{name}/m1", "openai-chat-up/m1"]\n' for name in NATIVE)
+EITHER = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+
+
+@pytest.fixture(scope="module")
+def running() -> Iterator[HostedStage]:
+    with HostedStage(ROUTES) as stage:
+        yield stage
+
+
+@pytest.fixture
+def stage(running: HostedStage) -> HostedStage:
+    return running.reset()
+
+
+def fail_first(stage: HostedStage, streamed: bool) -> None:
+    """The target that searches fails, the one that does not calls a function."""
+    stage.upstream.next(
+        Behaviour(error=500),
+        chat_calls(("web_search", {"query": "tower"}), stream=streamed),
+        chat_answer({"content": "324 metres."}, stream=streamed),
+    )
+
+
+def ask_claude(stage: HostedStage, model: str, streamed: bool, **more: Any) -> Any:
+    asked: dict[str, Any] = {
+        "model": model,
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": "How high?"}],
+        "tools": [SEARCH],
+        **more,
+    }
+    if not streamed:
+        return stage.claude.messages.create(**asked)
+    with stage.claude.messages.stream(**asked) as stream:
+        return stream.get_final_message()
+
+
+@EITHER
+@pytest.mark.parametrize("first", NATIVE)
+def test_the_fallback_is_offered_a_function(stage: HostedStage, first: str, streamed: bool) -> None:
+    fail_first(stage, streamed)
+    message = ask_claude(stage, f"{first}-first", streamed)
+    assert [block.type for block in message.content] == ["server_tool_use", "web_search_tool_result", "text"]
+    assert message.content[2].text == "324 metres."
+    assert message.usage.server_tool_use.web_search_requests == 1
+    native, offered, answered = [request.json for request in stage.upstream.requests]
+    assert encode_text(native) != encode_text(offered)
+    assert [tool["function"]["name"] for tool in offered["tools"]] == ["web_search"]
+    assert TOWER.text in encode_text(answered["messages"])
+
+
+@EITHER
+@pytest.mark.parametrize("first", NATIVE)
+def test_clients_of_other_dialects_get_it_too(stage: HostedStage, first: str, streamed: bool) -> None:
+    fail_first(stage, streamed)
+    asked: dict[str, Any] = {
+        "model": f"{first}-first",
+        "input": "How high?",
+        "tools": [{"type": "web_search"}],
+        "store": False,
+    }
+    if streamed:
+        with stage.gpt.responses.stream(**asked) as stream:
+            response: Any = stream.get_final_response()
+    else:
+        response = stage.gpt.responses.create(**asked)
+    assert [item.type for item in response.output] == ["web_search_call", "message"]
+    assert response.output_text == "324 metres."
+    assert response.tool_usage.web_search.num_requests == 1
+
+
+def test_a_target_that_answers_is_not_replaced(stage: HostedStage) -> None:
+    ask_claude(stage, "native-first", False)
+    (asked,) = [request.json for request in stage.upstream.requests]
+    assert asked["tools"] == [SEARCH]
+
+
+def test_the_fallback_reads_what_the_vendor_has_found(stage: HostedStage) -> None:
+    """Blocks of the vendor's own search are a call and its result for the fallback."""
+    call = {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "old"}}
+    found = {
+        "type": "web_search_tool_result",
+        "tool_use_id": "srvtoolu_01",
+        "content": [
+            {
+                "type": "web_search_result",
+                "url": "https://example.com/old",
+                "title": "Old",
+                "encrypted_content": "EqgfCioI",
+                "page_age": None,
+            }
+        ],
+    }
+    turns = [
+        {"role": "user", "content": "How high?"},
+        {"role": "assistant", "content": [call, found, {"type": "text", "text": "High."}]},
+        {"role": "user", "content": "How high exactly?"},
+    ]
+    fail_first(stage, False)
+    ask_claude(stage, "native-first", False, messages=turns)
+    native, offered, _ = [request.json for request in stage.upstream.requests]
+    assert native["messages"][1]["content"][0]["id"] == "srvtoolu_01"
+    assert [each["role"] for each in offered["messages"]] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+        "user",
+    ]
+    assert "https://example.com/old" in offered["messages"][2]["content"]
+
+
+def test_the_answer_is_counted_once(stage: HostedStage) -> None:
+    before = counted(stage)
+    fail_first(stage, False)
+    ask_claude(stage, "native-first", False)
+    after = counted(stage)
+    assert {name: after[name] - before.get(name, 0) for name in after} == {
+        "generate": 1,
+        "tool_round": 1,
+        "web_search": 1,
+    }
+
+
+def counted(stage: HostedStage) -> dict[str, int]:
+    return {row["operation"]: row["requests"] for row in usage(stage.gateway, "group_by=operation")["data"]}
+
+
+def test_where_the_fallback_fails_too_the_client_gets_its_error(stage: HostedStage) -> None:
+    stage.upstream.next(Behaviour(error=500), Behaviour(error=503))
+    with pytest.raises(anthropic.InternalServerError):
+        ask_claude(stage, "native-first", False)
+    assert len(stage.upstream.requests) == 2
