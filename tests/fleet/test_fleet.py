@@ -93,7 +93,6 @@ def test_usage_of_both_machines_is_in_one_account(two: Fleet) -> None:
     wait_until(lambda: two.ask(1, "GET", "/v1/usage?group_by=key", key=key).json()["total"]["requests"] == 6)
 
 
-@pytest.mark.whole  # two machines of its own
 def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream:
         provider = (

@@ -25,12 +25,11 @@ def sim(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-@pytest.mark.sampled(each=1)
-@pytest.mark.parametrize("first", range(1, 101, 10))
+@pytest.mark.parametrize("first", range(1, 101, 50))
 def test_no_law_is_broken(first: int) -> None:
-    done = sim("--first", str(first), "--seeds", "10")
+    done = sim("--first", str(first), "--seeds", "50")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "seeds: 10," in done.stdout
+    assert "seeds: 50," in done.stdout
 
 
 @pytest.mark.sampled(each=1)
