@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.probe.cases import answers, reasoning, streams, tools
+from wireglot.probe.cases import answers, errors, reasoning, streams, tools
 from wireglot.probe.cases.prompts import WORDS
 from wireglot.probe.endpoint import Got
 from wireglot.probe.question import ProbeCall, ProbeQuestion
 from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, ProbeUsage, Thought
+from wireglot.probe.run import WIRES
 from wireglot.probe.talk import Refused
+from wireglot.wire.json import decode
 
 
 class Scripted:
@@ -277,3 +279,155 @@ def test_a_state_is_forged_wherever_it_is() -> None:
         [{"signature": "a", "x": [{"encrypted_content": "b"}], "thoughtSignature": "", "text": "t"}, 5]
     ) == [{"signature": forged, "x": [{"encrypted_content": forged}], "thoughtSignature": "", "text": "t"}, 5]
     assert reasoning._forged({"thoughtSignature": "c"}) == {"thoughtSignature": forged}
+
+
+@rows(("check", "counted", "used", "words"), [
+    (errors.count, [1], 0, ""),
+    (errors.count, [0], 0, "0 tokens"),
+    (errors.count_grows, [3, 4], 0, ""),
+    (errors.count_grows, [3, 3], 0, "3 for a short prompt, 3 for a long one"),
+    (errors.count_agrees, [42], 100, ""),
+    (errors.count_agrees, [41], 100, "counted 41, used 100"),
+    (errors.count_agrees, [158], 100, ""),
+    (errors.count_agrees, [159], 100, "counted 159, used 100"),
+])  # fmt: skip
+def test_counts_grow_and_agree_with_what_was_used(
+    check: Any, counted: list[int], used: int, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    left = list(counted)
+    monkeypatch.setattr(errors, "_count", lambda *_: left.pop(0))
+    talk: Any = Scripted(counts(used))
+    if words:
+        with pytest.raises(Broken, match=words):
+            check(talk)
+    else:
+        check(talk)
+    assert left == []
+
+
+class Posting(Scripted):
+    """The same over bytes: every request is answered with the next status and document."""
+
+    model = "models/mine"
+
+    def __init__(self, *answers: tuple[int, str], wire: str = "openai-chat") -> None:
+        super().__init__()
+        self.wire = WIRES[wire]
+        self.answers = list(answers)
+        self.posted: list[tuple[str, bytes, str | None]] = []
+        self.learned: list[tuple[str, str, bool]] = []
+
+    def path(self, operation: str, model: str | None = None) -> str:
+        return f"/{operation}/{model or ''}"
+
+    def post(self, body: bytes, path: str, *, key: str | None = None, method: str = "POST") -> Got:
+        self.posted.append((path, body, key))
+        status, answer = self.answers.pop(0)
+        self.exchanges = [type("Exchange", (), {"answer": answer, "kind": ""})()]
+        return Got(status, {}, answer.encode())
+
+    def get(self, path: str) -> Got:
+        return self.post(b"", path)
+
+    def document(self, got: Got) -> Any:
+        return decode(got.body)
+
+    def refusal(self, got: Got) -> Refused:
+        return Refused(got.status, "k", got.body.decode())
+
+    def refuses(self, got: Got, *statuses: int) -> Refused:
+        if got.status not in statuses:
+            raise Broken(f"expected {statuses}, found {got.status}")
+        return self.refusal(got)
+
+    def learn(self, what: str, value: str, taken: bool, how: str) -> None:
+        self.learned.append((what, value, taken))
+
+
+REFUSALS: list[tuple[Any, str, list[tuple[int, str]], type[Exception] | None]] = [
+    (errors.missing_key, "openai-chat", [(401, "")], None),
+    (errors.missing_key, "openai-chat", [(403, "")], None),
+    (errors.missing_key, "openai-chat", [(400, "")], Broken),
+    (errors.missing_key, "gemini", [(400, "")], None),
+    (errors.missing_key, "openai-chat", [(200, "{}")], NotApplicable),
+    (errors.wrong_key, "openai-chat", [(401, "no")], None),
+    (errors.wrong_key, "openai-chat", [(401, "sk-wireglot-probe-0000000000000000")], Broken),
+    *((errors.unknown_model, "openai-chat", [(status, "no-such-model-of-the-probe")], None) for status in (400, 403, 404)),
+    (errors.unknown_model, "openai-chat", [(404, "no")], Broken),
+    (errors.unknown_model, "openai-chat", [(500, "no-such-model-of-the-probe")], Broken),
+    (errors.unknown_model, "openai-chat", [(200, "{}")], NotApplicable),
+    *((errors.bad_json, "openai-chat", [(status, "")], None) for status in (400, 422)),
+    (errors.bad_json, "openai-chat", [(200, "")], Broken),
+    (errors.missing_field, "openai-chat", [(400, "messages")], None),
+    (errors.missing_field, "openai-chat", [(422, "something")], Broken),
+    (errors.wrong_type, "openai-chat", [(400, "")], None),
+    (errors.wrong_type, "openai-chat", [(200, "")], Broken),
+    (errors.wrong_limit, "openai-chat", [(422, "")], None),
+    (errors.huge_limit, "openai-chat", [(400, "")], None),
+    (errors.huge_limit, "openai-chat", [(500, "")], Broken),
+    (errors.unknown_path, "openai-chat", [(404, "")], None),
+    (errors.unknown_path, "openai-chat", [(405, "")], None),
+    (errors.unknown_path, "openai-chat", [(400, "")], Broken),
+    *((errors.too_large, "openai-chat", [(status, "")], None) for status in (200, 400, 413)),
+    (errors.too_large, "openai-chat", [(500, "")], Broken),
+    (errors.models, "openai-chat", [(200, '{"object": "list", "data": []}')], Broken),
+    (errors.models, "openai-chat", [(500, "")], Broken),
+    *((errors.models, "openai-chat", [(status, "")], NotApplicable) for status in (404, 405, 501)),
+]  # fmt: skip
+
+
+@rows(("check", "wire", "answers_", "kind"), REFUSALS)
+def test_a_refusal_has_its_status_and_names_what_is_wrong(
+    check: Any,
+    wire: str,
+    answers_: list[tuple[int, str]],
+    kind: type[Exception] | None,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(errors, "_MUCH", 7000)  # 36 MiB take a moment
+    talk: Any = Posting(*answers_, wire=wire)
+    if kind is None:
+        check(talk)
+    else:
+        with pytest.raises(kind):
+            check(talk)
+    assert talk.answers == []
+
+
+def test_what_is_sent_to_be_refused_is_wrong_in_one_thing(monkeypatch: pytest.MonkeyPatch) -> None:
+    def sent(check: Any, status: int = 400, text: str = "messages no-such-model-of-the-probe") -> Any:
+        talk: Any = Posting((status, text))
+        check(talk)
+        return talk.posted[0]
+
+    assert sent(errors.missing_key, 401)[2] == ""
+    assert sent(errors.wrong_key, 401)[2] == "sk-wireglot-probe-0000000000000000"
+    path, body, _ = sent(errors.unknown_model)
+    assert path == "/generate/no-such-model-of-the-probe"
+    assert decode(body)["model"] == "no-such-model-of-the-probe"
+    assert sent(errors.bad_json)[1] == b'{"model": '
+    assert "messages" not in decode(sent(errors.missing_field)[1])
+    assert decode(sent(errors.wrong_type)[1])["messages"] == 17
+    assert "many" in decode(sent(errors.wrong_limit)[1]).values()
+    assert 1_000_000_000 in decode(sent(errors.huge_limit)[1]).values()
+    assert sent(errors.unknown_path, 404)[0] == "/models/-nowhere"
+    assert errors._MUCH == 36 * 2**20
+    monkeypatch.setattr(errors, "_MUCH", 7000)
+    assert b"rivers " * 1000 in sent(errors.too_large)[1]
+
+
+def test_a_model_may_be_on_any_page_of_a_list() -> None:
+    def page(names: list[str], token: str = "") -> tuple[int, str]:
+        models = ", ".join(
+            f'{{"name": "models/{name}", "supportedGenerationMethods": ["generateContent"]}}'
+            for name in names
+        )
+        return 200, f'{{"models": [{models}], "nextPageToken": "{token}"}}'
+
+    talk: Any = Posting(page(["a"], "2"), page(["mine"]), wire="gemini")
+    errors.listed(talk)
+    assert len(talk.posted) == 2
+    for answers_ in ([page(["a"])], [page(["a"], "2"), page(["a"], "3")]):
+        missing: Any = Posting(*answers_, wire="gemini")
+        with pytest.raises(Broken, match="models/mine is none of the 1 that are listed"):
+            errors.listed(missing)
