@@ -746,6 +746,10 @@ def test_a_body_in_pieces_is_counted_once_and_what_follows_it_is_the_next_reques
     play(scenario)
 
 
+def _noting(said: list[Any]) -> Callable[[Any, dict[str, Any]], None]:
+    return lambda _, context: said.append(context["message"])
+
+
 def test_what_a_handler_leaves_unanswered_is_answered_for_it():
     async def fail(head: Head, body: bytes, reply: Reply) -> None:
         raise LookupError("a bug")
@@ -760,9 +764,7 @@ def test_what_a_handler_leaves_unanswered_is_answered_for_it():
         ):
             stage = Stage(handler)
             reported: list[Any] = []
-            stage.loop.real.set_exception_handler(
-                lambda _, context, said=reported: said.append(context["message"])
-            )
+            stage.loop.real.set_exception_handler(_noting(reported))
             stage.connection.data_received(get("/"))
             await _turn()
             for task in list(stage.hub.tasks):
@@ -786,7 +788,7 @@ def test_an_admission_that_fails_is_answered_and_reported():
             raise LookupError("a bug")
 
         reported: list[Any] = []
-        stage.loop.real.set_exception_handler(lambda _, context: reported.append(context["message"]))
+        stage.loop.real.set_exception_handler(_noting(reported))
         stage.app.admit = broken  # type: ignore[method-assign]  # it fails
         await stage.take(get("/"))
         assert stage.written[9:12] == b"500"
