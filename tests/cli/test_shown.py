@@ -14,7 +14,9 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli import demo, keys, models, smoke, store
+from tests.traces.conversations import conversation
+from tests.traces.recorded import recorded
+from wireglot.cli import demo, keys, models, smoke, store, trace
 from wireglot.cli.argument_parser import ArgumentParser, near, positive
 from wireglot.cli.argument_parser import said as said_name
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, GatewayUnreachable
@@ -23,6 +25,7 @@ from wireglot.cli.terminal import Failed, Paint, Unusable
 from wireglot.cli.trace_view import Shown
 from wireglot.ir.content import Text, ToolCall
 from wireglot.providers.limits import Limits
+from wireglot.traces.file import write_trace
 from wireglot.traces.trace import (
     Attempt,
     Row,
@@ -642,3 +645,24 @@ def test_what_a_gateway_says_to_a_wrong_request_is_reported(status, body, words,
     with pytest.raises(Failed) as caught:
         asyncio.run(keys.KeysAtGateway("http://h", "s").list())
     assert str(caught.value).startswith(words)
+
+
+def test_an_exported_trace_may_be_as_large_as_the_limit(tmp_path, monkeypatch):
+    data = write_trace(recorded("anthropic", "gemini", conversation("anthropic")))
+    file = tmp_path / "one.wgtrace.json"
+    file.write_bytes(data)
+    monkeypatch.setattr(trace, "MAX_BYTES", len(data))
+    assert trace.from_file(str(file)).row.dialect == "anthropic"
+    file.write_text("{}")
+    with pytest.raises(Unusable, match=r"one\.wgtrace\.json: .*this is no exported trace"):
+        trace.from_file(str(file))
+
+
+@rows("name, is_one", [
+    ("x.wgtrace.json", True), ("x.json", True), ("x.gz", True), ("a/b", True), ("req_1", False), ("x.txt", False),
+])  # fmt: skip
+def test_a_file_is_told_from_the_id_of_an_exchange(name, is_one, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert trace.is_file(name) is is_one
+    (tmp_path / "req_2").write_text("")
+    assert trace.is_file("req_2")
