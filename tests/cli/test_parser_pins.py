@@ -14,7 +14,7 @@ from tests.laws.test_pair_goldens import UPDATE
 from wireglot.cli.parser import build_parser
 from wireglot.cli.run.clients import CLIENTS
 
-PINS = Path(__file__).parents[1] / "fixtures" / "cli" / "parser.txt"
+PINS = Path(__file__).parents[1] / "fixtures" / "command_line.txt"
 
 
 def lines(parser: argparse.ArgumentParser) -> Iterator[str]:
