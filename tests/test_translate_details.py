@@ -389,3 +389,22 @@ def test_every_public_name_can_be_imported():
     misspelt = "translate_requests"
     with pytest.raises(AttributeError, match=f"has no attribute '{misspelt}'"):
         getattr(wireglot, misspelt)
+
+
+def test_a_leaked_call_of_a_renamed_function_comes_back_under_the_clients_name():
+    tool = {"type": "function", "name": "read", "parameters": {"type": "object"}}
+    space = {"type": "namespace", "name": "files", "description": "", "tools": [tool]}
+    asked = {"model": "m", "input": "go", "tools": [space]}
+    leaked = (
+        "<|tool_calls_section_begin|><|tool_call_begin|>functions.files__read:0"
+        '<|tool_call_argument_begin|>{"path": "a"}<|tool_call_end|><|tool_calls_section_end|>'
+    )
+    how: dict[str, Any] = {"request": asked, "leaks_calls": True}
+    out = translate_response(chat(leaked), source="openai-chat", target="openai-responses", **how).value
+    (item,) = out["output"]
+    assert (item["type"], item["namespace"], item["name"]) == ("function_call", "files", "read")
+    stream = StreamTranslator(source="openai-chat", target="openai-responses", **how)
+    delta = {"role": "assistant", "content": leaked}
+    chunk = {"id": "c", "created": 1, "model": "m", "object": "chat.completion.chunk"}
+    text = streamed(stream, {**chunk, "choices": [{"index": 0, "delta": delta, "finish_reason": "stop"}]})
+    assert '"namespace":"files"' in text

@@ -6,7 +6,7 @@ import copy
 from typing import Any
 
 from tests.tiers import rows
-from wireglot.cache.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, row_of
+from wireglot.cache.known_row import _MAX_MADE, _MAX_ROWS, KnownRow, is_alike, row_of
 from wireglot.cache.memory import Memory
 from wireglot.ir.content import Extra, Message
 
@@ -146,3 +146,15 @@ def test_rows_are_counted_with_their_turns() -> None:
     before = memory.held
     row(memory, values)
     assert memory.held - before == 2048 + 128 * 16 + 384
+
+
+def test_numbers_are_alike_by_their_value_and_kind() -> None:
+    for one, other, alike in (
+        (int("1" * 30), int("1" * 30), True),
+        (int("1" * 30), int("2" * 30), False),
+        (float("1.5"), float("1.5"), True),
+        (float("0.0"), float("-0.0"), False),
+        (1, 1.0, False),
+        (None, 0, False),
+    ):
+        assert is_alike([one], [other]) is alike

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import argparse
+import asyncio
 import io
 import json
 import sys
@@ -12,13 +14,18 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli import demo, models, smoke, store
+from tests.traces.conversations import conversation
+from tests.traces.recorded import recorded
+from wireglot.cli import demo, keys, models, smoke, store, trace
+from wireglot.cli.argument_parser import ArgumentParser, near, positive
+from wireglot.cli.argument_parser import said as said_name
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, GatewayUnreachable
 from wireglot.cli.smoke import CheckFailed, SmokeResult, SmokeTarget
 from wireglot.cli.terminal import Failed, Paint, Unusable
 from wireglot.cli.trace_view import Shown
 from wireglot.ir.content import Text, ToolCall
 from wireglot.providers.limits import Limits
+from wireglot.traces.file import write_trace
 from wireglot.traces.trace import (
     Attempt,
     Row,
@@ -507,3 +514,155 @@ def test_what_a_store_holds_and_what_was_removed(capsys):
     store._print_removed("me", {"b": 1000, "a": 2, "c": 0})
     store._print_removed("me", {"c": 0})
     assert capsys.readouterr().out == "X, schema 1\nremoved 2 a, 1,000 b\nthere was nothing of 'me'\n"
+
+
+# --- what was perhaps meant
+
+
+@rows("name, meant", [
+    ("rnu", "run"), ("sevre", "serve"), ("--pot", "--port"), ("zzz", ""), ("sing", ""), ("r", ""), ("", ""),
+])  # fmt: skip
+def test_a_name_that_is_nearly_right_is_recognized(name, meant):
+    assert near(name, ["run", "serve", "--port", "in", "x"]) == meant
+
+
+def test_a_name_that_is_not_known_is_shown_unless_it_looks_like_a_key():
+    assert said_name("rnu", ["run"]) == "rnu: did you mean run?"
+    assert said_name("zzz\n", ["run"]) == "zzz "
+    for key in (
+        "sk-x",
+        "wg-x",
+        "wg_x",
+        "AIzax",
+        "gsk_x",
+        "xoxb",
+        "ghp_x",
+        "gho_x",
+        "ghu_x",
+        "ghs_x",
+        "ghr_x",
+        "eyJx",
+    ):
+        assert said_name(key, []) == f"an argument of {len(key)} characters"
+    assert said_name("Bearer x", []) == "an argument of 8 characters"
+
+
+@rows("text, number", [("1", 1), ("007", 7), ("999999999", 999_999_999)])
+def test_a_positive_number_is_one(text, number):
+    assert positive(text) == number
+
+
+@rows("text", ["0", "-1", "1.5", "", "x", "1000000000", " 1"])
+def test_another_text_is_no_positive_number(text):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number from 1 up, got"):
+        positive(text)
+
+
+def parser(**given: Any) -> ArgumentParser:
+    made = ArgumentParser(prog="p", **given)
+    made.add_argument("--port", type=int)
+    made.add_argument("--config")
+    made.add_argument("--empty", default="")
+    made.add_argument("--log", choices=("text", "json"))
+    made.add_argument("--only", choices=("one",))
+    return made
+
+
+@rows("words, complaint", [
+    (["--prot", "1"], "unknown option --prot: did you mean --port?"),
+    (["--zzz"], "unknown option --zzz"),
+    (["--por", "1"], "unknown option --por: did you mean --port?"),
+    (["x", "sk-secret"], "there is nothing to do with x an argument of 9 characters"),
+    (["--config", ""], "argument --config: expected a value, got nothing"),
+    (["--log", "txt"], "--log: expected one of text, json, got txt: did you mean text?"),
+    (["--only", "two"], "--only: expected one, got two"),
+])  # fmt: skip
+def test_a_wrong_command_line_is_one_line(words, complaint, capsys):
+    with pytest.raises(SystemExit) as ended:
+        parser().parse_args(words)
+    assert ended.value.code == 2
+    assert capsys.readouterr().err == f"wireglot: {complaint} (see p --help)\n"
+
+
+def test_what_is_behind_two_dashes_is_another_programs(capsys):
+    made = parser()
+    made.takes_rest = True
+    found = made.parse_args(["--port", "1", "--", "--zzz", "--", "x"])
+    assert (found.port, found.rest) == (1, ["--zzz", "--", "x"])
+    assert made.parse_args(["--empty", ""]).rest == []
+    with pytest.raises(SystemExit):
+        made.parse_args(["--zzz"])
+    assert "unknown option --zzz here: put the client's own arguments after --" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        made.parse_args(["--prot=1"])
+    assert "unknown option --prot: did you mean --port?" in capsys.readouterr().err
+
+
+# --- keys of a gateway
+
+
+def test_keys_are_changed_through_the_admin_api(monkeypatch):
+    asked: list[Any] = []
+    answers = [said(200, '{"data": [{"name": "a"}]}'), *[said(200, '{"name": "a"}')] * 5]
+
+    def ask(address: GatewayAddress, method: str, path: str, **given: Any) -> GatewayAnswer:
+        asked.append((method, path, given))
+        return answers.pop(0)
+
+    monkeypatch.setattr(keys, "ask", ask)
+    access = keys.KeysAtGateway("http://h", "secret")
+
+    async def work() -> None:
+        assert await access.list() == [{"name": "a"}]
+        await access.create("a/b", {"x": 1})
+        await access.update("a/b", {"x": 2})
+        await access.revoke("a/b")
+        await access.rotate("a/b", 60)
+        await access.delete("a/b")
+
+    asyncio.run(work())
+    assert [(method, path, given["body"]) for method, path, given in asked] == [
+        ("GET", "/v1/admin/keys", None),
+        ("POST", "/v1/admin/keys", {"name": "a/b", "x": 1}),
+        ("PATCH", "/v1/admin/keys/a%2Fb", {"x": 2}),
+        ("DELETE", "/v1/admin/keys/a%2Fb", None),
+        ("POST", "/v1/admin/keys/a%2Fb/rotate", {"overlap": 60}),
+        ("POST", "/v1/admin/keys/a%2Fb/delete", None),
+    ]
+    assert {given["key"] for _, _, given in asked} == {"secret"}
+
+
+@rows("status, body, words", [
+    (401, "{}", "http://h does not take the admin secret in WIREGLOT_ADMIN_SECRET"),
+    (400, NO, "no"),
+    (200, NO, "no"),
+    (200, "{}", "http://h: status 200, but not from a gateway"),
+    (400, '{"data": []}', "http://h: status 400, but not from a gateway"),
+    (200, '{"data": 5}', "http://h: the server is not the admin API of a Wireglot gateway"),
+])  # fmt: skip
+def test_what_a_gateway_says_to_a_wrong_request_is_reported(status, body, words, monkeypatch):
+    monkeypatch.setattr(keys, "ask", lambda *_, **__: said(status, body))
+    with pytest.raises(Failed) as caught:
+        asyncio.run(keys.KeysAtGateway("http://h", "s").list())
+    assert str(caught.value).startswith(words)
+
+
+def test_an_exported_trace_may_be_as_large_as_the_limit(tmp_path, monkeypatch):
+    data = write_trace(recorded("anthropic", "gemini", conversation("anthropic")))
+    file = tmp_path / "one.wgtrace.json"
+    file.write_bytes(data)
+    monkeypatch.setattr(trace, "MAX_BYTES", len(data))
+    assert trace.from_file(str(file)).row.dialect == "anthropic"
+    file.write_text("{}")
+    with pytest.raises(Unusable, match=r"one\.wgtrace\.json: .*this is no exported trace"):
+        trace.from_file(str(file))
+
+
+@rows("name, is_one", [
+    ("x.wgtrace.json", True), ("x.json", True), ("x.gz", True), ("a/b", True), ("req_1", False), ("x.txt", False),
+])  # fmt: skip
+def test_a_file_is_told_from_the_id_of_an_exchange(name, is_one, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert trace.is_file(name) is is_one
+    (tmp_path / "req_2").write_text("")
+    assert trace.is_file("req_2")

@@ -365,3 +365,24 @@ def test_deep_lists_hold_only_what_they_must() -> None:
 def test_a_huge_demand_is_not_met() -> None:
     made = filled({"type": "array", "items": {"type": "string", "minLength": 10**9}, "minItems": 10**9})
     assert [len(text) for text in made] == [4096] * 64
+
+
+def test_what_a_prompt_offers_goes_to_every_field_that_asks_for_it() -> None:
+    hints = Hints("/a/b.txt", "ls", "words", "Rome")
+    expected = {
+        "/a/b.txt": "path file_path filepath file filename file_name absolute_path target_file",
+        "ls": "command cmd script shell_command",
+        "/a": "dir_path directory workdir cwd dir folder",
+        "Rome": "city location place town",
+        "words": "query q text prompt message question input content task search answer",
+        "The demo model tries its tools": "description reason justification explanation why",
+        "https://example.com/": "url uri link href",
+    }
+    wanted = {key: value for value, keys in expected.items() for key in keys.split()}
+    schema = {"type": "object", "properties": {key: {"type": "string"} for key in wanted}}
+    assert filled(schema, hints) == wanted
+
+
+def test_names_with_slashes_and_tildes_are_referred_to_as_json_pointers_are() -> None:
+    for name, pointer in (("a/b", "a~1b"), ("a~b", "a~0b"), ("~1", "~01")):
+        assert filled({"$ref": f"#/$defs/{pointer}", "$defs": {name: {"const": 7}}}) == 7

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from tests.tiers import rows
-from wireglot.demo.service import DemoTarget, serve, target_of
+from wireglot.demo.service import DemoTarget, DemoTransport, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.errors import WireglotError
@@ -81,3 +81,7 @@ def test_the_path_tells_the_dialect_and_the_operation(
     path: str, query: str, target: DemoTarget | None
 ) -> None:
     assert target_of(path, query) == target
+
+
+def test_there_is_room_for_any_number_of_requests() -> None:
+    assert DemoTransport().waiting == 0

@@ -728,3 +728,88 @@ def test_new_limits_hold_for_open_connections():
         stage.sweep(500)
 
     play(scenario)
+
+
+def test_a_body_in_pieces_is_counted_once_and_what_follows_it_is_the_next_request():
+    async def scenario() -> None:
+        stage = Stage(_answer)
+        for _ in range(3):
+            data = post("/", b"body")
+            await stage.take(data[:-2], data[-2:-1])
+            assert stage.hub.account.held == 3
+            await stage.take(data[-1:] + get("/next"))
+            assert stage.hub.account.held == 0
+        assert stage.written.count(b"HTTP/1.1 200") == 6
+        assert [head.path for head in stage.app.heads] == ["/", "/next"] * 3
+        assert stage.app.bodies == [b"body", b""] * 3
+
+    play(scenario)
+
+
+def _noting(said: list[Any]) -> Callable[[Any, dict[str, Any]], None]:
+    return lambda _, context: said.append(context["message"])
+
+
+def test_what_a_handler_leaves_unanswered_is_answered_for_it():
+    async def fail(head: Head, body: bytes, reply: Reply) -> None:
+        raise LookupError("a bug")
+
+    async def leave(head: Head, body: bytes, reply: Reply) -> None: ...
+
+    async def scenario() -> None:
+        for handler, status, code in (
+            (fail, b"500", b'"internal_error"'),
+            (leave, b"500", b'"internal_error"'),
+            (_wait_for_ever, b"503", b'"server_is_overloaded"'),
+        ):
+            stage = Stage(handler)
+            reported: list[Any] = []
+            stage.loop.real.set_exception_handler(_noting(reported))
+            stage.connection.data_received(get("/"))
+            await _turn()
+            for task in list(stage.hub.tasks):
+                task.cancel()
+            await _turn()
+            await _turn()
+            assert stage.written[9:12] == status
+            assert code in stage.written
+            assert b"connection: close" in stage.written
+            assert reported == (["a request handler failed"] if handler is fail else [])
+            assert not stage.hub.tasks
+
+    play(scenario)
+
+
+def test_an_admission_that_fails_is_answered_and_reported():
+    async def scenario() -> None:
+        stage = Stage()
+
+        def broken(head: Head) -> Refusal | None:
+            raise LookupError("a bug")
+
+        reported: list[Any] = []
+        stage.loop.real.set_exception_handler(_noting(reported))
+        stage.app.admit = broken  # type: ignore[method-assign]  # it fails
+        await stage.take(get("/"))
+        assert stage.written[9:12] == b"500"
+        assert b'"internal_error"' in stage.written
+        assert reported == ["admission failed"]
+
+    play(scenario)
+
+
+def test_a_hundred_refusals_in_a_row_end_a_connection():
+    async def scenario() -> None:
+        stage = Stage(_answer)
+        stage.app.refusals["/no"] = Refusal(404, PLAIN, b"")
+        for _ in range(99):
+            await stage.take(get("/no"))
+        assert not stage.is_over
+        await stage.take(get("/"))
+        for _ in range(99):
+            await stage.take(get("/no"))
+        assert not stage.is_over, "one that was let in makes up for them"
+        await stage.take(get("/no"))
+        assert stage.is_over
+
+    play(scenario)

@@ -11,8 +11,9 @@ from typing import cast
 import msgspec
 import pytest
 
+from tests.tiers import rows
 from wireglot.http.application import Head, Headers, UpgradableReply, Upgrade
-from wireglot.http.server.websocket import SocketClosed, WebSocket
+from wireglot.http.server.websocket import SocketClosed, WebSocket, handshake_problem
 
 _HEAD = Head("GET", "/", "/", "", {"sec-websocket-key": base64.b64encode(bytes(16)).decode()}, "127.0.0.1")
 _FIN, _TEXT, _CLOSE = 0x80, 1, 8
@@ -32,17 +33,22 @@ class _Reply:
 
     def __init__(self) -> None:
         self.held = 0
+        self.room = 1 << 30
+        self.written: list[bytes] = []
+        self.lingers = 0
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
         self.headers, self.upgraded = headers, upgrade
 
-    def write_raw(self, data: bytes) -> None: ...
+    def write_raw(self, data: bytes) -> None:
+        self.written.append(data)
 
-    def linger(self) -> None: ...
+    def linger(self) -> None:
+        self.lingers += 1
 
     def hold(self, size: int) -> bool:
         self.held += size
-        return True
+        return self.held <= self.room
 
 
 def frame(opcode: int, payload: bytes = b"", fin: int = _FIN) -> bytes:
@@ -164,6 +170,155 @@ def test_tiny_pieces_take_little_more_than_their_bytes() -> None:
         tracemalloc.stop()
         assert reply.held == 12_002
         assert grown < 4 * reply.held
+        socket.release()
+
+    within(check)
+
+
+def goodbye(code: int, reason: str = "") -> bytes:
+    return bytes([_FIN | _CLOSE, 2 + len(reason)]) + code.to_bytes(2, "big") + reason.encode()
+
+
+_GOOD = {
+    "upgrade": " WebSocket ",
+    "connection": "keep-alive, Upgrade",
+    "sec-websocket-version": " 13 ",
+    "sec-websocket-key": base64.b64encode(bytes(16)).decode(),
+}
+
+
+@rows(
+    ("changed", "problem"),
+    [
+        ({}, ""),
+        ({"upgrade": "h2c"}, "upgrade: expected websocket"),
+        ({"upgrade": ""}, "upgrade: expected websocket"),
+        ({"connection": "keep-alive"}, "connection: expected Upgrade"),
+        ({"connection": "upgraded"}, "connection: expected Upgrade"),
+        ({"sec-websocket-version": "8"}, "sec-websocket-version: expected 13"),
+        ({"sec-websocket-key": "short"}, "sec-websocket-key: expected 16 bytes in base64"),
+        ({"sec-websocket-key": "!"}, "sec-websocket-key: expected 16 bytes in base64"),
+        (
+            {"sec-websocket-key": base64.b64encode(bytes(17)).decode()},
+            "sec-websocket-key: expected 16 bytes in base64",
+        ),
+    ],
+)
+def test_a_handshake_has_its_headers(changed: dict[str, str], problem: str) -> None:
+    assert handshake_problem(msgspec.structs.replace(_HEAD, headers=_GOOD | changed)) == problem
+    for name in _GOOD:
+        headers = {key: value for key, value in _GOOD.items() if key != name}
+        assert handshake_problem(msgspec.structs.replace(_HEAD, headers=headers)).startswith(name)
+
+
+@rows(
+    ("data", "said"),
+    [
+        (frame(2, b"x"), goodbye(1003, "expected text")),
+        (frame(_CLOSE), goodbye(1000)),
+        (frame(_CLOSE, (1001).to_bytes(2, "big") + b"bye"), goodbye(1001, "bye")),
+        (frame(_TEXT, b"x" * 11), goodbye(1009, "a message is larger than 10 bytes")),
+        (frame(_TEXT, b"x" * 10) * 3, goodbye(1008, "too many messages are waiting")),
+        (frame(_TEXT, b"") * 33, goodbye(1008, "too many messages are waiting")),
+        (
+            frame(_TEXT, b"x" * 6, fin=0) + frame(0, b"x" * 5),
+            goodbye(1009, "a message is larger than 10 bytes"),
+        ),
+    ],
+)
+def test_a_client_is_told_why_it_is_let_go(data: bytes, said: bytes) -> None:
+    def check() -> None:
+        gone: list[bool] = []
+        socket, reply = opened(_Limits(message=10))
+        socket.on_gone = lambda: gone.append(socket.closed)
+        reply.upgraded.receive(data)
+        assert (reply.written, gone, reply.lingers) == ([said], [True], 1)
+        reply.upgraded.receive(frame(_TEXT, b"x"))
+        socket.send("nothing")
+        socket.close()
+        assert len(reply.written) == 1
+
+    within(check)
+
+
+def test_as_many_messages_wait_as_there_is_room_for() -> None:
+    async def check() -> None:
+        for data, count in ((frame(_TEXT, b"x" * 10) * 2, 2), (frame(_TEXT, b"") * 32, 32)):
+            socket, reply = opened(_Limits(message=10))
+            reply.upgraded.receive(data)
+            assert not socket.closed
+            for _ in range(count):
+                assert await socket.receive(_LONG) is not None
+            reply.upgraded.receive(frame(_TEXT, b"x" * 10))
+            assert not socket.closed, "what was taken does not wait"
+            socket.release()
+        full, reply = opened()
+        reply.room = 3
+        reply.upgraded.receive(frame(_TEXT, b"1234"))
+        assert reply.written == [goodbye(1008, "the gateway holds too many bytes now")]
+        full.release()
+        assert reply.held == 0
+
+    within(check)
+
+
+def test_pings_of_a_client_are_answered_unless_it_does_not_read() -> None:
+    def check() -> None:
+        socket, reply = opened()
+        reply.upgraded.receive(frame(9, b"hi"))
+        assert reply.written == [bytes([_FIN | 10, 2]) + b"hi"]
+        reply.upgraded.pause()
+        reply.upgraded.receive(frame(9, b"hi"))
+        assert len(reply.written) == 1
+        socket.release()
+
+    within(check)
+
+
+def test_a_client_that_answers_no_ping_is_let_go_after_two() -> None:
+    async def check() -> None:
+        socket, reply = opened()
+        ping = bytes([_FIN | 9, 0])
+        for sent in (1, 2):
+            socket._ping()
+            assert reply.written == [ping] * sent
+        reply.upgraded.receive(frame(10))
+        socket._ping()
+        socket._ping()
+        assert reply.written == [ping] * 4
+        socket._ping()
+        assert reply.written[4:] == [goodbye(1001, "no answer to pings")]
+
+    within(check)
+
+
+def test_texts_are_sent_and_goodbye_is_said_once() -> None:
+    def check() -> None:
+        socket, reply = opened()
+        socket.send("hi")
+        socket.close(1011, "r" * 101)
+        socket.close()
+        assert reply.written == [bytes([_FIN | _TEXT, 2]) + b"hi", goodbye(1011, "r" * 100)]
+        assert reply.lingers == 1
+        quiet, reply = opened()
+        quiet.release()
+        assert reply.written == [goodbye(1011)]
+
+    within(check)
+
+
+def test_pressure_is_passed_on_to_what_is_being_answered() -> None:
+    def check() -> None:
+        steps: list[str] = []
+        socket, reply = opened()
+        hooks = (lambda: steps.append("pause"), lambda: steps.append("resume"))
+        reply.upgraded.pause()
+        socket.on_pressure(hooks)
+        reply.upgraded.resume()
+        reply.upgraded.pause()
+        socket.on_pressure(None)
+        reply.upgraded.resume()
+        assert steps == ["pause", "resume", "pause"]
         socket.release()
 
     within(check)

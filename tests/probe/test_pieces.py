@@ -12,6 +12,8 @@ import pytest
 from tests.tiers import rows
 from wireglot.http.transport import Timeouts, TransportFault, TransportProblem
 from wireglot.probe import endpoint as endpoints
+from wireglot.probe.cases import answers as answer_cases
+from wireglot.probe.cases import errors
 from wireglot.probe.endpoint import EndpointRequest, Got, NoReply, UnusableEndpoint, patience, root_of
 from wireglot.probe.question import ask as question
 from wireglot.probe.reply import At, Broken, Inconclusive, NotApplicable, ProbeFrame, ProbeReply, frames_of
@@ -622,3 +624,44 @@ def test_an_entry_without_anything_found_has_no_limits():
 def test_the_way_to_think_is_that_of_the_dialect(dialect, way, style):
     assert f'thinking = "{style}"' in entry(learned(thinking={way: (True, "x")}), dialect=dialect)
     assert 'thinking = "none"' in entry(learned(thinking={"": (False, "x")}), dialect=dialect)
+
+
+# --- single rules
+
+
+@rows("text, stop, kind, words", [
+    ("red, ", "end_turn", None, ""),
+    ("red, ", "stop_sequence", None, ""),
+    ("", "stop_sequence", None, ""),
+    ("blue", "end_turn", Inconclusive, "the model said 'blue'"),
+    ("red, yellow", "end_turn", Broken, "the text has the stop sequence in it"),
+    ("red, green", "end_turn", Broken, "the text goes on behind the stop sequence"),
+    ("red", "max_tokens", Broken, "expected the stop reason 'stop_sequence', found 'max_tokens'"),
+])  # fmt: skip
+def test_an_answer_ends_before_the_stop_sequence(text, stop, kind, words):
+    reply = ProbeReply(text=text, stop_word=stop)
+    if kind is None:
+        answer_cases._halted(reply, "anthropic")
+    else:
+        with pytest.raises(kind, match=words):
+            answer_cases._halted(reply, "anthropic")
+    for name, word in (("openai-chat", "stop"), ("gemini", "STOP")):
+        answer_cases._halted(ProbeReply(text="red", stop_word=word), name)
+
+
+@rows("status, body, kind, fact", [
+    (200, '{"input_tokens": 7}', None, (True, "c.n: it counts")),
+    (404, "{}", NotApplicable, (False, "c.n: status 404")),
+    (405, "{}", NotApplicable, (False, "c.n: status 405")),
+    (501, "{}", NotApplicable, (False, "c.n: status 501")),
+    (400, '{"type":"error","error":{"type":"x","message":"no"}}', Broken, None),
+])  # fmt: skip
+def test_an_endpoint_may_not_count(status, body, kind, fact):
+    ledger = ProbeLedger()
+    talk = Talk(Scripted(got(status, body)), WIRES["anthropic"], "m", ledger, case="c.n")
+    if kind is None:
+        assert errors._count(talk, QUESTION) == 7
+    else:
+        with pytest.raises(kind):
+            errors._count(talk, QUESTION)
+    assert ledger.facts.get("counts", {}).get("") == fact

@@ -309,6 +309,12 @@ def test_comments_and_pings_break_nothing() -> None:
         events = fresh(dialect)
         assert read(dialect, [comment, *events[:2], comment, *events[2:]]).faults == [], dialect
     ping = {"type": "ping"}
-    assert read("anthropic", [ping, *ANTHROPIC[:3], ping, *ANTHROPIC[3:]]).faults == []
+    assert read("anthropic", [ping, *ANTHROPIC[:3], ping, *ANTHROPIC[3:], ping]).faults == []
     done = ProbeFrame("", "[DONE]")
     assert read("openai-responses", [*fresh("openai-responses"), done]).faults == []
+
+
+def test_a_stream_without_any_frame_has_neither_beginning_nor_end() -> None:
+    for name in ("anthropic", "openai-chat", "gemini"):
+        assert read(name, []).faults, name
+    assert ("opening", "the stream has no chunk") in read("gemini", []).faults

@@ -366,6 +366,13 @@ def test_a_connection_has_its_options() -> None:
         2,
     )
     assert plain["connection_class"] is pool.RedisConnection
+    assert plain["retry"]._retries == 0
+    asking = pool.Sentinels(
+        redis_address("redis+sentinel://a:1/mine?sentinel_username=u&sentinel_password=p"), seconds=1.5
+    )
+    given = asking._clients[0].connection_pool.connection_kwargs
+    assert (given["host"], given["port"], given["username"], given["password"]) == ("a", 1, "u", "p")
+    assert (given["socket_connect_timeout"], given["socket_timeout"]) == (1.5, 1.5)
     coded = pool.connection_options(tls=ssl.create_default_context(), connect_seconds=2.0, call_seconds=3.0)
     assert coded["socket_connect_timeout"] == 8.0
 

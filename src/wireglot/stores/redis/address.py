@@ -58,7 +58,7 @@ def tls_context(options: Mapping[str, str], *, encrypted: bool) -> ssl.SSLContex
 DEFAULT_PREFIX: Final = "wireglot:"
 _SENTINEL: Final = "+sentinel"
 _SENTINEL_PORT: Final = 26_379
-_ENCRYPTED: Final = {"redis": False, "rediss": True, "valkey": False, "valkeys": True}
+_ENCRYPTED: Final = ("rediss", "valkeys")
 _OURS: Final = ("prefix", "sentinel_username", "sentinel_password")
 
 
@@ -80,7 +80,7 @@ def read_address(url: str) -> RedisAddress:
     base, _, query = url.partition("?")
     scheme, _, rest = base.partition(":")
     options = dict(parse_qsl(query, keep_blank_values=True))
-    tls = tls_context(options, encrypted=_ENCRYPTED.get(scheme.removesuffix(_SENTINEL), False))
+    tls = tls_context(options, encrypted=scheme.removesuffix(_SENTINEL) in _ENCRYPTED)
     prefix = options.get("prefix", DEFAULT_PREFIX)
     others = urlencode(
         {name: value for name, value in options.items() if name not in _OURS and not name.startswith("ssl_")}
