@@ -431,8 +431,8 @@ def test_it_runs_alone_until_it_is_interrupted(monkeypatch: Any, capsys: Any) ->
     monkeypatch.setattr(alone, "ScriptedUpstream", Double)
     monkeypatch.setattr(alone, "threading", SimpleNamespace(Event=Interrupted))
     for arguments, given in (
-        ([], {"host": "127.0.0.1", "port": 0}),
-        (["--host", "::1", "--port", "8"], {"host": "::1", "port": 8}),
+        ([], {"host": "127.0.0.1", "port": 0, "websockets": False}),
+        (["--host", "::1", "--port", "8"], {"host": "::1", "port": 8, "websockets": False}),
     ):
         steps.clear()
         alone.main(arguments)
