@@ -157,6 +157,8 @@ SAMPLES = {
     "openai-responses": _responses_ids,
     "gemini": _gemini_ids,
     "code-assist": lambda: ((name, {"model": "m", "request": body}) for name, body in _gemini_ids()),
+    "anthropic-vertex": _anthropic_ids,
+    "anthropic-bedrock": _anthropic_ids,
     "gemini-simple": lambda: iter(
         [
             (

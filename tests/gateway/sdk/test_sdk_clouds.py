@@ -251,7 +251,7 @@ def test_keys_are_asked_for_and_names_are_found() -> None:
                 assert text_of(answer) == HEARD
                 found[cloud, name] = upstream.requests[-1].json["model"]
             assert found == names
-            with pytest.raises(anthropic.PermissionDeniedError) as amazon:
+            with pytest.raises(anthropic.AuthenticationError) as amazon:
                 bedrock(gateway.url, "wrong").messages.create(model="other", max_tokens=9, messages=HELLO)
             assert amazon.value.response.headers["x-amzn-errortype"] == "UnrecognizedClientException"
             assert "AWS_BEARER_TOKEN_BEDROCK" in str(amazon.value.body)
@@ -259,4 +259,4 @@ def test_keys_are_asked_for_and_names_are_found() -> None:
                 vertex(gateway.url, "wrong").messages.create(model="other", max_tokens=9, messages=HELLO)
             refused: Any = google.value.body
             assert (refused["error"]["code"], refused["error"]["status"]) == (401, "UNAUTHENTICATED")
-            assert "ANTHROPIC_CUSTOM_HEADERS" in refused["error"]["message"]
+            assert "ANTHROPIC_AUTH_TOKEN" in refused["error"]["message"]

@@ -22,6 +22,7 @@ from wireglot.dialects.base import (
     Body,
     CloudForm,
     Context,
+    Probe,
     Rendered,
     RequestGlance,
     RouteMatch,
@@ -31,7 +32,7 @@ from wireglot.dialects.base import (
 from wireglot.dialects.body import glance_body
 from wireglot.dialects.counting import tokens_in
 from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
-from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.ir.errors import MODEL_DENIED, ApiError, ErrorKind
 from wireglot.wire.event_stream import message
 from wireglot.wire.json import BadJson, decode, encode
 from wireglot.wire.sse import Frame, SseDecoder
@@ -55,7 +56,7 @@ def find(method: str, path: str) -> RouteMatch | None:
 _EXCEPTIONS: Final[dict[ErrorKind, tuple[str, int]]] = {
     "invalid_request": ("ValidationException", 0),
     "context_overflow": ("ValidationException", 0),
-    "auth": ("UnrecognizedClientException", 403),
+    "auth": ("UnrecognizedClientException", 401),  # Amazon says 403, which Claude Code 2.1.326 repeats
     "billing": ("ServiceQuotaExceededException", 400),
     "permission": ("AccessDeniedException", 403),
     "not_found": ("ResourceNotFoundException", 404),
@@ -73,6 +74,8 @@ _EXCEPTIONS: Final[dict[ErrorKind, tuple[str, int]]] = {
 def status(error: ApiError) -> int:
     if error.code == UPSTREAM_AUTH:
         return 500
+    if error.code == MODEL_DENIED:
+        return 400
     return _EXCEPTIONS[error.kind][1] or plain_status(error)
 
 
@@ -182,7 +185,8 @@ SURFACE: Final = replace(
         routes=(),
         find=find,
         lists=(),
-        probes={},
+        # Claude Code 2.1.326 lists the profiles of an account at its start; without any it takes usual names.
+        probes={"/inference-profiles": Probe(("GET",), {"inferenceProfileSummaries": []})},
         unserved={"/converse": "Converse requests", "/converse-stream": "Converse requests"},
         endpoints=(
             "POST /model/{model}/invoke",
@@ -194,6 +198,7 @@ SURFACE: Final = replace(
         glance=glance,
         key_hint="set AWS_BEARER_TOKEN_BEDROCK to it (a signature of AWS keys cannot be verified here)",
         managed=None,
+        budgets=None,
         thread=Thread(_THREAD.field, _THREAD.error, {"message": _THREAD.error.message}),
         owns_error=owns_error,
         error_headers=error_headers,

@@ -18,6 +18,7 @@ from wireglot.dialects.anthropic.dialect import DIALECT as ANTHROPIC
 from wireglot.dialects.anthropic.names import NAME as VENDOR
 from wireglot.dialects.base import CloudForm, Context, Rendered, RouteMatch
 from wireglot.dialects.faults import own_status
+from wireglot.dialects.fields import text_in
 from wireglot.ir.errors import ApiError, ErrorKind
 
 NAME: Final = "anthropic-vertex"
@@ -26,7 +27,6 @@ _COUNTER: Final = "count-tokens"
 _PATH: Final = re.compile(
     r"(?:/v1|/v1beta1)?/projects/[^/]+/locations/[^/]+/publishers/anthropic/models/(.+):(rawPredict|streamRawPredict)"
 )
-_METHOD_NOT_ALLOWED: Final = 405
 
 
 def find(method: str, path: str) -> RouteMatch | None:
@@ -39,30 +39,33 @@ def find(method: str, path: str) -> RouteMatch | None:
     return RouteMatch("generate", found[1], found[2] == "streamRawPredict")
 
 
-_GOOGLE: Final[dict[ErrorKind, str]] = {
-    "auth": "UNAUTHENTICATED",
-    "permission": "PERMISSION_DENIED",
-    "not_found": "NOT_FOUND",
+_GOOGLE: Final = {
+    401: "UNAUTHENTICATED",
+    403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
+    405: "UNIMPLEMENTED",
 }
 """What Google decides before a model is called."""
-_NAMED: Final[dict[str, ErrorKind]] = {name: kind for kind, name in _GOOGLE.items()}
+_KINDS: Final[dict[str, ErrorKind]] = {
+    "UNAUTHENTICATED": "auth",
+    "PERMISSION_DENIED": "permission",
+    "NOT_FOUND": "not_found",
+    "UNIMPLEMENTED": "invalid_request",
+}
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
-    is_vendors = error.extra is not None and error.extra.dialect == VENDOR
-    name = "" if is_vendors else _GOOGLE.get(error.kind, "")
-    if error.status == _METHOD_NOT_ALLOWED:
-        name = "UNIMPLEMENTED"
-    if not name:
-        return errors.render_error(error, context)
     status = own_status(error)
-    return Rendered({"error": {"code": status, "message": error.message, "status": name}})
+    is_vendors = error.extra is not None and error.extra.dialect == VENDOR
+    if is_vendors or status not in _GOOGLE:
+        return errors.render_error(error, context)
+    return Rendered({"error": {"code": status, "message": error.message, "status": _GOOGLE[status]}})
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
     found = errors.parse_error(body, status)
     inner = body.get("error") if type(body) is dict else None
-    kind = _NAMED.get(inner.get("status", "")) if type(inner) is dict else None
+    kind = _KINDS.get(text_in(inner.get("status"))) if type(inner) is dict else None
     return replace(found, kind=kind) if found is not None and kind is not None else found
 
 
@@ -86,9 +89,10 @@ SURFACE: Final = replace(
             f"POST {_PREFIX}/{_COUNTER}:rawPredict",
         ),
         headers=(),
-        prefixes=("/v1/projects/", "/projects/"),
-        key_hint="Claude Code sends the header that ANTHROPIC_CUSTOM_HEADERS names (x-api-key: KEY)",
+        prefixes=("/projects/",),
+        key_hint="in Claude Code set ANTHROPIC_AUTH_TOKEN to it, and CLAUDE_CODE_SKIP_VERTEX_AUTH=1",
         managed=None,
+        budgets=None,
     ),
     upstream=None,
     model_field="",
