@@ -31,7 +31,14 @@ from wireglot.dialects.base import (
 )
 from wireglot.dialects.body import glance_body
 from wireglot.dialects.counting import tokens_in
-from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.faults import (
+    UPSTREAM_AUTH,
+    kind_of_message,
+    plain_status,
+    stated_message,
+    wait_in_message,
+)
+from wireglot.dialects.fields import text_in
 from wireglot.ir.errors import MODEL_DENIED, ApiError, ErrorKind
 from wireglot.wire.event_stream import message
 from wireglot.wire.json import BadJson, decode, encode
@@ -61,7 +68,7 @@ _EXCEPTIONS: Final[dict[ErrorKind, tuple[str, int]]] = {
     "permission": ("AccessDeniedException", 403),
     "not_found": ("ResourceNotFoundException", 404),
     "conflict": ("ConflictException", 0),
-    "too_large": ("ValidationException", 0),
+    "too_large": ("RequestEntityTooLargeException", 413),
     "rate_limit": ("ThrottlingException", 429),
     "overloaded": ("ServiceUnavailableException", 503),
     "server": ("InternalServerException", 0),
@@ -83,9 +90,23 @@ def error_headers(error: ApiError) -> tuple[tuple[str, str], ...]:
     return (("x-amzn-errortype", _EXCEPTIONS[error.kind][0]),)
 
 
+_KINDS: Final[dict[str, ErrorKind]] = {name: kind for kind, (name, _) in reversed(_EXCEPTIONS.items())}
+_TYPE: Final = "__type"
+"""Where Amazon's SDKs look for the type, if no header has it."""
+
+
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     rendered = errors.render_error(error, context)
-    return Rendered({"message": rendered.value["error"]["message"]}, rendered.losses)
+    said = rendered.value["error"]["message"]
+    return Rendered({_TYPE: _EXCEPTIONS[error.kind][0], "message": said}, rendered.losses)
+
+
+def parse_error(body: Any, status: int = 0) -> ApiError | None:
+    kind = _KINDS.get(text_in(body.get(_TYPE))) if type(body) is dict else None
+    if kind is None:
+        return errors.parse_error(body, status)
+    said = stated_message(body)
+    return ApiError(kind_of_message(kind, said), said, status, body[_TYPE], retry_after=wait_in_message(said))
 
 
 def owns_error(body: Any) -> bool:
@@ -216,4 +237,5 @@ DIALECT: Final = replace(
     parse_request=parse_request,
     render_request=partial(render_request, version=_VERSION, without=frozenset({"model", "stream"})),
     render_error=render_error,
+    parse_error=parse_error,
 )
