@@ -54,8 +54,8 @@ def find(method: str, path: str) -> RouteMatch | None:
     if found is None:
         return None
     if found[2] == "count-tokens":
-        return RouteMatch("count", found[1])
-    return RouteMatch("generate", found[1], found[2] != "invoke")
+        return RouteMatch("count", found[1], verb=found[2])
+    return RouteMatch("generate", found[1], found[2] != "invoke", found[2])
 
 
 # --- errors

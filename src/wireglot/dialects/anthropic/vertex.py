@@ -35,8 +35,8 @@ def find(method: str, path: str) -> RouteMatch | None:
     if found is None:
         return None
     if found[1] == _COUNTER:
-        return RouteMatch("count")
-    return RouteMatch("generate", found[1], found[2] == "streamRawPredict")
+        return RouteMatch("count", verb=_COUNTER)
+    return RouteMatch("generate", found[1], found[2] == "streamRawPredict", found[2])
 
 
 _GOOGLE: Final = {
