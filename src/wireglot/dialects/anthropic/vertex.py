@@ -39,27 +39,23 @@ def find(method: str, path: str) -> RouteMatch | None:
     return RouteMatch("generate", found[1], found[2] == "streamRawPredict", found[2])
 
 
-_GOOGLE: Final = {
-    401: "UNAUTHENTICATED",
-    403: "PERMISSION_DENIED",
-    404: "NOT_FOUND",
-    405: "UNIMPLEMENTED",
+_GOOGLE: Final[dict[tuple[ErrorKind, int], str]] = {
+    ("auth", 401): "UNAUTHENTICATED",
+    ("permission", 403): "PERMISSION_DENIED",
+    ("not_found", 404): "NOT_FOUND",
+    ("invalid_request", 405): "UNIMPLEMENTED",
 }
 """What Google decides before a model is called."""
-_KINDS: Final[dict[str, ErrorKind]] = {
-    "UNAUTHENTICATED": "auth",
-    "PERMISSION_DENIED": "permission",
-    "NOT_FOUND": "not_found",
-    "UNIMPLEMENTED": "invalid_request",
-}
+_KINDS: Final = {name: kind for (kind, _), name in _GOOGLE.items()}
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
     status = own_status(error)
     is_vendors = error.extra is not None and error.extra.dialect == VENDOR
-    if is_vendors or status not in _GOOGLE:
+    name = "" if is_vendors else _GOOGLE.get((error.kind, status), "")
+    if not name:
         return errors.render_error(error, context)
-    return Rendered({"error": {"code": status, "message": error.message, "status": _GOOGLE[status]}})
+    return Rendered({"error": {"code": status, "message": error.message, "status": name}})
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
