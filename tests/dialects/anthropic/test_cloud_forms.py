@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
+from importlib import import_module
 from typing import Any
 
 import pytest
-from botocore.eventstream import EventStreamBuffer
 
 from tests.tiers import rows
 from wireglot.dialects.anthropic import bedrock, vertex
@@ -90,9 +90,7 @@ def test_every_cut_of_the_events_gives_the_same_frames_which_amazons_sdk_reads()
         assert framed(pieces) == whole
     assert framed([b": comment\n\n", data.replace(b"\n", b"\r\n").removesuffix(b"\r\n")]) == whole
     assert InvokedStream(1024).feed(whole) == data
-    buffer = EventStreamBuffer()
-    buffer.add_data(whole)
-    messages = list(buffer)
+    messages = _messages(whole)
     assert len(messages) == len(EVENTS)
     assert {message.headers[":event-type"] for message in messages} == {"chunk"}
 
@@ -111,9 +109,7 @@ def test_every_cut_of_the_events_gives_the_same_frames_which_amazons_sdk_reads()
 def test_an_error_in_a_stream_is_an_exception_that_reads_as_the_same_error(kind: str, exception: str) -> None:
     error = {"type": "error", "error": {"type": kind, "message": "Why."}}
     frame = framed([f"event: error\ndata: {json.dumps(error)}\n\n".encode()])
-    buffer = EventStreamBuffer()
-    buffer.add_data(frame)
-    (message,) = buffer
+    (message,) = _messages(frame)
     assert message.headers[":message-type"] == "exception"
     assert message.headers[":exception-type"] == exception
     assert json.loads(message.payload) == {"message": "Why."}
@@ -128,7 +124,8 @@ def test_an_error_that_cannot_be_read_is_an_exception_too() -> None:
 
 
 def _messages(data: bytes) -> list[Any]:
-    buffer = EventStreamBuffer()
+    """As Amazon's SDK reads them."""
+    buffer = import_module("botocore.eventstream").EventStreamBuffer()
     buffer.add_data(data)
     return list(buffer)
 
