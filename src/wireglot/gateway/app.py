@@ -276,7 +276,7 @@ class Gateway:
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
         form = surface(asked.dialect).client.cloud
-        if form is not None:
+        if form is not None and not admitted.within:  # the gateway's own requests have the vendor's form
             rewriting = partial(in_vendor_form, incoming, body, form)
             incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
             head = incoming.head
