@@ -54,14 +54,45 @@ class Client:
 
 
 def _claude_code(seat: Seat) -> Launch:
+    return _claude(seat, {"ANTHROPIC_BASE_URL": seat.base, "ANTHROPIC_API_KEY": seat.key})
+
+
+def _claude_code_on_bedrock(seat: Seat) -> Launch:
+    """As docs/howto/claude-code-clouds.md has it."""
+    return _claude(
+        seat,
+        {
+            "CLAUDE_CODE_USE_BEDROCK": "1",
+            "ANTHROPIC_BEDROCK_BASE_URL": seat.base,
+            "AWS_REGION": "us-east-1",
+            "AWS_BEARER_TOKEN_BEDROCK": seat.key,
+            "CLAUDE_CODE_SKIP_BEDROCK_AUTH": "1",
+        },
+    )
+
+
+def _claude_code_on_vertex(seat: Seat) -> Launch:
+    return _claude(
+        seat,
+        {
+            "CLAUDE_CODE_USE_VERTEX": "1",
+            "ANTHROPIC_VERTEX_BASE_URL": f"{seat.base}/v1",
+            "ANTHROPIC_VERTEX_PROJECT_ID": "any",
+            "CLOUD_ML_REGION": "us-east5",
+            "ANTHROPIC_AUTH_TOKEN": seat.key,
+            "CLAUDE_CODE_SKIP_VERTEX_AUTH": "1",
+        },
+    )
+
+
+def _claude(seat: Seat, environ: dict[str, str]) -> Launch:
     return Launch(
         [
             CLAUDE_CODE.binaries / "claude",
             *("-p", seat.prompt, "--dangerously-skip-permissions", "--output-format", "text"),
         ],
         {
-            "ANTHROPIC_BASE_URL": seat.base,
-            "ANTHROPIC_API_KEY": seat.key,
+            **environ,
             "CLAUDE_CONFIG_DIR": str(seat.home / ".claude"),
             "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
             "DISABLE_AUTOUPDATER": "1",
@@ -244,6 +275,20 @@ _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = "openai-chat", "openai-responses", "ant
 
 CLIENTS: tuple[Client, ...] = (
     Client("claude-code", "Claude Code", _ANTHROPIC, CLAUDE_CODE, _claude_code),
+    Client(
+        "claude-code-bedrock",
+        "Claude Code (Bedrock)",
+        "anthropic-bedrock",
+        CLAUDE_CODE,
+        _claude_code_on_bedrock,
+    ),
+    Client(
+        "claude-code-vertex",
+        "Claude Code (Vertex AI)",
+        "anthropic-vertex",
+        CLAUDE_CODE,
+        _claude_code_on_vertex,
+    ),
     # Codex shapes its requests by model name: functions for gpt-5.5, tools as an input item and a code
     # tool for its default, a namespace for a name it does not know.
     Client("codex", "Codex (gpt-5.5)", _RESPONSES, CODEX, _codex_provider("gpt-5.5")),

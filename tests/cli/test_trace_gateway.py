@@ -25,6 +25,15 @@ PATHS = {
     "openai-chat": "/v1/chat/completions",
     "openai-responses": "/v1/responses",
 }
+VERTEX = "/v1/projects/p/locations/l/publishers/anthropic/models/{model}:{verb}"
+CLOUDS = {
+    # path of a whole answer, and of a stream
+    "anthropic-vertex": (
+        VERTEX.replace("{verb}", "rawPredict"),
+        VERTEX.replace("{verb}", "streamRawPredict"),
+    ),
+    "anthropic-bedrock": ("/model/{model}/invoke", "/model/{model}/invoke-with-response-stream"),
+}
 LAST = ("And in Lima?", "[[demo:tool get_weather]]", "[[demo:think]] Why?")
 
 
@@ -73,6 +82,23 @@ def test_what_a_gateway_did_is_translated_the_same_again(
         attempt = read_trace(path.read_bytes()).attempts[-1]
         assert attempt.links
         assert attempt.answer_links
+
+
+@rows("stream", [False, True])
+@rows("target", NAMES)
+@rows("source", CLOUDS)
+def test_what_came_in_a_clouds_form_is_translated_the_same_again(
+    gateway: LiveGateway, source: str, target: str, stream: bool, tmp_path: Path
+) -> None:
+    for last in LAST:
+        body = {"anthropic_version": "any", "anthropic_beta": ["b"], **conversation("anthropic", last)}
+        body.pop("model", None)
+        path = CLOUDS[source][stream].replace("{model}", f"demo-{target}")
+        recorded = exported(gateway, send(gateway, path, body)[0], tmp_path)
+        assert replay(recorded).compared == ["request", "answer"]
+        trace = read_trace(recorded.read_bytes())
+        assert trace.row.dialect == source
+        assert trace.attempts[-1].answer_links
 
 
 def test_bodies_are_searched_at_a_gateway_and_in_its_folder(tmp_path: Path) -> None:

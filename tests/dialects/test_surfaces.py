@@ -270,9 +270,13 @@ def test_a_field_of_another_type_is_reported(body, reported):
     assert caught.value.message == reported
 
 
-def test_only_gemini_names_the_model_in_the_path():
-    assert [name for name in NAMES if surface(name).model_in_path] == ["gemini"]
-    assert surface("gemini").client.glance is None
+def test_gemini_and_the_clouds_name_the_model_in_the_path():
+    assert [name for name in NAMES if surface(name).model_in_path] == [
+        "gemini",
+        "anthropic-vertex",
+        "anthropic-bedrock",
+    ]
+    assert [name for name in NAMES if surface(name).client.glance is None] == ["gemini"]
 
 
 @rows(

@@ -14,7 +14,7 @@ from typing import Any
 from tests.laws.cases import FIXTURES, of_kind
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
-from wireglot.dialects.registry import NAMES, DialectName, dialect_name
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Loss
 from wireglot.testing.check_dialect import Case, fixtures
@@ -37,7 +37,8 @@ Reported = tuple[list[str], Iterable[Loss]]
 def pinned(case: Case, translated: Callable[[DialectName], Reported]) -> None:
     lines: list[str] = []
     for target in NAMES:
-        if target != case.dialect:
+        # In a cloud's form the same documents have other paths and headers: see the tests of its dialect.
+        if target != case.dialect and surface(target).client.cloud is None:
             lines += [f"# {target}", *_section(partial(translated, target)), ""]
     path = golden(case)
     text = "\n".join(lines)

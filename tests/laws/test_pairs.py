@@ -9,7 +9,7 @@ from tests.laws.cases import all_hold, every_pair, of_kind, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
+from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Action, Feature, Loss
 from wireglot.ir.request import Request
@@ -146,7 +146,9 @@ def test_an_error_stays_an_error_of_its_kind(case):
         rendered = translate_response(
             case.body, source=case.dialect, target=dialect_name(target), status=case.status
         )
-        after = dialect(target).parse_error(rendered.value)
+        # In its own family a body passes as it is, and some kinds are told by the status alone.
+        passes = surface(target).family == surface(case.dialect).family
+        after = dialect(target).parse_error(rendered.value, case.status if passes else 0)
         assert after is not None
         assert after.kind == before.kind
         assert before.message in after.message

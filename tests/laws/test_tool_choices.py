@@ -94,7 +94,7 @@ def _gemini(body: Body) -> Permitted:
 
 def permitted(name: str, body: Body) -> Permitted:
     match name:
-        case "anthropic":
+        case "anthropic" | "anthropic-vertex" | "anthropic-bedrock":
             return _anthropic(body)
         case "openai-chat":
             return _openai(body, nested=True)
@@ -210,6 +210,8 @@ BODIES = {
     "gemini": list(_gemini_bodies()),
     "code-assist": [(name, {"model": "m", "request": body}) for name, body in _gemini_bodies()],
     "gemini-simple": [(name, _simple(body)) for name, body in _gemini_bodies()],
+    "anthropic-vertex": list(_anthropic_bodies()),
+    "anthropic-bedrock": list(_anthropic_bodies()),
 }
 PROVIDERS = {"openai-chat": ("", "groq", "zai", "mistral"), "anthropic": ("", "kimi-anthropic")}
 CASES = [

@@ -157,6 +157,8 @@ SAMPLES = {
     "openai-responses": _responses_ids,
     "gemini": _gemini_ids,
     "code-assist": lambda: ((name, {"model": "m", "request": body}) for name, body in _gemini_ids()),
+    "anthropic-vertex": _anthropic_ids,
+    "anthropic-bedrock": _anthropic_ids,
     "gemini-simple": lambda: iter(
         [
             (
@@ -167,6 +169,9 @@ SAMPLES = {
     ),
 }
 """Every place of a dialect's requests that holds an id which only its vendor can resolve."""
+
+
+FOREIGN = [name for name in NAMES if surface(name).family != "anthropic"]
 
 
 def test_the_law_knows_where_each_dialect_names_what_its_vendor_holds():
@@ -234,10 +239,11 @@ def test_no_fixture_hands_an_id_to_another_vendor(case: Case):
 
 @every_pair
 def test_a_file_of_the_vendor_itself_is_still_sent(source, target):
-    """OpenAI's two dialects, and Google's, name the same files."""
+    """OpenAI's two dialects, Google's, and Messages in a cloud's form name the same files."""
     if surface(source).issuer != surface(target).issuer or "gemini-simple" in (source, target):
         return
-    name = {"openai-chat": "file", "openai-responses": "file"}.get(source, "application/pdf at https:")
+    files = {"openai-chat": "file", "openai-responses": "file", "gemini": "application/pdf at https:"}
+    name = files.get(source) or {"gemini": files["gemini"], "anthropic": "document"}[surface(source).family]
     body = dict(SAMPLES[source]())[name]
     rendered = translate_request(body, source=source, target=target)
     assert ID in encode_text(rendered.value)
@@ -318,7 +324,7 @@ def _compacted(**block: Any) -> Body:
     return {"model": "m", "max_tokens": 9, "messages": turns}
 
 
-@pytest.mark.parametrize("target", [name for name in NAMES if name not in ("anthropic", "gemini-simple")])
+@pytest.mark.parametrize("target", [name for name in FOREIGN if name != "gemini-simple"])
 def test_a_readable_summary_of_the_conversation_crosses_in_its_place(target):
     rendered = translate_request(_compacted(content=SUMMARY), source="anthropic", target=target)
     sent = encode_text(rendered.value)
@@ -354,7 +360,7 @@ def test_what_is_encrypted_beside_a_summary_is_a_loss_of_its_own():
             ),
         )
         for target in NAMES
-        if target != source
+        if surface(target).family != source
     ],
 )
 def test_a_summary_that_only_its_vendor_can_read_is_a_serious_loss(source, target, body):
@@ -368,7 +374,7 @@ def test_a_compaction_that_failed_loses_nothing():
     assert {loss.grade for loss in rendered.losses} <= {"harmless"}
 
 
-@rows("target", [name for name in NAMES if name != "anthropic"])
+@rows("target", FOREIGN)
 def test_the_words_of_a_document_of_texts_and_pictures_cross(target):
     picture = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}
     content = [{"type": "text", "text": SUMMARY}, picture]

@@ -3,6 +3,7 @@
 import re
 from typing import Any, Literal
 
+from wireglot.dialects.registry import surface
 from wireglot.wire.json import decode
 from wireglot.wire.sse import SseDecoder
 
@@ -57,7 +58,7 @@ def ends_in(name: str, data: bytes) -> Ending:
         assert name == "openai-chat", "[DONE] belongs to Chat alone"
         return "complete"
     document = decode(last.data)
-    if name == "anthropic":
+    if surface(name).family == "anthropic":
         return _MESSAGES.get(document["type"], "nothing")
     if name == "openai-responses":
         kind = document["type"].removeprefix("response.")

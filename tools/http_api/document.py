@@ -27,6 +27,8 @@ from wireglot.gateway.state.idempotency import HEADER as IDEMPOTENCY
 SERVER: Final = "http://127.0.0.1:8484"
 _EVENTS: Final = "text/event-stream"
 _JSON: Final = "application/json"
+_WHOLE: Final = frozenset({"generateContent", "rawPredict"})
+"""Verbs that are never answered with a stream."""
 _ERRORS: Final = {
     "anthropic": "AnthropicError",
     "openai-chat": "OpenAIError",
@@ -34,6 +36,8 @@ _ERRORS: Final = {
     "gemini": "GeminiError",
     "code-assist": "GeminiError",
     "gemini-simple": "GeminiError",
+    "anthropic-vertex": "VertexError",
+    "anthropic-bedrock": "BedrockError",
 }
 """Of each dialect."""
 _OF_PATHS: Final = {"GeminiError": "GeminiPathError"}
@@ -297,7 +301,12 @@ def _contents(route: Served, reported: Operation) -> Iterator[tuple[str, dict[st
         yield "text/csv", {"schema": text()}
     in_array = route.operation == "generate" and route.verb == "streamGenerateContent"
     yield _JSON, {"schema": listed(anything) if in_array else anything}
-    if (route.operation == "generate" or reported.id == "getResponse") and route.verb != "generateContent":
+    form = surface(route.dialect).client.cloud if route.dialect else None
+    if form is not None and form.framing is not None:
+        if route.verb == "invoke-with-response-stream":
+            yield form.framing.content_type, {"schema": text("events as the dialect has them")}
+        return
+    if (route.operation == "generate" or reported.id == "getResponse") and route.verb not in _WHOLE:
         yield _EVENTS, {"schema": text("events as the dialect has them")}
 
 

@@ -78,6 +78,12 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
             yield Served("POST", f"/{{version}}/{plain}", surface.name, operation, verb, versions=others)
             long = f"/{{version}}/{_VERTEX}{plain}"
             yield Served("POST", long, surface.name, operation, verb, versions=VERSIONS)
+    if surface.client.cloud is not None and surface.client.find is not None:
+        for endpoint in surface.client.endpoints:
+            method, path = endpoint.split()
+            found = surface.client.find(method, path)
+            assert found is not None, endpoint
+            yield Served(method, path, surface.name, found.operation, found.verb)
     if surface.assist is not None:
         for verb, (operation, _) in gemini.VERBS.items():
             yield Served("POST", f"/v1internal:{verb}", surface.name, operation, verb)

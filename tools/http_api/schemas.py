@@ -37,6 +37,11 @@ def _errors() -> dict[str, Schema]:
             },
             optional=("request_id",),
         ),
+        "VertexError": {
+            "anyOf": [ref("AnthropicError"), ref("GeminiError")],
+            "description": "of the model as Anthropic's, of paths and access as Google's",
+        },
+        "BedrockError": fields({"__type": text("as in `x-amzn-errortype`"), "message": text()}),
         "OpenAIError": fields(
             {
                 "error": fields(

@@ -13,6 +13,8 @@ _DIALECTS = {
     "gemini": "Gemini generateContent and streamGenerateContent",
     "code-assist": "Gemini inside the envelope of Code Assist (v1internal)",
     "gemini-simple": "the simplified form of the /v1/gemini endpoint",
+    "anthropic-vertex": "Anthropic Messages as clients of Vertex AI send it (rawPredict)",
+    "anthropic-bedrock": "Anthropic Messages as clients of Amazon Bedrock send it (InvokeModel)",
 }
 
 

@@ -110,6 +110,9 @@ class Paths:
         owner = self._owners.get(path)
         if owner is not None:
             return owner
+        for surface, find in self._finders:
+            if find("POST", path) is not None:
+                return surface
         for surface in self._surfaces:
             if any(name in headers for name in surface.client.headers):
                 return surface

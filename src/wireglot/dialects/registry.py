@@ -15,13 +15,24 @@ _HOMES: Final[dict[str, str]] = {
     "gemini": "wireglot.dialects.gemini",
     "code-assist": "wireglot.dialects.gemini.code_assist",
     "gemini-simple": "wireglot.dialects.gemini.simple",
+    "anthropic-vertex": "wireglot.dialects.anthropic.vertex",
+    "anthropic-bedrock": "wireglot.dialects.anthropic.bedrock",
 }
 """Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
 OwnDialect = NewType("OwnDialect", str)
 """The name of a dialect that somebody has registered: `OwnDialect("my-dialect")`."""
 
-_Ours = Literal["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple"]
+_Ours = Literal[
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "code-assist",
+    "gemini-simple",
+    "anthropic-vertex",
+    "anthropic-bedrock",
+]
 
 DialectName = _Ours | OwnDialect
 """A dialect, where a user of the library names one: a type checker finds a misspelt name."""

@@ -135,6 +135,41 @@ class BudgetReports(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The document about all budgets, in a currency. Without any it shows what was spent."""
 
 
+class Framer(Protocol):
+    """A stream of server-sent events -> the same stream in another framing."""
+
+    def feed(self, data: bytes) -> bytes:
+        """The frames of the events that `data` completes."""
+        ...
+
+    def close(self) -> bytes:
+        """The frame of a last event without a blank line after it."""
+        ...
+
+
+class StreamFraming(msgspec.Struct, frozen=True, eq=False):
+    content_type: str
+    framer: Callable[[int], Framer]
+    """Takes the most bytes of one event that are held."""
+
+
+class CloudForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """How clients of a cloud send a dialect that its vendor defines: the model in the path, headers in the
+    body. Requests take the vendor's own form before they are read, and answers are written in it."""
+
+    dialect: str
+    """The vendor's."""
+    headers: Mapping[str, str]
+    """Fields of the body that are headers in the vendor's form; "": the vendor has a header for it whose
+    values are others."""
+    plain_model: Callable[[str], str]
+    """The cloud's name of a model -> the vendor's, or the same name where it is none of the cloud's."""
+    unwrapped_count: Callable[[bytes], bytes] | None = None
+    """The request inside a request to count its tokens; None: it is not wrapped."""
+    framing: StreamFraming | None = None
+    """Of streams; None: server-sent events."""
+
+
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's clients send and expect."""
 
@@ -165,8 +200,12 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Header, and what stands before the key in it, in lower case."""
     key_query: str = ""
     """The parameter of the query that may hold the key."""
+    key_hint: str = ""
+    """How its clients are given a key, where that is not obvious. For the error of a request without one."""
 
     # The body.
+    cloud: CloudForm | None = None
+    """None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None
     """Model and stream flag; None where the path tells both. Raises BadField."""
     asked_output: Callable[[Body], int]
@@ -216,6 +255,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     owns_error: Callable[[Any], bool] | None = None
     """Whether the body of an error has the shape that clients read. A server of the dialect may send another
     one, which is written again in the client's. None: all have."""
+    error_headers: Callable[[ApiError], tuple[tuple[str, str], ...]] | None = None
+    """Headers in which clients look for the type of an error; None: the body has it."""
     call_prefix: str = ""
     """How ids of calls begin that are made up, where clients expect a certain beginning."""
     identity_headers: tuple[str, ...] = ()

@@ -30,7 +30,8 @@ from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.web_tools import WebTools
 from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
-from wireglot.gateway.request.body import read
+from wireglot.gateway.request.body import in_vendor_form, read
+from wireglot.gateway.request.collected_reply import FramedReply
 from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
@@ -287,6 +288,13 @@ class Gateway:
         if asked.operation == "telemetry":
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
+        form = surface(asked.dialect).client.cloud
+        if form is not None and not admitted.within:  # the gateway's own requests have the vendor's form
+            rewriting = partial(in_vendor_form, incoming, body, form)
+            incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
+            head = incoming.head
+            if form.framing is not None:
+                reply = FramedReply(reply, form.framing, incoming.settings.limits.event)
         record = _record(head, admitted.id, asked.dialect)
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within

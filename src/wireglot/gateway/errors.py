@@ -134,6 +134,9 @@ def refusal(
         error = msgspec.structs.replace(error, status=status)
     body = encode(spoken.render_error(error, Context()).value)
     headers: Headers = [("content-type", "application/json"), *error_headers(error, status, final=final)]
+    typed = spoken.surface.client.error_headers
+    if typed is not None:
+        headers += typed(error)
     return Refusal(status, headers, body, close)
 
 

@@ -264,6 +264,7 @@ BASE: dict[str, Limits] = {
 }
 BASE["code-assist"] = BASE["gemini"]
 BASE["gemini-simple"] = BASE["gemini"]
+BASE["anthropic-vertex"] = BASE["anthropic-bedrock"] = BASE["anthropic"]
 """What each dialect's own wire demands of any model. A provider's file narrows or widens it."""
 
 

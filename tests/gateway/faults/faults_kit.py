@@ -21,10 +21,12 @@ from wireglot.wire.json import decode, encode
 KEY: Final = "upstream-key-0123456789"
 ONCE: Final = "retry = { retries = 0 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
 """A provider that is asked once and whose circuit breaker never opens: what happens to one request touches no other."""
+VERTEX: Final = "/v1/projects/p/locations/l/publishers/anthropic/models"
 
 
 class Client(msgspec.Struct, frozen=True):
-    """`family` says whose error bodies and streams it reads: A, C, R or G."""
+    """`family` says whose error bodies and streams it reads: A, C, R or G. `dialect`: what it speaks, in a cloud's
+    form or not."""
 
     name: str
     dialect: str
@@ -32,6 +34,8 @@ class Client(msgspec.Struct, frozen=True):
 
     def path(self, model: str, stream: bool) -> str:
         verb = "streamGenerateContent" if stream else "generateContent"
+        if self.name == "anthropic-vertex":
+            return f"{VERTEX}/{model}:{'streamRawPredict' if stream else 'rawPredict'}"
         query = "?alt=sse" if stream and self.name != "gemini-array" else ""
         return {
             "anthropic": "/v1/messages",
@@ -46,6 +50,8 @@ class Client(msgspec.Struct, frozen=True):
         turn = [{"role": "user", "content": text}]
         contents = {"contents": [{"role": "user", "parts": [{"text": text}]}]}
         match self.dialect:
+            case "anthropic" if self.name == "anthropic-vertex":
+                return {"anthropic_version": "vertex-2023-10-16", "max_tokens": 4096, "messages": turn}
             case "anthropic":
                 return {"model": model, "max_tokens": 4096, "stream": stream, "messages": turn}
             case "openai-chat":
@@ -72,6 +78,7 @@ CLIENTS: Final = (
     Client("gemini-array", "gemini", "G"),
     Client("code-assist", "code-assist", "G"),
     Client("gemini-simple", "gemini-simple", "G"),
+    Client("anthropic-vertex", "anthropic", "A"),
 )
 BY_NAME: Final = {client.name: client for client in CLIENTS}
 UPSTREAMS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
@@ -195,10 +202,22 @@ class Reported(msgspec.Struct, frozen=True):
     details: list[dict[str, Any]] = []
 
 
+_OF_GOOGLE: Final = {
+    "UNAUTHENTICATED": "authentication_error",
+    "NOT_FOUND": "not_found_error",
+    "UNIMPLEMENTED": "invalid_request_error",
+}
+"""What Vertex AI reports itself, and what Anthropic calls it."""
+
+
 def reported(client: Client, answered: Answered) -> Reported:
     """An error before the stream has begun: checks the exact shape of §1 on the way."""
     assert answered.headers["content-type"] == "application/json", answered
     document = answered.json
+    if client.name == "anthropic-vertex" and list(document) == ["error"]:
+        error = document["error"]
+        assert error["code"] == answered.status
+        return _checked(Reported(_OF_GOOGLE[error["status"]], None, error["message"]))
     if client.family == "A":
         assert list(document) == ["type", "error", "request_id"], document
         assert document["type"] == "error"

@@ -34,6 +34,7 @@ HASTY = 0.2
 
 PINGS = {
     "anthropic": rb'event: ping\ndata: \{"type": ?"ping"\}\n\n',
+    "anthropic-vertex": rb'event: ping\ndata: \{"type": ?"ping"\}\n\n',
     "openai-chat": rb": ping\n\n",
     "openai-responses": rb": ping\n\n",
     "gemini": rb"\r?\n",

@@ -7,6 +7,7 @@ import http.client
 from collections.abc import Iterator
 from typing import Any
 
+import anthropic
 import pytest
 from msgspec.structs import replace
 
@@ -176,3 +177,31 @@ def test_one_answer_is_asked_for(stage: HostedStage) -> None:
     answer = post(stage, "/v1/chat/completions", body)
     assert len(answer["choices"]) == 1
     assert "n" not in stage.upstream.requests[-1].json
+
+
+@pytest.mark.parametrize("cloud", ["vertex", "bedrock"])
+@pytest.mark.parametrize("streamed", [False, True])
+def test_a_search_runs_for_clients_of_the_clouds(stage: HostedStage, cloud: str, streamed: bool) -> None:
+    stage.upstream.next(
+        chat_calls(("web_search", QUERY), stream=streamed),
+        chat_answer({"content": "324 m."}, stream=streamed),
+    )
+    url, plain = stage.gateway.url, anthropic.DefaultHttpxClient(verify=False)
+    client: Any = (
+        anthropic.AnthropicBedrock(base_url=url, aws_region="r", api_key="x", http_client=plain)
+        if cloud == "bedrock"
+        else anthropic.AnthropicVertex(
+            base_url=url, region="r", project_id="p", access_token="x", http_client=plain
+        )
+    )
+    turns = [{"role": "user", "content": ASKED}]
+    asked = {"model": MODEL, "max_tokens": 99, "tools": [SEARCH], "messages": turns}
+    if streamed:
+        with client.messages.stream(**asked) as stream:
+            answer = stream.get_final_message()
+    else:
+        answer = client.messages.create(**asked)
+    kinds = [block.type for block in answer.content]
+    assert kinds == ["server_tool_use", "web_search_tool_result", "text"]
+    assert answer.content[-1].text == "324 m."
+    assert len(stage.upstream.requests) == 2

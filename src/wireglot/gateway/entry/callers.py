@@ -123,7 +123,9 @@ class Gatekeeper:
                     return Caller(key.name, key)
         # Anyone who has a key gets in, also from an address (a proxy's) where others guess.
         self._count_failure(head.peer, settings.limits.auth_failures)
-        raise RequestError("auth", "missing or unknown API key: send the key this gateway was given for you")
+        hint = surface(asked.dialect).client.key_hint
+        text = "missing or unknown API key: send the key this gateway was given for you"
+        raise RequestError("auth", f"{text}; {hint}" if hint else text)
 
     def digests(self, head: Head, asked: Asked) -> list[str]:
         """Of all keys that a head brings."""

@@ -302,6 +302,7 @@ class Routes:
         """Names of models and of clients' own sessions."""
         return (
             "/models/" in path
+            or ((own := self._paths.find("POST", path)) is not None and bool(own.match.model))
             or path.startswith("/v1/sessions/")
             or ((found := self._paths.listed(path)) is not None and found.operation == "model")
         )

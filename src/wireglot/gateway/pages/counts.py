@@ -130,11 +130,11 @@ class Counting:
             checking = job.content.check
             await aside(checking) if exchange.is_large else checking()
             body = job.body
-            if renamed and job.surface.model_field:
-                body = splice(body, {job.surface.model_field: encode(target.model)})
+            if renamed and target.surface.model_field:
+                body = splice(body, {target.surface.model_field: encode(target.model)})
             answer = await self._ask(exchange, target, body)
-            _tokens(theirs, answer)  # whatever cannot be read is estimated instead
-            return answer
+            tokens = _tokens(theirs, answer)  # whatever cannot be read is estimated instead
+            return answer if ours.parse_answer is theirs.parse_answer else encode(ours.render_answer(tokens))
         asking = partial(self._question, exchange, target, theirs)
         question = await aside(asking) if exchange.is_large else asking()
         answer = await self._ask(exchange, target, question)

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from wireglot.dialects.base import BadField, ClientSide, Context, RequestGlance, Surface
+import msgspec
+
+from wireglot.dialects.base import BadField, ClientSide, CloudForm, Context, RequestGlance, Surface
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.entry.routes import Asked
@@ -13,11 +15,12 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.job import EMULATE_HEADER, Incoming, Job
 from wireglot.gateway.settings import LossPolicy
+from wireglot.gateway.targets.routing import known_name
 from wireglot.http.application import Head
 from wireglot.wire.cache import Cache, KnownBody
-from wireglot.wire.json import BadJson, exceeds_depth
+from wireglot.wire.json import BadJson, encode, exceeds_depth
 from wireglot.wire.search import holds_rare
-from wireglot.wire.splice import Outline, without
+from wireglot.wire.splice import Outline, splice, without
 
 _MEASURED_BYTES: Final = 16 * 1024
 """Up to here counting brackets takes less than decoding."""
@@ -33,6 +36,35 @@ _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "
 _NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
 _MAX_TIMEOUT_SECONDS: Final = 24 * 3600
+
+
+def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[Incoming, bytes]:
+    """A request in a cloud's form -> the vendor's. What cannot be read is refused by `read`."""
+    asked, head = incoming.asked, incoming.head
+    if asked.operation == "count" and form.unwrapped_count is not None:
+        body = form.unwrapped_count(body)
+    try:
+        outline = Outline(body)
+        stated = {field: outline.get(field) for field in form.headers if field in outline.members}
+        model = asked.model or outline.get("model")
+    except BadJson:
+        return incoming, body
+    values: dict[str, bytes] = {}
+    if type(model) is str and model:
+        values["model"] = encode(known_name(incoming.settings, model, form.plain_model(model)))
+    if asked.stream is not None:
+        values["stream"] = encode(asked.stream)
+    for field in stated:
+        body = without(body, field)
+    headers = dict(head.headers)
+    for field, value in stated.items():
+        if name := form.headers[field]:
+            listed = value if isinstance(value, list) else [value]
+            sent = headers.get(name, "").split(",")
+            flags = [each.strip() for each in (*sent, *listed) if type(each) is str and each.strip()]
+            headers[name] = ",".join(dict.fromkeys(flags))
+    head = msgspec.structs.replace(head, headers=headers)
+    return msgspec.structs.replace(incoming, head=head), splice(body, values) if values else body
 
 
 def read(
@@ -81,7 +113,7 @@ def read(
         asked,
         incoming.caller,
         id=id,
-        dialect=asked.dialect,
+        dialect=client.cloud.dialect if client.cloud is not None else asked.dialect,
         surface=spoken,
         content=content,
         body=body,

@@ -1,10 +1,14 @@
-"""Replies that are not a connection's own: one that is sent nowhere, and one in front of another."""
+"""Replies that are not a connection's own: one that is sent nowhere, and those in front of another."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
+from wireglot.dialects.base import Framer, StreamFraming
 from wireglot.http.application import Headers, Reply
+
+_EVENTS: Final = "text/event-stream"
 
 
 class CollectedReply:
@@ -73,3 +77,34 @@ class PassedReply:
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         self.behind.on_pressure(pause, resume)
+
+
+class FramedReply(PassedReply):
+    """Implements `Reply`: a stream of server-sent events goes on in the framing that its client reads."""
+
+    __slots__ = ("_framer", "_framing", "_max_event")
+
+    def __init__(self, behind: Reply, framing: StreamFraming, max_event: int) -> None:
+        super().__init__(behind)
+        self._framing = framing
+        self._max_event = max_event
+        self._framer: Framer | None = None
+
+    def start(self, status: int, headers: Headers) -> None:
+        if any(name == "content-type" and value.startswith(_EVENTS) for name, value in headers):
+            self._framer = self._framing.framer(self._max_event)
+            others = [header for header in headers if header[0] != "content-type"]
+            headers = [("content-type", self._framing.content_type), *others]
+        self.behind.start(status, headers)
+
+    def write(self, data: bytes) -> None:
+        if self._framer is not None:
+            data = self._framer.feed(data)
+        if data:
+            self.behind.write(data)
+
+    def end(self) -> None:
+        rest = self._framer.close() if self._framer is not None else b""
+        if rest:
+            self.behind.write(rest)
+        self.behind.end()

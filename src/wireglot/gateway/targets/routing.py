@@ -215,6 +215,19 @@ def route(
     return (_target(settings, model, dialect, None),)
 
 
+def known_name(settings: Settings, model: str, plain: str) -> str:
+    """The name of a model on a cloud where [models] has a line for it, or a provider is named before it; else
+    `plain`, its name on its vendor's own API. A pattern that also matches the plain name is for that one."""
+    prefix, slash, _ = model.partition("/")
+    if model == plain or (slash and prefix in settings.providers):
+        return model
+    for rule in _rules_for(settings, model):
+        pattern = _pattern(rule.match)
+        if pattern.fullmatch(model) is not None and pattern.fullmatch(plain) is None:
+            return model
+    return plain
+
+
 def named_targets(settings: Settings, model: str) -> list[str]:
     """What [models] makes of a name, which is the name itself where no rule holds."""
     rule = _applying(_matching_rules(settings, model), NO_TRAITS)

@@ -316,7 +316,7 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
         started=int((time.time() - ago) * 1000),
         instance=instance,
         operation=record.operation,
-        dialect=job.dialect,
+        dialect=job.surface.name,
         session=record.session[:_NAME_LETTERS],
         model=job.model[:_NAME_LETTERS],
         provider=target.provider.name,

@@ -44,7 +44,7 @@ class ToolUses:
             caller=record.caller,
             started=int(time.time() * 1000),
             operation=kind,
-            dialect=job.dialect,
+            dialect=job.surface.name,
             session=record.session,
             model=job.model,
             provider=backend,
