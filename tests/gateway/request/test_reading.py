@@ -242,6 +242,14 @@ def test_conversations_are_told_apart_by_caller_and_session() -> None:
     assert read(caller=Caller("team", None)).conversation_key() != key
 
 
+def test_a_conversation_without_a_session_is_listed_by_how_it_begins() -> None:
+    plain, named = read(), read(x_session_id="s")
+    for made in (plain, named):
+        made.request()
+    assert plain.record.beginning == plain.conversation_key()
+    assert named.record.beginning == ""
+
+
 def test_headers_of_an_answer() -> None:
     made = read(origin="https://page.example")
     made.record.asked("mine", "m", "openai-chat")
