@@ -291,7 +291,7 @@ def test_a_provider_that_answers_wrongly_is_down(said: Said, why: str) -> None:
         asyncio.run(provider.idp.authorization_url(LOGIN, ATTEMPT, ""))
     away: Any = TransportFault("connect", "no")
     provider.upstream.say(away)
-    with pytest.raises(ProviderDown, match="/.well-known/openid-configuration: connect"):
+    with pytest.raises(ProviderDown, match=r"/\.well-known/openid-configuration: connect"):
         asyncio.run(provider.idp.authorization_url(LOGIN, ATTEMPT, ""))
 
 
@@ -379,7 +379,7 @@ def unsigned(**header: Any) -> str:
 
 @rows("alg", ["none", "HS256"])
 def test_a_token_that_anyone_could_sign_is_refused(alg: str) -> None:
-    with pytest.raises(ProviderDown, match="renewal: .* not signed with a key pair"):
+    with pytest.raises(ProviderDown, match=r"renewal: .* not signed with a key pair"):
         Provider().exchanged(Said(body={"id_token": unsigned(alg=alg)}))
 
 

@@ -21,7 +21,7 @@ from wireglot.gateway.request.account_details import (
     shown_route,
     without_account,
 )
-from wireglot.gateway.request.aside import weight
+from wireglot.gateway.request.aside import known_of, weight
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.collected_reply import CollectedReply, PassedReply
 from wireglot.gateway.request.ending import Ending
@@ -472,9 +472,11 @@ def test_a_stream_opens_late_and_is_kept_alive_while_it_is_silent() -> None:
 
     async def work() -> CollectedReply:
         reply = CollectedReply(9999)
+        heard: list[bytes] = []
+        ending = Ending(listener=heard.append)
         record: Any = SimpleNamespace(began=lambda: began.append(loop.time()))
         stream = ClientStream(
-            reply, Ending(), record, surface=surface("openai-chat"), framing="sse", ping_seconds=10.0,
+            reply, ending, record, surface=surface("openai-chat"), framing="sse", ping_seconds=10.0,
             headers=lambda: [("x", "1")],
         )  # fmt: skip
         assert not reply.started
@@ -491,7 +493,10 @@ def test_a_stream_opens_late_and_is_kept_alive_while_it_is_silent() -> None:
         assert bytes(reply.body) == pinged + b"data"
         await asyncio.sleep(2)
         assert bytes(reply.body) == pinged + b"data" + pinged
+        assert not ending.completed
         stream.write(b"end", last=True)
+        assert ending.completed
+        assert heard == [b"data", b"end"]
         stream.end()
         await asyncio.sleep(100)
         assert bytes(reply.body) == pinged + b"data" + pinged + b"end"
@@ -650,3 +655,35 @@ def test_a_model_that_names_an_account_is_not_shown() -> None:
 def test_a_body_passes_a_large_text_unread() -> None:
     body = encode({**HI, "x": "y" * 300_000})
     assert read(body).document()["x"] == "y" * 300_000
+
+
+def test_an_array_of_events_is_json() -> None:
+    async def work() -> CollectedReply:
+        reply, record = CollectedReply(999), read().record
+        stream = ClientStream(
+            reply, Ending(), record, surface=surface("gemini"), framing="json-array", ping_seconds=10.0,
+            headers=list,
+        )  # fmt: skip
+        stream.end()
+        return reply
+
+    reply = asyncio.run(work())
+    assert (reply.headers[0], reply.ended) == (("content-type", "application/json"), True)
+
+
+def test_a_large_body_is_read_at_once_where_little_of_it_is_new() -> None:
+    class Memory:
+        def __init__(self, work: int) -> None:
+            self.grown: Any = SimpleNamespace(work=work)
+
+        def compare(self, body: bytes, turns: str, most: int) -> Any:
+            assert (turns, most) == ("messages", 128 * 1024)
+            return self.grown
+
+    little, much = Memory(128 * 1024), Memory(128 * 1024 + 1)
+    body = bytes(200 * 1024)
+    assert known_of(body, little, "messages") is little.grown  # type: ignore[arg-type]
+    assert known_of(body, much, "messages") is None  # type: ignore[arg-type]
+    assert known_of(body, None, "messages") is None
+    assert known_of(body, little, "") is None  # type: ignore[arg-type]
+    assert known_of(bytes(2 * 1024 * 1024 + 1), little, "messages") is None  # type: ignore[arg-type]
