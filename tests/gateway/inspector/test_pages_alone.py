@@ -211,6 +211,7 @@ def test_without_a_model_the_demo_answers() -> None:
     assert ask({}, Submitted(), demo)["model"] == "demo/demo-1"
 
 
+OPEN = Viewer("open")
 RECORDED = {"model": "old", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 50}
 
 
@@ -229,7 +230,7 @@ class Traces:
 
 
 def replay(
-    document: Any, traces: Any = None, viewer: Viewer = Viewer("open"), now: Any = KIMI
+    document: Any, traces: Any = None, viewer: Viewer = OPEN, now: Any = KIMI
 ) -> tuple[Any, Submitted]:
     made, reply = page(document, now)
     submitted = Submitted()

@@ -687,3 +687,15 @@ def test_a_large_body_is_read_at_once_where_little_of_it_is_new() -> None:
     assert known_of(body, None, "messages") is None
     assert known_of(body, little, "") is None  # type: ignore[arg-type]
     assert known_of(bytes(2 * 1024 * 1024 + 1), little, "messages") is None  # type: ignore[arg-type]
+
+
+def test_a_place_of_the_neutral_request_is_named_as_the_client_names_it() -> None:
+    made = read({**HI, "n": 9, "stop": ["x"]})
+    assert (
+        made.place("$.sampling.candidates", Request("m", ())) == "$.sampling.candidates"
+    )  # it was not read yet
+    request = made.request()
+    assert made.place("$.sampling.candidates", request) == "$.n"
+    loss = Loss("$.sampling.candidates", "candidates", "dropped", "")
+    assert [each.path for each in made.located((loss,), request)] == ["$.n"]
+    assert made.located((), request) == ()
