@@ -136,7 +136,7 @@ SCHEMAS: dict[str, Any] = {
 
 
 def projections(name: str) -> dict[str, Any]:
-    found = {}
+    found: dict[str, Any] = {}
     for target in CHANGING:
         made = project(SCHEMAS[name], target)
         notes = [[getattr(note, name) for name in NOTE] for note in made.notes]

@@ -24,7 +24,8 @@ from wireglot.ir.errors import ClientFault, UpstreamFault
 
 
 def test_what_a_wrong_value_is() -> None:
-    found = [describe(value) for value in (None, {}, [], "", True, 1, 1.5, b"")]
+    values: list[Any] = [None, {}, [], "", True, 1, 1.5, b""]
+    found = [describe(value) for value in values]
     assert found == [
         "null",
         "an object",

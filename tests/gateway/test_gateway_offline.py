@@ -82,6 +82,7 @@ def test_a_key_is_needed_where_there_are_any_and_for_nothing_that_is_open() -> N
 def test_a_head_that_is_repeated_is_let_in_again_until_its_key_or_the_settings_change() -> None:
     with offline(keys=KEYS) as gateway:
         familiar = Familiar()
+        made = head("POST", CHAT_PATH)
         for _ in range(2):
             made = head("POST", CHAT_PATH, content_type="application/json", authorization=f"Bearer {KEY}")
             made.familiar = familiar
@@ -168,7 +169,7 @@ def test_a_bug_is_an_internal_error_that_says_nothing_else() -> None:
         async def broken(*_: object) -> Any:
             raise ValueError("a secret detail")
 
-        gateway.upstream.send = broken  # type: ignore[method-assign]
+        gateway.upstream.respond = broken
         got = gateway.ask(CHAT_PATH, asked())
         assert (got.status, got.json["error"]["code"]) == (500, "internal_error")
         assert b"secret detail" not in got.body
@@ -220,7 +221,7 @@ def test_an_error_after_the_stream_has_begun_is_in_it() -> None:
             await asyncio.sleep(30)
             return Said(400, {"error": {"message": "no such thing"}})
 
-        gateway.upstream.send = slow  # type: ignore[method-assign]
+        gateway.upstream.respond = slow
         got = gateway.ask(MESSAGES_PATH, asked(stream=True))
         assert got.status == 200
         assert b"no such thing" in got.body
@@ -253,7 +254,7 @@ async def _never(*_: object) -> Any:
 
 def test_a_client_that_leaves_is_recorded_so_and_answered_nothing() -> None:
     with offline() as gateway:
-        gateway.upstream.send = _never  # type: ignore[method-assign]
+        gateway.upstream.respond = _never
         got = gateway.call(_left(gateway, draining=False))
         assert (got.status, got.body) == (0, b"")
         assert got.record is not None
@@ -264,7 +265,7 @@ def test_a_client_that_leaves_is_recorded_so_and_answered_nothing() -> None:
 @rows("stream", [False, True])
 def test_a_gateway_that_must_end_tells_its_clients(stream: bool) -> None:
     with offline(limits={"ping": 0.2}) as gateway:
-        gateway.upstream.send = _never  # type: ignore[method-assign]
+        gateway.upstream.respond = _never
         got = gateway.call(_left(gateway, draining=True, stream=stream))
         assert got.status == (200 if stream else 503)
         assert b"the gateway is shutting down" in got.body

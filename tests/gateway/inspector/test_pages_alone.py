@@ -234,7 +234,8 @@ def replay(
 ) -> tuple[Any, Submitted]:
     made, reply = page(document, now)
     submitted = Submitted()
-    asyncio.run(ReplayPage(submitted, traces or Traces()).replay(made, viewer))
+    recorded: Any = traces or Traces()
+    asyncio.run(ReplayPage(submitted, recorded).replay(made, viewer))
     return decode(bytes(reply.body)), submitted
 
 

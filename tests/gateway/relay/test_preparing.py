@@ -118,7 +118,7 @@ def test_upstreams_that_only_stream_or_never_do_serve_every_client(
 
 # Losses: reported, refused, or of no interest.
 
-LOSING = {"logit_bias": {"1": 2}, "seed": 7, "frequency_penalty": 1.0, "presence_penalty": 1.0, "logprobs": True,
+LOSING: dict[str, Any] = {"logit_bias": {"1": 2}, "seed": 7, "frequency_penalty": 1.0, "presence_penalty": 1.0, "logprobs": True,
           "top_logprobs": 2}  # fmt: skip
 
 

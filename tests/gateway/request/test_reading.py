@@ -108,11 +108,11 @@ def test_limits_of_depth_and_members_are_settings() -> None:
 
     small = settings(own("mine", "openai-chat"), limits=ProcessLimits(json_depth=5, json_items=20))
     deep = {**HI, "x": [[[[1]]]]}
-    assert read(deep, small).request()
+    assert read(deep, small).request().model == "mine/m"
     assert refused({**HI, "x": [[[[[1]]]]]}, small).message == "the JSON is nested more than 5 deep"
     many = refused({**HI, "x": list(range(30))}, small)
     assert (many.code, many.message) == ("json_too_large", "the JSON has more than 20 members")
-    assert read({**HI, "x": [1] * 12}, small)
+    assert read({**HI, "x": [1] * 12}, small).job.model == "mine/m"
 
 
 @rows(
@@ -205,10 +205,10 @@ def test_what_rules_ask_of_a_request() -> None:
 
 def test_images_in_results_of_tools_count() -> None:
     made = read()
-    inside = Message("tool", (ToolResult("c", (Text("x"), Media("image", "image/png", data="A"))),))
+    inside = Message("user", (ToolResult("c", (Text("x"), Media("image", "image/png", data="A"))),))
     made.rewrite(Request("m", (inside,)))
     assert made.has_images()
-    made.rewrite(Request("m", (Message("tool", (ToolResult("c", (Media("audio", "", data="A"),)),)),)))
+    made.rewrite(Request("m", (Message("user", (ToolResult("c", (Media("audio", "", data="A"),)),)),)))
     assert not made.has_images()
     assert made.rewritten
     assert made.sealed
@@ -332,7 +332,7 @@ def test_usage_of_several_answers_is_added() -> None:
         (Text("\u044f"), 0.75),
         (Text("\u4e2d"), 1.2),
         (ToolCall("c", "name", '{"a":1}'), 12 + 4 * 0.3 + 7 * 0.34),
-        (ToolResult("c", (Text("x" * 10), ToolResult("d", ()))), 12 + 3 + 12),
+        (ToolResult("c", (Text("x" * 10), Media("audio", "", data="A"))), 12 + 3 + 32),
         (Reasoning("x" * 10), 3.0),
         (Reasoning("x" * 10, signature=Signature("s" * 100, Origin("a", "b"))), 19.0),
         (Reasoning("x" * 100, signature=Signature("s" * 10, Origin("a", "b"))), 30.0),
@@ -369,7 +369,7 @@ def test_how_many_tokens_a_request_is_taken_for() -> None:
         12_000 + 7 * 340
     )
     assert weigh(Request("m", (), tools=(Tool("n"),))) == 8000 + 340_000 + 12_000 + 300
-    assert weigh(Request("m", (), output=OutputFormat("json_schema", schema=schema))) == 8000 + 17 * 340
+    assert weigh(Request("m", (), output=OutputFormat("schema", schema=schema))) == 8000 + 17 * 340
 
 
 def test_how_many_tokens_events_are_taken_for() -> None:
@@ -437,7 +437,7 @@ def test_a_body_weighs_as_much_as_is_new_of_it() -> None:
 def test_a_result_without_its_call_gets_one() -> None:
     result = ToolResult("c1", (Text("r"),), name="look")
     nameless = ToolResult("c2", (Text("r"),))
-    made, losses = with_calls(Request("m", (Message("tool", (result, nameless)), Message("tool", (result,)))))
+    made, losses = with_calls(Request("m", (Message("user", (result, nameless)), Message("user", (result,)))))
     assert made.messages[0] == Message(
         "assistant", (ToolCall("c1", "look", "{}"), ToolCall("c2", "tool", "{}"))
     )
@@ -445,7 +445,7 @@ def test_a_result_without_its_call_gets_one() -> None:
     assert [(loss.path, loss.feature, loss.action) for loss in losses] == [
         ("$.messages[0]", "tool_result.pairing", "invented")
     ]
-    whole = Request("m", (Message("assistant", (ToolCall("c1", "look", "{}"),)), Message("tool", (result,))))
+    whole = Request("m", (Message("assistant", (ToolCall("c1", "look", "{}"),)), Message("user", (result,))))
     assert with_calls(whole) == (whole, ())
 
 
@@ -454,13 +454,13 @@ def test_results_answer_the_first_call_of_their_name_that_waits() -> None:
         Message(
             "assistant", (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}"), ToolCall("c", "go", "{}"))
         ),
-        Message("tool", (ToolResult("a", ()),)),
+        Message("user", (ToolResult("a", ()),)),
     ]
-    new = (Message("tool", (ToolResult("?", (), name="look"), ToolResult("??", (), name="look"), Text("t"))),)
+    new = (Message("user", (ToolResult("?", (), name="look"), ToolResult("??", (), name="look"), Text("t"))),)
     (found,) = paired(history, new)
     assert found.content == (ToolResult("b", (), name="look"), ToolResult("??", (), name="look"), Text("t"))
     assert paired(history[1:], new) is new
-    (named,) = paired(history, (Message("tool", (ToolResult("c", (), name="look"),)),))
+    (named,) = paired(history, (Message("user", (ToolResult("c", (), name="look"),)),))
     assert named.content == (ToolResult("c", (), name="look"),)
 
 
@@ -493,16 +493,18 @@ def test_a_stream_opens_late_and_is_kept_alive_while_it_is_silent() -> None:
         assert bytes(reply.body) == pinged + b"data"
         await asyncio.sleep(2)
         assert bytes(reply.body) == pinged + b"data" + pinged
-        assert not ending.completed
+        completed = [ending.completed]
         stream.write(b"end", last=True)
-        assert ending.completed
+        completed.append(ending.completed)
+        assert completed == [False, True]
         assert heard == [b"data", b"end"]
         stream.end()
         await asyncio.sleep(100)
         assert bytes(reply.body) == pinged + b"data" + pinged + b"end"
         return reply
 
-    loop, began = JumpingLoop(), []  # type: JumpingLoop, list[float]
+    loop = JumpingLoop()
+    began: list[float] = []
     try:
         reply = loop.run_until_complete(work())
     finally:
