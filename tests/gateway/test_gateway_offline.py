@@ -356,7 +356,8 @@ def test_metrics_are_of_all_workers_where_there_are_several() -> None:
             async def gather(self) -> bytes:
                 return b"of all"
 
-        gateway.gateway.siblings = Siblings()  # type: ignore[assignment]
+        siblings: Any = Siblings()
+        gateway.gateway.siblings = siblings
         assert gateway.call(gateway.gateway.scrape()) == b"of all"
 
 

@@ -259,9 +259,9 @@ def test_a_close_that_hangs_is_reported(served: Served, monkeypatch: pytest.Monk
 
     async def work() -> None:
         await process.start()
-        closing, process._close = process._close, _never  # type: ignore[method-assign]
-        await process.close()
-        process._close = closing  # type: ignore[method-assign]
+        with monkeypatch.context() as patched:
+            patched.setattr(process, "_close", _never)
+            await process.close()
         await process._close()
 
     async def _never() -> None:

@@ -181,8 +181,8 @@ class Files:
         return found
 
 
-def download(kind: str, found: MediaFile | WebFailed, already: int = 0) -> Any:
-    request = Request("m", (Message("user", (Media(kind, "", url="http://h/a"),)),))  # type: ignore[arg-type]
+def download(kind: Any, found: MediaFile | WebFailed, already: int = 0) -> Any:
+    request = Request("m", (Message("user", (Media(kind, "", url="http://h/a"),)),))
     held: list[int] = []
     exchange: Any = SimpleNamespace(
         files={str(number): None for number in range(already)},

@@ -293,7 +293,8 @@ def test_what_a_page_of_another_origin_may_read() -> None:
 def test_who_wants_the_details_of_losses(value: str, wanted: bool) -> None:
     head: Any = SimpleNamespace(headers={"x-wireglot-loss-details": value})
     assert wants_details(head) is wanted
-    assert not wants_details(SimpleNamespace(headers={}))  # type: ignore[arg-type]
+    without: Any = SimpleNamespace(headers={})
+    assert not wants_details(without)
 
 
 def test_losses_are_for_the_client_only_where_it_wants_them() -> None:
@@ -373,8 +374,12 @@ def test_how_many_tokens_a_request_is_taken_for() -> None:
 
 
 def test_how_many_tokens_events_are_taken_for() -> None:
-    events = [PartStart(0, Text("x" * 10)), Delta(0, "y" * 10), PartStart(1, ToolCall("c", "", ""))]
-    assert token_weight.events_weight(events) == 3000 + 3000 + 12_000  # type: ignore[arg-type]
+    events: list[Any] = [
+        PartStart(0, Text("x" * 10)),
+        Delta(0, "y" * 10),
+        PartStart(1, ToolCall("c", "", "")),
+    ]
+    assert token_weight.events_weight(events) == 3000 + 3000 + 12_000
 
 
 def test_estimates_follow_what_the_provider_reported_before() -> None:
@@ -682,13 +687,14 @@ def test_a_large_body_is_read_at_once_where_little_of_it_is_new() -> None:
             assert (turns, most) == ("messages", 128 * 1024)
             return self.grown
 
-    little, much = Memory(128 * 1024), Memory(128 * 1024 + 1)
+    little: Any = Memory(128 * 1024)
+    much: Any = Memory(128 * 1024 + 1)
     body = bytes(200 * 1024)
-    assert known_of(body, little, "messages") is little.grown  # type: ignore[arg-type]
-    assert known_of(body, much, "messages") is None  # type: ignore[arg-type]
+    assert known_of(body, little, "messages") is little.grown
+    assert known_of(body, much, "messages") is None
     assert known_of(body, None, "messages") is None
-    assert known_of(body, little, "") is None  # type: ignore[arg-type]
-    assert known_of(bytes(2 * 1024 * 1024 + 1), little, "messages") is None  # type: ignore[arg-type]
+    assert known_of(body, little, "") is None
+    assert known_of(bytes(2 * 1024 * 1024 + 1), little, "messages") is None
 
 
 def test_a_place_of_the_neutral_request_is_named_as_the_client_names_it() -> None:
