@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from tests.gateway.offline import (
     asked,
 )
 from tests.tiers import rows
+from wireglot.gateway.composition import _note_sign_in
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.http.application import Familiar, Head
+from wireglot.logins.login import LoginFailed
 from wireglot.wire.json import decode, encode
 
 KEY = "sk-of-the-client-0123456789"
@@ -379,3 +382,77 @@ def test_a_page_of_the_inspector_is_refused_with_its_headers() -> None:
         assert got.record is not None
         assert got.record.operation == "inspector"
         assert "content-security-policy" in got.headers
+
+
+# Queues and times.
+
+
+def test_an_answer_that_takes_longer_than_its_caller_allows_is_ended() -> None:
+    with offline() as gateway:
+        gateway.upstream.respond = _never
+        got = gateway.ask(CHAT_PATH, asked(), x_wireglot_timeout="5")
+        assert (got.status, got.json["error"]["code"]) == (504, "upstream_timeout")
+        assert got.json["error"]["message"] == "no whole answer within 5 seconds"
+        assert gateway.seconds == 5.0
+
+
+async def _both(gateway: Offline) -> list[int]:
+    waiting = [asyncio.create_task(gateway.asking(CHAT_PATH, asked())) for _ in range(2)]
+    await asyncio.sleep(0.5)
+    assert gateway.gateway.waiting == 1
+    assert gateway.gateway.in_flight == 1
+    return sorted([(await each).status for each in waiting])
+
+
+@rows(("seconds", "statuses"), [(1.0, [200, 200]), (3.0, [200, 503])])
+def test_requests_beyond_the_limit_wait_for_two_seconds(seconds: float, statuses: list[int]) -> None:
+    with offline(limits={"requests": 1}) as gateway:
+
+        async def slow(*_: object) -> Any:
+            await asyncio.sleep(seconds)
+            return Said(body=CHAT)
+
+        gateway.upstream.respond = slow
+        assert gateway.call(_both(gateway)) == statuses
+        assert (gateway.gateway.waiting, gateway.gateway.permits, gateway.gateway.in_flight) == (0, 0, 0)
+
+
+def test_a_key_has_its_own_limit_of_requests() -> None:
+    with offline(limits={"requests_per_key": 1}, keys=KEYS) as gateway:
+
+        async def slow(*_: object) -> Any:
+            await asyncio.sleep(1)
+            return Said(body=CHAT)
+
+        gateway.upstream.respond = slow
+
+        async def work() -> list[int]:
+            bearer = f"Bearer {KEY}"
+            asking = [gateway.asking(CHAT_PATH, asked(), authorization=bearer) for _ in range(2)]
+            waiting = [asyncio.create_task(each) for each in asking]
+            return [(await each).status for each in waiting]
+
+        assert gateway.call(work()) == [200, 200]
+        assert gateway.seconds == 2.0
+
+
+def test_logins_are_noted_with_the_providers_that_use_them() -> None:
+    with offline() as gateway:
+        notes: list[Any] = []
+        observer: Any = SimpleNamespace(note=lambda level, event, **more: notes.append((level, event, more)))
+        account = gateway.settings.providers["mine"].credentials[0].account
+        _note_sign_in(observer, gateway.settings, account, None)
+        _note_sign_in(observer, gateway.settings, "gone", LoginFailed("no", "do this"))
+    assert notes == [
+        ("info", "signed in", {"provider": "mine"}),
+        ("warn", "login failed", {"provider": "a previous provider", "detail": "no", "fix": "do this"}),
+    ]
+
+
+@rows(
+    ("model", "status"),
+    [("mine/m", 200), ("mine/other", 403)],
+)
+def test_a_key_may_be_good_for_some_models_only(model: str, status: int) -> None:
+    with offline(keys={"team": {"hash": KEYS["team"], "models": ["mine/m"]}}) as gateway:
+        assert gateway.ask(CHAT_PATH, asked(model), authorization=f"Bearer {KEY}").status == status

@@ -7,6 +7,8 @@ import hashlib
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.gateway.offline import (
     CHAT,
     CHAT_PATH,
@@ -18,6 +20,7 @@ from tests.gateway.offline import (
     asked,
 )
 from tests.tiers import rows
+from wireglot.gateway.trace.recording import Recording
 from wireglot.http.transport import Timeouts, TransportFault, TransportProblem
 from wireglot.wire.json import encode
 
@@ -501,3 +504,31 @@ def test_the_gateway_is_not_kept_waiting_by_retries_that_nothing_earned() -> Non
         offline.upstream.say(*(refusal(503, str(n)) for n in range(99)))
         offline.ask(CHAT_PATH, asked())
         assert len(offline.upstream.sent) == 7 + 5 + 2
+
+
+# What a recording is told on the way.
+
+
+def stretches(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Said | TransportFault], **table: Any
+) -> list[str]:
+    named: list[str] = []
+    monkeypatch.setattr(Recording, "passed", lambda self, stretch: named.append(stretch))
+    monkeypatch.setattr(Recording, "attempt_failed", lambda self, message: named.append(f"failed: {message}"))
+    with Offline(providers={"mine": chat(**table)}, trace={"mode": "all"}) as offline:
+        for answer in answers[:-2]:
+            offline.upstream.say(answer)
+            offline.ask(CHAT_PATH, asked())
+        named.clear()
+        offline.upstream.say(*answers[-2:])
+        offline.ask(CHAT_PATH, asked())
+    return [name for name in named if name not in ("translation", "first byte")]
+
+
+def test_the_stretches_of_a_request_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, slow = Said(body=CHAT), refusal(429, "slow", retry_after="3")
+    assert stretches(monkeypatch, [good, good]) == ["store", "queue"]
+    assert stretches(monkeypatch, [slow, good]) == ["store", "queue", "failed: slow", "retry wait"]
+    assert stretches(monkeypatch, [good, good], concurrency=1) == ["store", "queue", "provider queue"]
+    waiting = stretches(monkeypatch, [slow, good, good], retry={"retries": 0})
+    assert waiting == ["store", "queue", "key wait"]
