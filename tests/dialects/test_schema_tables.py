@@ -22,6 +22,21 @@ def _of(**properties: Any) -> dict[str, Any]:
 
 TEXT, NUMBER, WHOLE = {"type": "string"}, {"type": "number"}, {"type": "integer"}
 
+FORMATS = (
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "ipv4",
+    "ipv6",
+    "uuid",
+    "uri",
+    "regex",
+    "byte",
+)
+
 SCHEMAS: dict[str, Any] = {
     "all_of_types": _of(a={"allOf": [{"type": ["string", "integer"]}, {"type": ["number", "null"]}]}),
     "all_of_types_clash": _of(a={"allOf": [TEXT, NUMBER]}),
@@ -101,6 +116,7 @@ SCHEMAS: dict[str, Any] = {
     "enum_of_booleans": _of(a={"enum": [True, False]}, b={"enum": [None]}, c={"enum": [True, False, None]}),
     "enum_of_objects": _of(a={"enum": [{"x": 1}, {"x": 2}]}),
     "formats": _of(a={**TEXT, "format": "date-time"}, b={**TEXT, "format": "color"}, c={**WHOLE, "format": "int64"}),
+    "every_format": _of(**{name.replace("-", "_"): {**TEXT, "format": name} for name in FORMATS}),
     "several_types": _of(a={"type": ["string", "integer"], "minLength": 1, "minimum": 2, "enum": ["x", 3]},
                          b={"type": ["string", "null"], "minLength": 1}),
     "open_objects": {"type": "object", "properties": {"a": _of(b=TEXT)}, "additionalProperties": True},

@@ -80,6 +80,7 @@ def test_where_a_document_is_wrong(
     assert message is None or problem["message"] == message
     if line is not None:
         assert (problem["line"], problem["column"]) == (line, column)
+        assert (problem["offset"] is None) is (kind == "stream")
 
 
 def test_a_document_is_translated_into_every_other_dialect() -> None:

@@ -383,6 +383,20 @@ def test_a_token_that_anyone_could_sign_is_refused(alg: str) -> None:
         Provider().exchanged(Said(body={"id_token": unsigned(alg=alg)}))
 
 
+@rows("alg", ["RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"])
+def test_every_signature_of_a_key_pair_is_checked_with_the_keys_of_the_provider(alg: str) -> None:
+    provider = Provider()
+    token = unsigned(alg=alg, kid="k1")
+    provider.upstream.say(
+        Said(body=provider.metadata), Said(body={"id_token": token}), Said(body={"keys": []})
+    )
+    with pytest.raises(
+        ProviderDown, match="renewal: the identity provider's token is signed with an unknown key"
+    ):
+        asyncio.run(provider.idp.renewed(LOGIN, "refresh-1"))
+    assert provider.upstream.sent[-1].url == f"{ISSUER}/keys"
+
+
 CLAIMS = {"sub": "u1", "email": "Me@Example.com", "email_verified": True, "groups": ["dev", 7]}
 
 
