@@ -269,7 +269,8 @@ def test_whether_it_is_ready(condition: Condition, status: int, body: dict[str, 
     assert (health.status, decode(bytes(health.body))) == (200, {"status": "ok"})
     metrics = get("metrics")
     assert bytes(metrics.body) == b"m 1"
-    assert metrics.headers[0][1].startswith("text/plain; version=")
+    ((name, kind),) = metrics.headers
+    assert (name, kind.startswith("text/plain; version=")) == ("content-type", True)
     assert decode(bytes(get("stub").body)) == {}
 
 
