@@ -342,3 +342,11 @@ def test_telemetry_of_more_than_sixteen_at_once_is_dropped() -> None:
         text = gateway.call(gateway.gateway.scrape()).decode()
         assert 'outcome="dropped"} 2' in text
         assert 'outcome="forwarded"} 16' in text
+
+
+def test_the_connection_of_a_list_that_breaks_off_is_closed() -> None:
+    broken = Said(pieces=(b'{"data": ', TransportFault("broken", "the connection ended")))
+    with Offline(providers=MINE) as gateway:
+        gateway.upstream.say(broken)
+        assert gateway.ask("/v1/models", method="GET").json["data"] == []
+    assert broken.aborted
