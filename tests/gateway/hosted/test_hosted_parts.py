@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
 from wireglot.gateway.hosted import ranking
 from wireglot.gateway.hosted.citations import cited
@@ -207,3 +209,40 @@ def test_what_a_model_is_given_of_a_result() -> None:
         Text("text"),
         Media("document", "application/pdf", "QQ==", name="Title"),
     )
+
+
+# The connection to an MCP server.
+
+
+@rows(
+    ("method", "status", "problem"),
+    [
+        ("POST", 400, "it answered with status 400"),
+        ("POST", 399, ""),
+        ("POST", 500, "it answered with status 500"),
+        ("GET", 405, ""),
+    ],
+)
+def test_a_server_that_refuses_is_named_by_its_status(method: str, status: int, problem: str) -> None:
+    httpx2 = pytest.importorskip("httpx2")
+    from wireglot.gateway.hosted.mcp_connection import _GuardedTransport
+    from wireglot.gateway.settings import McpSettings
+
+    hosts: Any = SimpleNamespace(check_url=lambda url: None, check_addresses=None)
+    upstream, closed = Upstream(), list[bool]()
+
+    async def close() -> None:
+        closed.append(True)
+
+    async def work() -> None:
+        guarded = _GuardedTransport(hosts, McpSettings())
+        transport: Any = SimpleNamespace(send=upstream.send, close=close)
+        guarded._transport = transport
+        upstream.say(Said(status, b"{}"))
+        answer = await guarded.handle_async_request(httpx2.Request(method, "https://mcp.example/"))
+        assert (answer.status_code, guarded.problem) == (status, problem)
+        await guarded.aclose()
+
+    asyncio.run(work())
+    assert closed == [True]
+    assert upstream.sent[-1].method == method
