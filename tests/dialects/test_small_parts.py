@@ -18,13 +18,16 @@ from wireglot.dialects.arguments import (
 )
 from wireglot.dialects.fields import Fields, describe, object_in, own_fields, own_form, text_in
 from wireglot.dialects.listed_model import ListedModel, page_size, position, read_list
+from wireglot.dialects.paths import Paths
+from wireglot.dialects.registry import surfaces
 from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
 from wireglot.ir.content import Extra, Text, ToolCall
 from wireglot.ir.errors import ClientFault, UpstreamFault
 
 
 def test_what_a_wrong_value_is() -> None:
-    found = [describe(value) for value in (None, {}, [], "", True, 1, 1.5, b"")]
+    values: list[Any] = [None, {}, [], "", True, 1, 1.5, b""]
+    found = [describe(value) for value in values]
     assert found == [
         "null",
         "an object",
@@ -364,3 +367,23 @@ def test_where_a_cursor_stands() -> None:
 )
 def test_models_that_a_server_lists(document: Any, ids: list[str]) -> None:
     assert [model.id for model in read_list(document, 5)] == ids
+
+
+# Paths of dialects.
+
+
+@rows(
+    ("path", "name"),
+    [
+        ("/v1beta/openai/nothing", "openai-chat"),
+        ("/v1beta/nothing", "gemini"),
+        ("/v1/messages/nothing", "anthropic"),
+        ("/v1/responses/x/y/z", "openai-responses"),
+        ("/v1internal:nothing", "code-assist"),
+    ],
+)
+def test_an_unknown_path_is_answered_in_the_dialect_of_its_longest_prefix(path: str, name: str) -> None:
+    for known in (surfaces(), tuple(reversed(surfaces()))):
+        speaker = Paths(known).speaker(path, (), lambda _: "")
+        assert speaker is not None
+        assert speaker.name == name

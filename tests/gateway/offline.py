@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import selectors
 from collections import deque
-from collections.abc import Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any, NamedTuple, TypeVar
 
 from tests.gateway.kit import head
@@ -111,6 +111,8 @@ class Upstream:
         self.sent: list[Outbound] = []
         self.timeouts: list[Timeouts] = []
         self.times: list[float] = []
+        self.respond: Callable[[Outbound, Timeouts], Awaitable[Any]] | None = None
+        """Answers in the place of the script."""
 
     def say(self, *answers: Said | TransportFault) -> None:
         self._script = deque(answers)
@@ -119,6 +121,9 @@ class Upstream:
         self.sent.append(request)
         self.timeouts.append(timeouts)
         self.times.append(asyncio.get_running_loop().time())
+        if self.respond is not None:
+            answer: Answer = await self.respond(request, timeouts)
+            return answer
         await asyncio.sleep(0)
         said = self._script.popleft() if len(self._script) > 1 else self._script[0]
         if isinstance(said, TransportFault):

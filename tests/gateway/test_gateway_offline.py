@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,10 +21,12 @@ from tests.gateway.offline import (
     asked,
 )
 from tests.tiers import rows
+from wireglot.gateway.composition import _note_sign_in
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.http.application import Familiar, Head
+from wireglot.logins.login import LoginFailed
 from wireglot.wire.json import decode, encode
 
 KEY = "sk-of-the-client-0123456789"
@@ -82,6 +85,7 @@ def test_a_key_is_needed_where_there_are_any_and_for_nothing_that_is_open() -> N
 def test_a_head_that_is_repeated_is_let_in_again_until_its_key_or_the_settings_change() -> None:
     with offline(keys=KEYS) as gateway:
         familiar = Familiar()
+        made = head("POST", CHAT_PATH)
         for _ in range(2):
             made = head("POST", CHAT_PATH, content_type="application/json", authorization=f"Bearer {KEY}")
             made.familiar = familiar
@@ -168,7 +172,7 @@ def test_a_bug_is_an_internal_error_that_says_nothing_else() -> None:
         async def broken(*_: object) -> Any:
             raise ValueError("a secret detail")
 
-        gateway.upstream.send = broken  # type: ignore[method-assign]
+        gateway.upstream.respond = broken
         got = gateway.ask(CHAT_PATH, asked())
         assert (got.status, got.json["error"]["code"]) == (500, "internal_error")
         assert b"secret detail" not in got.body
@@ -220,7 +224,7 @@ def test_an_error_after_the_stream_has_begun_is_in_it() -> None:
             await asyncio.sleep(30)
             return Said(400, {"error": {"message": "no such thing"}})
 
-        gateway.upstream.send = slow  # type: ignore[method-assign]
+        gateway.upstream.respond = slow
         got = gateway.ask(MESSAGES_PATH, asked(stream=True))
         assert got.status == 200
         assert b"no such thing" in got.body
@@ -253,7 +257,7 @@ async def _never(*_: object) -> Any:
 
 def test_a_client_that_leaves_is_recorded_so_and_answered_nothing() -> None:
     with offline() as gateway:
-        gateway.upstream.send = _never  # type: ignore[method-assign]
+        gateway.upstream.respond = _never
         got = gateway.call(_left(gateway, draining=False))
         assert (got.status, got.body) == (0, b"")
         assert got.record is not None
@@ -264,7 +268,7 @@ def test_a_client_that_leaves_is_recorded_so_and_answered_nothing() -> None:
 @rows("stream", [False, True])
 def test_a_gateway_that_must_end_tells_its_clients(stream: bool) -> None:
     with offline(limits={"ping": 0.2}) as gateway:
-        gateway.upstream.send = _never  # type: ignore[method-assign]
+        gateway.upstream.respond = _never
         got = gateway.call(_left(gateway, draining=True, stream=stream))
         assert got.status == (200 if stream else 503)
         assert b"the gateway is shutting down" in got.body
@@ -355,7 +359,8 @@ def test_metrics_are_of_all_workers_where_there_are_several() -> None:
             async def gather(self) -> bytes:
                 return b"of all"
 
-        gateway.gateway.siblings = Siblings()  # type: ignore[assignment]
+        siblings: Any = Siblings()
+        gateway.gateway.siblings = siblings
         assert gateway.call(gateway.gateway.scrape()) == b"of all"
 
 
@@ -377,3 +382,77 @@ def test_a_page_of_the_inspector_is_refused_with_its_headers() -> None:
         assert got.record is not None
         assert got.record.operation == "inspector"
         assert "content-security-policy" in got.headers
+
+
+# Queues and times.
+
+
+def test_an_answer_that_takes_longer_than_its_caller_allows_is_ended() -> None:
+    with offline() as gateway:
+        gateway.upstream.respond = _never
+        got = gateway.ask(CHAT_PATH, asked(), x_wireglot_timeout="5")
+        assert (got.status, got.json["error"]["code"]) == (504, "upstream_timeout")
+        assert got.json["error"]["message"] == "no whole answer within 5 seconds"
+        assert gateway.seconds == 5.0
+
+
+async def _both(gateway: Offline) -> list[int]:
+    waiting = [asyncio.create_task(gateway.asking(CHAT_PATH, asked())) for _ in range(2)]
+    await asyncio.sleep(0.5)
+    assert gateway.gateway.waiting == 1
+    assert gateway.gateway.in_flight == 1
+    return sorted([(await each).status for each in waiting])
+
+
+@rows(("seconds", "statuses"), [(1.0, [200, 200]), (3.0, [200, 503])])
+def test_requests_beyond_the_limit_wait_for_two_seconds(seconds: float, statuses: list[int]) -> None:
+    with offline(limits={"requests": 1}) as gateway:
+
+        async def slow(*_: object) -> Any:
+            await asyncio.sleep(seconds)
+            return Said(body=CHAT)
+
+        gateway.upstream.respond = slow
+        assert gateway.call(_both(gateway)) == statuses
+        assert (gateway.gateway.waiting, gateway.gateway.permits, gateway.gateway.in_flight) == (0, 0, 0)
+
+
+def test_a_key_has_its_own_limit_of_requests() -> None:
+    with offline(limits={"requests_per_key": 1}, keys=KEYS) as gateway:
+
+        async def slow(*_: object) -> Any:
+            await asyncio.sleep(1)
+            return Said(body=CHAT)
+
+        gateway.upstream.respond = slow
+
+        async def work() -> list[int]:
+            bearer = f"Bearer {KEY}"
+            asking = [gateway.asking(CHAT_PATH, asked(), authorization=bearer) for _ in range(2)]
+            waiting = [asyncio.create_task(each) for each in asking]
+            return [(await each).status for each in waiting]
+
+        assert gateway.call(work()) == [200, 200]
+        assert gateway.seconds == 2.0
+
+
+def test_logins_are_noted_with_the_providers_that_use_them() -> None:
+    with offline() as gateway:
+        notes: list[Any] = []
+        observer: Any = SimpleNamespace(note=lambda level, event, **more: notes.append((level, event, more)))
+        account = gateway.settings.providers["mine"].credentials[0].account
+        _note_sign_in(observer, gateway.settings, account, None)
+        _note_sign_in(observer, gateway.settings, "gone", LoginFailed("no", "do this"))
+    assert notes == [
+        ("info", "signed in", {"provider": "mine"}),
+        ("warn", "login failed", {"provider": "a previous provider", "detail": "no", "fix": "do this"}),
+    ]
+
+
+@rows(
+    ("model", "status"),
+    [("mine/m", 200), ("mine/other", 403)],
+)
+def test_a_key_may_be_good_for_some_models_only(model: str, status: int) -> None:
+    with offline(keys={"team": {"hash": KEYS["team"], "models": ["mine/m"]}}) as gateway:
+        assert gateway.ask(CHAT_PATH, asked(model), authorization=f"Bearer {KEY}").status == status

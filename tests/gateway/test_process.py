@@ -17,6 +17,7 @@ from wireglot.gateway import config, run
 from wireglot.gateway.config import ConfigError
 from wireglot.gateway.config.problems import ConfigProblem, NotApproved
 from wireglot.gateway.run import Process, WorkerPlace
+from wireglot.gateway.settings import Settings
 from wireglot.wire.json import decode
 
 TOML = """
@@ -258,9 +259,9 @@ def test_a_close_that_hangs_is_reported(served: Served, monkeypatch: pytest.Monk
 
     async def work() -> None:
         await process.start()
-        closing, process._close = process._close, _never  # type: ignore[method-assign]
-        await process.close()
-        process._close = closing  # type: ignore[method-assign]
+        with monkeypatch.context() as patched:
+            patched.setattr(process, "_close", _never)
+            await process.close()
         await process._close()
 
     async def _never() -> None:
@@ -285,11 +286,13 @@ def test_a_stop_while_it_closes_does_nothing(served: Served) -> None:
 
 
 def test_a_worker_that_replaces_another_has_its_settings(tmp_path: Path) -> None:
+    newer = Settings()
+
     class HandedDown:
-        def read(self) -> Any:
-            return "newer"
+        def read(self) -> Settings:
+            return newer
 
     handed: Any = HandedDown()
-    assert WorkerPlace(0, "", -1, True, handed).inherited() == "newer"
+    assert WorkerPlace(0, "", -1, True, handed).inherited() is newer
     assert WorkerPlace(0, "", -1, False, handed).inherited() is None
     assert WorkerPlace(0, "", -1, True, None).inherited() is None

@@ -277,7 +277,7 @@ def test_a_worker_that_lived_is_replaced_at_once_and_forgives_what_came_before(
 def test_a_pause_before_a_worker_is_replaced_has_a_maximum(monkeypatch: pytest.MonkeyPatch) -> None:
     children = Children(monkeypatch, [(0.0, 1)] * 10)
     made = Supervisor(Settings(server=ServerSettings(workers=2)), lambda settings, place: 0)
-    made._signals = (signal.SIGHUP,)
+    made._signals = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
     before = signal.getsignal(signal.SIGHUP)
     try:
         made._start(0)

@@ -122,3 +122,43 @@ def test_streams_that_are_right_pass_byte_for_byte(path: Path) -> None:
     """[K4]"""
     data = path.read_bytes()
     assert CallRepair().repair(data) == data
+
+
+def test_a_fix_is_reported_at_the_place_of_its_call_and_once() -> None:
+    repair = CallRepair()
+    pieces = (delta(first('{"a":1}', 0)), delta(first('{"b":1,', 1)), delta(call("}", 1)), END)
+    out = b"".join(repair.repair(piece) for piece in pieces)
+    assert [(loss.path, loss.action) for loss in repair.losses] == [
+        ("$.choices[0].message.tool_calls[1].function.arguments", "approximated")
+    ]
+    assert [part.arguments for part in folded(out).content if isinstance(part, ToolCall)] == [
+        '{"a":1}',
+        '{"b":1}',
+    ]
+    assert repair.leaves(chunk({"content": "x"}))
+    assert not repair.leaves(delta(first('{"a"')))
+    # What comes after the end of its calls is another answer, and begins anew.
+    assert repair.repair(delta(first('{"c":2}'))) == delta(first('{"c":2}'))
+    assert repair.repair(END) == END
+    assert len(repair.losses) == 1
+
+
+def test_the_rest_of_a_call_that_has_begun_names_its_index() -> None:
+    repair = CallRepair()
+    pieces = (
+        delta(first('{"a":1}', 0)),
+        delta(first('{"b":', 1)),
+        delta(call("1,", 1)),
+        delta(call("}", 1)),
+        END,
+    )
+    out = b"".join(repair.repair(piece) for piece in pieces)
+    assert [part.arguments for part in folded(out).content if isinstance(part, ToolCall)] == [
+        '{"a":1}',
+        '{"b":1}',
+    ]
+    assert out.startswith(pieces[0] + pieces[1])
+    rest = out[len(pieces[0] + pieces[1]) :].partition(b"\n\n")[0]
+    (said,) = json.loads(rest.removeprefix(b"data: "))["choices"][0]["delta"]["tool_calls"]
+    assert said == {"index": 1, "function": {"arguments": "1}"}}
+    assert len(repair.losses) == 1

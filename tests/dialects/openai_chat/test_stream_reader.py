@@ -438,3 +438,12 @@ def test_a_tier_beside_the_usage_is_the_tier_of_the_answer():
     """[X11] Groq tells it in its last chunk, which has no choices."""
     last = frame({"id": "c1", "choices": [], "usage": {"prompt_tokens": 3}, "service_tier": "on_demand"})
     assert folded(chunk({"content": "Hi"}), STOP, last, DONE).service_tier == "on_demand"
+
+
+def test_a_chunk_with_an_error_says_nothing_else():
+    said = {"error": {"message": "no room"}, "id": "c1", "model": "m", "usage": {"prompt_tokens": 1},
+            "choices": [{"index": 0, "delta": {"content": "x"}, "finish_reason": "stop"}]}  # fmt: skip
+    reader = DIALECT.stream_reader(CONTEXT)
+    events = reader.read(b"data: " + encode(said) + b"\n\n")
+    assert [type(event) for event in events] == [Failure]
+    assert reader.end() == []

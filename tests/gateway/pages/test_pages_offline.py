@@ -86,7 +86,7 @@ def test_a_page_waits_two_seconds_for_a_server() -> None:
             await asyncio.sleep(5)
             return Said(body=LIST)
 
-        gateway.upstream.send = slow  # type: ignore[method-assign]
+        gateway.upstream.respond = slow
         assert gateway.ask("/v1/models", method="GET").json["data"] == []
         assert gateway.seconds == 2.0
         gateway.call(asyncio.sleep(4))
@@ -141,11 +141,14 @@ def test_a_key_sees_the_models_that_it_may_use() -> None:
     table = {"team": {"hash": f"sha256:{hashlib.sha256(key.encode()).hexdigest()}", "models": ["mine/small"]}}
     with Offline(providers=MINE, keys=table) as gateway:
         gateway.upstream.say(Said(body=LIST))
-        headers = {"authorization": f"Bearer {key}"}
-        got = gateway.ask("/v1/models", method="GET", **headers)
+
+        def get(path: str) -> Got:
+            return gateway.ask(path, method="GET", authorization=f"Bearer {key}")
+
+        got = get("/v1/models")
         assert [model["id"] for model in got.json["data"]] == ["mine/small"]
-        assert gateway.ask("/v1/models/mine/big", method="GET", **headers).status == 404
-        assert gateway.ask("/v1/models/mine/small", method="GET", **headers).status == 200
+        assert get("/v1/models/mine/big").status == 404
+        assert get("/v1/models/mine/small").status == 200
 
 
 def test_a_page_of_a_list() -> None:
@@ -266,7 +269,8 @@ def test_whether_it_is_ready(condition: Condition, status: int, body: dict[str, 
     assert (health.status, decode(bytes(health.body))) == (200, {"status": "ok"})
     metrics = get("metrics")
     assert bytes(metrics.body) == b"m 1"
-    assert metrics.headers[0][1].startswith("text/plain; version=")
+    ((name, kind),) = metrics.headers
+    assert (name, kind.startswith("text/plain; version=")) == ("content-type", True)
     assert decode(bytes(get("stub").body)) == {}
 
 
@@ -329,7 +333,7 @@ def test_telemetry_of_more_than_sixteen_at_once_is_dropped() -> None:
             await asyncio.sleep(5)
             return Said(200, b"")
 
-        gateway.upstream.send = slow  # type: ignore[method-assign]
+        gateway.upstream.respond = slow
 
         async def many() -> None:
             await asyncio.gather(*(gateway.asking("/v1/logs", b"data") for _ in range(18)))
@@ -338,3 +342,11 @@ def test_telemetry_of_more_than_sixteen_at_once_is_dropped() -> None:
         text = gateway.call(gateway.gateway.scrape()).decode()
         assert 'outcome="dropped"} 2' in text
         assert 'outcome="forwarded"} 16' in text
+
+
+def test_the_connection_of_a_list_that_breaks_off_is_closed() -> None:
+    broken = Said(pieces=(b'{"data": ', TransportFault("broken", "the connection ended")))
+    with Offline(providers=MINE) as gateway:
+        gateway.upstream.say(broken)
+        assert gateway.ask("/v1/models", method="GET").json["data"] == []
+    assert broken.aborted

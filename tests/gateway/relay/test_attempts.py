@@ -7,6 +7,8 @@ import hashlib
 from itertools import pairwise
 from typing import Any
 
+import pytest
+
 from tests.gateway.offline import (
     CHAT,
     CHAT_PATH,
@@ -18,6 +20,7 @@ from tests.gateway.offline import (
     asked,
 )
 from tests.tiers import rows
+from wireglot.gateway.trace.recording import Recording
 from wireglot.http.transport import Timeouts, TransportFault, TransportProblem
 from wireglot.wire.json import encode
 
@@ -374,14 +377,13 @@ def test_requests_beyond_the_concurrency_of_a_provider_wait_for_a_place() -> Non
     with Offline(providers={"mine": chat(concurrency=1)}, limits={"queue_time": 9}) as offline:
         offline.upstream.say(Said(body=CHAT))
         relay = offline.gateway.relay
-        send = offline.upstream.send
 
-        async def slow(*given: Any) -> Any:
+        async def slow(*_: object) -> Any:
             await asyncio.sleep(1)
             seen.append((relay.inside, relay.waiting))
-            return await send(*given)
+            return Said(body=CHAT)
 
-        offline.upstream.send = slow  # type: ignore[method-assign]
+        offline.upstream.respond = slow
 
         async def all_of_them() -> list[Got]:
             return await asyncio.gather(*(offline.asking(CHAT_PATH, asked()) for _ in range(3)))
@@ -502,3 +504,31 @@ def test_the_gateway_is_not_kept_waiting_by_retries_that_nothing_earned() -> Non
         offline.upstream.say(*(refusal(503, str(n)) for n in range(99)))
         offline.ask(CHAT_PATH, asked())
         assert len(offline.upstream.sent) == 7 + 5 + 2
+
+
+# What a recording is told on the way.
+
+
+def stretches(
+    monkeypatch: pytest.MonkeyPatch, answers: list[Said | TransportFault], **table: Any
+) -> list[str]:
+    named: list[str] = []
+    monkeypatch.setattr(Recording, "passed", lambda self, stretch: named.append(stretch))
+    monkeypatch.setattr(Recording, "attempt_failed", lambda self, message: named.append(f"failed: {message}"))
+    with Offline(providers={"mine": chat(**table)}, trace={"mode": "all"}) as offline:
+        for answer in answers[:-2]:
+            offline.upstream.say(answer)
+            offline.ask(CHAT_PATH, asked())
+        named.clear()
+        offline.upstream.say(*answers[-2:])
+        offline.ask(CHAT_PATH, asked())
+    return [name for name in named if name not in ("translation", "first byte")]
+
+
+def test_the_stretches_of_a_request_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    good, slow = Said(body=CHAT), refusal(429, "slow", retry_after="3")
+    assert stretches(monkeypatch, [good, good]) == ["store", "queue"]
+    assert stretches(monkeypatch, [slow, good]) == ["store", "queue", "failed: slow", "retry wait"]
+    assert stretches(monkeypatch, [good, good], concurrency=1) == ["store", "queue", "provider queue"]
+    waiting = stretches(monkeypatch, [slow, good, good], retry={"retries": 0})
+    assert waiting == ["store", "queue", "key wait"]

@@ -151,7 +151,7 @@ def test_what_was_downloaded_takes_the_place_of_its_address_and_nothing_else_cha
     inner = ToolResult("c1", (Text("t"), picture))
     inline, stored = Media("image", "image/png", data="AAAA"), Media("image", "", url="gs://bucket/a")
     request = Request(
-        "m", (said("x"), Message("user", (Text("t"), picture, inline, stored)), Message("tool", (inner,)))
+        "m", (said("x"), Message("user", (Text("t"), picture, inline, stored)), Message("user", (inner,)))
     )
     with pytest.raises(media.NeedsMedia) as needed:
         media.with_files(request, {})
@@ -181,8 +181,8 @@ class Files:
         return found
 
 
-def download(kind: str, found: MediaFile | WebFailed, already: int = 0) -> Any:
-    request = Request("m", (Message("user", (Media(kind, "", url="http://h/a"),)),))  # type: ignore[arg-type]
+def download(kind: Any, found: MediaFile | WebFailed, already: int = 0) -> Any:
+    request = Request("m", (Message("user", (Media(kind, "", url="http://h/a"),)),))
     held: list[int] = []
     exchange: Any = SimpleNamespace(
         files={str(number): None for number in range(already)},
@@ -259,7 +259,7 @@ SIGNED = Signature("sig", Origin("anthropic", "m", account="acc-1"))
 
 def test_only_state_that_a_minter_signed_is_left_out() -> None:
     thought, plain = Reasoning("t", signature=SIGNED), Reasoning("p")
-    hidden, carried = Reasoning("", redacted="x"), Reasoning("c", minter=Origin("a", "b", "c"))
+    hidden, carried = Reasoning("", redacted=True), Reasoning("c", minter=Origin("a", "b", "c"))
     call = ToolCall("c1", "f", "{}", signature=SIGNED)
     own_extra = Extra("nobody-registered-it", {"a": 1})
     text = Text("x", extra=own_extra)
@@ -303,7 +303,7 @@ def test_an_upstream_that_thinks_only_with_state_is_asked_not_to_think_in_a_loop
     loop = (
         said("hi"),
         Message("assistant", (ToolCall("c1", "f", "{}"),)),
-        Message("tool", (ToolResult("c1", (Text("r"),)),)),
+        Message("user", (ToolResult("c1", (Text("r"),)),)),
     )
     thinking = Request("m", loop, thinking=Thinking(budget=2000))
     assert refusals.without_opaque_state(thinking, "anthropic").request.thinking != thinking.thinking
@@ -408,17 +408,13 @@ def test_an_open_breaker_reports_its_wait() -> None:
 
 
 def test_a_key_is_checked_by_the_list_of_models_and_then_by_a_request_that_is_refused() -> None:
-    asked = own(
-        "mine", "openai-chat", ModelSpec("gone", retired="2025-01-01"), ModelSpec("a-*"), ModelSpec("real")
-    )
+    asked = own("mine", "openai-chat", ModelSpec("gone", retired=True), ModelSpec("a-*"), ModelSpec("real"))
     questions = [(sent.method, sent.url, sent.body) for _, sent in key_questions(asked, None)]
     assert questions == [
         ("GET", "http://127.0.0.1:1/models", b""),
         ("POST", "http://127.0.0.1:1/chat/completions", b"{}"),
     ]
-    gemini = own(
-        "mine", "gemini", ModelSpec("gone", retired="2025-01-01"), ModelSpec("a-*"), ModelSpec("real")
-    )
+    gemini = own("mine", "gemini", ModelSpec("gone", retired=True), ModelSpec("a-*"), ModelSpec("real"))
     assert [sent.url for _, sent in key_questions(gemini, None)][-1].endswith("/models/real:generateContent")
     nameless = own("mine", "gemini")
     assert [sent.url for _, sent in key_questions(nameless, None)][-1].endswith(

@@ -118,7 +118,7 @@ def test_upstreams_that_only_stream_or_never_do_serve_every_client(
 
 # Losses: reported, refused, or of no interest.
 
-LOSING = {"logit_bias": {"1": 2}, "seed": 7, "frequency_penalty": 1.0, "presence_penalty": 1.0, "logprobs": True,
+LOSING: dict[str, Any] = {"logit_bias": {"1": 2}, "seed": 7, "frequency_penalty": 1.0, "presence_penalty": 1.0, "logprobs": True,
           "top_logprobs": 2}  # fmt: skip
 
 
@@ -434,3 +434,18 @@ def test_a_project_is_filled_in_from_the_variables_of_the_provider() -> None:
             assert (own.status, offline.upstream.json.get("project")) == (200, filled)
             translated = offline.ask(CHAT_PATH, asked("m"))
             assert (translated.status, offline.upstream.json.get("project")) == (200, filled)
+
+
+LEAKED = "<|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{}<|tool_call_end|>"
+
+
+def test_a_call_that_a_model_writes_as_text_becomes_one_unless_the_answer_must_pass_unchanged() -> None:
+    answer = {"role": "assistant", "content": LEAKED}
+    said = {**CHAT, "choices": [{"index": 0, "message": answer, "finish_reason": "stop"}]}
+    table = chat(limits={"leaks_calls": True})
+    with Offline(providers={"mine": table}) as offline:
+        offline.upstream.say(Said(body=said))
+        got = offline.ask(CHAT_PATH, asked(tools=[TOOL]))
+        assert got.json["choices"][0]["message"]["tool_calls"][0]["function"]["name"] == "look"
+        unchanged = offline.ask(CHAT_PATH, asked(tools=[TOOL]), x_wireglot_loss_policy="as-is")
+        assert unchanged.json == said

@@ -21,7 +21,7 @@ from wireglot.gateway.request.account_details import (
     shown_route,
     without_account,
 )
-from wireglot.gateway.request.aside import weight
+from wireglot.gateway.request.aside import known_of, weight
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.collected_reply import CollectedReply, PassedReply
 from wireglot.gateway.request.ending import Ending
@@ -108,11 +108,11 @@ def test_limits_of_depth_and_members_are_settings() -> None:
 
     small = settings(own("mine", "openai-chat"), limits=ProcessLimits(json_depth=5, json_items=20))
     deep = {**HI, "x": [[[[1]]]]}
-    assert read(deep, small).request()
+    assert read(deep, small).request().model == "mine/m"
     assert refused({**HI, "x": [[[[[1]]]]]}, small).message == "the JSON is nested more than 5 deep"
     many = refused({**HI, "x": list(range(30))}, small)
     assert (many.code, many.message) == ("json_too_large", "the JSON has more than 20 members")
-    assert read({**HI, "x": [1] * 12}, small)
+    assert read({**HI, "x": [1] * 12}, small).job.model == "mine/m"
 
 
 @rows(
@@ -205,10 +205,10 @@ def test_what_rules_ask_of_a_request() -> None:
 
 def test_images_in_results_of_tools_count() -> None:
     made = read()
-    inside = Message("tool", (ToolResult("c", (Text("x"), Media("image", "image/png", data="A"))),))
+    inside = Message("user", (ToolResult("c", (Text("x"), Media("image", "image/png", data="A"))),))
     made.rewrite(Request("m", (inside,)))
     assert made.has_images()
-    made.rewrite(Request("m", (Message("tool", (ToolResult("c", (Media("audio", "", data="A"),)),)),)))
+    made.rewrite(Request("m", (Message("user", (ToolResult("c", (Media("audio", "", data="A"),)),)),)))
     assert not made.has_images()
     assert made.rewritten
     assert made.sealed
@@ -240,6 +240,14 @@ def test_conversations_are_told_apart_by_caller_and_session() -> None:
     assert key != read({**HI, "messages": [{"role": "user", "content": "Ho"}]}).conversation_key()
     assert read(x_session_id="s").conversation_key() != key
     assert read(caller=Caller("team", None)).conversation_key() != key
+
+
+def test_a_conversation_without_a_session_is_listed_by_how_it_begins() -> None:
+    plain, named = read(), read(x_session_id="s")
+    for made in (plain, named):
+        made.request()
+    assert plain.record.beginning == plain.conversation_key()
+    assert named.record.beginning == ""
 
 
 def test_headers_of_an_answer() -> None:
@@ -285,7 +293,8 @@ def test_what_a_page_of_another_origin_may_read() -> None:
 def test_who_wants_the_details_of_losses(value: str, wanted: bool) -> None:
     head: Any = SimpleNamespace(headers={"x-wireglot-loss-details": value})
     assert wants_details(head) is wanted
-    assert not wants_details(SimpleNamespace(headers={}))  # type: ignore[arg-type]
+    without: Any = SimpleNamespace(headers={})
+    assert not wants_details(without)
 
 
 def test_losses_are_for_the_client_only_where_it_wants_them() -> None:
@@ -324,7 +333,7 @@ def test_usage_of_several_answers_is_added() -> None:
         (Text("\u044f"), 0.75),
         (Text("\u4e2d"), 1.2),
         (ToolCall("c", "name", '{"a":1}'), 12 + 4 * 0.3 + 7 * 0.34),
-        (ToolResult("c", (Text("x" * 10), ToolResult("d", ()))), 12 + 3 + 12),
+        (ToolResult("c", (Text("x" * 10), Media("audio", "", data="A"))), 12 + 3 + 32),
         (Reasoning("x" * 10), 3.0),
         (Reasoning("x" * 10, signature=Signature("s" * 100, Origin("a", "b"))), 19.0),
         (Reasoning("x" * 100, signature=Signature("s" * 10, Origin("a", "b"))), 30.0),
@@ -361,12 +370,16 @@ def test_how_many_tokens_a_request_is_taken_for() -> None:
         12_000 + 7 * 340
     )
     assert weigh(Request("m", (), tools=(Tool("n"),))) == 8000 + 340_000 + 12_000 + 300
-    assert weigh(Request("m", (), output=OutputFormat("json_schema", schema=schema))) == 8000 + 17 * 340
+    assert weigh(Request("m", (), output=OutputFormat("schema", schema=schema))) == 8000 + 17 * 340
 
 
 def test_how_many_tokens_events_are_taken_for() -> None:
-    events = [PartStart(0, Text("x" * 10)), Delta(0, "y" * 10), PartStart(1, ToolCall("c", "", ""))]
-    assert token_weight.events_weight(events) == 3000 + 3000 + 12_000  # type: ignore[arg-type]
+    events: list[Any] = [
+        PartStart(0, Text("x" * 10)),
+        Delta(0, "y" * 10),
+        PartStart(1, ToolCall("c", "", "")),
+    ]
+    assert token_weight.events_weight(events) == 3000 + 3000 + 12_000
 
 
 def test_estimates_follow_what_the_provider_reported_before() -> None:
@@ -429,7 +442,7 @@ def test_a_body_weighs_as_much_as_is_new_of_it() -> None:
 def test_a_result_without_its_call_gets_one() -> None:
     result = ToolResult("c1", (Text("r"),), name="look")
     nameless = ToolResult("c2", (Text("r"),))
-    made, losses = with_calls(Request("m", (Message("tool", (result, nameless)), Message("tool", (result,)))))
+    made, losses = with_calls(Request("m", (Message("user", (result, nameless)), Message("user", (result,)))))
     assert made.messages[0] == Message(
         "assistant", (ToolCall("c1", "look", "{}"), ToolCall("c2", "tool", "{}"))
     )
@@ -437,7 +450,7 @@ def test_a_result_without_its_call_gets_one() -> None:
     assert [(loss.path, loss.feature, loss.action) for loss in losses] == [
         ("$.messages[0]", "tool_result.pairing", "invented")
     ]
-    whole = Request("m", (Message("assistant", (ToolCall("c1", "look", "{}"),)), Message("tool", (result,))))
+    whole = Request("m", (Message("assistant", (ToolCall("c1", "look", "{}"),)), Message("user", (result,))))
     assert with_calls(whole) == (whole, ())
 
 
@@ -446,13 +459,13 @@ def test_results_answer_the_first_call_of_their_name_that_waits() -> None:
         Message(
             "assistant", (ToolCall("a", "look", "{}"), ToolCall("b", "look", "{}"), ToolCall("c", "go", "{}"))
         ),
-        Message("tool", (ToolResult("a", ()),)),
+        Message("user", (ToolResult("a", ()),)),
     ]
-    new = (Message("tool", (ToolResult("?", (), name="look"), ToolResult("??", (), name="look"), Text("t"))),)
+    new = (Message("user", (ToolResult("?", (), name="look"), ToolResult("??", (), name="look"), Text("t"))),)
     (found,) = paired(history, new)
     assert found.content == (ToolResult("b", (), name="look"), ToolResult("??", (), name="look"), Text("t"))
     assert paired(history[1:], new) is new
-    (named,) = paired(history, (Message("tool", (ToolResult("c", (), name="look"),)),))
+    (named,) = paired(history, (Message("user", (ToolResult("c", (), name="look"),)),))
     assert named.content == (ToolResult("c", (), name="look"),)
 
 
@@ -464,9 +477,11 @@ def test_a_stream_opens_late_and_is_kept_alive_while_it_is_silent() -> None:
 
     async def work() -> CollectedReply:
         reply = CollectedReply(9999)
+        heard: list[bytes] = []
+        ending = Ending(listener=heard.append)
         record: Any = SimpleNamespace(began=lambda: began.append(loop.time()))
         stream = ClientStream(
-            reply, Ending(), record, surface=surface("openai-chat"), framing="sse", ping_seconds=10.0,
+            reply, ending, record, surface=surface("openai-chat"), framing="sse", ping_seconds=10.0,
             headers=lambda: [("x", "1")],
         )  # fmt: skip
         assert not reply.started
@@ -483,13 +498,18 @@ def test_a_stream_opens_late_and_is_kept_alive_while_it_is_silent() -> None:
         assert bytes(reply.body) == pinged + b"data"
         await asyncio.sleep(2)
         assert bytes(reply.body) == pinged + b"data" + pinged
+        completed = [ending.completed]
         stream.write(b"end", last=True)
+        completed.append(ending.completed)
+        assert completed == [False, True]
+        assert heard == [b"data", b"end"]
         stream.end()
         await asyncio.sleep(100)
         assert bytes(reply.body) == pinged + b"data" + pinged + b"end"
         return reply
 
-    loop, began = JumpingLoop(), []  # type: JumpingLoop, list[float]
+    loop = JumpingLoop()
+    began: list[float] = []
     try:
         reply = loop.run_until_complete(work())
     finally:
@@ -642,3 +662,48 @@ def test_a_model_that_names_an_account_is_not_shown() -> None:
 def test_a_body_passes_a_large_text_unread() -> None:
     body = encode({**HI, "x": "y" * 300_000})
     assert read(body).document()["x"] == "y" * 300_000
+
+
+def test_an_array_of_events_is_json() -> None:
+    async def work() -> CollectedReply:
+        reply, record = CollectedReply(999), read().record
+        stream = ClientStream(
+            reply, Ending(), record, surface=surface("gemini"), framing="json-array", ping_seconds=10.0,
+            headers=list,
+        )  # fmt: skip
+        stream.end()
+        return reply
+
+    reply = asyncio.run(work())
+    assert (reply.headers[0], reply.ended) == (("content-type", "application/json"), True)
+
+
+def test_a_large_body_is_read_at_once_where_little_of_it_is_new() -> None:
+    class Memory:
+        def __init__(self, work: int) -> None:
+            self.grown: Any = SimpleNamespace(work=work)
+
+        def compare(self, body: bytes, turns: str, most: int) -> Any:
+            assert (turns, most) == ("messages", 128 * 1024)
+            return self.grown
+
+    little: Any = Memory(128 * 1024)
+    much: Any = Memory(128 * 1024 + 1)
+    body = bytes(200 * 1024)
+    assert known_of(body, little, "messages") is little.grown
+    assert known_of(body, much, "messages") is None
+    assert known_of(body, None, "messages") is None
+    assert known_of(body, little, "") is None
+    assert known_of(bytes(2 * 1024 * 1024 + 1), little, "messages") is None
+
+
+def test_a_place_of_the_neutral_request_is_named_as_the_client_names_it() -> None:
+    made = read({**HI, "n": 9, "stop": ["x"]})
+    assert (
+        made.place("$.sampling.candidates", Request("m", ())) == "$.sampling.candidates"
+    )  # it was not read yet
+    request = made.request()
+    assert made.place("$.sampling.candidates", request) == "$.n"
+    loss = Loss("$.sampling.candidates", "candidates", "dropped", "")
+    assert [each.path for each in made.located((loss,), request)] == ["$.n"]
+    assert made.located((), request) == ()

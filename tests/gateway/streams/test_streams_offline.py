@@ -365,7 +365,8 @@ def test_a_translated_stream_says_the_same_wherever_it_is_cut() -> None:
 
 def test_a_translated_stream_that_breaks_ends_in_an_error() -> None:
     with Offline(providers=provider("openai-chat", breaker={"consecutive": 1})) as gateway:
-        for pieces in ((*CHAT_FRAMES[:2], BROKEN), tuple(CHAT_FRAMES[:2])):
+        ways: list[tuple[bytes | TransportFault, ...]] = [(*CHAT_FRAMES[:2], BROKEN), tuple(CHAT_FRAMES[:2])]
+        for pieces in ways:
             gateway.gateway.health.breakers.clear()
             gateway.upstream.say(Said(pieces=pieces))
             got = gateway.ask(MESSAGES_PATH, asked(stream=True))
