@@ -311,12 +311,11 @@ def test_pressure_is_passed_on_to_what_is_being_answered() -> None:
     def check() -> None:
         steps: list[str] = []
         socket, reply = opened()
-        hooks = (lambda: steps.append("pause"), lambda: steps.append("resume"))
         reply.upgraded.pause()
-        socket.on_pressure(hooks)
+        socket.on_pressure("r1", lambda: steps.append("pause"), lambda: steps.append("resume"))
         reply.upgraded.resume()
         reply.upgraded.pause()
-        socket.on_pressure(None)
+        socket.answered("r1")
         reply.upgraded.resume()
         assert steps == ["pause", "resume", "pause"]
         socket.release()

@@ -200,7 +200,7 @@ def test_arguments_of_calls(text: str, value: Any) -> None:
 
 
 def test_what_a_model_is_given_of_a_result() -> None:
-    assert failed("unavailable", "gone") == HostedResult("Error (unavailable): gone", "unavailable", "gone")
+    assert failed("unavailable", "gone") == HostedResult("unavailable: gone", "unavailable", "gone")
     assert result_parts(HostedResult("text")) == (Text("text"),)
     from wireglot.ir.hosted import WebPage
 
@@ -240,7 +240,7 @@ def test_a_server_that_refuses_is_named_by_its_status(method: str, status: int, 
         guarded._transport = transport
         upstream.say(Said(status, b"{}"))
         answer = await guarded.handle_async_request(httpx2.Request(method, "https://mcp.example/"))
-        assert (answer.status_code, guarded.problem) == (status, problem)
+        assert (answer.status_code, "".join(guarded.problems.values())) == (status, problem)
         await guarded.aclose()
 
     asyncio.run(work())

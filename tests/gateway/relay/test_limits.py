@@ -155,8 +155,8 @@ def test_what_was_downloaded_takes_the_place_of_its_address_and_nothing_else_cha
     )
     with pytest.raises(media.NeedsMedia) as needed:
         media.with_files(request, {})
-    assert list(needed.value.wanted) == ["HTTPS://h.example/a"]
-    files = {"HTTPS://h.example/a": MediaFile("https://h.example/a", "image/png", b"abc")}
+    assert list(needed.value.wanted) == [("HTTPS://h.example/a", "image")]
+    files = {("HTTPS://h.example/a", "image"): MediaFile("https://h.example/a", "image/png", b"abc")}
     filled, losses = media.with_files(request, files)
     assert [(loss.path, loss.feature, loss.action) for loss in losses] == [
         ("$.messages[1].content[1].url", "image", "emulated"),
@@ -192,7 +192,7 @@ def download(kind: Any, found: MediaFile | WebFailed, already: int = 0) -> Any:
     with pytest.raises(media.NeedsMedia) as needed:
         media.with_files(request, {})
     asyncio.run(media.MediaDownloads(lambda _: Files(a=found)).download(exchange, needed.value))
-    return exchange.files["http://h/a"], held
+    return exchange.files["http://h/a", kind], held
 
 
 PLACE = "client.messages[0].content[0].url"
