@@ -87,7 +87,9 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
         whole = [(part.text, [*range(len(part.citations))])]
-        pieces = whole if self.native or not part.citations else cut_at_citations(part)
+        # What is signed goes back to its minter as one text.
+        cuts = part.citations and part.signature is None and not self.native
+        pieces = cut_at_citations(part) if cuts else whole
         for text, indices in pieces:
             block = self.empty_text()
             block["text"] = text
