@@ -15,6 +15,7 @@ from wireglot.wire.json import encode_text
 
 SEARCH: dict[str, Any] = {"type": "web_search_20250305", "name": "web_search"}
 ROUTES = "[models]\n" + "".join(f'"{name}-first" = ["{name}/m1", "openai-chat-up/m1"]\n' for name in NATIVE)
+ROUTES += '"both-search" = ["native/m1", "native-gemini/m1"]\n'
 EITHER = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
@@ -92,29 +93,36 @@ def test_a_target_that_answers_is_not_replaced(stage: HostedStage) -> None:
     assert asked["tools"] == [SEARCH]
 
 
+CALL: dict[str, Any] = {
+    "type": "server_tool_use",
+    "id": "srvtoolu_01",
+    "name": "web_search",
+    "input": {"query": "old"},
+}
+FOUND: dict[str, Any] = {
+    "type": "web_search_tool_result",
+    "tool_use_id": "srvtoolu_01",
+    "content": [
+        {
+            "type": "web_search_result",
+            "url": "https://example.com/old",
+            "title": "Old",
+            "encrypted_content": "EqgfCioI",
+            "page_age": None,
+        }
+    ],
+}
+TURNS: list[Any] = [
+    {"role": "user", "content": "How high?"},
+    {"role": "assistant", "content": [CALL, FOUND, {"type": "text", "text": "High."}]},
+    {"role": "user", "content": "How high exactly?"},
+]
+
+
 def test_the_fallback_reads_what_the_vendor_has_found(stage: HostedStage) -> None:
     """Blocks of the vendor's own search are a call and its result for the fallback."""
-    call = {"type": "server_tool_use", "id": "srvtoolu_01", "name": "web_search", "input": {"query": "old"}}
-    found = {
-        "type": "web_search_tool_result",
-        "tool_use_id": "srvtoolu_01",
-        "content": [
-            {
-                "type": "web_search_result",
-                "url": "https://example.com/old",
-                "title": "Old",
-                "encrypted_content": "EqgfCioI",
-                "page_age": None,
-            }
-        ],
-    }
-    turns = [
-        {"role": "user", "content": "How high?"},
-        {"role": "assistant", "content": [call, found, {"type": "text", "text": "High."}]},
-        {"role": "user", "content": "How high exactly?"},
-    ]
     fail_first(stage, False)
-    ask_claude(stage, "native-first", False, messages=turns)
+    ask_claude(stage, "native-first", False, messages=TURNS)
     native, offered, _ = [request.json for request in stage.upstream.requests]
     assert native["messages"][1]["content"][0]["id"] == "srvtoolu_01"
     assert [each["role"] for each in offered["messages"]] == [
@@ -125,6 +133,19 @@ def test_the_fallback_reads_what_the_vendor_has_found(stage: HostedStage) -> Non
         "user",
     ]
     assert "https://example.com/old" in offered["messages"][2]["content"]
+
+
+@pytest.mark.parametrize(
+    ("route", "tools"), [("native-first", []), ("both-search", []), ("both-search", [SEARCH])]
+)
+def test_a_fallback_that_needs_no_function_reads_it_too(
+    stage: HostedStage, route: str, tools: list[Any]
+) -> None:
+    """The request declares no search any more, or the fallback of another vendor runs its own."""
+    stage.upstream.next(Behaviour(error=500))
+    ask_claude(stage, route, False, messages=TURNS, tools=tools)
+    _, fallen_back = [request.json for request in stage.upstream.requests]
+    assert "https://example.com/old" in encode_text(fallen_back)
 
 
 def test_the_answer_is_counted_once(stage: HostedStage) -> None:

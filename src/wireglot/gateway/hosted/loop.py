@@ -86,13 +86,13 @@ class HostedTools:
         inner: Answerer,
         runners: HostedRunners,
         *,
-        rebuild: Callable[[Exchange], None],
+        rebuild: Callable[[Exchange, Target], None],
         ask: AskRound,
         keep: Keep,
         count: CountHostedCall,
     ) -> None:
-        """`rebuild`: makes earlier turns readable for the first target. `keep`: keeps what must be kept of a
-        whole answer."""
+        """`rebuild`: makes earlier turns readable for a target. `keep`: keeps what must be kept of a whole
+        answer."""
         self._inner = inner
         self._runners = runners
         self._rebuild = rebuild
@@ -137,12 +137,13 @@ class HostedTools:
         self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
 
     def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
-        """A target that runs the tools of a request has failed, and the next one does not run them."""
-        tools = self._lacking(exchange, exchange.targets[place])
+        """A target has failed: the next one may not read what the first can, nor run the tools."""
+        target = exchange.targets[place]
+        self._rebuild(exchange, target)
+        tools = self._lacking(exchange, target)
         if not tools:
             return None
         exchange.targets, exchange.fall_back = exchange.targets[place:], None
-        self._rebuild(exchange)
         return self._answer(exchange, tools)
 
     def _lacking(self, exchange: Exchange, target: Target) -> list[HostedTool]:
