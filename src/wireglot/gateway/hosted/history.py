@@ -83,6 +83,7 @@ class HostedHistory:
                 else tool
                 for tool in request.tools
             )
+            exchange.loaded_tools |= {name for _, name in loaded}  # those of MCP servers are not in `tools`
             exchange.rewrite(replace(request, messages=changed, tools=tools))
 
     def _rebuilt(
