@@ -6,9 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import anthropic
+import openai
 import pytest
 
 from tests.gateway.hosted.hosted_kit import NATIVE, TOWER, HostedStage, chat_answer, chat_calls
+from tests.gateway.hosted.test_paused_turns import PAUSED, said
 from tests.gateway.state.usage_kit import usage
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.wire.json import encode_text
@@ -162,6 +164,22 @@ def test_the_answer_is_counted_once(stage: HostedStage) -> None:
 
 def counted(stage: HostedStage) -> dict[str, int]:
     return {row["operation"]: row["requests"] for row in usage(stage.gateway, "group_by=operation")["data"]}
+
+
+@EITHER
+def test_an_answer_that_paused_is_continued_by_no_other_vendor(stage: HostedStage, streamed: bool) -> None:
+    """The client gets the error of the vendor that failed, which it can retry."""
+    stage.upstream.next(said(PAUSED, "pause_turn", stream=streamed), Behaviour(error=500))
+    asked: dict[str, Any] = {"model": "native-first", "input": "?", "tools": [{"type": "web_search"}]}
+    with pytest.raises(openai.APIError) as failed:
+        if streamed:
+            with stage.gpt.responses.stream(**asked, store=False) as stream:
+                stream.until_done()
+        else:
+            stage.gpt.responses.create(**asked, store=False)
+    assert "native" in failed.value.message
+    assert "cannot search the web" not in failed.value.message
+    assert len(stage.upstream.requests) == 2
 
 
 def test_where_the_fallback_fails_too_the_client_gets_its_error(stage: HostedStage) -> None:

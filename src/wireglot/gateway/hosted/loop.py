@@ -417,12 +417,17 @@ class _Loop:
             raise round.problem
 
     def _targets(self) -> tuple[Target, ...]:
-        """Who answered the first round, and those behind it: reasoning state and caches are theirs."""
+        """Who answered the first round, and those behind it: reasoning state and caches are theirs. An answer
+        that has paused is continued only where such tools run."""
         record, targets = self._exchange.record, self._own.targets
         for place, target in enumerate(targets):
             if (target.provider.name, target.model) == (record.provider, record.upstream_model):
-                return targets[place:]
-        return targets
+                targets = targets[place:]
+                break
+        if not self._paused:
+            return targets
+        first, *others = targets
+        return (first, *(each for each in others if each.upstream.pauses and each.limits.hosted_tools))
 
     # What becomes of it.
 
