@@ -138,6 +138,8 @@ class HostedTools:
 
     def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
         """A target has failed: the next one may not read what the first can, nor run the tools."""
+        if exchange.job.settings is not self._settings:
+            self._adopt(exchange.job.settings)  # others may have been loaded meanwhile
         target = exchange.targets[place]
         self._rebuild(exchange, target)
         tools = self._lacking(exchange, target)
