@@ -44,6 +44,8 @@ MAX_ROUNDS: Final = 10
 """That call a tool; one more answers without."""
 MAX_SECONDS: Final = 600.0
 """After which no more tools are offered."""
+MAX_NATIVE: Final = 4096
+"""Answers to the question whether a target runs a tool that are kept."""
 _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
 _ONE_ANSWER: Final = Loss(
@@ -177,6 +179,8 @@ class HostedTools:
         key = (target.name, target.dialect, tool.kind, tool.native.dialect, form)
         known = self._native.get(key)
         if known is None:
+            if len(self._native) >= MAX_NATIVE:  # model names are clients' words
+                self._native.clear()
             known = self._native[key] = any(_takes(each, tool) for each in (target, *target.others))
         return known
 
