@@ -194,6 +194,13 @@ def test_an_id_that_recurs_is_made_another_one() -> None:
     assert (fold(events).content, fold(events).others) == (found.content, found.others)
 
 
+def test_an_id_recurs_also_behind_the_name_that_a_client_puts_before_it() -> None:
+    """As Gemini CLI does."""
+    sent = msgspec.structs.replace(WHOLE, id=f"{WHOLE.name}__{WHOLE.id}")
+    asked = Request("m", (USER, Message("assistant", (sent,)), Message("user", (ToolResult(sent.id),))))
+    assert both(answer("tool_calls", WHOLE), asked) == (msgspec.structs.replace(WHOLE, id=f"{WHOLE.id}-2"),)
+
+
 def test_what_has_been_reported_in_pieces_cannot_be_taken_back() -> None:
     """[X7] Then the stream fails, and says why."""
     assert streamed(answer("length", BROKEN), leaves_out=False) == CUT_BY_LIMIT

@@ -101,7 +101,7 @@ class Before(NamedTuple):
 
 
 def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
-    rebuild = HostedHistory(parts.state.sealer).rebuild
+    rebuild = HostedHistory(parts.state.sealer).rebuild_for
     return HostedTools(
         inner,
         parts.runners,

@@ -115,7 +115,9 @@ class CallIds:
         taken = self._taken
         if taken is None:
             messages = self._request.messages if self._request is not None else ()
-            taken = {each.id for turn in messages for each in turn.content if type(each) is ToolCall}
+            calls = [each for turn in messages for each in turn.content if type(each) is ToolCall]
+            # Gemini CLI puts the tool's name before every id, and would put it before this one.
+            taken = {each.id for each in calls} | {each.id.removeprefix(f"{each.name}__") for each in calls}
             self._taken = taken
         identifier, number = part.id, 1
         while identifier in taken:

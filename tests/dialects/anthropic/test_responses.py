@@ -309,6 +309,7 @@ def at(citation: Citation, start: int | None, end: int | None) -> Citation:
         (" high ", [at(A, 1, 5)], [(" high ", "a")]),
         ("It is high.", [at(A, 3, 5), at(B, None, None)], [("It is high.", "ab")]),
         ("It is high.", [at(A, 3, 50)], [("It is high.", "a")]),
+        ("It is high.", [at(A, 0, 5), at(B, 5, 6)], [("It is high.", "ab")]),
     ],
 )
 def test_a_text_is_cut_where_it_is_cited(

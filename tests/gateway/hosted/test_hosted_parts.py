@@ -10,7 +10,7 @@ import pytest
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.gateway.hosted import ranking
+from wireglot.gateway.hosted import loop, ranking
 from wireglot.gateway.hosted.ranking import BadPattern, fields_of, rank_by_words, search_pattern, words_of
 from wireglot.gateway.hosted.rounds import cited
 from wireglot.gateway.hosted.runner import arguments_of, called_name, failed, function_name, result_parts
@@ -246,3 +246,15 @@ def test_a_server_that_refuses_is_named_by_its_status(method: str, status: int, 
     asyncio.run(work())
     assert closed == [True]
     assert upstream.sent[-1].method == method
+
+
+def test_models_that_clients_make_up_are_not_kept_forever(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "MAX_NATIVE", 2)
+    monkeypatch.setattr(loop, "_takes", lambda target, tool: target.name != "x/0")
+    nothing: Any = None
+    tools: Any = loop.HostedTools(nothing, {}, rebuild=nothing, ask=nothing, keep=nothing, count=nothing)
+    search = HostedTool("web_search", Foreign("anthropic", "web_search_20250305", {}))
+    for number in (0, 1, 2, 3, 0):
+        target = SimpleNamespace(name=f"x/{number}", dialect="openai-chat", others=())
+        assert tools._is_native(target, search) is bool(number)
+        assert len(tools._native) <= 2

@@ -545,6 +545,42 @@ def test_deferred_tools_of_a_server_are_offered_once_they_are_found(
     assert message.content[3].content[0].text == SUNNY
 
 
+def test_deferred_tools_that_were_found_are_offered_in_later_turns_of_claude(
+    stage: HostedStage, server: ToolServer
+) -> None:
+    SCRIPT.rounds = [[("tool_search_tool_regex", {"pattern": "forecast"})], [FORECAST], "Sunny.", "Hello."]
+    declared = {
+        "type": "mcp_toolset",
+        "mcp_server_name": "weather",
+        "default_config": {"defer_loading": True},
+    }
+    question = {"role": "user", "content": "What is the weather in Oslo?"}
+    message = _ask_claude(stage, server.url, tools=[REGEX, declared])
+    answer = [block.model_dump(exclude_none=True) for block in message.content]
+    turns = [question, {"role": "assistant", "content": answer}, question]
+    _ask_claude(stage, server.url, tools=[REGEX, declared], messages=turns)
+    assert _sent(stage.upstream.requests[3]) == ["tool_search_tool_regex", "weather__forecast"]
+
+
+def test_deferred_tools_that_were_found_are_offered_in_later_turns_of_responses(
+    stage: HostedStage, server: ToolServer
+) -> None:
+    SCRIPT.rounds = [[("tool_search", {"query": "forecast"})], [FORECAST], "Sunny.", "Hello."]
+    declared = {
+        "type": "mcp",
+        "server_label": "weather",
+        "server_url": server.url,
+        "require_approval": "never",
+        "defer_loading": True,
+    }
+    tools = [{"type": "tool_search"}, declared]
+    question = {"role": "user", "content": "What is the weather in Oslo?"}
+    response = _ask_responses(stage, server.url, tools=tools)
+    answer = [item.model_dump(exclude_none=True) for item in response.output]
+    _ask_responses(stage, server.url, tools=tools, input=[question, *answer, question])
+    assert _sent(stage.upstream.requests[3]) == ["tool_search", "weather__forecast"]
+
+
 def test_deferred_tools_that_nothing_searches_for_are_offered(stage: HostedStage, server: ToolServer) -> None:
     SCRIPT.rounds = ["Hello."]
     _ask_claude(stage, server.url, toolset={"default_config": {"defer_loading": True}})

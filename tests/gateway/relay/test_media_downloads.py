@@ -20,6 +20,7 @@ from tests.gateway.faults.faults_kit import (
     provider,
     start,
 )
+from tests.gateway.hosted.hosted_kit import chat_answer, chat_calls
 from tests.gateway.sdk.sdk_kit import PIXEL
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -296,6 +297,22 @@ def test_more_than_the_maximum_of_files_are_refused(
     assert answered.status == 400
     assert "more than 32 addresses" in answered.json["error"]["message"]
     assert not files.asked
+
+
+def test_all_rounds_of_an_answer_share_one_download(
+    gateway: LiveGateway, upstream: ScriptedUpstream, files: Files
+) -> None:
+    """A search for tools that the gateway runs, between two rounds."""
+    search = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    deferred = {"name": "mine", "input_schema": {"type": "object"}, "defer_loading": True}
+    upstream.next(
+        chat_calls(("tool_search_tool_regex", {"pattern": "mine"})), chat_answer({"content": "A pixel."})
+    )
+    asked = {**turn(A, files.url("pixel.png")), "tools": [search, deferred]}
+    assert start(gateway, A, "kimi-like/m1", **asked).rest().status == 200
+    first, second = [request.json["messages"][0]["content"][0] for request in upstream.requests]
+    assert first == second
+    assert files.asked == ["/pixel.png"]
 
 
 def test_a_client_may_refuse_it(gateway: LiveGateway, upstream: ScriptedUpstream, files: Files) -> None:

@@ -38,7 +38,8 @@ def parse_citations(fields: Fields, key: str = "citations") -> tuple[Citation, .
 
 def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
     """A text in pieces, as Anthropic writes it: what is cited is a piece of its own, with the indices of its
-    citations. Spans that overlap are one piece. Not cut where the citation of a page names no span."""
+    citations. Spans that overlap are one piece. Not cut where the citation of a page names no span, or a
+    blank one."""
     text, spans, unplaced = part.text, list[tuple[int, int, list[int]]](), list[int]()
     places = sorted(enumerate(part.citations), key=lambda each: each[1].start or 0)
     for index, citation in places:
@@ -46,7 +47,7 @@ def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
         if citation.native is not None or not citation.url:
             unplaced.append(index)
             continue
-        if start is None or end is None or not 0 <= start < end <= len(text):
+        if start is None or end is None or start < 0 or end > len(text) or not text[start:end].strip():
             return [(text, [*range(len(part.citations))])]
         if spans and spans[-1][1] < start and not text[spans[-1][1] : start].strip():
             # Blank text alone is refused when a client sends it back.

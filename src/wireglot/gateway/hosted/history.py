@@ -17,6 +17,7 @@ from wireglot.gateway.hosted.runner import called_name, failed, function_name, r
 from wireglot.gateway.hosted.tool_search import found_tools_text, key_of
 from wireglot.gateway.hosted.web import SourceSealer, found_text, page_text
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import RUN_HERE, SHOWN, HostedResult, RanCall
 from wireglot.ir.loss import Loss
@@ -35,7 +36,11 @@ class HostedHistory:
 
     def rebuild(self, exchange: Exchange) -> None:
         """A step."""
-        job, form, target = exchange.job, exchange.job.surface.client.hosted, exchange.targets[0]
+        self.rebuild_for(exchange, exchange.targets[0])
+
+    def rebuild_for(self, exchange: Exchange, target: Target) -> None:
+        """Make earlier turns readable for a target, which may be a fallback."""
+        job, form = exchange.job, exchange.job.surface.client.hosted
         # What a vendor has found itself only that vendor can read.
         is_foreign = target.surface.family != job.surface.family
         marks = form.vendor_marks if is_foreign else form.marks
@@ -78,6 +83,7 @@ class HostedHistory:
                 else tool
                 for tool in request.tools
             )
+            exchange.loaded_tools |= {name for _, name in loaded}  # those of MCP servers are not in `tools`
             exchange.rewrite(replace(request, messages=changed, tools=tools))
 
     def _rebuilt(

@@ -44,6 +44,8 @@ MAX_ROUNDS: Final = 10
 """That call a tool; one more answers without."""
 MAX_SECONDS: Final = 600.0
 """After which no more tools are offered."""
+MAX_NATIVE: Final = 4096
+"""Answers to the question whether a target runs a tool that are kept."""
 _MAX_CALLS_AT_ONCE: Final = 8
 """In one round; further ones get an error."""
 _ONE_ANSWER: Final = Loss(
@@ -86,13 +88,13 @@ class HostedTools:
         inner: Answerer,
         runners: HostedRunners,
         *,
-        rebuild: Callable[[Exchange], None],
+        rebuild: Callable[[Exchange, Target], None],
         ask: AskRound,
         keep: Keep,
         count: CountHostedCall,
     ) -> None:
-        """`rebuild`: makes earlier turns readable for the first target. `keep`: keeps what must be kept of a
-        whole answer."""
+        """`rebuild`: makes earlier turns readable for a target. `keep`: keeps what must be kept of a whole
+        answer."""
         self._inner = inner
         self._runners = runners
         self._rebuild = rebuild
@@ -137,12 +139,15 @@ class HostedTools:
         self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
 
     def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
-        """A target that runs the tools of a request has failed, and the next one does not run them."""
-        tools = self._lacking(exchange, exchange.targets[place])
+        """A target has failed: the next one may not read what the first can, nor run the tools."""
+        if exchange.job.settings is not self._settings:
+            self._adopt(exchange.job.settings)  # others may have been loaded meanwhile
+        target = exchange.targets[place]
+        self._rebuild(exchange, target)
+        tools = self._lacking(exchange, target)
         if not tools:
             return None
         exchange.targets, exchange.fall_back = exchange.targets[place:], None
-        self._rebuild(exchange)
         return self._answer(exchange, tools)
 
     def _lacking(self, exchange: Exchange, target: Target) -> list[HostedTool]:
@@ -174,6 +179,8 @@ class HostedTools:
         key = (target.name, target.dialect, tool.kind, tool.native.dialect, form)
         known = self._native.get(key)
         if known is None:
+            if len(self._native) >= MAX_NATIVE:  # model names are clients' words
+                self._native.clear()
             known = self._native[key] = any(_takes(each, tool) for each in (target, *target.others))
         return known
 
@@ -416,12 +423,17 @@ class _Loop:
             raise round.problem
 
     def _targets(self) -> tuple[Target, ...]:
-        """Who answered the first round, and those behind it: reasoning state and caches are theirs."""
+        """Who answered the first round, and those behind it: reasoning state and caches are theirs. An answer
+        that has paused is continued only where such tools run."""
         record, targets = self._exchange.record, self._own.targets
         for place, target in enumerate(targets):
             if (target.provider.name, target.model) == (record.provider, record.upstream_model):
-                return targets[place:]
-        return targets
+                targets = targets[place:]
+                break
+        if not self._paused:
+            return targets
+        first, *others = targets
+        return (first, *(each for each in others if each.upstream.pauses and each.limits.hosted_tools))
 
     # What becomes of it.
 

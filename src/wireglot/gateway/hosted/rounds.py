@@ -245,6 +245,7 @@ class Round(KeepsAll):
         exchange.rewrite(self.request)
         exchange.codec = self.codec(exchange.codec)
         exchange.own_functions = self._names
+        exchange.files = self._answer.exchange.files
         exchange.withholds_reasoning = self._answer.exchange.withholds_reasoning
         exchange.ending.keepers.append(self)
 

@@ -53,7 +53,7 @@ class ToolSearchRunner:
     async def open(self, exchange: Exchange, tool: HostedTool) -> ToolSearch:
         form = exchange.job.surface.client.hosted
         found = found_before(exchange.request().messages, form)
-        return ToolSearch(tool, found, by_pattern=form.searches_by_pattern(tool))
+        return ToolSearch(tool, (*found, *exchange.loaded_tools), by_pattern=form.searches_by_pattern(tool))
 
 
 class ToolSearch:

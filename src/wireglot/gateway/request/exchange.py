@@ -111,6 +111,8 @@ class Exchange(msgspec.Struct, eq=False):
     """What came of them."""
     own_functions: frozenset[str] = frozenset()
     """Names of functions that the gateway runs itself: the client never sees their calls."""
+    loaded_tools: frozenset[str] = frozenset()
+    """Names of tools that searches of earlier turns found, which the conversation no longer shows."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
     """What the gateway's own check of the answer has found out."""
     invented: tuple[Loss, ...] = ()
