@@ -22,7 +22,9 @@ _VERSION: Final = "anthropic_version"
 HEADERS: Final = {_VERSION: "", "anthropic_beta": "anthropic-beta"}
 """The versions are the cloud's own: `vertex-2023-10-16`, `bedrock-2023-05-31`."""
 
-_AMAZON: Final = re.compile(r"(?:arn:.*/)?(?:[a-z-]+\.)?anthropic\.(claude-.+?)(?:-v\d+(?::\d+(?::\w+)?)?)?")
+_AMAZON: Final = re.compile(
+    r"(?:arn:[^/]*/)?(?:[a-z-]+\.)?anthropic\.(claude-.+?)(?:-v\d+(?::\d+(?::\w+)?)?)?"
+)
 _GOOGLE: Final = re.compile(r"(claude-[^@]+)@(\w+)")
 
 
