@@ -145,3 +145,33 @@ def test_log_and_metrics_name_the_form(stage: Stage) -> None:
     connection.request("GET", "/metrics")
     assert b'dialect="anthropic-bedrock"' in connection.getresponse().read()
     connection.close()
+
+
+@rows(
+    ("flags", "sent"),
+    [
+        (["a-1", "b-2"], "a-1,b-2"),
+        ("a-1", "a-1"),
+        ([], None),
+        (None, None),
+        ([" "], None),
+        (["a\r\nx-api-key: b"], 400),
+        (["a\x00"], 400),
+        (["\u20ac"], 400),
+        ([1, "a-1"], 400),
+        ({"a-1": True}, 400),
+        (True, 400),
+    ],
+)
+def test_beta_flags_are_a_header_or_refused(stage: Stage, flags: Any, sent: str | int | None) -> None:
+    """What no header can hold must not fail at the upstream: its circuit breaker would open for everyone."""
+    stage[1].reset()
+    answered = start(stage, "invoke", encode({**BODY, "anthropic_beta": flags})).rest()
+    if sent == 400:
+        assert (answered.status, answered.json["__type"]) == (400, "ValidationException")
+        assert "anthropic_beta" in answered.json["message"]
+        assert not stage[1].requests
+    else:
+        assert answered.status == 200
+        if stage[1].requests[-1].path == "/v1/messages":
+            assert stage[1].requests[-1].headers.get("anthropic-beta") == sent
