@@ -39,7 +39,7 @@ _MAX_TIMEOUT_SECONDS: Final = 24 * 3600
 
 
 def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[Incoming, bytes]:
-    """A request in a cloud's form -> the vendor's. What cannot be read, or sent as a header, `read` refuses."""
+    """A request in a cloud's form -> the vendor's. What cannot be read, or be a header, `read` refuses."""
     asked, head = incoming.asked, incoming.head
     if asked.operation == "count" and form.unwrapped_count is not None:
         body = form.unwrapped_count(body)
