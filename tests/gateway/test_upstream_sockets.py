@@ -287,6 +287,27 @@ def test_a_refusal_over_the_websocket_is_one_over_http(stage: Stage) -> None:
     assert all(messages(upstream))
 
 
+ODD: dict[str, dict[str, Any]] = {
+    "a length that is none": {"headers": {"Content-Length": "none", "Retry-After": "7"}},
+    "a length that is too large": {"headers": {"content-length": "5000000000", "retry-after": 7}},
+    "a code that is a list": {"error": {"code": ["slow"], "message": "wait"}},
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_refusal_over_the_websocket_is_understood(stage: Stage, case: str) -> None:
+    gateway, upstream = stage
+    error = {"code": "slow", "message": "wait"}
+    refusal = {"type": "error", "status": 429, "headers": {"retry-after": "7"}, "error": error, **ODD[case]}
+    upstream.next(Behaviour(frames=(text(refusal),)))
+    with opened(gateway) as line:
+        refused = ask(line, model=MODEL, input="hi", store=False)[-1]
+        assert (refused["type"], refused["status"]) == ("error", 429)
+        assert refused["headers"]["retry-after"] == "7"
+        assert "wait" in refused["error"]["message"]
+        assert ask(line, model=MODEL, input="hi", store=False)[-1]["type"] == "response.completed"
+
+
 def test_a_client_that_leaves_ends_the_request_upstream(stage: Stage) -> None:
     gateway, upstream = stage
     gate = threading.Event()
