@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -134,6 +135,32 @@ def test_a_signed_request_passes_where_no_key_is_required(stage: Stage) -> None:
         "authorization": "AWS4-HMAC-SHA256 Credential=AKID/20261118/us-east-1/bedrock/aws4_request, Signature=0"
     }
     assert Call(stage[0].port, f"{MODEL}/invoke", encode(BODY), signed).rest().status == 200
+
+
+def test_amazons_own_sdk_is_answered(stage: Stage) -> None:
+    client = (
+        import_module("botocore.session")
+        .get_session()
+        .create_client(
+            "bedrock-runtime",
+            region_name="us-east-1",
+            endpoint_url=stage[0].url,
+            aws_access_key_id="a",
+            aws_secret_access_key="b",
+        )
+    )
+    asked = {"modelId": "us.anthropic.claude-x-v1:0", "body": encode(BODY)}
+    whole = decode(client.invoke_model(**asked)["body"].read())
+    stream = client.invoke_model_with_response_stream(**asked)["body"]
+    found = [decode(each["chunk"]["bytes"]) for each in stream]
+    said = "".join(each["delta"]["text"] for each in found if each["type"] == "content_block_delta")
+    assert said == whole["content"][0]["text"]
+    assert kinds(found)[-1] == "message_stop"
+    count = {"invokeModel": {"body": encode(BODY)}}
+    assert client.count_tokens(modelId=asked["modelId"], input=count)["inputTokens"] > 0
+    stage[1].next(Behaviour(fault="error-midstream"))
+    with pytest.raises(import_module("botocore.exceptions").EventStreamError, match="in the middle"):
+        list(client.invoke_model_with_response_stream(**asked)["body"])
 
 
 def test_log_and_metrics_name_the_form(stage: Stage) -> None:

@@ -215,6 +215,7 @@ SURFACE: Final = replace(
         ),
         headers=(),
         prefixes=("/model/",),
+        typed_bodies=False,  # botocore 1.44.3 sends no type unless `contentType` is given
         glance=glance,
         key_hint="set AWS_BEARER_TOKEN_BEDROCK to it (a signature of AWS keys cannot be verified here)",
         managed=None,
