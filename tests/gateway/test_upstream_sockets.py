@@ -15,7 +15,7 @@ from tests.gateway.faults.faults_kit import KEY, ONCE, provider
 from tests.gateway.websocket_kit import Event, answer, ask, opened
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 
 MODEL = "up/m1"
 SOCKET = ONCE + "websocket = true\n"
@@ -30,6 +30,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
         provider("up", upstream, "openai-responses", SOCKET),
         provider("plain", upstream, "openai-responses"),
         provider("short", upstream, "openai-responses", SHORT),
+        provider("again", upstream, "openai-responses", SOCKET.replace("retries = 0", "retries = 1")),
         provider("strict", upstream, "openai-responses", SOCKET + 'losses = "as-is"\n'),
     ]
     return "".join(tables) + LIMITS
@@ -270,6 +271,16 @@ def test_a_websocket_that_is_refused_at_once_goes_on_over_http(stage: Stage) -> 
     with opened(gateway) as line:
         assert ask(line, model=MODEL, input="one", store=False)[-1]["type"] == "response.completed"
     assert [bool(message) for message in messages(upstream)] == [True, False]
+
+
+@pytest.mark.parametrize("fault", ["close-midstream", "reset-midstream"])
+def test_a_new_websocket_that_brings_no_answer_is_retried_over_http(stage: Stage, fault: Fault) -> None:
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault=fault, frames=()), Behaviour(), Behaviour())
+    with opened(gateway) as line:
+        for _ in range(2):
+            assert ask(line, model="again/m1", input="one", store=False)[-1]["type"] == "response.completed"
+    assert [bool(message) for message in messages(upstream)] == [True, False, False]
 
 
 # --- errors

@@ -92,8 +92,9 @@ class UpstreamSockets:
         self._record = record
         self._max_message = max_message
         self._line: _Line | None = None
-        self._too_large = False
-        """The upstream takes no messages of the size that this conversation has."""
+        self._over_http = False
+        """The upstream takes no messages of the size that this conversation has, or a new connection has failed
+        before an answer: a proxy may let WebSockets open and let nothing through."""
 
     def close(self) -> None:
         line, self._line = self._line, None
@@ -105,7 +106,7 @@ class UpstreamSockets:
     ) -> Answer:
         from wireglot.http.client.websocket import SocketRefused  # a tenth of a start, which few need
 
-        if self._too_large or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
+        if self._over_http or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
             return await transport.send(request, timeouts)
         line = self._usable(request)
         if line is not None:
@@ -156,10 +157,12 @@ class UpstreamSockets:
         if not answer.status:
             fault = answer.given_up()
             if socket.close_code == TOO_LARGE:
-                self._too_large = True
+                self._over_http = True
                 return None
             if socket.stale and isinstance(fault, TransportFault) and fault.problem == "broken":
                 return None
+            if not was_used:
+                self._over_http = True
             raise fault
         refused = reading.refused
         if refused is not None and refused.is_lost and (was_used or sent.is_whole):
