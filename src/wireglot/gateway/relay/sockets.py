@@ -93,7 +93,7 @@ class UpstreamSockets:
         self._max_message = max_message
         self._line: _Line | None = None
         self._over_http = False
-        """The upstream takes no messages of the size that this conversation has, or a new connection has failed
+        """The upstream takes no messages of the size that this conversation has, or a new connection failed
         before an answer: a proxy may let WebSockets open and let nothing through."""
 
     def close(self) -> None:
