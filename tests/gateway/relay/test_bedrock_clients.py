@@ -98,6 +98,15 @@ def test_a_client_that_leaves_ends_the_upstreams_stream(stage: Stage) -> None:
     wait_until(lambda: stage[0].process.gateway.in_flight == 0)
 
 
+def test_a_stream_that_is_sent_again_has_frames_too(stage: Stage) -> None:
+    path, once = f"{MODEL}/invoke-with-response-stream", {"idempotency-key": f"again-{stage[0].port}"}
+    first, again = (Call(stage[0].port, path, encode(BODY), once).rest() for _ in range(2))
+    assert again.headers["idempotent-replayed"] == "true"
+    assert [each for each in events(again) if each["type"] != "ping"] == [
+        each for each in events(first) if each["type"] != "ping"
+    ]
+
+
 def test_a_request_that_waits_for_a_whole_answer_gets_json(stage: Stage) -> None:
     answered = start(stage, "invoke").rest()
     assert (answered.status, answered.headers["content-type"]) == (200, "application/json")
