@@ -432,6 +432,17 @@ def test_what_comes_while_nothing_is_asked_ends_the_websocket(stage: Stage) -> N
     assert len(json.loads(upstream.requests[-1].message)["input"]) > 1
 
 
+def test_a_second_end_of_an_answer_is_not_the_next_answer(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        first = ask(line, model="again/m1", input="hi", store=False)[-1]
+        upstream.next(Behaviour(frames=(text(first),)), Behaviour())
+        last = ask(line, model="again/m1", input="two", store=False)[-1]
+        assert last["type"] == "response.completed"
+        assert last["response"]["id"] != first["response"]["id"]
+    assert [bool(message) for message in messages(upstream)] == [True, True, True]
+
+
 def test_answers_wait_for_a_client_that_does_not_read(stage: Stage) -> None:
     gateway, _ = stage
     with opened(gateway) as line:

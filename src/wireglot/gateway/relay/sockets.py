@@ -68,6 +68,8 @@ class _Line(msgspec.Struct, eq=False):
     key: tuple[object, ...]
     """Requests that differ in it need another connection."""
     history: _History | None = None
+    ended: str = ""
+    """The id of the last answer."""
     spent: bool = False
     """The upstream has failed on it: what it keeps is not known."""
 
@@ -209,7 +211,10 @@ class _Reading:
         line, spoken = self._line, self._spoken
         if not message.lstrip().startswith(b"{"):
             raise TransportFault("protocol", "the upstream's WebSocket sent what is no event")
+        end = spoken.end(message)
         if not answer.status:
+            if end is not None and end.id and end.id == line.ended:
+                raise TransportFault("protocol", "the upstream's WebSocket ended its last answer twice")
             line.history = None
             refused = self.refused = spoken.refused(message)
             if refused is not None:
@@ -222,9 +227,8 @@ class _Reading:
         if item is not None and (mark := spoken.mark(item)):
             self._marks.update(mark)
             self._count += 1
-        end = spoken.end(message) if item is None else None
         if end is not None:
-            line.spent = not end.is_whole
+            line.ended, line.spent = end.id, not end.is_whole
             if end.is_whole and end.id and self._is_whole:
                 line.history = _History(end.id, self._count, self._marks.digest())
         answer.take(b"data: %b\n\n" % message.translate(_ONE_LINE))
