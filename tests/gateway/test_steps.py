@@ -25,7 +25,8 @@ def chain(dialect: str, operation: str = "generate", **more: bool) -> list[str]:
 def test_a_count_needs_no_reasoning_and_no_summary(dialect: str) -> None:
     stored = ["HistoryLoader", "CompactionUnsealer"] if dialect == "openai-responses" else []
     hosted = ["HostedHistory"] if dialect in ("anthropic", "openai-responses") else []
-    assert chain(dialect, "count") == [*BARE[:2], *stored, *hosted, "Queue"]
+    counted = ["HostedToolCount"] if hosted else []
+    assert chain(dialect, "count") == [*BARE[:2], *stored, *hosted, *counted, "Queue"]
 
 
 def test_a_plain_request() -> None:
@@ -92,7 +93,7 @@ def test_a_chain_is_built_once() -> None:
     exchange: Any = SimpleNamespace(job=job, record=SimpleNamespace(within="req_1"))
     assert pipeline.of(exchange) is pipeline.of(exchange)
     assert set(StepParts.__struct_fields__) == {
-        "state", "router", "gates", "counting", "relay", "runners", "ask_round",
+        "state", "router", "gates", "counting", "relay", "runners", "ask_round", "count_hosted_call",
     }  # fmt: skip
 
 

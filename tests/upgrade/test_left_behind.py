@@ -37,6 +37,9 @@ _TOKENS = ("input", "cache_read", "cache_write", "cache_write_long", "tool_promp
 _APART = ("vault", "usage", "keys")
 
 
+_NOT_LOST = ("Chat's client that forgets, gpt/some-model",)
+"""Older versions reported the loss of reasoning that they put back for another family. Its client sent none."""
+
 pytestmark = pytest.mark.sampled(each=1)  # what was released comes first
 
 
@@ -66,7 +69,10 @@ def test_what_builds_on_it_has_the_same_answer(now: Restarted) -> None:
         reply, sent = now.repeat(reported)
         losses = reply.headers.get("x-wireglot-losses", "")
         assert (reported.name, reply.status) == (reported.name, reported.status)
-        assert sorted(losses.split(",")) == sorted(reported.losses.split(",")), reported.name
+        expected = reported.losses
+        if reported.name in _NOT_LOST and "reasoning.signature" not in losses:
+            expected = expected.replace("reasoning.signature", "").strip(",")
+        assert sorted(losses.split(",")) == sorted(expected.split(",")), reported.name
         assert plain(reply.body.decode()) == plain(reported.answer), reported.name
         assert [key for key, _ in sent] == [key for key, _ in reported.sent], reported.name
         for (_, body), (_, before) in zip(sent, reported.sent, strict=True):

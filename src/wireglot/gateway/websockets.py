@@ -278,7 +278,10 @@ class _Conversation:
             before = self._before(asked)
             if before is None:
                 missing = self._spoken.is_missing(previous)["error"]
-                raise RequestError("bad", missing["message"], code=missing["code"], param=missing["param"])
+                gone = RequestError(
+                    "not_found", missing["message"], code=missing["code"], param=missing["param"]
+                )
+                raise gone.with_status(400)
             body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
             if before.items:  # a session has a history of its own

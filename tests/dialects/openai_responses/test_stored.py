@@ -349,24 +349,22 @@ def test_a_compaction_is_an_item_that_carries_sealed_text():
 
 
 def test_what_a_compaction_keeps_has_ids_and_parts():
-    kept = COMPACTION.render_kept(list(parsed(input="Hi").messages), lambda: "msg_1", CONTEXT)
-    assert kept == []  # a bare string is no list of items
-    messages = parsed(
-        input=[
-            {"role": "user", "content": "Hi"},
-            {"role": "user", "content": [{"type": "input_text", "text": "Ho"}]},
-        ]
-    ).messages
-    assert COMPACTION.render_kept(list(messages), lambda: "msg_1", CONTEXT) == [
-        {
-            "type": "message",
-            "id": "msg_1",
-            "status": "completed",
-            "role": "user",
-            "content": [{"type": "input_text", "text": text}],
-        }
-        for text in ("Hi", "Ho")
+    several = [
+        {"role": "user", "content": "Hi"},
+        {"role": "user", "content": [{"type": "input_text", "text": "Ho"}]},
     ]
+    for given, texts in (("Hi", ["Hi"]), (several, ["Hi", "Ho"])):
+        kept = COMPACTION.render_kept(list(parsed(input=given).messages), lambda: "msg_1", CONTEXT)
+        assert kept == [
+            {
+                "type": "message",
+                "id": "msg_1",
+                "status": "completed",
+                "role": "user",
+                "content": [{"type": "input_text", "text": text}],
+            }
+            for text in texts
+        ]
 
 
 def test_the_answer_to_a_compaction_has_its_output_and_its_usage():

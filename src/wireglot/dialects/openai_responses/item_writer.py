@@ -25,7 +25,6 @@ from wireglot.dialects.openai_responses.output import (
     carrier,
     declare_id,
     encrypted_content,
-    is_hidden,
     joined,
     message_fields,
     message_form,
@@ -314,10 +313,6 @@ class ItemWriter:
         if part.item is None:
             losses_of_extra(text.extra, NAME, part.path, self.losses)
             if text.signature is None:
-                return
-            if is_hidden(text):
-                self.release()
-                self._carry(text, text.signature)
                 return
             self._open_text(part, text)
         item = part.item

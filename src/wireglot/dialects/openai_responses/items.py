@@ -42,8 +42,6 @@ class Carried(msgspec.Struct, frozen=True):
 
     signature: Signature
     holder: Holder
-    hidden: bool = False
-    """The part was an empty text, which is not shown."""
 
 
 class MessageItem(msgspec.Struct, frozen=True):
@@ -249,7 +247,7 @@ def parse_reasoning(item: Fields, origin: Origin, context: Context, source: str 
         case "reasoning":
             return Reasoning(text, sealed.signature, extra=extra)
         case holder:
-            return Carried(sealed.signature, holder, hidden=holder == "text" and sealed.letters == 0)
+            return Carried(sealed.signature, holder)
 
 
 def parse_call(item: Fields, context: Context, *material: str) -> ToolCall:

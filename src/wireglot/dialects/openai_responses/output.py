@@ -107,26 +107,14 @@ def encrypted_content(
 def carrier(
     part: Text | Media | ToolCall, signature: Signature, identifier: str, context: Context
 ) -> dict[str, Any]:
-    """A reasoning item that shows nothing and carries the signature of its neighbour. An empty text is not
-    shown: its signature says that it belongs to none."""
+    """A reasoning item that shows nothing and carries the signature of its neighbour."""
     holder: Holder = "call" if type(part) is ToolCall else "text" if type(part) is Text else "media"
     return {
         "type": "reasoning",
         "id": identifier,
         "summary": [],
-        "encrypted_content": context.seal(signature, holder, 0 if is_hidden(part) else -1),
+        "encrypted_content": context.seal(signature, holder),
     }
-
-
-def is_hidden(part: Text | Media | ToolCall) -> bool:
-    """A text without a word, that is there for its signature alone (Gemini)."""
-    return (
-        type(part) is Text
-        and not part.text
-        and part.signature is not None
-        and not message_form(part)
-        and phase_said(part) is None
-    )
 
 
 def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:

@@ -361,9 +361,6 @@ class InputReader:
             return
         message = self.messages[-1]
         last = message.content[-1]
-        if carried.hidden:
-            empty = Text("", signature=carried.signature)
-            self.messages[-1] = replace(message, content=(*message.content, empty))
-        elif isinstance(last, Text | Media):
+        if isinstance(last, Text | Media):
             signed = replace(last, signature=carried.signature)
             self.messages[-1] = replace(message, content=(*message.content[:-1], signed))

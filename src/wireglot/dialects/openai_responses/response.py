@@ -42,7 +42,6 @@ from wireglot.dialects.openai_responses.output import (
     declare_id,
     encrypted_content,
     hides_state,
-    is_hidden,
     message_fields,
     message_form,
     native_id,
@@ -149,8 +148,6 @@ def parse_output(items: list[Any], identifier: str, origin: Origin, context: Con
             if isinstance(part, Carried):
                 if part.holder == "call":
                     waiting = part.signature
-                elif part.hidden:
-                    parts.append(Text("", signature=part.signature))
                 elif parts and isinstance(last := parts[-1], Text | Media):
                     parts[-1] = replace(last, signature=part.signature)
                 continue
@@ -301,11 +298,6 @@ def render_output_items(
         match part:
             case Text():
                 if not part.text and part.signature is None and not message_form(part):
-                    continue
-                if is_hidden(part):
-                    assert part.signature is not None
-                    items.append(carrier(part, part.signature, ids.take("reasoning", len(items)), context))
-                    before = None
                     continue
                 if before is None or not same_message(before, part):
                     items.append(_message(part, ids, len(items)))
