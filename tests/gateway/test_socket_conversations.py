@@ -176,6 +176,29 @@ def test_the_last_32_answers_are_kept() -> None:
         assert answers[-1][-1]["type"] == "response.completed"
 
 
+def test_the_last_answer_of_a_stream_is_kept_however_many_others_give() -> None:
+    """OpenAI keeps the most recent response of each stream of a connection."""
+    with stage() as gateway:
+        line = Line()
+        ids: list[str] = []
+
+        def remember() -> dict[str, Any]:
+            ids.append(ended(line.messages)["id"])
+            return create(stream_id="other")
+
+        others = [create(stream_id="other") for _ in range(40)]
+        *_, last = talk(
+            gateway,
+            line,
+            create("One", stream_id="one"),
+            remember,
+            *others,
+            lambda: create("Two", stream_id="one", previous_response_id=ids[0]),
+        )
+        assert ended(last)["previous_response_id"] == ids[0]
+        assert sent_texts(gateway) == ["One", "Hello.", "Two"]
+
+
 def test_answers_that_are_larger_together_than_a_body_are_not_kept() -> None:
     with stage(limits={"body": 3000}) as gateway:
         line = Line()

@@ -15,7 +15,7 @@ from tests.gateway.faults.faults_kit import KEY, ONCE, provider
 from tests.gateway.websocket_kit import Event, answer, ask, opened
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.testing.live_gateway import LiveGateway
-from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.testing.scripted_upstream import Behaviour, Fault, ScriptedUpstream
 
 MODEL = "up/m1"
 SOCKET = ONCE + "websocket = true\n"
@@ -30,6 +30,7 @@ def _toml(upstream: ScriptedUpstream) -> str:
         provider("up", upstream, "openai-responses", SOCKET),
         provider("plain", upstream, "openai-responses"),
         provider("short", upstream, "openai-responses", SHORT),
+        provider("again", upstream, "openai-responses", SOCKET.replace("retries = 0", "retries = 1")),
         provider("strict", upstream, "openai-responses", SOCKET + 'losses = "as-is"\n'),
     ]
     return "".join(tables) + LIMITS
@@ -272,6 +273,16 @@ def test_a_websocket_that_is_refused_at_once_goes_on_over_http(stage: Stage) -> 
     assert [bool(message) for message in messages(upstream)] == [True, False]
 
 
+@pytest.mark.parametrize("fault", ["close-midstream", "reset-midstream"])
+def test_a_new_websocket_that_brings_no_answer_is_retried_over_http(stage: Stage, fault: Fault) -> None:
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault=fault, frames=()), Behaviour(), Behaviour())
+    with opened(gateway) as line:
+        for _ in range(2):
+            assert ask(line, model="again/m1", input="one", store=False)[-1]["type"] == "response.completed"
+    assert [bool(message) for message in messages(upstream)] == [True, False, False]
+
+
 # --- errors
 
 
@@ -285,6 +296,25 @@ def test_a_refusal_over_the_websocket_is_one_over_http(stage: Stage) -> None:
         assert (error["type"], error["status"]) == ("error", 400)
         assert ask(line, model=MODEL, input="hi", store=False)[-1]["type"] == "response.completed"
     assert all(messages(upstream))
+
+
+ODD: dict[str, dict[str, Any]] = {
+    "a length that is none": {"headers": {"Content-Length": "none"}},
+    "a length that is too large": {"headers": {"content-length": "5000000000"}},
+    "a code that is a list": {"error": {"code": ["bad"], "message": "no such tool"}},
+}
+
+
+@pytest.mark.parametrize("case", ODD)
+def test_an_odd_refusal_over_the_websocket_is_understood(stage: Stage, case: str) -> None:
+    gateway, upstream = stage
+    error = {"code": "bad", "message": "no such tool"}
+    upstream.next(Behaviour(frames=(text({"type": "error", "status": 400, "error": error, **ODD[case]}),)))
+    with opened(gateway) as line:
+        refused = ask(line, model=MODEL, input="hi", store=False)[-1]
+        assert (refused["type"], refused["status"]) == ("error", 400)
+        assert "no such tool" in refused["error"]["message"]
+        assert ask(line, model=MODEL, input="hi", store=False)[-1]["type"] == "response.completed"
 
 
 def test_a_client_that_leaves_ends_the_request_upstream(stage: Stage) -> None:
@@ -400,6 +430,17 @@ def test_what_comes_while_nothing_is_asked_ends_the_websocket(stage: Stage) -> N
             "response.completed"
         )
     assert len(json.loads(upstream.requests[-1].message)["input"]) > 1
+
+
+def test_a_second_end_of_an_answer_is_not_the_next_answer(stage: Stage) -> None:
+    gateway, upstream = stage
+    with opened(gateway) as line:
+        first = ask(line, model="again/m1", input="hi", store=False)[-1]
+        upstream.next(Behaviour(frames=(text(first),)), Behaviour())
+        last = ask(line, model="again/m1", input="two", store=False)[-1]
+        assert last["type"] == "response.completed"
+        assert last["response"]["id"] != first["response"]["id"]
+    assert [bool(message) for message in messages(upstream)] == [True, True, True]
 
 
 def test_answers_wait_for_a_client_that_does_not_read(stage: Stage) -> None:

@@ -20,6 +20,7 @@ from tests.http.transport_kit import (
 )
 from tests.waiting import until
 from wireglot.http.client import dial
+from wireglot.http.client.websocket import SocketRefused
 from wireglot.http.transport import Timeouts, TransportFault
 
 
@@ -166,3 +167,22 @@ async def test_addresses_are_shown_to_the_screen_before_any_is_connected_to():
         assert names.asked == 2, (
             "one lookup for each connection, and none between the check and the connection"
         )
+
+
+@scenario
+async def test_a_websocket_that_ends_with_its_handshake_is_refused_and_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """asyncio reports what comes with the last bytes of a TLS handshake before the one that connects goes on."""
+    async with Server(always(answer(b""))) as server, opened() as transport:
+        connect = dial.Dialer.connect
+
+        async def ended(*parts):
+            made = await connect(*parts)
+            made.eof_received()
+            return made
+
+        monkeypatch.setattr(dial.Dialer, "connect", ended)
+        with pytest.raises(SocketRefused):
+            await transport.open_socket(post(server.url), Timeouts(), 1000)
+        assert transport.open_sockets == 0

@@ -204,6 +204,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How its clients are given a key, where that is not obvious. For the error of a request without one."""
 
     # The body.
+    typed_bodies: bool = True
+    """Whether its clients always send a content type."""
     cloud: CloudForm | None = None
     """None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None

@@ -198,7 +198,7 @@ class Gateway:
                 raise NoRoute(self._parts.routes.dialect_of(head))  # it is off
             has_body = _brings_a_body(head, asked)
             if has_body:
-                guard.check_body_form(head)
+                guard.check_body_form(head, typed=surface(asked.dialect).client.typed_bodies)
             if asked.operation == "admin":
                 caller = self._parts.gatekeeper.admin(head, settings)
             elif asked.operation == "metrics":

@@ -365,7 +365,13 @@ class _Conversation:
             or service.kept_bytes > all_most
             or not self._socket.hold(0)
         ):
-            self._forget(next(iter(self._kept)))
+            self._forget(self._oldest())
+
+    def _oldest(self) -> str:
+        """The answer to forget first: the last one of a lane only where there are no others."""
+        last = {kept.lane: id for id, kept in self._kept.items()}
+        others = (id for id, kept in self._kept.items() if last[kept.lane] != id)
+        return next(others, next(iter(self._kept)))
 
     def _count(self, size: int) -> None:
         self._kept_bytes += size

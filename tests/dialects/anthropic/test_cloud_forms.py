@@ -145,3 +145,9 @@ def test_vertex_reports_access_and_paths_as_google_does(kind: Any) -> None:
     assert again is not None
     assert (again.kind, again.message) == (kind, "Why.")
     assert vertex.render_error(ApiError("rate_limit", "Wait."), Context()).value["type"] == "error"
+
+
+def test_a_long_name_is_read_in_one_pass() -> None:
+    """Every slash of this one could end an ARN: tried one after the other they would take minutes."""
+    name = "arn:" + "/anthropic.claude-a" * 20_000 + "\n"
+    assert plain_model(name) == name

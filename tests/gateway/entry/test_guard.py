@@ -109,6 +109,14 @@ def test_only_plain_json_is_taken(headers):
     assert refused.value.error.status == 415
 
 
+def test_a_body_without_a_type_is_json_where_no_page_could_have_sent_it():
+    signed = {"authorization": "AWS4-HMAC-SHA256 Credential=a"}
+    check_body_form(head("POST", "/model/m/invoke", **signed), typed=False)
+    for refused in ({}, {**signed, "content_type": "text/plain"}, {**signed, "content_type": ""}):
+        with pytest.raises(RequestError):
+            check_body_form(head("POST", "/model/m/invoke", **refused), typed=False)
+
+
 @rows(
     "kind",
     [

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import http.client
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any
 
 import pytest
@@ -97,6 +98,15 @@ def test_a_client_that_leaves_ends_the_upstreams_stream(stage: Stage) -> None:
     wait_until(lambda: stage[0].process.gateway.in_flight == 0)
 
 
+def test_a_stream_that_is_sent_again_has_frames_too(stage: Stage) -> None:
+    path, once = f"{MODEL}/invoke-with-response-stream", {"idempotency-key": f"again-{stage[0].port}"}
+    first, again = (Call(stage[0].port, path, encode(BODY), once).rest() for _ in range(2))
+    assert again.headers["idempotent-replayed"] == "true"
+    assert [each for each in events(again) if each["type"] != "ping"] == [
+        each for each in events(first) if each["type"] != "ping"
+    ]
+
+
 def test_a_request_that_waits_for_a_whole_answer_gets_json(stage: Stage) -> None:
     answered = start(stage, "invoke").rest()
     assert (answered.status, answered.headers["content-type"]) == (200, "application/json")
@@ -136,6 +146,32 @@ def test_a_signed_request_passes_where_no_key_is_required(stage: Stage) -> None:
     assert Call(stage[0].port, f"{MODEL}/invoke", encode(BODY), signed).rest().status == 200
 
 
+def test_amazons_own_sdk_is_answered(stage: Stage) -> None:
+    client = (
+        import_module("botocore.session")
+        .get_session()
+        .create_client(
+            "bedrock-runtime",
+            region_name="us-east-1",
+            endpoint_url=stage[0].url,
+            aws_access_key_id="a",
+            aws_secret_access_key="b",
+        )
+    )
+    asked = {"modelId": "us.anthropic.claude-x-v1:0", "body": encode(BODY)}
+    whole = decode(client.invoke_model(**asked)["body"].read())
+    stream = client.invoke_model_with_response_stream(**asked)["body"]
+    found = [decode(each["chunk"]["bytes"]) for each in stream]
+    said = "".join(each["delta"]["text"] for each in found if each["type"] == "content_block_delta")
+    assert said == whole["content"][0]["text"]
+    assert kinds(found)[-1] == "message_stop"
+    count = {"invokeModel": {"body": encode(BODY)}}
+    assert client.count_tokens(modelId=asked["modelId"], input=count)["inputTokens"] > 0
+    stage[1].next(Behaviour(fault="error-midstream"))
+    with pytest.raises(import_module("botocore.exceptions").EventStreamError, match="in the middle"):
+        list(client.invoke_model_with_response_stream(**asked)["body"])
+
+
 def test_log_and_metrics_name_the_form(stage: Stage) -> None:
     identifier = start(stage, "invoke").rest().headers["x-wireglot-request-id"]
     wait_until(lambda: any(line["id"] == identifier for line in stage[0].log()))
@@ -145,3 +181,33 @@ def test_log_and_metrics_name_the_form(stage: Stage) -> None:
     connection.request("GET", "/metrics")
     assert b'dialect="anthropic-bedrock"' in connection.getresponse().read()
     connection.close()
+
+
+@rows(
+    ("flags", "sent"),
+    [
+        (["a-1", "b-2"], "a-1,b-2"),
+        ("a-1", "a-1"),
+        ([], None),
+        (None, None),
+        ([" "], None),
+        (["a\r\nx-api-key: b"], 400),
+        (["a\x00"], 400),
+        (["\u20ac"], 400),
+        ([1, "a-1"], 400),
+        ({"a-1": True}, 400),
+        (True, 400),
+    ],
+)
+def test_beta_flags_are_a_header_or_refused(stage: Stage, flags: Any, sent: str | int | None) -> None:
+    """What no header can hold must not fail at the upstream: its circuit breaker would open for everyone."""
+    stage[1].reset()
+    answered = start(stage, "invoke", encode({**BODY, "anthropic_beta": flags})).rest()
+    if sent == 400:
+        assert (answered.status, answered.json["__type"]) == (400, "ValidationException")
+        assert "anthropic_beta" in answered.json["message"]
+        assert not stage[1].requests
+    else:
+        assert answered.status == 200
+        if stage[1].requests[-1].path == "/v1/messages":
+            assert stage[1].requests[-1].headers.get("anthropic-beta") == sent

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.anthropic import errors
+from wireglot.dialects.anthropic import cloud_form, errors
 from wireglot.dialects.anthropic.cloud_form import HEADERS, parse_request, plain_model, render_request
 from wireglot.dialects.anthropic.dialect import DIALECT as ANTHROPIC
 from wireglot.dialects.anthropic.names import NAME as VENDOR
@@ -29,7 +29,6 @@ from wireglot.dialects.base import (
     StreamFraming,
     Thread,
 )
-from wireglot.dialects.body import glance_body
 from wireglot.dialects.counting import tokens_in
 from wireglot.dialects.faults import (
     UPSTREAM_AUTH,
@@ -175,7 +174,7 @@ def glance(body: Body) -> RequestGlance:
     if "input" in members and "messages" not in members:
         expected = "invokeModel, with a Messages request in base64 as its body"
         raise BadField(f"input: expected {expected}", "$.input")
-    return glance_body(body)
+    return cloud_form.glance(body)
 
 
 def _render_count(tokens: int) -> dict[str, Any]:
@@ -216,6 +215,7 @@ SURFACE: Final = replace(
         ),
         headers=(),
         prefixes=("/model/",),
+        typed_bodies=False,  # botocore 1.44.3 sends no type unless `contentType` is given
         glance=glance,
         key_hint="set AWS_BEARER_TOKEN_BEDROCK to it (a signature of AWS keys cannot be verified here)",
         managed=None,

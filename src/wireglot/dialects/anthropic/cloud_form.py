@@ -11,18 +11,22 @@ import msgspec
 from wireglot.dialects.anthropic import parse_request as parsing
 from wireglot.dialects.anthropic import render_request as rendering
 from wireglot.dialects.anthropic.names import NAME
-from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.base import BadField, Body, Context, Rendered, RequestGlance
+from wireglot.dialects.body import glance_body
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import Extra
 from wireglot.ir.request import Request
 
 FORM: Final = "cloud"
 _VERSION: Final = "anthropic_version"
+_BETA: Final = "anthropic_beta"
 
-HEADERS: Final = {_VERSION: "", "anthropic_beta": "anthropic-beta"}
+HEADERS: Final = {_VERSION: "", _BETA: "anthropic-beta"}
 """The versions are the cloud's own: `vertex-2023-10-16`, `bedrock-2023-05-31`."""
 
-_AMAZON: Final = re.compile(r"(?:arn:.*/)?(?:[a-z-]+\.)?anthropic\.(claude-.+?)(?:-v\d+(?::\d+(?::\w+)?)?)?")
+_AMAZON: Final = re.compile(
+    r"(?:arn:[^/]*/)?(?:[a-z-]+\.)?anthropic\.(claude-.+?)(?:-v\d+(?::\d+(?::\w+)?)?)?"
+)
 _GOOGLE: Final = re.compile(r"(claude-[^@]+)@(\w+)")
 
 
@@ -36,6 +40,13 @@ def plain_model(model: str) -> str:
     if found is None:
         return model
     return f"{found[1]}-{found[2]}" if found[2].isdigit() else found[1]
+
+
+def glance(body: Body) -> RequestGlance:
+    """Flags that a header can hold are in the header by now."""
+    if _BETA in body.outline.members:
+        raise BadField(f"{_BETA}: expected strings of visible ASCII characters", f"$.{_BETA}")
+    return glance_body(body)
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:

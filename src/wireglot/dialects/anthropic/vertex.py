@@ -13,7 +13,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.anthropic import errors
-from wireglot.dialects.anthropic.cloud_form import HEADERS, parse_request, plain_model, render_request
+from wireglot.dialects.anthropic.cloud_form import HEADERS, glance, parse_request, plain_model, render_request
 from wireglot.dialects.anthropic.dialect import DIALECT as ANTHROPIC
 from wireglot.dialects.anthropic.names import NAME as VENDOR
 from wireglot.dialects.base import CloudForm, Context, Rendered, RouteMatch
@@ -86,6 +86,7 @@ SURFACE: Final = replace(
         ),
         headers=(),
         prefixes=("/projects/",),
+        glance=glance,
         key_hint="in Claude Code set ANTHROPIC_AUTH_TOKEN to it, and CLAUDE_CODE_SKIP_VERTEX_AUTH=1",
         managed=None,
         budgets=None,

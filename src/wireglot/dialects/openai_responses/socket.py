@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from wireglot.dialects.body import BadField
 from wireglot.dialects.capabilities import Document, SocketEnd, SocketRefusal, SocketRequest, WebSockets
+from wireglot.dialects.fields import text_in
 from wireglot.dialects.openai_responses.stored import is_reference
 from wireglot.wire.json import BadJson, decode, encode, encode_text
 
@@ -231,10 +232,16 @@ def refused(data: bytes) -> SocketRefusal | None:
         inner = {key: document[key] for key in ("code", "message", "param") if key in document}
     return SocketRefusal(
         status=status if type(status) is int and 400 <= status < 600 else 500,
-        headers={key.lower(): str(headers[key]) for key in headers} if type(headers) is dict else {},
+        headers=_stated(headers) if type(headers) is dict else {},
         body=encode({"error": inner}),
-        is_lost=inner.get("code") in _LOST,
+        is_lost=text_in(inner.get("code")) in _LOST,
     )
+
+
+def _stated(headers: Document) -> dict[str, str]:
+    """Without those of the body that the error had over HTTP, which is another one here."""
+    named = {key.lower(): str(value) for key, value in headers.items()}
+    return {name: value for name, value in named.items() if not name.startswith("content-")}
 
 
 def missing(identifier: str) -> Document:

@@ -89,9 +89,11 @@ def check_origin(head: Head, server: ServerSettings) -> None:
         raise RequestError("permission", "cross-site requests are refused", code="origin_not_allowed")
 
 
-def check_body_form(head: Head) -> None:
-    """JSON only: a page can post text/plain to us without asking, never application/json."""
-    kind, _, rest = head.headers.get("content-type", "").partition(";")
+def check_body_form(head: Head, *, typed: bool = True) -> None:
+    """JSON only: a page can post text/plain to us without asking, never application/json. Not `typed`: a body
+    without a content type is JSON where the request has an `authorization`, which needs asking as well."""
+    default = "" if typed or "authorization" not in head.headers else "application/json"
+    kind, _, rest = head.headers.get("content-type", default).partition(";")
     if kind.strip().lower() != "application/json":
         raise RequestError("media", "content-type: expected application/json", code="unsupported_media_type")
     charset = rest.lower().partition("charset=")[2].strip(' "')

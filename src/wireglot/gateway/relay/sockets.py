@@ -68,6 +68,8 @@ class _Line(msgspec.Struct, eq=False):
     key: tuple[object, ...]
     """Requests that differ in it need another connection."""
     history: _History | None = None
+    ended: str = ""
+    """The id of the last answer."""
     spent: bool = False
     """The upstream has failed on it: what it keeps is not known."""
 
@@ -92,8 +94,9 @@ class UpstreamSockets:
         self._record = record
         self._max_message = max_message
         self._line: _Line | None = None
-        self._too_large = False
-        """The upstream takes no messages of the size that this conversation has."""
+        self._over_http = False
+        """The upstream takes no messages of the size that this conversation has, or a new connection failed
+        before an answer: a proxy may let WebSockets open and let nothing through."""
 
     def close(self) -> None:
         line, self._line = self._line, None
@@ -105,7 +108,7 @@ class UpstreamSockets:
     ) -> Answer:
         from wireglot.http.client.websocket import SocketRefused  # a tenth of a start, which few need
 
-        if self._too_large or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
+        if self._over_http or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
             return await transport.send(request, timeouts)
         line = self._usable(request)
         if line is not None:
@@ -156,10 +159,12 @@ class UpstreamSockets:
         if not answer.status:
             fault = answer.given_up()
             if socket.close_code == TOO_LARGE:
-                self._too_large = True
+                self._over_http = True
                 return None
             if socket.stale and isinstance(fault, TransportFault) and fault.problem == "broken":
                 return None
+            if not was_used:
+                self._over_http = True
             raise fault
         refused = reading.refused
         if refused is not None and refused.is_lost and (was_used or sent.is_whole):
@@ -206,7 +211,10 @@ class _Reading:
         line, spoken = self._line, self._spoken
         if not message.lstrip().startswith(b"{"):
             raise TransportFault("protocol", "the upstream's WebSocket sent what is no event")
+        end = spoken.end(message)
         if not answer.status:
+            if end is not None and end.id and end.id == line.ended:
+                raise TransportFault("protocol", "the upstream's WebSocket ended its last answer twice")
             line.history = None
             refused = self.refused = spoken.refused(message)
             if refused is not None:
@@ -219,9 +227,8 @@ class _Reading:
         if item is not None and (mark := spoken.mark(item)):
             self._marks.update(mark)
             self._count += 1
-        end = spoken.end(message) if item is None else None
         if end is not None:
-            line.spent = not end.is_whole
+            line.ended, line.spent = end.id, not end.is_whole
             if end.is_whole and end.id and self._is_whole:
                 line.history = _History(end.id, self._count, self._marks.digest())
         answer.take(b"data: %b\n\n" % message.translate(_ONE_LINE))

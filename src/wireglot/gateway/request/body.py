@@ -39,7 +39,7 @@ _MAX_TIMEOUT_SECONDS: Final = 24 * 3600
 
 
 def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[Incoming, bytes]:
-    """A request in a cloud's form -> the vendor's. What cannot be read is refused by `read`."""
+    """A request in a cloud's form -> the vendor's. What cannot be read, or be a header, `read` refuses."""
     asked, head = incoming.asked, incoming.head
     if asked.operation == "count" and form.unwrapped_count is not None:
         body = form.unwrapped_count(body)
@@ -54,17 +54,25 @@ def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[In
         values["model"] = encode(known_name(incoming.settings, model, form.plain_model(model)))
     if asked.stream is not None:
         values["stream"] = encode(asked.stream)
-    for field in stated:
-        body = without(body, field)
     headers = dict(head.headers)
     for field, value in stated.items():
-        if name := form.headers[field]:
-            listed = value if isinstance(value, list) else [value]
-            sent = headers.get(name, "").split(",")
-            flags = [each.strip() for each in (*sent, *listed) if type(each) is str and each.strip()]
-            headers[name] = ",".join(dict.fromkeys(flags))
+        name, flags = form.headers[field], _flags(value)
+        if name and flags is None:
+            continue
+        body = without(body, field)
+        if name and flags:
+            sent = [each.strip() for each in headers.get(name, "").split(",")]
+            headers[name] = ",".join(dict.fromkeys(filter(None, (*sent, *flags))))
     head = msgspec.structs.replace(head, headers=headers)
     return msgspec.structs.replace(incoming, head=head), splice(body, values) if values else body
+
+
+def _flags(value: Any) -> list[str] | None:
+    """The values of a header; None where a header cannot hold them."""
+    listed = value if type(value) is list else [] if value is None else [value]
+    if any(type(each) is not str or not each.isascii() or not each.isprintable() for each in listed):
+        return None
+    return [flag for each in listed if (flag := each.strip())]
 
 
 def read(

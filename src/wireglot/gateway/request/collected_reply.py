@@ -90,12 +90,23 @@ class FramedReply(PassedReply):
         self._max_event = max_event
         self._framer: Framer | None = None
 
+    def send(self, status: int, headers: Headers, body: bytes) -> None:
+        """A stream that is sent again comes in one piece."""
+        headers = self._begin(headers)
+        if self._framer is not None:
+            body = self._framer.feed(body) + self._framer.close()
+        self.behind.send(status, headers, body)
+
     def start(self, status: int, headers: Headers) -> None:
-        if any(name == "content-type" and value.startswith(_EVENTS) for name, value in headers):
-            self._framer = self._framing.framer(self._max_event)
-            others = [header for header in headers if header[0] != "content-type"]
-            headers = [("content-type", self._framing.content_type), *others]
-        self.behind.start(status, headers)
+        self.behind.start(status, self._begin(headers))
+
+    def _begin(self, headers: Headers) -> Headers:
+        """The headers as they go on, with a framer where they are those of a stream."""
+        if not any(name == "content-type" and value.startswith(_EVENTS) for name, value in headers):
+            return headers
+        self._framer = self._framing.framer(self._max_event)
+        others = [header for header in headers if header[0] != "content-type"]
+        return [("content-type", self._framing.content_type), *others]
 
     def write(self, data: bytes) -> None:
         if self._framer is not None:

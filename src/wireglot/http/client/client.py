@@ -106,7 +106,7 @@ class HttpTransport:
         TransportFault, and SocketRefused where the upstream does not switch to it."""
         from wsproto.events import Request  # only gateways open any: other commands start sooner without it
 
-        from wireglot.http.client.websocket import UpstreamSocket
+        from wireglot.http.client.websocket import SocketRefused, UpstreamSocket
 
         if self._closed:
             raise _closing()
@@ -121,6 +121,8 @@ class HttpTransport:
         socket = await dialer.connect(
             origin, timeouts, lambda: UpstreamSocket(loop, limit, self._sockets.discard)
         )
+        if not socket.usable:  # an end that comes with the last bytes of a TLS handshake is seen before this
+            raise SocketRefused(0)
         self._sockets.add(socket)
         await socket.open(Request(origin.authority, target, extra_headers=headers), timeouts.connect)
         return socket
