@@ -96,6 +96,20 @@ def test_clients_of_other_dialects_get_it_too(stage: HostedStage, first: str, st
     assert response.tool_usage.web_search.num_requests == 1
 
 
+@EITHER
+def test_the_fallback_may_lack_more_than_the_first_target(stage: HostedStage, streamed: bool) -> None:
+    """The gateway searches for tools at both, and the web at the fallback alone."""
+    regex = {"type": "tool_search_tool_regex_20251119", "name": "tool_search_tool_regex"}
+    deferred = {"name": "mine", "input_schema": {"type": "object"}, "defer_loading": True}
+    fail_first(stage, streamed)
+    message = ask_claude(stage, "native-gemini-first", streamed, tools=[SEARCH, regex, deferred])
+    assert [block.type for block in message.content] == ["server_tool_use", "web_search_tool_result", "text"]
+    native, *offered = [request.json for request in stage.upstream.requests]
+    assert {"googleSearch": {}} in native["tools"]
+    names = [[tool["function"]["name"] for tool in request["tools"]] for request in offered]
+    assert names == [["web_search", "tool_search_tool_regex"]] * 2
+
+
 def test_a_target_that_answers_is_not_replaced(stage: HostedStage) -> None:
     ask_claude(stage, "native-first", False)
     (asked,) = [request.json for request in stage.upstream.requests]

@@ -598,7 +598,10 @@ def test_a_model_sees_the_pictures_of_a_result(stage: HostedStage, server: ToolS
     assert sent[1]["source"] == {"type": "base64", "media_type": "image/png", "data": "iVBORw=="}
 
 
-def test_a_request_approves_a_limited_number_of_calls(stage: HostedStage, server: ToolServer) -> None:
+@pytest.mark.parametrize("labels", [("weather",), ("weather", "climate")], ids=["one server", "two servers"])
+def test_a_request_approves_a_limited_number_of_calls(
+    stage: HostedStage, server: ToolServer, labels: tuple[str, ...]
+) -> None:
     items: list[Any] = [{"role": "user", "content": "?"}]
     for number in range(MAX_APPROVED + 1):
         asked = {
@@ -606,16 +609,18 @@ def test_a_request_approves_a_limited_number_of_calls(stage: HostedStage, server
             "id": f"mcpr_{number}",
             "name": "forecast",
             "arguments": encode_text({"city": f"{number}"}),
-            "server_label": "weather",
+            "server_label": labels[number % len(labels)],
         }
         items.append(asked)
     for number in range(MAX_APPROVED + 1):
         answer = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{number}", "approve": True}
         items.append(answer)
     SCRIPT.rounds = ["Done."]
-    response = _ask_responses(stage, server.url, tool={"require_approval": "always"}, input=items)
+    declared = {"type": "mcp", "server_url": server.url, "require_approval": "always"}
+    tools = [{**declared, "server_label": label} for label in labels]
+    response = _ask_responses(stage, server.url, tools=tools, input=items)
     calls = [item for item in response.output if item.type == "mcp_call"]
-    assert [call.status for call in calls] == ["completed"] * MAX_APPROVED + ["failed"]
+    assert sorted(call.status for call in calls) == ["completed"] * MAX_APPROVED + ["failed"]
     assert len(server.calls) == MAX_APPROVED
 
 

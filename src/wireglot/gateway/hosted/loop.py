@@ -78,6 +78,8 @@ class _Running(msgspec.Struct, eq=False):
     """Of the runner."""
     renamed: dict[str, str] = {}
     """The name under which the model knows a function -> its own, where the client uses that itself."""
+    shown: bool = False
+    """Whether the client was shown what was done before the first round."""
 
 
 class HostedTools:
@@ -140,15 +142,18 @@ class HostedTools:
 
     def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
         """A target has failed: the next one may not read what the first can, nor run the tools."""
-        if exchange.job.settings is not self._settings:
-            self._adopt(exchange.job.settings)  # others may have been loaded meanwhile
-        target = exchange.targets[place]
-        self._rebuild(exchange, target)
-        tools = self._lacking(exchange, target)
+        tools = self._lacking_at(exchange, exchange.targets[place])
         if not tools:
             return None
         exchange.targets, exchange.fall_back = exchange.targets[place:], None
         return self._answer(exchange, tools)
+
+    def _lacking_at(self, exchange: Exchange, target: Target) -> list[HostedTool]:
+        """The same of a fallback, with earlier turns made readable for it."""
+        if exchange.job.settings is not self._settings:
+            self._adopt(exchange.job.settings)  # others may have been loaded meanwhile
+        self._rebuild(exchange, target)
+        return self._lacking(exchange, target)
 
     def _lacking(self, exchange: Exchange, target: Target) -> list[HostedTool]:
         """The tools of a request that a target does not run, and one of the runners does."""
@@ -185,6 +190,23 @@ class HostedTools:
         return known
 
     async def _answer(self, exchange: Exchange, tools: list[HostedTool]) -> None:
+        running = await self._opened(exchange, tools)
+        if not running and not _may_pause(exchange):
+            await self._inner.answer(exchange)
+            return
+        loop = _Loop(
+            exchange,
+            running,
+            self._inner,
+            lacking=self._lacking_at,
+            open=self._opened,
+            ask=self._ask,
+            keep=self._keep,
+            count=self._count,
+        )
+        await loop.answer()
+
+    async def _opened(self, exchange: Exchange, tools: list[HostedTool]) -> list[_Running]:
         running, runners = [], self._serving
         if exchange.job.stream and any(runners[tool.kind].connects for tool in tools):
             exchange.open_stream()  # the client waits meanwhile
@@ -192,11 +214,7 @@ class HostedTools:
             session = await runners[tool.kind].open(exchange, tool)
             if session is not None:
                 running.append(_Running(tool, session, runners[tool.kind].name))
-        if not running and not _may_pause(exchange):
-            await self._inner.answer(exchange)
-            return
-        loop = _Loop(exchange, running, self._inner, ask=self._ask, keep=self._keep, count=self._count)
-        await loop.answer()
+        return running
 
 
 def _may_pause(exchange: Exchange) -> bool:
@@ -258,11 +276,16 @@ class _Loop:
         running: list[_Running],
         inner: Answerer,
         *,
+        lacking: Callable[[Exchange, Target], list[HostedTool]],
+        open: Callable[[Exchange, list[HostedTool]], Awaitable[list[_Running]]],
         ask: AskRound,
         keep: Keep,
         count: CountHostedCall,
     ) -> None:
+        """`lacking`: the tools that a fallback does not run. `open`: begins to run some."""
         self._exchange = exchange
+        self._lacking = lacking
+        self._open = open
         self._running = running
         self._inner = inner
         self._ask = ask
@@ -271,6 +294,8 @@ class _Loop:
         self._form = exchange.job.surface.client.hosted
         self._own = copy(exchange)
         """In whose place the client's request is asked: the relay fills it."""
+        self._own.fall_back = self._fall_back
+        self._first: Round
         self._answer: OneAnswer
         self._owners: dict[str, _Running] = {}
         """Of all functions that the model was ever offered, by the names that it knows."""
@@ -332,7 +357,8 @@ class _Loop:
         for each in self._running:
             offered = each.session.offer(request)
             request = offered.request
-            if not number:
+            if not each.shown:
+                each.shown = True
                 self._open_with(offered)
             functions = placed[id(each.tool)] = self._owned(each, offered.functions)
             parts = [functions if tool is each.tool else (tool,) for tool in request.tools]
@@ -406,12 +432,32 @@ class _Loop:
         ending = exchange.ending
         own.ending = ending.of_one_round()
         own.reply = RoundReply(exchange)
+        self._first = round
         round.begin(own)
         try:
             await self._inner.answer(own)
         finally:
             ending.completed = own.ending.completed
             exchange.losses, exchange.passed_back = own.losses, own.passed_back
+
+    def _fall_back(self, own: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
+        """A target has failed in the first round: the next one may run fewer of the tools."""
+        exchange, before = self._exchange, self._exchange.request()
+        lacking = self._lacking(exchange, own.targets[place])
+        more = [tool for tool in lacking if all(each.tool is not tool for each in self._running)]
+        if not more and exchange.request() is before:
+            return None
+        return self._ask_next(more, place)
+
+    async def _ask_next(self, tools: list[HostedTool], place: int) -> None:
+        own = self._own
+        added = await self._open(self._exchange, tools)
+        self._running = sorted(self._running + added, key=lambda each: each.tool.kind == _SEARCHES_TOOLS)
+        asked = self._exchange.request()
+        own.foreseen += self._exchange.located(tuple(map(self._loss, added)), asked)
+        own.targets = own.targets[place:]
+        self._first.ask_again(own, self._round(0))
+        await self._inner.answer(own)
 
     async def _ask_further(self, round: Round) -> None:
         job = self._exchange.job

@@ -154,12 +154,15 @@ class McpSession:
     async def run_approved(self, messages: tuple[Message, ...]) -> None:
         """Run the calls that were approved since the last answer."""
         calls, answers = self._approvals(messages)
-        recent = {each.id for each in _approvals_in(_parts(_after_answer(messages)), self._form)}
+        recent = [
+            each.id for each in _approvals_in(_parts(_after_answer(messages)), self._form) if each.approved
+        ]
+        allowed = recent[:MAX_APPROVED]  # of all servers
         for id, call in calls.items():
             answer = answers.get(id)
             if answer is not None and answer.approved and id in recent:
                 own = replace(call, id=_new_id())
-                if len(self._ran) < MAX_APPROVED:
+                if id in allowed:
                     result = await self.run(own)
                 else:
                     said = f"A request may approve {MAX_APPROVED} calls: approve this one with the next."

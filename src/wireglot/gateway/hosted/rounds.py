@@ -249,6 +249,12 @@ class Round(KeepsAll):
         exchange.withholds_reasoning = self._answer.exchange.withholds_reasoning
         exchange.ending.keepers.append(self)
 
+    def ask_again(self, exchange: Exchange, other: Round) -> None:
+        """Ask what another round would, of a target that is offered other functions."""
+        self.request, self._names = other.request, other._names
+        exchange.rewrite(self.request)
+        exchange.own_functions = self._names
+
     def codec(self, spoken: Dialect) -> Dialect:
         """The client's dialect, with writers that write one answer of all rounds."""
         return msgspec.structs.replace(
