@@ -245,7 +245,7 @@ ROWS: Final = (
                 "Hosted tools",
                 "reqps",
                 (
-                    rate("hosted_tool_calls_total", "tool, backend, outcome"),
+                    rate("hosted_calls_total", "tool, backend, outcome"),
                     "{{tool}} {{backend}} {{outcome}}",
                 ),
                 about="Calls of hosted tools that the gateway ran: searches, pages, tools of MCP servers.",

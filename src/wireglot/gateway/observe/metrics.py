@@ -249,7 +249,7 @@ class Metrics:
             ("provider", "flaw"),
         )
         self.hosted_calls = Counter(
-            "wireglot_hosted_tool_calls_total",
+            "wireglot_hosted_calls_total",
             "Calls of hosted tools that the gateway ran; `outcome`: ok, or the error.",
             ("tool", "backend", "outcome"),
         )
