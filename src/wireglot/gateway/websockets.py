@@ -206,9 +206,11 @@ class _Conversation:
 
     async def _next(self, ends: float) -> bytes | None:
         """The next message, once there is room for it to wait for its turn."""
-        most = self._opened.settings.limits.body_of(self._opened.asked.dialect)
+        maximum = self._opened.settings.limits.body_of(self._opened.asked.dialect)
         while self._running and (
-            len(self._running) >= _MAX_IN_FLIGHT or self._queued >= _MAX_QUEUED or self._queued_bytes > most
+            len(self._running) >= _MAX_IN_FLIGHT
+            or self._queued >= _MAX_QUEUED
+            or self._queued_bytes > maximum
         ):
             self._changed.clear()
             await self._changed.wait()
@@ -301,9 +303,9 @@ class _Conversation:
         self, asked: SocketRequest, incoming: Incoming, body: dict[str, Any], before: _Kept, lane: _Lane
     ) -> None:
         data = encode(body)
-        most = incoming.settings.limits.body_of(incoming.asked.dialect)
-        if len(data) > most:
-            detail = f"with what it goes on from, the request is larger than {most} bytes"
+        maximum = incoming.settings.limits.body_of(incoming.asked.dialect)
+        if len(data) > maximum:
+            detail = f"with what it goes on from, the request is larger than {maximum} bytes"
             self._refuse(RequestError("too_large", detail), asked.lane)
             self._failed(asked.previous, asked.lane)
             return
@@ -358,11 +360,11 @@ class _Conversation:
         self._kept[id] = kept
         self._count(kept.size)
         limits, service = self._opened.settings.limits, self._service
-        most, all_most = limits.body_of(self._opened.asked.dialect), limits.buffered // _KEPT_SHARE
+        maximum, shared_maximum = limits.body_of(self._opened.asked.dialect), limits.buffered // _KEPT_SHARE
         while self._kept and (
             len(self._kept) > _MAX_KEPT_ANSWERS
-            or self._kept_bytes > most
-            or service.kept_bytes > all_most
+            or self._kept_bytes > maximum
+            or service.kept_bytes > shared_maximum
             or not self._socket.hold(0)
         ):
             self._forget(self._oldest())

@@ -103,10 +103,10 @@ class _Tool:
         return HostedCall(self._kind, id, input={self.argument: given if type(given) is str else ""})
 
     async def run(self, call: HostedCall) -> HostedResult:
-        most = self._options.get("max_uses")
+        maximum = self._options.get("max_uses")
         self._uses += 1
-        if type(most) is int and self._uses > most:
-            return failed("max_uses_exceeded", f"{self._kind} may be used {most} times for this request.")
+        if type(maximum) is int and self._uses > maximum:
+            return failed("max_uses_exceeded", f"{self._kind} may be used {maximum} times for this request.")
         given = call.input[self.argument].strip()
         if not given:
             return failed("invalid_tool_input", f"{self.argument} is missing.")
@@ -193,8 +193,8 @@ class _Fetching(_Tool):
         super().__init__(exchange, tool)
         self._fetch = fetch
         self._known: Request | None = None
-        most = tool.native.value.get("max_content_tokens")
-        self._max_tokens = most if type(most) is int and most > 0 else None
+        maximum = tool.native.value.get("max_content_tokens")
+        self._max_tokens = maximum if type(maximum) is int and maximum > 0 else None
 
     def offer(self, request: Request) -> Offered:
         self._known = request

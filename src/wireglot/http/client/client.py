@@ -229,7 +229,7 @@ def _opening(method: str, origin: HttpOrigin, target: str) -> str:
 
 
 def _through_proxy(origin: HttpOrigin, target: str) -> tuple[str, str]:
-    """The target as the peer of the connection wants it, and what it is told of us: a proxy that reads the
+    """The target as the peer of the connection wants it, and our credentials for it: a proxy that reads the
     requests itself gets the whole URL."""
     proxy = origin.proxy
     if proxy is not None and proxy.scheme == "http" and not origin.tls:
