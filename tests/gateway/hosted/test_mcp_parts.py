@@ -12,6 +12,7 @@ pytest.importorskip("mcp")
 
 import httpx2
 import mcp_types as types
+from mcp.shared.exceptions import MCPError
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
@@ -432,7 +433,7 @@ def test_headers_of_the_hop_are_not_passed_on() -> None:
     ("url", "said", "problem"),
     [
         ("https://other.example/", Said(200, b"{}"), "not this host"),
-        ("https://allowed.example/", TransportFault("refused", "no"), "no connection to it (refused)"),
+        ("https://allowed.example/", TransportFault("connect", "no"), "no connection to it (connect)"),
     ],
     ids=["refused by us", "no connection"],
 )
@@ -551,9 +552,9 @@ def test_tools_are_listed_page_by_page() -> None:
     ("problem", "noted", "said"),
     [
         (McpFailed("as it is"), "other", "as it is"),
-        (mcp_connection.MCPError(code=1, message="no secret-1"), "", "no ***"),
+        (MCPError(code=1, message="no secret-1"), "", "no ***"),
         (
-            mcp_connection.MCPError(code=1, message="no"),
+            MCPError(code=1, message="no"),
             "it answered with status 500",
             "it answered with status 500",
         ),

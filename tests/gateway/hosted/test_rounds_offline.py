@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -10,7 +11,6 @@ import pytest
 from tests.gateway.hosted.hosted_kit import ScriptedWeb
 from tests.gateway.offline import CHAT, CHAT_PATH, MESSAGES_PATH, RESPONSES_PATH, Got, Offline, Said, asked
 from tests.tiers import rows
-from wireglot.gateway.hosted import loop
 from wireglot.gateway.hosted.loop import _remaining, _summary
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.state.quotas.tool_uses import ToolUses
@@ -137,7 +137,7 @@ def test_a_responses_client_says_how_many_calls_it_allows(stage: Stage) -> None:
 
 def test_after_ten_minutes_no_tool_is_offered(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1000.0]
-    monkeypatch.setattr(loop.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     for seconds, offered in ((599.0, True), (600.0, False)):
         now[0] = 1000.0
         plain = stage.web.search
