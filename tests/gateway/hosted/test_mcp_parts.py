@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from types import SimpleNamespace
 from typing import Any
 
@@ -607,3 +608,9 @@ def test_a_connection_is_closed_in_time(monkeypatch: pytest.MonkeyPatch) -> None
 
     asyncio.run(work())
     assert mcp.MAX_APPROVED == 8
+
+
+def test_the_sdk_writes_nothing_to_standard_error() -> None:
+    for name in ("mcp", "httpx2"):
+        logger = logging.getLogger(name)
+        assert (logger.propagate, bool(logger.handlers)) == (False, True), name
