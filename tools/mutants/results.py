@@ -31,9 +31,10 @@ def body() -> Iterator[str]:
     yield "notices. A sample is random with a fixed seed; a defect without effect counts as not noticed."
     yield "Wording is left alone: sentences are for people, and most of them are in generated pages."
     yield ""
-    yield "The newest sample is the figure for the tests as they are: the package had not had its seed before."
-    yield "The last column adds all samples, those of earlier versions of the code and the tests included: many"
-    yield "defects that were not noticed then have a test by now, and still count as not noticed."
+    yield "The newest sample is the figure for the tests as they are: the package had not had its seed"
+    yield "before. The last column adds all samples, those of earlier versions of the code and the tests"
+    yield "included: many defects that were not noticed then have a test by now, and still count as not"
+    yield "noticed."
     yield ""
     yield table(
         ("package", "newest sample", "noticed", "day", "all samples"),
