@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 import pytest
+from msgspec.structs import replace
 
 from tests.gateway.kit import head
 from tests.gateway.offline import Got, Offline, Said
@@ -19,6 +20,7 @@ from wireglot.gateway.login import pages
 from wireglot.gateway.login.device_codes import TooMany
 from wireglot.gateway.login.oidc import ProviderDown
 from wireglot.gateway.login.pages import OAuthError, _base, _fields, _is_same_site, _retry_after
+from wireglot.gateway.login.tokens import Person, SignInRefused
 from wireglot.gateway.settings import LoginSettings
 from wireglot.stores import StoreDown
 
@@ -612,6 +614,112 @@ def test_the_same_sign_in_for_the_inspector(login: Any, server: Any, away: bool)
         got = door.get("/login")
         assert got.status == 303
         assert got.headers["location"].startswith(ISSUER if away else "/inspector")
+
+
+class People:
+    """In the place of the identity provider's answers."""
+
+    def __init__(self, door: Door, owner: str = "Eve@Example.com", refresh_token: str = "") -> None:
+        self.asked: list[Any] = []
+        self.problem: Exception | None = None
+        self._person = Person(f"{ISSUER}\neve", owner, "team")
+        self._refresh_token = refresh_token
+        door.pages._provider.person = self.person
+
+    async def person(self, login: Any, attempt: Any, query: Any, back: str) -> tuple[Person, str]:
+        self.asked.append((attempt, query, back))
+        if self.problem is not None:
+            raise self.problem
+        return self._person, self._refresh_token
+
+
+def away(door: Door, path: str = "/device/sign-in") -> None:
+    door.offline.upstream.say(Said(body=METADATA))
+    assert door.get(path).status == 303
+
+
+def test_a_person_signs_in_and_approves() -> None:
+    with opened(login={**OIDC, "scopes": ["openid", "offline_access"]}) as offline:
+        door = Door(offline)
+        people = People(door, refresh_token="of-the-provider")
+        begun = door.begin(surface="terminal")
+        door.enter(begun["user_code"])
+        assert "Sign in first." in text(door.post(action="approve"))
+        away(door)
+        back = door.get("/device/callback?code=c&state=s&code=d")
+        assert (back.status, back.headers["location"]) == (303, "/device")
+        ((attempt, query, url),) = people.asked
+        assert (query, url) == ({"code": "c", "state": "s"}, "https://g.example/device/callback")
+        assert attempt is not None
+        page = door.get("/device")
+        assert "You are signed in as <strong>Eve@Example.com</strong>" in text(page)
+        assert 'value="approve"' in text(page)
+        other = door.get("/device?user_code=BCDF-GHJK")
+        assert 'name="user_code" value="BCDF-GHJK"' in text(other), "a code in the link begins again"
+    with opened(login={**OIDC, "scopes": ["openid", "offline_access"]}) as offline:
+        door = Door(offline)
+        People(door, refresh_token="of-the-provider")
+        begun = door.begin(surface="terminal")
+        door.enter(begun["user_code"])
+        away(door)
+        door.get("/device/callback?code=c&state=s")
+        door.get("/device")
+        assert "<h1>Approved</h1>" in text(door.post(action="approve"))
+        tokens = door.poll(begun["device_code"])
+        assert (tokens.status, tokens.json["email"]) == (200, "Eve@Example.com")
+        (row,) = offline.state.keys.sign_ins_of("eve@example.com")
+        assert row.sign_in is not None
+        assert len(row.sign_in.grant) == 32, "its refresh token is kept"
+
+
+def test_a_key_without_an_owner_is_shown_by_its_name() -> None:
+    with opened(login=OIDC) as offline:
+        door = Door(offline)
+        digest = f"sha256:{hashlib.sha256(KEY.encode()).hexdigest()}"
+        known = next(key.digest for key in offline.settings.keys if digest.endswith(key.digest))
+        begun = door.begin()
+        code = begun["user_code"].replace("-", "")
+        session = replace(door.pages._browsers.begin(), user_code=code, parent=known)
+        door.cookie = door.pages._browsers.cookie(session, "https://g.example")[1].partition(";")[0]
+        assert "You are signed in as <strong>ada</strong>" in text(door.get("/device"))
+
+
+@rows(
+    ("problem", "status", "title", "level"),
+    [
+        (SignInRefused("you are in no group"), 403, "Not signed in", "warn"),
+        (ProviderDown("keys: status 500"), 502, "Not available", "error"),
+    ],
+    ids=["refused", "down"],
+)
+def test_a_person_who_is_not_signed_in(problem: Exception, status: int, title: str, level: str) -> None:
+    with opened(login=OIDC) as offline:
+        door = Door(offline)
+        people = People(door)
+        people.problem = problem
+        door.enter(door.begin()["user_code"])
+        away(door)
+        got = door.get("/device/callback?code=c&state=s")
+        assert (got.status, f"<h1>{title}</h1>" in text(got)) == (status, True)
+        assert '<a href="/device">Start again</a>' in text(got)
+        assert [note[0] for note in door.notes] == [level]
+        if status == 403:
+            assert "<p>You are in no group.</p>" in text(got)
+
+
+def test_a_person_looks_at_their_own_exchanges() -> None:
+    with opened(login=OIDC) as offline:
+        door = Door(offline)
+        People(door)
+        away(door, "/login")
+        got = door.get("/device/callback?code=c&state=s")
+        assert (got.status, got.headers["location"]) == (303, "/inspector")
+        assert door.notes[-1] == (
+            "info",
+            "inspector sign-in",
+            {"peer": "127.0.0.1", "caller": "eve@example.com"},
+        )
+        assert "Max-Age=0" in got.headers["set-cookie"], "its own session is over"
 
 
 def test_login_is_on_where_keys_are_needed(door: Door) -> None:
