@@ -14,7 +14,7 @@ import pytest
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.gateway.login import html, oidc
+from wireglot.gateway.login import html, oidc, provider_grants
 from wireglot.gateway.login.browser import BrowserSession, BrowserSessions
 from wireglot.gateway.login.device_codes import DeviceRequest, network_of, normalized, shown_code
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderAttempt, ProviderDown, who
@@ -527,6 +527,69 @@ def test_a_check_that_nobody_waits_for_leaves_no_error() -> None:
             grants._checked(task)
             assert not task._log_traceback
         assert grants._checking == set()
+
+    asyncio.run(work())
+
+
+def test_a_grant_is_kept_for_as_long_as_a_sign_in_and_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_grants, "now_ms", lambda: 5_000)
+    login = LoginSettings(
+        issuer=ISSUER, client_id="me", scopes=("openid", "offline_access"), refresh_days=2.0
+    )
+    kept: list[Any] = []
+    asked: list[Any] = []
+
+    class Documents:
+        async def put(self, documents: Any) -> None:
+            kept.extend(documents)
+
+        async def get(self, owner: str, kind: str, ids: list[str]) -> Any:
+            return [each for each in kept if (each.caller, each.kind, [each.id]) == (owner, kind, ids)]
+
+        async def replace(self, document: Any) -> None:
+            kept.append(document)
+
+    class Counters:
+        free = True
+
+        async def lock(self, name: str, holder: str, seconds: float) -> bool:
+            asked.append((name, len(holder), seconds))
+            return self.free
+
+        async def unlock(self, name: str, holder: str) -> None:
+            asked.append((name, len(holder)))
+
+    class Provider:
+        async def renewed(self, login: Any, refresh_token: str) -> tuple[None, str]:
+            asked.append(refresh_token)
+            return None, "next" if refresh_token == "first" else ""
+
+    counters: Any = Counters()
+    documents: Any = Documents()
+    idp: Any = Provider()
+    grants = ProviderGrants(documents, counters, idp)
+
+    async def work() -> None:
+        assert await grants.keep("", login) == ""
+        assert await grants.keep("first", LOGIN) == "", "not without offline_access"
+        assert kept == []
+        id = await grants.keep("first", login)
+        (first,) = kept
+        assert (len(id), first.id, first.body) == (32, id, b"first")
+        assert (first.created, first.expires) == (5_000, 5_000 + 2 * 86_400_000 + 600_000)
+        monkeypatch.setattr(provider_grants, "now_ms", lambda: 9_000)
+        assert await grants.check(id, login) is None
+        assert asked == [(f"login grant {id}", 16, 30.0), "first", (f"login grant {id}", 16)]
+        assert (kept[1].body, kept[1].created, kept[1].expires) == (b"next", first.created, first.expires)
+        kept.pop(0)
+        assert await grants.check(id, login) is None
+        assert len(kept) == 1, "without another refresh token the last one stays"
+        with pytest.raises(SignInRefused, match="the sign-in is over"):
+            await grants.check("other", login)
+        assert asked[-1] == ("login grant other", 16), "unlocked"
+        counters.free = False
+        with pytest.raises(ProviderDown, match="another request renews the same sign-in"):
+            await grants.check(id, login)
 
     asyncio.run(work())
 
