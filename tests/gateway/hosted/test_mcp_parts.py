@@ -398,7 +398,8 @@ def guarded(upstream: Upstream, max_result: int = 1 << 20) -> _GuardedTransport:
 
     hosts: Any = SimpleNamespace(check_url=check, check_addresses=None)
     made = _GuardedTransport(hosts, McpSettings(max_result=max_result, timeout=7.0))
-    made._transport = upstream  # type: ignore[assignment]
+    anything: Any = upstream
+    made._transport = anything
     return made
 
 

@@ -218,7 +218,8 @@ def test_a_page_that_was_fetched() -> None:
         asked.append(options)
         return await fetch(url, **options)
 
-    bench.web.fetch = noted  # type: ignore[method-assign]
+    web: Any = bench.web
+    web.fetch = noted
     result = bench.run(f"Read {TOWER.url}", url=TOWER.url)
     page = WebPage(PAGE.url, PAGE.title, PAGE.mime, PAGE.text, retrieved=PAGE.retrieved)
     assert (result.page, result.text) == (page, page_text(page))

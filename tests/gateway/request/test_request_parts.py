@@ -270,7 +270,8 @@ def test_every_step_hears_of_the_end_and_the_first_failure_is_raised() -> None:
 
         return step
 
-    made.gates.append(SimpleNamespace(leave=lambda: heard.append("gate")))  # type: ignore[arg-type]
+    gate: Any = SimpleNamespace(leave=lambda: heard.append("gate"))
+    made.gates.append(gate)
     made.at_end += [lambda problem: heard.append(("last", problem)), failing("two"), failing("one")]
     with pytest.raises(ValueError, match="one") as raised:
         made.leave(None)
@@ -283,7 +284,8 @@ def test_every_step_hears_of_the_end_and_the_first_failure_is_raised() -> None:
 def test_a_place_at_a_provider_is_left_once() -> None:
     made, left = read(), list[str]()
     made.leave_provider()
-    made.provider_gate = SimpleNamespace(leave=lambda: left.append("left"))  # type: ignore[assignment]
+    gate: Any = SimpleNamespace(leave=lambda: left.append("left"))
+    made.provider_gate = gate
     made.leave_provider()
     made.leave_provider()
     assert left == ["left"]
