@@ -1,12 +1,16 @@
 """`wireglot completion`: what a shell offers is what the parser knows."""
 
+import argparse
 import shutil
 import subprocess
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from tests.cli.running import complaint, run
 from tests.tiers import rows
+from wireglot.cli import completion
 from wireglot.cli.parser import build_parser
 
 
@@ -67,3 +71,106 @@ def test_a_script_names_every_command_and_is_taken_by_its_shell(shell: str) -> N
 
 def test_another_shell_is_reported() -> None:
     assert "tcsh" in complaint(run("completion", "tcsh"))
+
+
+# The whole scripts of a small parser.
+
+
+def small_parser() -> argparse.ArgumentParser:
+    root = argparse.ArgumentParser(prog="wireglot", add_help=False)
+    root.add_argument("-v", action="store_true", help="say more: 100%% of it")
+    commands = root.add_subparsers()
+    keys = commands.add_parser("keys", help="client keys", add_help=False)
+    below = keys.add_subparsers()
+    create = below.add_parser("create", help="make one", add_help=False)
+    create.add_argument("--group", choices=["a", "b c"], help="its group")
+    create.add_argument("--name", help=argparse.SUPPRESS)
+    run = commands.add_parser("run", help="start it's client", add_help=False)
+    run.add_argument("client", choices=["claude", "codex"], help="which")
+    return root
+
+
+SCRIPTS = {
+    "bash": r"""
+# Completion of wireglot for bash, printed by `wireglot completion bash`.
+_wireglot() {
+    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path='' index word
+    COMPREPLY=()
+    for ((index = 1; index < COMP_CWORD; index++)); do
+        word=${COMP_WORDS[index]}
+        [[ $word == -- ]] && { compopt -o default 2>/dev/null; return; }
+        case "$path $word" in
+            ' keys') path=keys ;;
+            'keys create') path='keys create' ;;
+            ' run') path=run ;;
+        esac
+    done
+    case "$path:$before" in
+        'keys create:--group') COMPREPLY=($(compgen -W 'a b c' -- "$current")); return ;;
+        'keys create:--name') compopt -o default 2>/dev/null; return ;;
+    esac
+    local words='' options=''
+    case "$path" in
+        '') words='keys run'; options=-v ;;
+        keys) words=create; options='' ;;
+        'keys create') words=''; options='--group --name' ;;
+        run) words='claude codex'; options='' ;;
+    esac
+    if [[ $current == -* ]]; then
+        COMPREPLY=($(compgen -W "$options" -- "$current"))
+    else
+        COMPREPLY=($(compgen -W "$words" -- "$current"))
+        [[ -z $words ]] && compopt -o default 2>/dev/null
+    fi
+}
+complete -F _wireglot wireglot
+""",
+    "zsh": r"""
+#compdef wireglot
+# Completion of wireglot for zsh, printed by `wireglot completion zsh`.
+_wireglot() {
+    local path_so_far='' word index
+    local -a described
+    for ((index = 2; index < CURRENT; index++)); do
+        word=${words[index]}
+        [[ $word == -- ]] && { _files; return; }
+        case "$path_so_far $word" in
+            ' keys') path_so_far=keys ;;
+            'keys create') path_so_far='keys create' ;;
+            ' run') path_so_far=run ;;
+        esac
+    done
+    case "$path_so_far:${words[CURRENT-1]}" in
+        'keys create:--group') compadd -- a 'b c'; return ;;
+        'keys create:--name') _files; return ;;
+    esac
+    case "$path_so_far" in
+        '') if [[ $PREFIX == -* ]]; then described=('-v:say more: 100% of it'); else described=('keys:client keys' 'run:start it'"'"'s client'); fi ;;
+        keys) if [[ $PREFIX == -* ]]; then described=(); else described=('create:make one'); fi ;;
+        'keys create') if [[ $PREFIX == -* ]]; then described=('--group:its group' --name:); else described=(); fi ;;
+        run) if [[ $PREFIX == -* ]]; then described=(); else described=(claude:which codex:which); fi ;;
+    esac
+    if (( $#described )); then _describe wireglot described; else _files; fi
+}
+if [[ $zsh_eval_context[-1] == loadautofunc ]]; then _wireglot "$@"; else compdef _wireglot wireglot; fi
+""",
+    "fish": r"""
+# Completion of wireglot for fish, printed by `wireglot completion fish`.
+complete -c wireglot -f
+complete -c wireglot -n __fish_use_subcommand -a keys -d 'client keys'
+complete -c wireglot -n __fish_use_subcommand -a run -d 'start it'"'"'s client'
+complete -c wireglot -n __fish_use_subcommand -s v -d 'say more: 100% of it'
+complete -c wireglot -n '__fish_seen_subcommand_from keys; and not __fish_seen_subcommand_from create' -a create -d 'make one'
+complete -c wireglot -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create' -l group -x -a 'a b c' -d 'its group'
+complete -c wireglot -n '__fish_seen_subcommand_from keys; and __fish_seen_subcommand_from create' -l name -r -F
+complete -c wireglot -n '__fish_seen_subcommand_from run' -a claude -d which
+complete -c wireglot -n '__fish_seen_subcommand_from run' -a codex -d which
+""",
+}
+
+
+@pytest.mark.parametrize("shell", SCRIPTS)
+def test_a_script_is_pinned_as_a_whole(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
+    arguments: Any = SimpleNamespace(root=small_parser(), shell=shell)
+    assert completion.run(arguments) == 0
+    assert capsys.readouterr().out == SCRIPTS[shell][1:]

@@ -73,11 +73,11 @@ class RequestError(Exception):
         self.document = document
         self.headers: Sequence[tuple[str, str]] = ()
         """More headers of the refusal."""
-        error_kind, status, usual = _CLASSES[kind]
+        error_kind, self.status, usual = _CLASSES[kind]
         self.error = ApiError(
             error_kind,
             legible(message),
-            status=status,
+            status=self.status,
             code=code or usual,
             param=param,
             retry_after=retry_after,
@@ -85,7 +85,7 @@ class RequestError(Exception):
 
     def with_status(self, status: int) -> RequestError:
         """The same under another status, for what HTTP itself has a status for."""
-        self.error = msgspec.structs.replace(self.error, status=status)
+        self.status, self.error = status, msgspec.structs.replace(self.error, status=status)
         return self
 
 

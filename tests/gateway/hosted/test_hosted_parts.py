@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from math import log
+from random import Random
 from types import SimpleNamespace
 from typing import Any
 
@@ -10,13 +12,14 @@ import pytest
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.gateway.hosted import loop, ranking
+from wireglot.dialects.base import HostedForm
+from wireglot.gateway.hosted import history, loop, ranking
 from wireglot.gateway.hosted.ranking import BadPattern, fields_of, rank_by_words, search_pattern, words_of
 from wireglot.gateway.hosted.rounds import cited
 from wireglot.gateway.hosted.runner import arguments_of, called_name, failed, function_name, result_parts
-from wireglot.gateway.hosted.tool_search import ToolSearch, found_tools_text, key_of
-from wireglot.ir.content import Citation, Foreign, Media, Text, ToolCall
-from wireglot.ir.hosted import HostedCall, HostedResult, WebSource
+from wireglot.gateway.hosted.tool_search import ToolSearch, ToolSearchRunner, found_tools_text, key_of
+from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Origin, Signature, Text, ToolCall
+from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice
 
 SCHEMA = {
@@ -202,8 +205,6 @@ def test_arguments_of_calls(text: str, value: Any) -> None:
 def test_what_a_model_is_given_of_a_result() -> None:
     assert failed("unavailable", "gone") == HostedResult("unavailable: gone", "unavailable", "gone")
     assert result_parts(HostedResult("text")) == (Text("text"),)
-    from wireglot.ir.hosted import WebPage
-
     page = WebPage("https://h/", "Title", mime="application/pdf", data="QQ==")
     assert result_parts(HostedResult("text", page=page)) == (
         Text("text"),
@@ -249,12 +250,199 @@ def test_a_server_that_refuses_is_named_by_its_status(method: str, status: int, 
 
 
 def test_models_that_clients_make_up_are_not_kept_forever(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(loop, "MAX_NATIVE", 2)
     monkeypatch.setattr(loop, "_takes", lambda target, tool: target.name != "x/0")
-    nothing: Any = None
-    tools: Any = loop.HostedTools(nothing, {}, rebuild=nothing, ask=nothing, keep=nothing, count=nothing)
+    tools = hosted_tools()
     search = HostedTool("web_search", Foreign("anthropic", "web_search_20250305", {}))
-    for number in (0, 1, 2, 3, 0):
+    kept = []
+    for number in (*range(4097), 0):
         target = SimpleNamespace(name=f"x/{number}", dialect="openai-chat", others=())
         assert tools._is_native(target, search) is bool(number)
-        assert len(tools._native) <= 2
+        kept.append(len(tools._native))
+    assert kept == [*range(1, 4097), 1, 2]
+
+
+def hosted_tools() -> Any:
+    nothing: Any = None
+    return loop.HostedTools(nothing, {}, rebuild=nothing, ask=nothing, keep=nothing, count=nothing)
+
+
+@rows(
+    ("dialect", "plain", "native", "body", "is_read"),
+    [
+        ("openai-chat", True, True, b'{"tools":["web_search"]}', False),
+        ("openai-chat", True, False, b'{"tools":["now"]}', False),
+        ("openai-chat", True, False, b'{"tools":["web_search"]}', True),
+        ("openai-chat", False, False, b'{"tools":["now"]}', True),
+        ("anthropic", True, True, b'{"tools":["now"]}', True),
+    ],
+    ids=["native", "no mark", "a mark", "changed", "another dialect"],
+)
+def test_a_body_that_passes_is_read_for_its_tools_alone(
+    dialect: str, plain: bool, native: bool, body: bytes, is_read: bool
+) -> None:
+    read = []
+
+    def request() -> Request:
+        read.append(True)
+        return Request("m", ())
+
+    hosted = HostedForm(tool_marks={"tools": (b"web_search",), "options": (b"",)})
+    job = SimpleNamespace(
+        dialect="openai-chat",
+        body=body,
+        outline=SimpleNamespace(members={"tools": (9, len(body))}),
+        surface=SimpleNamespace(client=SimpleNamespace(hosted=hosted)),
+        policy="",
+        settings=SimpleNamespace(losses="warn"),
+        context=SimpleNamespace(emulates=True),
+    )
+    limits = SimpleNamespace(hosted_tools=native)
+    target = SimpleNamespace(plain=plain, dialect=dialect, limits=limits, losses="")
+    assert hosted_tools()._lacking(SimpleNamespace(job=job, request=request), target) == []
+    assert bool(read) is is_read
+
+
+# Order by words.
+
+
+def _scores(query: list[str], tools: list[list[str]]) -> list[float]:
+    """Okapi BM25 as its authors write it, with k1 = 1.2 and b = 0.75."""
+    mean = sum(map(len, tools)) / len(tools)
+    scores = []
+    for words in tools:
+        total = 0.0
+        for word in query:
+            having = sum(word in each for each in tools)
+            weight = log((len(tools) - having + 0.5) / (having + 0.5) + 1)
+            often = words.count(word)
+            total += weight * often * 2.2 / (often + 1.2 * (0.25 + 0.75 * len(words) / mean))
+        scores.append(total)
+    return scores
+
+
+def test_tools_are_ranked_as_bm25_ranks_them() -> None:
+    chance = Random(7)
+    words = [f"w{letter}" for letter in "abcdefgh"]
+    for _ in range(60):
+        texts = [chance.choices(words, range(1, 9), k=chance.randint(1, 12)) for _ in range(6)]
+        query = chance.sample(words, 2)
+        scores = _scores(query, texts)
+        best = sorted((place for place in range(6) if scores[place]), key=lambda place: -scores[place])
+        tools = [Tool(text[0], " ".join(text[1:])) for text in texts]
+        found = rank_by_words(" ".join(query), tools)
+        assert [round(scores[place], 9) for place in found] == [round(scores[place], 9) for place in best[:5]]
+
+
+def test_common_words_find_nothing() -> None:
+    common = "a an and are as at by for from in is it of on or the to"
+    for word in common.split():
+        assert rank_by_words(word, [Tool("x", word)]) == [], word
+    assert rank_by_words("not", [Tool("x", "not")]) == [0]
+
+
+def test_a_pattern_runs_in_a_bare_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    begin = asyncio.create_subprocess_exec
+    environments: list[dict[str, str]] = []
+
+    async def noted(*command: str, **options: Any) -> Any:
+        environments.append(options["env"])
+        assert command[1:4] == ("-I", "-S", "-c")
+        return await begin(*command, **{**options, "env": {}})
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", noted)
+    kept = {"SYSTEMROOT": "1", "LD_LIBRARY_PATH": "2", "DYLD_LIBRARY_PATH": "3"}
+    for name, value in kept.items():
+        monkeypatch.setenv(name, value)
+    assert asyncio.run(search_pattern("^[a-z_]+$", TOOLS)) == [1, 2, 0]
+    assert environments == [kept]
+    many = [Tool(f"tool_{number}") for number in range(9)]
+    assert asyncio.run(search_pattern("tool", many)) == [0, 1, 2, 3, 4]
+
+
+@rows(("by_pattern", "argument"), [(False, "query"), (True, "pattern")])
+def test_the_function_of_a_search(by_pattern: bool, argument: str) -> None:
+    (function,) = session(by_pattern=by_pattern).offer(Request("m", (), tools=TOOLS)).functions
+    assert function.schema is not None
+    described = function.schema["properties"][argument].pop("description")
+    assert ("regular expression" in described) is by_pattern
+    assert function.schema == {
+        "type": "object",
+        "properties": {argument: {"type": "string"}},
+        "required": [argument],
+        "additionalProperties": False,
+    }
+    named = HostedTool("tool_search", Foreign("d", "tool_search", {"name": "find"}))
+    (function,) = ToolSearch(named, (), by_pattern=False).offer(Request("m", (), tools=TOOLS)).functions
+    assert function.name == "find"
+    assert (session().backend, ToolSearchRunner.name, ToolSearchRunner.connects) == (
+        "gateway",
+        "the gateway",
+        False,
+    )
+
+
+# Earlier turns.
+
+RAN = "0" * 22
+CALL = HostedCall("web_search", f"wg{RAN}", input={"query": "x"})
+
+
+@rows(
+    ("result", "says"),
+    [
+        (HostedResult(), False),
+        (HostedResult("text"), True),
+        (HostedResult(error="unavailable"), True),
+        (HostedResult(sources=(ONE,)), True),
+        (HostedResult(page=WebPage("https://h/")), True),
+        (HostedResult(tools=(MAIL,)), True),
+        (None, True),
+    ],
+)
+def test_what_a_vendors_call_says(result: Any, says: bool) -> None:
+    assert history._says_something(RanCall("x", CALL, result)) is says
+    assert history._says_something(RanCall("x", None, result)) is True
+
+
+@rows(
+    ("id", "ours", "shown"),
+    [
+        (f"wg{RAN}", True, False),
+        (f"wn{RAN}", True, True),
+        (f"wg{RAN}0", False, False),
+        (f"wn{RAN[1:]}", False, False),
+        (f"xx{RAN}", False, False),
+    ],
+)
+def test_whose_call_it_is(id: str, ours: bool, shown: bool) -> None:
+    assert history._is_ours(RanCall(id)) is ours
+    assert history._is_shown(RanCall(id)) is shown
+    assert history._is_shown(None) is False
+
+
+SIGNED = Signature("s", Origin("gemini"))
+CITED = (Citation("https://h/", "H"),)
+
+
+@rows(
+    ("before", "part", "joined"),
+    [
+        (Text("a", citations=CITED), Text("b"), Text("ab", citations=CITED)),
+        (Text("a"), Text("b", citations=CITED), Text("ab", citations=CITED)),
+        (Text("a", citations=CITED), Text("b", citations=CITED), Text("ab", citations=CITED * 2)),
+        (Text("a"), Text("b"), None),
+        (ToolCall("c", "f", "{}"), Text("b", citations=CITED), None),
+        (Text("a", citations=CITED, refusal=True), Text("b"), None),
+        (Text("a", citations=CITED), Text("b", refusal=True), None),
+        (Text("a", citations=CITED, cache=CacheMark()), Text("b"), None),
+        (
+            Text("a", citations=CITED),
+            Text("b", cache=CacheMark()),
+            Text("ab", citations=CITED, cache=CacheMark()),
+        ),
+        (Text("a", citations=CITED, signature=SIGNED), Text("b"), None),
+        (Text("a", citations=CITED), Text("b", signature=SIGNED), None),
+    ],
+)
+def test_pieces_of_a_text_that_was_cut_where_it_cites(before: Any, part: Text, joined: Any) -> None:
+    assert history._joined(before, part) == joined

@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import json
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
@@ -13,13 +14,16 @@ import pytest
 
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
-from wireglot.gateway.login import html, oidc
+from wireglot.gateway.login import html, oidc, provider_grants
 from wireglot.gateway.login.browser import BrowserSession, BrowserSessions
 from wireglot.gateway.login.device_codes import DeviceRequest, network_of, normalized, shown_code
 from wireglot.gateway.login.oidc import IdentityProvider, ProviderAttempt, ProviderDown, who
-from wireglot.gateway.login.tokens import SignInRefused
+from wireglot.gateway.login.provider_grants import ProviderGrants
+from wireglot.gateway.login.tokens import SignInRefused, _made, _names
 from wireglot.gateway.settings import LoginSettings, Secret
+from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.http.transport import Timeouts, TransportFault
+from wireglot.stores.records import SignIn
 from wireglot.stores.seal import Sealer
 
 HTTPS, HTTP = "https://gateway.example", "http://127.0.0.1:8484"
@@ -39,6 +43,7 @@ def test_a_code_as_people_type_and_read_it() -> None:
         ("::ffff:192.0.2.1", "192.0.2.1"),
         ("2001:db8:1:2:3:4:5:6", "2001:db8:1:2::/64"),
         ("fe80::1%eth0", "fe80::/64"),
+        ("::ffff:192.0.2.1%eth0", "192.0.2.1"),
         ("nonsense", "nonsense"),
         ("", ""),
     ],
@@ -445,3 +450,175 @@ def test_attempts_are_of_three_secrets() -> None:
     secrets = {one.state, one.nonce, one.verifier, two.state, two.nonce, two.verifier}
     assert len(secrets) == 6
     assert min(map(len, secrets)) >= 43
+
+
+# Keys, grants and tokens.
+
+
+def test_only_public_keys_for_signatures_are_taken() -> None:
+    public = {"kty": "OKP", "crv": "Ed25519", "x": "11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}
+    listed: list[Any] = [
+        {**public, "kid": "good"},
+        {**public, "kid": "also", "use": "sig"},
+        {**public, "kid": "encrypts", "use": "enc"},
+        {"kty": "oct", "kid": "shared", "k": "c2VjcmV0"},
+        {"kty": "unknown", "kid": "new"},
+        "nonsense",
+        public,
+    ]
+    provider = Provider()
+    provider.upstream.say(Said(body={"keys": listed}))
+    assert sorted(asyncio.run(provider.idp._fetched_keys(f"{ISSUER}/keys"))) == ["", "also", "good"]
+    for wrong in (Said(500, {"keys": []}), Said(body={}), Said(body={"keys": {}})):
+        provider.upstream.say(wrong)
+        with pytest.raises(ProviderDown, match="keys: status"):
+            asyncio.run(provider.idp._fetched_keys(f"{ISSUER}/keys"))
+
+
+@rows(
+    ("known", "age", "id", "fetched"),
+    [
+        (["a"], 0, "a", False),
+        (["a"], 3600, "a", False),
+        (["a"], 3601, "a", True),
+        (["a"], 30, "b", False),
+        (["a"], 31, "b", True),
+        ([], 31, None, True),
+        (["a"], 31, None, True),
+    ],
+)
+def test_keys_are_fetched_again_when_they_are_old_or_unknown(
+    monkeypatch: pytest.MonkeyPatch, known: list[str], age: float, id: str | None, fetched: bool
+) -> None:
+    idp: Any = IdentityProvider({}, Clock())
+    asked = []
+
+    async def fetch(url: str) -> dict[str, Any]:
+        asked.append(url)
+        return {"a": "new a", "b": "new b"}
+
+    monkeypatch.setattr(idp, "_fetched_keys", fetch)
+    cached = SimpleNamespace(
+        keys=dict.fromkeys(known, "old"), keys_at=1000.0 - age, metadata=SimpleNamespace(jwks_uri="u")
+    )
+    try:
+        found = asyncio.run(idp._key(LOGIN, cached, id))
+    except SignInRefused:
+        found = None
+    assert bool(asked) is fetched
+    assert cached.keys_at == (1000.0 if fetched else 1000.0 - age)
+    expected = None if id is None or (id == "b" and not fetched) else f"new {id}" if fetched else "old"
+    assert found == expected
+
+
+def test_a_check_that_nobody_waits_for_leaves_no_error() -> None:
+    nothing: Any = None
+    grants = ProviderGrants(nothing, nothing, nothing)
+
+    async def work() -> None:
+        async def failing() -> None:
+            raise ProviderDown("away")
+
+        for task in (asyncio.create_task(failing()), asyncio.create_task(asyncio.sleep(60))):
+            grants._checking.add(task)
+            await asyncio.sleep(0)
+            task.cancel()
+            await asyncio.wait([task])
+            grants._checked(task)
+            assert not task._log_traceback
+        assert grants._checking == set()
+
+    asyncio.run(work())
+
+
+def test_a_grant_is_kept_for_as_long_as_a_sign_in_and_its_code(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider_grants, "now_ms", lambda: 5_000)
+    login = LoginSettings(
+        issuer=ISSUER, client_id="me", scopes=("openid", "offline_access"), refresh_days=2.0
+    )
+    kept: list[Any] = []
+    asked: list[Any] = []
+
+    class Documents:
+        async def put(self, documents: Any) -> None:
+            kept.extend(documents)
+
+        async def get(self, owner: str, kind: str, ids: list[str]) -> Any:
+            return [each for each in kept if (each.caller, each.kind, [each.id]) == (owner, kind, ids)]
+
+        async def replace(self, document: Any) -> None:
+            kept.append(document)
+
+    class Counters:
+        free = True
+
+        async def lock(self, name: str, holder: str, seconds: float) -> bool:
+            asked.append((name, len(holder), seconds))
+            return self.free
+
+        async def unlock(self, name: str, holder: str) -> None:
+            asked.append((name, len(holder)))
+
+    class Provider:
+        async def renewed(self, login: Any, refresh_token: str) -> tuple[None, str]:
+            asked.append(refresh_token)
+            return None, "next" if refresh_token == "first" else ""
+
+    counters: Any = Counters()
+    documents: Any = Documents()
+    idp: Any = Provider()
+    grants = ProviderGrants(documents, counters, idp)
+
+    async def work() -> None:
+        assert await grants.keep("", login) == ""
+        assert await grants.keep("first", LOGIN) == "", "not without offline_access"
+        assert kept == []
+        id = await grants.keep("first", login)
+        (first,) = kept
+        assert (len(id), first.id, first.body) == (32, id, b"first")
+        assert (first.created, first.expires) == (5_000, 5_000 + 2 * 86_400_000 + 600_000)
+        monkeypatch.setattr(provider_grants, "now_ms", lambda: 9_000)
+        assert await grants.check(id, login) is None
+        assert asked == [(f"login grant {id}", 16, 30.0), "first", (f"login grant {id}", 16)]
+        assert (kept[1].body, kept[1].created, kept[1].expires) == (b"next", first.created, first.expires)
+        kept.pop(0)
+        assert await grants.check(id, login) is None
+        assert len(kept) == 1, "without another refresh token the last one stays"
+        with pytest.raises(SignInRefused, match="the sign-in is over"):
+            await grants.check("other", login)
+        assert asked[-1] == ("login grant other", 16), "unlocked"
+        counters.free = False
+        with pytest.raises(ProviderDown, match="another request renews the same sign-in"):
+            await grants.check(id, login)
+
+    asyncio.run(work())
+
+
+@rows(
+    ("hours", "ends", "seconds"),
+    [(1.0, 7_200_000, 3600), (1.0, 1_801_500, 1801), (0.5, 7_200_000, 1800), (1.0, 900, 1), (1.0, 0, 1)],
+)
+def test_a_token_ends_with_its_sign_in_and_not_before_it_begins(
+    hours: float, ends: int, seconds: int
+) -> None:
+    now = 5_000_000
+    before = SignIn(key="ada", parent="p", digest="", until=0, family="f", refresh="")
+    (access, rotating, lasting), after = _made(before, LoginSettings(token_hours=hours), now, now + ends)
+    assert (lasting, after.until) == (seconds, now + seconds * 1000)
+    assert (after.digest, after.refresh) == (digest_of(access), digest_of(rotating))
+    assert (after.key, after.parent, after.family, len(rotating)) == ("ada", "p", "f", 43)
+
+
+@rows(
+    ("owner", "names"),
+    [
+        ("Me@Example.com", ["me@example.com", "me@example.com-0123456789ab"]),
+        ("me", ["me-0123456789ab"]),
+        ("login-me@example.com", ["login-me@example.com-0123456789ab"]),
+        ("Ä b@c", ["b@c-0123456789ab"]),
+        ("!!!", ["person-0123456789ab"]),
+        ("a@" + "x" * 60, ["a@" + "x" * 46 + "-0123456789ab"]),
+    ],
+)
+def test_names_of_people(owner: str, names: list[str]) -> None:
+    assert list(_names(owner, "0123456789abcdef")) == names

@@ -69,10 +69,11 @@ def words_of(text: str) -> list[str]:
 
 
 def rank_by_words(query: str, tools: Sequence[Tool]) -> list[int]:
-    """Places of the tools that score highest in Okapi BM25; none without a word in common."""
+    """Places of the tools that score highest in Okapi BM25, without its constant factor; none without a word
+    in common."""
     counts = [Counter(words_of("\n".join(fields_of(tool)))) for tool in tools]
     lengths = [count.total() for count in counts]
-    average = (sum(lengths) / len(lengths) if lengths else 0) or 1
+    average = sum(lengths) / max(len(lengths), 1)
     scores = [0.0] * len(tools)
     for word in set(words_of(query)) - _COMMON:
         holding = [place for place, count in enumerate(counts) if word in count]
@@ -80,7 +81,7 @@ def rank_by_words(query: str, tools: Sequence[Tool]) -> list[int]:
         for place in holding:
             times = counts[place][word]
             length = 1 - _LENGTH_WEIGHT + _LENGTH_WEIGHT * lengths[place] / average
-            scores[place] += rarity * times * (_SATURATION + 1) / (times + _SATURATION * length)
+            scores[place] += rarity * times / (times + _SATURATION * length)
     best = sorted((place for place, score in enumerate(scores) if score), key=lambda place: -scores[place])
     return best[:MAX_HITS]
 

@@ -180,7 +180,7 @@ def shown_code(user_code: str) -> str:
 def network_of(address: str) -> str:
     """What counts as one address: of IPv6 the network, which one machine has many addresses in."""
     try:
-        parsed = ipaddress.ip_address(address.partition("%")[0])
+        parsed = ipaddress.ip_address(address)
     except ValueError:
         return address
     if isinstance(parsed, ipaddress.IPv4Address):

@@ -52,8 +52,6 @@ _REFRESH_GRANT: Final = "refresh_token"
 _FORM: Final = "application/x-www-form-urlencoded"
 _MAX_FIELDS: Final = 64
 _MAX_SURFACE: Final = 64
-_MAX_CODE: Final = 128
-_MAX_SECRET: Final = 4096
 _HOST: Final = re.compile(r"[A-Za-z0-9.\[\]:]{1,64}")
 _UNCACHED: Final[Headers] = [("cache-control", "no-store"), ("pragma", "no-cache")]
 _PAGE_CSP: Final = (
@@ -156,8 +154,8 @@ class LoginPages:
             _send_page(
                 page,
                 html.message_page("Not possible", str(refused)),
-                refused.error.status or 400,
-                error_headers(refused.error, refused.error.status or 400),
+                refused.status,
+                error_headers(refused.error, refused.status),
             )
 
     # The protocol, for clients.
@@ -176,7 +174,7 @@ class LoginPages:
             self._note("error", "identity provider not usable", detail=str(down))
             problem = OAuthError("temporarily_unavailable", "the identity provider cannot be asked", 503, 2)
         except RequestError as refused:
-            problem = OAuthError("temporarily_unavailable", str(refused), refused.error.status or 503, 2)
+            problem = OAuthError("temporarily_unavailable", str(refused), refused.status, 2)
         document = {"error": problem.error}
         if problem.description:
             document["error_description"] = problem.description
@@ -227,7 +225,7 @@ class LoginPages:
                 token = form.get("refresh_token", "")
                 if not token:
                     raise OAuthError("invalid_request", "refresh_token is missing")
-                renewed = await self._tokens.renew(token[:_MAX_SECRET], page.head.peer, page.settings)
+                renewed = await self._tokens.renew(token, page.head.peer, page.settings)
                 if renewed is None:
                     raise OAuthError("invalid_grant", "sign in again", 401)
                 granted = renewed
@@ -247,8 +245,6 @@ class LoginPages:
     async def _with_code(self, page: PageRequest, device_code: str) -> Granted:
         if not device_code:
             raise OAuthError("invalid_request", "device_code is missing")
-        if len(device_code) > _MAX_CODE:
-            raise OAuthError("expired_token")
         try:
             request, decision = await self._codes.poll(device_code)
             return await self._tokens.issue(
@@ -263,7 +259,7 @@ class LoginPages:
         token = _fields(page).get("token", "")
         if not token:
             raise OAuthError("invalid_request", "token is missing")
-        await self._tokens.revoke(token[:_MAX_SECRET], page.head.peer)
+        await self._tokens.revoke(token, page.head.peer)
         page.send({}, more=_UNCACHED)
 
     async def _settled(self, settings: Settings) -> None:
@@ -343,7 +339,7 @@ class LoginPages:
         page, login = step.page, step.login
         secret = step.form.get("key", "").strip()
         try:
-            if not secret or len(secret) > _MAX_SECRET:
+            if not secret:
                 raise SignInRefused("Enter a key.")
             who = self._gatekeeper.known(page.head.peer, [secret], page.settings)
             if who.key is None and "admin" in login.approval:
@@ -361,7 +357,7 @@ class LoginPages:
                 # A token ends soon; what is signed in with it would go on without it.
                 raise SignInRefused("This is a token of another sign-in, not a client key.")
         except (SignInRefused, RequestError) as refused:
-            status = refused.error.status or 400 if isinstance(refused, RequestError) else 400
+            status = refused.status if isinstance(refused, RequestError) else 400
             self._note("warn", "sign-in refused", peer=page.head.peer, detail=str(refused))
             body = self._ways(login, step.session, step.request, str(refused))
             self._send(page, step.base, step.session, body, status)
