@@ -75,7 +75,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def the_collector_spares_what_was_there_before() -> None:
     """Half a gigabyte of tests and SDKs: looking through it took half a second each time. Commands of ours that run in
-    this process undo it."""
+    this process undo it; what they spared is among the oldest then, which need no other look."""
     if not gc.get_freeze_count():
-        gc.collect()
+        gc.collect(1)
         gc.freeze()

@@ -11,7 +11,7 @@ import pytest
 
 from tests.recordings import recordings
 from tests.tiers import WHOLE
-from wireglot.dialects.registry import NAMES
+from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
 from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.wire.json import encode
 
@@ -21,9 +21,28 @@ RECORDINGS = ROOT.parent / "shared" / "corpus" / "dev"
 DEEP = bool(os.environ.get("WIREGLOT_DEEP"))
 """Run over all recordings instead of a sample."""
 
-MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
-PAIRS = tuple(permutations(NAMES, 2))
+MAIN: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini")
 MAIN_PAIRS = tuple(permutations(MAIN, 2))
+
+
+def partners(name: str, whole: bool = WHOLE) -> tuple[DialectName, ...]:
+    """The dialects that a law tries this one with, in both directions, where it goes through much: recorded or
+    made-up traffic. In `make full` all the others. In `make test` the main ones meet each other, and each further one
+    meets two of them: that of its own family, then those that take turns. Own fixtures are few: a law tries them with
+    all."""
+    if whole:
+        return tuple(other for other in NAMES if other != name)
+    if name in MAIN:
+        further = (other for other in NAMES if other not in MAIN and name in partners(other, whole=False))
+        return (*(other for other in MAIN if other != name), *further)
+    number = NAMES.index(dialect_name(name))
+    family = [other for other in MAIN if surface(other).family == surface(name).family]
+    others = [other for other in MAIN if other not in family]
+    turns = [others[(number + at) % len(others)] for at in range(len(others))]
+    return tuple([*family, *turns][:2])
+
+
+PAIRS = tuple((source, target) for source in NAMES for target in partners(source))
 
 every_dialect = pytest.mark.parametrize("name", NAMES)
 every_pair = pytest.mark.parametrize(("source", "target"), PAIRS)
@@ -32,6 +51,16 @@ every_pair = pytest.mark.parametrize(("source", "target"), PAIRS)
 def of_kind(kind: str) -> list[Any]:
     """Every own fixture of a kind, as parameters."""
     return [pytest.param(case, id=case.id) for name in NAMES for case in fixtures(FIXTURES, name, kind)]
+
+
+def crossings(kind: str) -> list[Any]:
+    """Every own fixture of a kind, to its own dialect and to the partners of that: parameters `case` and `target`."""
+    return [
+        pytest.param(case, target, id=f"{case.id}-{target}")
+        for name in NAMES
+        for case in fixtures(FIXTURES, name, kind)
+        for target in (name, *partners(name))
+    ]
 
 
 @cache

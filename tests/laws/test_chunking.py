@@ -3,10 +3,10 @@
 import pytest
 from hypothesis import given
 
-from tests.laws.cases import MAIN, all_hold, every_dialect, of_kind, recorded
+from tests.laws.cases import MAIN, all_hold, crossings, every_dialect, of_kind, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name
+from wireglot.dialects.registry import DialectName, dialect, dialect_name
 from wireglot.ir.stream import Event
 from wireglot.testing import codec_laws
 from wireglot.testing.check_dialect import Case
@@ -28,8 +28,7 @@ def cutting_does_not_show(case: Case, target: DialectName, random_cuts: int) -> 
 
 
 @pytest.mark.sampled("case.dialect", "target", each=3)
-@rows("target", NAMES)
-@rows("case", of_kind("streams"))
+@rows(("case", "target"), crossings("streams"))
 def test_the_cutting_of_a_stream_does_not_show(case, target):
     cutting_does_not_show(case, target, 4)
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
-from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, recorded
+from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, partners, recorded
 from tests.tiers import rows
 from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.base import Context
@@ -185,9 +185,8 @@ def test_losses_of_any_request_are_at_places_of_its_body(name, request):
     body = dialect(name).render_request(request, CONTEXT).value
     case = Case("generated", name, body=body)
     parts_are_found(case)
-    for target in NAMES:
-        if target != name:
-            request_losses_resolve(case, target)
+    for target in partners(name):
+        request_losses_resolve(case, target)
 
 
 _HELLO = [{"role": "user", "content": "Hello"}]

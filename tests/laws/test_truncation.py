@@ -4,11 +4,11 @@ from random import Random
 
 import pytest
 
-from tests.laws.cases import all_hold, every_dialect, of_kind, recorded
+from tests.laws.cases import all_hold, crossings, every_dialect, of_kind, recorded
 from tests.laws.wires import ends_in
 from tests.tiers import rows
 from wireglot import StreamTranslator
-from wireglot.dialects.registry import NAMES, dialect
+from wireglot.dialects.registry import dialect
 from wireglot.ir.stream import Failure
 from wireglot.testing import codec_laws
 from wireglot.testing.check_dialect import Case
@@ -34,8 +34,7 @@ def test_a_cut_recorded_stream_is_an_error_or_complete(name):
 
 
 @pytest.mark.sampled("case.dialect", "target", each=3)
-@rows("target", NAMES)
-@rows("case", of_kind("streams"))
+@rows(("case", "target"), crossings("streams"))
 def test_what_the_client_gets_of_a_cut_stream_has_an_end(case, target):
     """R-DC-07"""
     random = Random(case.id)

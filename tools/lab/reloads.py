@@ -1,6 +1,6 @@
 """Reload a loaded gateway again and again, half of the times from a file that must not be taken up.
 
-    python -m tools.lab.reloads [--reloads 100] [--clients 8] [--workers 1] [--seed 1] [--out PATH]
+    python -m tools.lab.reloads [--reloads 100] [--clients 8] [--pause 0] [--workers 1] [--seed 1] [--out PATH]
 
 It listens on all addresses and asks for keys. Clients with a key ask, whole and streamed; strangers (without
 a key, with a wrong one, with one that was taken back) ask too. Every other file is broken, empty, cut off,
@@ -65,9 +65,10 @@ BAD: Final[dict[str, Callable[[random.Random, int], str | None]]] = {
 class Traffic:
     """Clients and strangers, until they are asked to stop."""
 
-    def __init__(self, port: int, chance: random.Random) -> None:
+    def __init__(self, port: int, chance: random.Random, pause: float) -> None:
         self._port = port
         self._chance = chance
+        self._pause = pause
         self.stopped = asyncio.Event()
         self.asked = 0
         self.refused = 0
@@ -89,6 +90,7 @@ class Traffic:
             self.asked += 1
             if reply.status != _OK or (stream and b"[DONE]" not in reply.body):
                 self.failed.append(f"{reply.status} {reply.body[:200]!r}")
+            await asyncio.sleep(self._pause)
         link.close()
 
     async def stranger(self, key: str) -> None:
@@ -157,7 +159,7 @@ class Log:
 
 
 async def _reloads(served: Served, run: Run, arguments: argparse.Namespace, chance: random.Random) -> Traffic:
-    traffic = Traffic(served.port, chance)
+    traffic = Traffic(served.port, chance, arguments.pause)
     log = Log(served.folder / "log")
     writer = Writer(served, chance)
     # One key is there at the start and taken back by the first reload.
@@ -197,6 +199,7 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--reloads", type=int, default=100)
     parser.add_argument("--clients", type=int, default=8)
+    parser.add_argument("--pause", type=float, default=0.0, help="seconds between two requests of a client")
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--seed", type=int, default=1)
     add_options(parser)

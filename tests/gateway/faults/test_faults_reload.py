@@ -121,4 +121,5 @@ def _reload(served: Served, folder: Path, toml: str, event: str, count: int) -> 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 def test_reloads_under_load_half_of_them_bad_fail_no_request_and_open_no_door(tmp_path: Path) -> None:
     """[A1] The lab's run in small; FAULTS 91"""
-    assert reloads.main(["--reloads", "8", "--clients", "2", "--out", str(tmp_path)]) == 0
+    options = ["--reloads", "8", "--clients", "2", "--pause", "0.01", "--out", str(tmp_path)]
+    assert reloads.main(options) == 0
