@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, Final
 
 from msgspec.structs import replace
@@ -20,15 +21,14 @@ from wireglot.dialects.gemini_interactions.names import (
     parse_stop,
     parse_usage,
 )
-from wireglot.dialects.gemini_interactions.steps import parse_call, parse_thought
+from wireglot.dialects.gemini_interactions.response import BODY
+from wireglot.dialects.gemini_interactions.steps import Carried, parse_call, parse_thought
 from wireglot.dialects.iso_time import unix_seconds
-from wireglot.ir.content import Extra, Foreign, Media, Origin, Part, Reasoning, Text, ToolCall
+from wireglot.ir.content import Extra, Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.outcome import Response, Stop
 
-BODY: Final = "body"
-"""Form of an answer: fields that are no part of what the model said."""
-_READ: Final = frozenset({"id", "model", "status", "steps", "usage", "service_tier", "errors"})
+_READ: Final = frozenset({"id", "model", "status", "steps", "usage", "service_tier"})
 _ABOUT: Final = frozenset(
     {
         "object",
@@ -64,9 +64,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     fields = Fields(body, "$", UpstreamFault)
     model = fields.text_or("model")
     origin = context.origin(OWN, model)
-    content: list[Part] = []
-    for step in fields.objects("steps"):
-        content += parse_answer_step(step, origin, context, len(content))
+    content = parse_steps(fields, origin, context)
     calls = any(type(part) is ToolCall for part in content)
     return Response(
         fields.text_or("id"),
@@ -80,18 +78,42 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
     )
 
 
-def parse_answer_step(step: Fields, origin: Origin, context: Context, position: int) -> list[Part]:
+def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
+    content: list[Part] = []
+    waiting: Signature | None = None  # of the call that comes next
+    for step in fields.objects("steps"):
+        for part in parse_answer_step(step, origin, context, len(content)):
+            if type(part) is Carried:
+                if part.holder == "call":
+                    waiting = part.signature
+                elif content and isinstance(last := content[-1], Text | Media):
+                    content[-1] = replace(last, signature=part.signature)
+                continue
+            if type(part) is ToolCall and waiting is not None:
+                part, waiting = replace(part, signature=waiting), None
+            content.append(part)
+    return content
+
+
+def parse_answer_step(
+    step: Fields, origin: Origin, context: Context, position: int
+) -> Sequence[Part | Carried]:
     """The parts of a step. `position`: of the first of them in the answer."""
     kind = step.text_or("type")
     if kind == MODEL_OUTPUT:
         return parse_output(step)
     if kind == THOUGHT:
-        thought = parse_thought(step, context, origin)
-        assert type(thought) is Reasoning, "envelopes are opened for clients only"
-        return [thought]
+        return [parse_answer_thought(step, origin, context)]
     if kind == FUNCTION_CALL:
         return [parse_call(step, context, str(position))]
     return [Foreign(OWN, kind, step.value)]
+
+
+def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reasoning | Carried:
+    """A thought that the upstream signed. Another gateway may be the upstream: then it can be an envelope."""
+    stated = step.value.get("signature")
+    sealed = type(stated) is str and context.unseal(stated) is not None
+    return parse_thought(step, context, None if sealed else origin)
 
 
 def parse_output(step: Fields) -> list[Part]:
@@ -134,12 +156,8 @@ def _with_form(part: Text | Media, form: dict[str, Any]) -> Text | Media:
 
 
 def answer_stop(body: dict[str, Any], calls: bool) -> Stop:
-    """Why it ended. What its `errors` say beyond that is kept with it."""
-    status, errors = body.get("status"), body.get("errors")
-    stop = parse_stop(status if type(status) is str else "", calls, errors)
-    if errors is not None:
-        stop = replace(stop, extra=Extra(OWN, {"errors": errors}))
-    return stop
+    status = body.get("status")
+    return parse_stop(status if type(status) is str else "", calls, body.get("errors"))
 
 
 def answer_extra(body: dict[str, Any]) -> Extra | None:
@@ -147,6 +165,6 @@ def answer_extra(body: dict[str, Any]) -> Extra | None:
     unknown = {
         key: value
         for key, value in body.items()
-        if key not in _ABOUT and (key not in _READ or value is None) and key != "errors"
+        if key not in _ABOUT and (key not in _READ or value is None)
     }
     return Extra(OWN, unknown, {BODY: about} if about else {}) if about or unknown else None

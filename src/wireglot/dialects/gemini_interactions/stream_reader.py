@@ -39,11 +39,12 @@ from wireglot.dialects.gemini_interactions.parse_answer import (
     answer_extra,
     answer_stop,
     parse_answer_step,
+    parse_answer_thought,
     parse_output,
     parse_response,
     unknown_of_output,
 )
-from wireglot.dialects.gemini_interactions.steps import parse_call, parse_thought
+from wireglot.dialects.gemini_interactions.steps import Carried, parse_call
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
 from wireglot.ir.content import (
@@ -112,7 +113,9 @@ class InteractionsChunks(RepeatedChunks):
 class _OpenStep:
     """The step that is being streamed."""
 
-    __slots__ = ("annotations", "arguments", "index", "kind", "part", "said", "signature", "value")
+    __slots__ = (
+        "annotations", "arguments", "citations", "index", "kind", "part", "said", "signature", "value",
+    )  # fmt: skip
 
     def __init__(self, index: Any, kind: str, value: dict[str, Any]) -> None:
         self.index = index
@@ -121,6 +124,7 @@ class _OpenStep:
         self.part: Part | None = None  # that has started and not ended
         self.said = False  # whether a part of it is in the answer
         self.annotations: list[Any] = []
+        self.citations: tuple[Citation, ...] = ()  # of the open text, as the start told them
         self.arguments: Any = None  # as the start told them
         self.signature = ""
 
@@ -140,6 +144,8 @@ class InteractionsReader(AnswerReader):
         self._body: dict[str, Any] = {}  # of the interaction, as far as events told it
         self._usage: Usage | None = None
         self._early: list[ForeignEvent] = []
+        self._held: PartEnd | None = None  # of a text or medium: its signature may come behind it
+        self._waiting: Signature | None = None  # of the call that comes next
 
     # Bytes
 
@@ -234,20 +240,20 @@ class InteractionsReader(AnswerReader):
         step = self._step = _OpenStep(index, kind, value.value)
         if kind == FUNCTION_CALL:
             self._start_call(step, value, out)
-        elif kind == THOUGHT:
-            thought = parse_thought(value, self._context, self._origin)
-            assert type(thought) is Reasoning, "envelopes are opened for clients only"
-            step.signature = thought.signature.data if thought.signature is not None else ""
-            self._open(step, Reasoning(extra=thought.extra), out)
-            self._say(thought.text, out)
+        elif kind == THOUGHT and value.value.get("summary"):
+            thought = parse_answer_thought(value, self._origin, self._context)
+            if type(thought) is Reasoning:
+                step.signature = text_in(value.value.get("signature"))
+                self._open(step, Reasoning(extra=thought.extra), out)
+                self._say(thought.text, out)
         elif kind == MODEL_OUTPUT and value.value.get("content"):
             for part in parse_output(value):
                 self._part(step, part, out)
 
     def _start_call(self, step: _OpenStep, value: Fields, out: list[Event]) -> None:
         """The arguments of the start are those of the call only where no delta brings any."""
-        call = parse_call(value, self._context, str(self._count))
-        self._calls = True
+        call = parse_call(value, self._context, str(self._count), self._waiting)
+        self._calls, self._waiting = True, None
         step.arguments = value.value.get("arguments")
         extra = call.extra
         if extra is not None and "arguments" in extra.form:  # it may come without them, in the start alone
@@ -270,13 +276,21 @@ class InteractionsReader(AnswerReader):
         part = step.part
         if part is None and not step.said:
             # Nothing was streamed of it: it is what its start and its deltas told.
-            fields = Fields(step.value, "$.step", UpstreamFault)
-            for whole in parse_answer_step(fields, self._origin, self._context, self._count):
-                self._whole(whole, out)
+            value = {**step.value, "signature": step.signature} if step.signature else step.value
+            self._whole_step(Fields(value, "$.step", UpstreamFault), out)
         elif type(part) is ToolCall and not self._texts and step.arguments:
             arguments = step.arguments
             self._say(arguments if type(arguments) is str else arguments_text(object_in(arguments)), out)
         self._end_part(step, out)
+
+    def _whole_step(self, step: Fields, out: list[Event]) -> None:
+        for part in parse_answer_step(step, self._origin, self._context, self._count):
+            if type(part) is not Carried:
+                self._whole(part, out)
+            elif part.holder == "call":
+                self._waiting = part.signature
+            elif self._held is not None:
+                self._held = replace(self._held, signature=part.signature)
 
     # Pieces of a step
 
@@ -299,8 +313,6 @@ class InteractionsReader(AnswerReader):
             self._summary(step, delta, event, out)
         elif kind == "thought_signature":
             step.signature = delta.text_or("signature") or step.signature
-            if type(step.part) is not Reasoning:
-                self._open(step, Reasoning(), out)
         elif kind in MEDIA:
             part = parse_content(delta)
             self._part(step, part, out)
@@ -361,16 +373,14 @@ class InteractionsReader(AnswerReader):
         if type(part) is Text:
             self._open(step, replace(part, text="", citations=()), out)
             self._say(part.text, out)
-            if part.citations:
-                out.append(PartEnd(self._count - 1, None, part.citations))
-                step.part = None
-                self._texts.clear()
+            step.citations = part.citations
         else:
             step.said = True
             self._whole(part, out)
 
     def _open(self, step: _OpenStep, part: Part, out: list[Event]) -> None:
         self._end_part(step, out)
+        self._release(out)
         if step.said and type(part) is Text and part.extra is None:
             part = replace(part, extra=Extra(OWN, {}, {JOINED: True}))
         out.append(PartStart(self._count, part))
@@ -386,35 +396,52 @@ class InteractionsReader(AnswerReader):
         part, step.part = step.part, None
         if part is None:
             return
-        citations: tuple[Citation, ...] = ()
-        signature: Signature | None = None
-        if type(part) is Text and step.annotations:
-            citations = parse_annotations(step.annotations, "".join(self._texts))
-            step.annotations = []
-        elif type(part) is Reasoning and step.signature:
-            signature = Signature(step.signature, self._origin)
+        if type(part) is Text:
+            citations = step.citations
+            if step.annotations:
+                citations += parse_annotations(step.annotations, "".join(self._texts))
+            step.annotations, step.citations = [], ()
+            self._held = PartEnd(self._count - 1, None, citations)
+        elif type(part) is Reasoning:
+            out.append(PartEnd(self._count - 1, self._signature(step.signature)))
+        else:
+            out.append(PartEnd(self._count - 1))
         self._texts.clear()
-        out.append(PartEnd(self._count - 1, signature, citations))
+
+    def _signature(self, stated: str) -> Signature | None:
+        if not stated:
+            return None
+        sealed = self._context.unseal(stated)
+        return sealed.signature if sealed is not None else Signature(stated, self._origin)
+
+    def _release(self, out: list[Event]) -> None:
+        if self._held is not None:
+            out.append(self._held)
+            self._held = None
 
     def _whole(self, part: Part, out: list[Event]) -> None:
+        self._release(out)
         index = self._count
         self._count += 1
         text = ""
-        signature: Signature | None = None
-        citations: tuple[Citation, ...] = ()
+        end = PartEnd(index)
         if type(part) is Text:
-            text, citations = part.text, part.citations
-            part = replace(part, text="", citations=())
-        elif type(part) is Reasoning:
-            text, signature = part.text, part.signature
+            text, end = part.text, PartEnd(index, part.signature, part.citations)
+            part = replace(part, text="", citations=(), signature=None)
+        elif type(part) is Reasoning and not part.redacted:
+            text, end = part.text, PartEnd(index, part.signature)
             part = replace(part, text="", signature=None)
         elif type(part) is ToolCall:
             self._calls = True
-            text, part = part.arguments, replace(part, arguments="")
+            text, part = part.arguments, replace(part, arguments="", signature=self._waiting)
+            self._waiting = None
         out.append(PartStart(index, part))
         if text:
             out.append(Delta(index, text))
-        out.append(PartEnd(index, signature, citations))
+        if type(part) is Text or type(part) is Media:
+            self._held = end
+        else:
+            out.append(end)
 
     # The end
 
@@ -424,9 +451,8 @@ class InteractionsReader(AnswerReader):
         steps = body.get("steps")
         if not self._count and type(steps) is list:
             for position, value in enumerate(steps):
-                step = Fields(value, f"$.interaction.steps[{position}]", UpstreamFault)
-                for part in parse_answer_step(step, self._origin, self._context, self._count):
-                    self._whole(part, out)
+                self._whole_step(Fields(value, f"$.interaction.steps[{position}]", UpstreamFault), out)
+        self._release(out)
         error = parse_error({**body, "steps": [{}] if self._count else []})
         if error is not None:
             self._fail(error, out)
