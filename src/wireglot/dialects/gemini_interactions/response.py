@@ -10,7 +10,7 @@ from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini_interactions.names import OWN, put_back, render_stop, render_usage
 from wireglot.dialects.gemini_interactions.steps import AnswerSteps
-from wireglot.dialects.gemini_interactions.times import format_time, parse_time
+from wireglot.dialects.iso_time import iso_time, unix_seconds
 from wireglot.ir.content import Extra, ToolCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Response, Stop, Usage
@@ -82,8 +82,8 @@ def shell(
         body["model"] = named
     body["status"] = "in_progress"
     if not native:
-        body["created"] = body["updated"] = format_time(created or context.now)
-    elif parse_time(spelled.get("created")) == created:
+        body["created"] = body["updated"] = iso_time(created or context.now)
+    elif unix_seconds(spelled.get("created")) == created:
         body.update({key: spelled[key] for key in ("created", "updated") if key in spelled})
     body.update(said)
     return body
