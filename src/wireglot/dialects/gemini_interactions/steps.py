@@ -233,6 +233,7 @@ def parse_result(step: Fields) -> ToolResult:
         form["result"] = "string"
         content = (Text(given),)
     elif type(given) is list and all(map(is_content, given)):
+        form["result"] = "list"
         content = tuple(
             parse_content(Fields(item, f"{step.path}.result[{index}]", step.fault))
             for index, item in enumerate(given)
