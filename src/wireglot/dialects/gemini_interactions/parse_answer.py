@@ -83,7 +83,7 @@ def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
     waiting: Signature | None = None  # of the call that comes next
     for step in fields.objects("steps"):
         for part in parse_answer_step(step, origin, context, len(content)):
-            if type(part) is Carried:
+            if isinstance(part, Carried):
                 if part.holder == "call":
                     waiting = part.signature
                 elif content and isinstance(last := content[-1], Text | Media):
@@ -113,7 +113,8 @@ def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reas
     """A thought that the upstream signed. Another gateway may be the upstream: then it can be an envelope."""
     stated = step.value.get("signature")
     sealed = type(stated) is str and context.unseal(stated) is not None
-    return parse_thought(step, context, None if sealed else origin)
+    thought = parse_thought(step, context, None if sealed else origin)
+    return thought if thought is not None else Reasoning()
 
 
 def parse_output(step: Fields) -> list[Part]:
@@ -163,8 +164,6 @@ def answer_stop(body: dict[str, Any], calls: bool) -> Stop:
 def answer_extra(body: dict[str, Any]) -> Extra | None:
     about = {key: value for key, value in body.items() if key in _ABOUT}
     unknown = {
-        key: value
-        for key, value in body.items()
-        if key not in _ABOUT and (key not in _READ or value is None)
+        key: value for key, value in body.items() if key not in _ABOUT and (key not in _READ or value is None)
     }
     return Extra(OWN, unknown, {BODY: about} if about else {}) if about or unknown else None

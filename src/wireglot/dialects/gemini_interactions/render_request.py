@@ -14,7 +14,6 @@ from wireglot.dialects.gemini_interactions.names import (
     MODEL_OUTPUT,
     OWN,
     SUMMARIES,
-    TIERS,
     USER_INPUT,
     put_back,
 )
@@ -47,6 +46,7 @@ _MISSING: Final = MissingFields(
         "cache_key": "Gemini caches implicitly",
     }
 )
+_TIERS: Final = frozenset({"flex", "standard", "priority", "deferred"})
 _LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -65,7 +65,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     config = _render_generation(request, losses)
     if config or form.get(GENERATION) == "empty":
         body[GENERATION] = config
-    if request.output is not None:
+    if request.output is not None and (native or request.output != OutputFormat("text")):
         body.update(_render_output(request.output, losses))
     if request.stream is not None:
         body["stream"] = request.stream
@@ -126,10 +126,8 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
     mode, effort = thinking.mode, thinking.effort
     if mode == "off" or effort == "none":
         config["thinking_level"] = LEVELS["none"]
-        field = "mode" if mode == "off" else "effort"
         detail = "thinking cannot be switched off: minimal is the lowest level"
-        feature = "thinking.mode" if mode == "off" else "thinking.effort"
-        losses.append(Loss(f"{path}.{field}", feature, "approximated", detail))  # type: ignore[arg-type]
+        losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", detail))
         if effort not in (None, "none"):
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", "thinking is off"))
     elif effort is not None:
@@ -175,16 +173,10 @@ def _render_output(output: OutputFormat, losses: list[Loss]) -> dict[str, Any]:
             return {**body, "response_format": output.schema}
         case shape:
             entry = _format(output, form)
-            if entry is None:
-                return body
             return {**body, "response_format": [entry] if shape == "list" else entry}
 
 
-def _format(output: OutputFormat, form: dict[str, Any]) -> dict[str, Any] | None:
-    """The format; None where it is the default, and no client of this dialect has said it."""
-    if output.kind == "text" and output.schema is None and (output.extra is None or not form):
-        if output.extra is None or output.extra.dialect != OWN:
-            pass
+def _format(output: OutputFormat, form: dict[str, Any]) -> dict[str, Any]:
     entry: dict[str, Any] = {"type": "text"}
     stated = form.get("mime_type")
     if stated == "null":
@@ -202,7 +194,7 @@ def _format(output: OutputFormat, form: dict[str, Any]) -> dict[str, Any] | None
 
 def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: list[Loss]) -> None:
     tier = request.service_tier
-    if tier and (native or tier in TIERS):
+    if tier and (native or tier in _TIERS):
         body["service_tier"] = tier
     elif tier:
         losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier is called {tier}"))

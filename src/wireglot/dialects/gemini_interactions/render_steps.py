@@ -49,13 +49,17 @@ _BY_KIND: Final = {
 
 def content_of(part: Text | Media | Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
     """One entry of a step's content. Google wants the type of a medium stated."""
-    if type(part) is Media and not part.mime and (part.extra is None or part.extra.dialect != OWN):
-        if part.data is not None or part.url is not None:
-            guess = _guessed_mime(part)
-            detail = f"no type was stated, {guess} is a guess"
-            losses.append(Loss(f"{path}.mime", part.kind, "invented", detail))
-            part = replace(part, mime=guess)
+    if type(part) is Media and not part.mime and _wants_mime(part):
+        guess = _guessed_mime(part)
+        detail = f"no type was stated, {guess} is a guess"
+        losses.append(Loss(f"{path}.mime", part.kind, "invented", detail))
+        part = replace(part, mime=guess)
     return render_content(part, path, losses)
+
+
+def _wants_mime(media: Media) -> bool:
+    is_own = media.extra is not None and media.extra.dialect == OWN
+    return not is_own and (media.data is not None or media.url is not None)
 
 
 def _guessed_mime(media: Media) -> str:

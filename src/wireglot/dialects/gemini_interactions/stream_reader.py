@@ -75,6 +75,7 @@ from wireglot.wire.sse import Frame, SseDecoder
 
 _PROSE: Final = {"text": "text", "arguments_delta": "arguments"}
 """Deltas that are a piece of text, and the field it is in."""
+_SUMMARY: Final = {"type", "text"}
 
 
 class InteractionsChunks(RepeatedChunks):
@@ -95,9 +96,8 @@ class InteractionsChunks(RepeatedChunks):
             return None
         kind = delta.get("type")
         if kind == "thought_summary":
-            content = delta.get("content")
-            known = type(content) is dict and content.keys() == {"type", "text"}
-            return (content, "text") if known and type(content["text"]) is str else None
+            delta = object_in(delta.get("content"))
+            return (delta, "text") if delta.keys() == _SUMMARY and type(delta["text"]) is str else None
         key = _PROSE.get(kind) if type(kind) is str else None
         if key is None or delta.keys() != {"type", key} or type(delta[key]) is not str:
             return None
@@ -285,7 +285,7 @@ class InteractionsReader(AnswerReader):
 
     def _whole_step(self, step: Fields, out: list[Event]) -> None:
         for part in parse_answer_step(step, self._origin, self._context, self._count):
-            if type(part) is not Carried:
+            if not isinstance(part, Carried):
                 self._whole(part, out)
             elif part.holder == "call":
                 self._waiting = part.signature
@@ -469,10 +469,13 @@ def _lasting(body: dict[str, Any]) -> dict[str, Any]:
     return {key: value for key, value in body.items() if key not in ("status", "steps", "usage")}
 
 
-_STEP_OF: Final = {
+_STEP_OF: Final[dict[str, str]] = {
     "text": MODEL_OUTPUT,
     "text_annotation_delta": MODEL_OUTPUT,
-    **dict.fromkeys(MEDIA, MODEL_OUTPUT),
+    "image": MODEL_OUTPUT,
+    "audio": MODEL_OUTPUT,
+    "document": MODEL_OUTPUT,
+    "video": MODEL_OUTPUT,
     "thought_summary": THOUGHT,
     "thought_signature": THOUGHT,
     "arguments_delta": FUNCTION_CALL,

@@ -31,7 +31,9 @@ _DELTA: Final = "step.delta"
 
 MARKS: Final = StreamMarks(
     signs=(b"step.st", b"thought", b"arguments", b"interaction.c", b"error"),
-    calls=re.compile(rb'"function_call"|"arguments_delta"|"event_type"\s*:\s*"(?:interaction\.completed|error)"'),
+    calls=re.compile(
+        rb'"function_call"|"arguments_delta"|"event_type"\s*:\s*"(?:interaction\.completed|error)"'
+    ),
     thoughts=re.compile(rb'"thought(?:_summary|_signature)?"'),
     more=re.compile(rb'"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*"[^"]|interaction\.completed'),
     start=re.compile(rb"interaction\.created"),
