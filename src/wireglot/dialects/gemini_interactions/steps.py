@@ -192,7 +192,7 @@ def _parse_summary(step: Fields, form: dict[str, Any]) -> tuple[str, dict[str, A
         else:
             fields["summary"] = given
     text = "".join(texts)
-    if not fields and given != summary_of(text):
+    if not fields and (not given or given != summary_of(text)):
         form["summary"] = given
     return text, fields
 
