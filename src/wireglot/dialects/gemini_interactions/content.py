@@ -20,7 +20,8 @@ _TO_URLSAFE: Final = str.maketrans("+/", "-_")
 
 def is_content(value: Any) -> bool:
     """Whether an object is content, and not a step: its type says so."""
-    return type(value) is dict and value.get("type") in CONTENT
+    kind = value.get("type") if type(value) is dict else None
+    return type(kind) is str and kind in CONTENT
 
 
 def parse_content(item: Fields) -> Text | Media | Foreign:

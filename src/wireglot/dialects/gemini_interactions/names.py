@@ -72,6 +72,8 @@ LEVELS: Final[dict[Effort, str]] = {effort: level for level, effort in EFFORTS.i
 DISPLAYS: Final[dict[str, Literal["summary", "omitted"]]] = {"auto": "summary", "none": "omitted"}
 SUMMARIES: Final = {display: word for word, display in DISPLAYS.items()}
 
+TIERS: Final = frozenset({"flex", "standard", "priority", "deferred"})
+
 # --- how an answer ends
 
 BLOCKED: Final = "content_blocked"

@@ -56,14 +56,13 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         if key not in body:
             form.setdefault("without", []).append(key)
     rest = {key: item for key, item in body.items() if key not in known or item is None}
-    extra = Extra(OWN, {**rest, **kept}, form) if rest or kept or form else None
     return Request(
         messages=tuple(messages),
         tools=tools,
         tool_choice=choice,
         output=output,
         metadata=labels,
-        extra=extra,
+        extra=Extra(OWN, {**rest, **kept}, form),
         **settings,
     )
 

@@ -230,7 +230,7 @@ class InteractionsWriter(AnswerWriter):
         step: dict[str, Any] = {"type": THOUGHT}
         summary = own_fields(part.extra, OWN).get("summary")
         waiting.silent = summary is not None
-        self._start(put_back(step, _of_own(part.extra)), out)
+        self._begin_step(put_back(step, _of_own(part.extra)), out)
         waiting.opened = True
         if not waiting.silent:
             self._go_live(waiting, _SUMMARY, b"}}")
@@ -242,7 +242,7 @@ class InteractionsWriter(AnswerWriter):
         if part.signature is not None:
             self._carry(carrier(part, part.signature, self._context), out)
         step = put_back(begin_call(part, waiting.path, self.losses), _of_own(part.extra))
-        self._start(step, out)
+        self._begin_step(step, out)
         waiting.opened = True
         if part.kind == "function":
             waiting.arguments = ArgumentStream()
@@ -256,9 +256,9 @@ class InteractionsWriter(AnswerWriter):
             return
         kind = part.type
         if not kind.endswith(("_call", "_result")):
-            self._start(part.value, out)
+            self._begin_step(part.value, out)
         else:
-            self._start({key: part.value[key] for key in _NAMED if key in part.value}, out)
+            self._begin_step({key: part.value[key] for key in _NAMED if key in part.value}, out)
             rest = {key: item for key, item in part.value.items() if key not in _NAMED[:3]}
             if rest:
                 self._step_delta({"type": kind, **rest}, out)
@@ -356,10 +356,10 @@ class InteractionsWriter(AnswerWriter):
     def _output(self, step: dict[str, Any], *, is_joined: bool, out: list[bytes]) -> None:
         """Begin a step with output, or go on with the one that is open."""
         if not (is_joined and self._held):
-            self._start(step, out)
+            self._begin_step(step, out)
         self._held = True
 
-    def _start(self, step: dict[str, Any], out: list[bytes]) -> None:
+    def _begin_step(self, step: dict[str, Any], out: list[bytes]) -> None:
         self._release(out)
         index = self._steps
         self._steps = index + 1
@@ -376,7 +376,7 @@ class InteractionsWriter(AnswerWriter):
 
     def _carry(self, thought: dict[str, Any], out: list[bytes]) -> None:
         """A whole thought that carries the signature of a neighbouring part."""
-        self._start({"type": THOUGHT}, out)
+        self._begin_step({"type": THOUGHT}, out)
         self._step_delta({"type": "thought_signature", "signature": thought["signature"]}, out)
         self._stop(out)
 
