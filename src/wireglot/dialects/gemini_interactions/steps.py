@@ -147,6 +147,8 @@ def parse_turn(step: Fields, role: Role) -> Message:
         )
         if not parts:
             form["content"] = "empty"
+        if any(type(part) is Foreign for part in parts):
+            form["turn"] = True  # it is content, and no step
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 

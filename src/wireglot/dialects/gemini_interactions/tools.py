@@ -64,12 +64,15 @@ def _parse_server(tool: Fields) -> McpServer:
         token = bearer.removeprefix(_BEARER)
     elif headers:
         rest.append("headers")
-    allowed = value.get("allowed_tools")
+    names: list[str] = []
+    for entry in tool.array_or_empty("allowed_tools"):
+        listed = object_in(entry).get("tools")
+        names += filter(None, map(text_in, listed if type(listed) is list else [entry]))
     return McpServer(
         tool.text("name"),
         tool.text("url"),
         token,
-        allowed=tuple(filter(None, map(text_in, allowed))) if type(allowed) is list and allowed else None,
+        allowed=tuple(names) if names else None,
         rest=tuple(rest),
     )
 
