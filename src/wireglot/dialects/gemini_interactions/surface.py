@@ -13,6 +13,7 @@ from wireglot.dialects.gemini_interactions.errors import owns_error
 from wireglot.dialects.gemini_interactions.hosted import HOSTED
 from wireglot.dialects.gemini_interactions.names import OWN, USAGE_FIELDS
 from wireglot.dialects.gemini_interactions.settings import GENERATION
+from wireglot.dialects.gemini_interactions.stored import STORED
 from wireglot.dialects.gemini_interactions.tap import MARKS, InteractionsTap, glance
 from wireglot.dialects.google_shared import MODELS, VENDOR
 from wireglot.dialects.passthrough import WORDS
@@ -106,4 +107,5 @@ SURFACE: Final = Surface(
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,
+    stored=STORED,
 )
