@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.body import (
+    MEDIA_MARKS,
+    BadField,
+    Body,
+    RequestGlance,
+    glance_body,
+    one_answer,
+    whole_number,
+)
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.fields import object_in
@@ -49,8 +57,18 @@ def find(method: str, path: str) -> RouteMatch | None:
     id, cancel = found.groups()
     if id is None:
         return RouteMatch("generate") if method == "POST" else None
-    verb = {("GET", None): "get", ("DELETE", None): "delete", ("POST", "/cancel"): "cancel"}.get((method, cancel))
+    verb = {("GET", None): "get", ("DELETE", None): "delete", ("POST", "/cancel"): "cancel"}.get(
+        (method, cancel)
+    )
     return RouteMatch("state", verb=f"responses.{verb}", ids=(id,)) if verb is not None else None
+
+
+def glance_request(body: Body) -> RequestGlance:
+    if body.outline.get("agent") is not None and body.outline.get("model") is None:
+        raise BadField(
+            "agent: agents run only at Google itself; name a model", "$.agent", "failed_precondition"
+        )
+    return glance_body(body)
 
 
 def asked_output(body: Body) -> int:
@@ -73,7 +91,7 @@ SURFACE: Final = Surface(
         prefixes=tuple(f"{version}/interactions" for version in _VERSIONS),
         key_headers=(("x-goog-api-key", ""),),
         key_query="key",
-        glance=glance_body,
+        glance=glance_request,
         asked_output=asked_output,
         asked_answers=one_answer,
         timeout_field="timeout",

@@ -23,7 +23,8 @@ _COUNTER_DIGITS: Final = 6
 def item_form() -> ItemForm:
     """How items lie in stores, no matter who speaks."""
     stored = surface(ITEMS).stored
-    assert stored is not None and stored.items is not None, f"{ITEMS} has no items"
+    assert stored is not None, f"{ITEMS} stores nothing"
+    assert stored.items is not None, f"{ITEMS} has no items"
     return stored.items
 
 

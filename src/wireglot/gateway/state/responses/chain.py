@@ -202,9 +202,7 @@ class Chain:
             items += _items(response)
         return items, ids
 
-    async def _before(
-        self, caller: str, conversation: str, response: str, stored: Stored
-    ) -> list[KeptItem]:
+    async def _before(self, caller: str, conversation: str, response: str, stored: Stored) -> list[KeptItem]:
         """What a conversation held when a response of it was asked for."""
         kept = await self._conversations.find(caller, conversation)
         if kept is None:
