@@ -216,4 +216,3 @@ def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any]
             detail = f"no resolution is called {media.detail}"
             losses.append(Loss(f"{path}.detail", "image.detail", "dropped", detail))
     return put_back(content, part_extra(media.extra))
-

@@ -67,9 +67,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     )
 
 
-def _read_input(
-    fields: Fields, messages: list[Message], form: dict[str, Any], context: Context
-) -> None:
+def _read_input(fields: Fields, messages: list[Message], form: dict[str, Any], context: Context) -> None:
     given = fields.value.get("input")
     if given is None:
         if not any(fields.value.get(key) for key in _GOES_ON):

@@ -152,9 +152,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 
-def parse_thought(
-    step: Fields, context: Context, origin: Origin | None = None
-) -> Reasoning | Carried | None:
+def parse_thought(step: Fields, context: Context, origin: Origin | None = None) -> Reasoning | Carried | None:
     """A thought. `origin` None: a client's, whose envelopes are opened; else who has signed it."""
     stated = step.text_or_none("signature")
     form: dict[str, Any] = {} if stated or stated is None else {"signature": stated}
@@ -194,7 +192,7 @@ def _parse_summary(step: Fields, form: dict[str, Any]) -> tuple[str, dict[str, A
         else:
             fields["summary"] = given
     text = "".join(texts)
-    if not fields and given != summary_of(text):
+    if not fields and (not given or given != summary_of(text)):
         form["summary"] = given
     return text, fields
 
@@ -278,9 +276,7 @@ def carrier(part: Text | Media | ToolCall, signature: Signature, context: Contex
     return {"type": THOUGHT, "signature": context.seal(signature, holder)}
 
 
-def render_thought(
-    part: Reasoning, path: str, context: Context, losses: list[Loss]
-) -> dict[str, Any]:
+def render_thought(part: Reasoning, path: str, context: Context, losses: list[Loss]) -> dict[str, Any]:
     losses_of_extra(part.extra, OWN, path, losses)
     fields, form = own_fields(part.extra, OWN), own_form(part.extra, OWN)
     step: dict[str, Any] = {"type": THOUGHT}
@@ -300,9 +296,7 @@ def render_thought(
 
 
 def _texts(summary: list[Any]) -> str:
-    return "".join(
-        item["text"] for item in summary if type(item) is dict and type(item.get("text")) is str
-    )
+    return "".join(item["text"] for item in summary if type(item) is dict and type(item.get("text")) is str)
 
 
 def render_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]:

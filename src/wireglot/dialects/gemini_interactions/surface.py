@@ -48,7 +48,9 @@ def find(method: str, path: str) -> RouteMatch | None:
     id, cancel = found.groups()
     if id is None:
         return RouteMatch("generate") if method == "POST" else None
-    verb = {("GET", None): "get", ("DELETE", None): "delete", ("POST", "/cancel"): "cancel"}.get((method, cancel))
+    verb = {("GET", None): "get", ("DELETE", None): "delete", ("POST", "/cancel"): "cancel"}.get(
+        (method, cancel)
+    )
     return RouteMatch("state", verb=f"responses.{verb}", ids=(id,)) if verb is not None else None
 
 
