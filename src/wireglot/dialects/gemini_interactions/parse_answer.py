@@ -24,11 +24,14 @@ from wireglot.dialects.gemini_interactions.names import (
 from wireglot.dialects.gemini_interactions.response import BODY
 from wireglot.dialects.gemini_interactions.steps import Carried, parse_call, parse_thought
 from wireglot.dialects.iso_time import unix_seconds
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
 from wireglot.ir.outcome import Response, Stop
 
 _READ: Final = frozenset({"id", "model", "status", "steps", "usage", "service_tier"})
+_ALWAYS: Final = ("id", "object", "steps")
+"""What every answer has that is not read."""
 _ABOUT: Final = frozenset(
     {
         "object",
@@ -161,9 +164,11 @@ def answer_stop(body: dict[str, Any], calls: bool) -> Stop:
     return parse_stop(status if type(status) is str else "", calls, body.get("errors"))
 
 
-def answer_extra(body: dict[str, Any]) -> Extra | None:
+def answer_extra(body: dict[str, Any]) -> Extra:
     about = {key: value for key, value in body.items() if key in _ABOUT}
     unknown = {
         key: value for key, value in body.items() if key not in _ABOUT and (key not in _READ or value is None)
     }
-    return Extra(OWN, unknown, {BODY: about} if about else {}) if about or unknown else None
+    missing = [key for key in _ALWAYS if key not in body]
+    form: dict[str, Any] = {BODY: about, WITHOUT: missing} if missing else {BODY: about}
+    return Extra(OWN, unknown, form)

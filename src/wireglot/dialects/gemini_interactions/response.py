@@ -11,8 +11,9 @@ from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini_interactions.names import OWN, put_back, render_stop, render_usage
 from wireglot.dialects.gemini_interactions.steps import AnswerSteps
 from wireglot.dialects.iso_time import iso_time, unix_seconds
+from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, ToolCall
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 
@@ -115,6 +116,9 @@ def finished(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
     spelled = own_form(extra, OWN).get(BODY, {})
     for key, value in spelled.items():
         body.setdefault(key, value)
+    for key in own_form(extra, OWN).get(WITHOUT, ()):
+        if key == "object" or is_blank(body.get(key)):
+            body.pop(key, None)
     stated = own_fields(extra, OWN).get("errors")
     if stated is not None:
         body["errors"] = stated
