@@ -8,7 +8,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.body import BadField, Body
-from wireglot.dialects.capabilities import StateOptions
+from wireglot.dialects.capabilities import StateOptions, Stored
 from wireglot.dialects.gemini_interactions.content import is_content
 from wireglot.dialects.gemini_interactions.names import OWN, USER_INPUT
 from wireglot.dialects.gemini_interactions.response import REPORTED
