@@ -261,7 +261,12 @@ def test_a_file_of_the_vendor_itself_is_still_sent(source, target):
     """OpenAI's two dialects, Google's, and Messages in a cloud's form name the same files."""
     if surface(source).issuer != surface(target).issuer or "gemini-simple" in (source, target):
         return
-    files = {"openai-chat": "file", "openai-responses": "file", "gemini": "application/pdf at https:"}
+    files = {
+        "openai-chat": "file",
+        "openai-responses": "file",
+        "gemini": "application/pdf at https:",
+        "gemini-interactions": "document at https:",
+    }
     name = files.get(source) or {"gemini": files["gemini"], "anthropic": "document"}[surface(source).family]
     body = dict(SAMPLES[source]())[name]
     rendered = translate_request(body, source=source, target=target)
