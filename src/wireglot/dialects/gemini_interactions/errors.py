@@ -130,7 +130,8 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
 def error_object(error: ApiError) -> dict[str, Any]:
     """The object inside the envelope, with the field that is wrong before the message."""
     own = error.extra is not None and error.extra.dialect == OWN
-    code = error.code if own and error.code else _CODES[error.kind]
+    is_known = _KINDS.get(error.code) == error.kind
+    code = error.code if error.code and (own or is_known) else _CODES[error.kind]
     message = error.message
     if error.param and error.param not in message:
         message = f"{error.param}: {message}"

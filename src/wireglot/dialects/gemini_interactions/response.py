@@ -28,8 +28,13 @@ _PREFIX: Final = "v1_"
 _TIERS: Final = {"default": "standard", "auto": "standard"}
 
 
+_SAID: Final = ("id", "previous_interaction_id")
+
+
 def reported(request: Request | None) -> dict[str, Any]:
-    return own_form(request.extra, OWN).get(REPORTED, {}) if request is not None else {}
+    """What the server knows of the interaction and its document has a place for."""
+    said = own_form(request.extra, OWN).get(REPORTED, {}) if request is not None else {}
+    return {key: said[key] for key in _SAID if key in said}
 
 
 def is_own(extra: Extra | None) -> bool:

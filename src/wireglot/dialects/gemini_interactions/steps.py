@@ -219,7 +219,10 @@ def parse_call(
     if not identifier:
         form["id"] = "absent"
         identifier = context.lasting_id(context.call_prefix, ordinal, name)
-    arguments = "{}" if given is None else given if type(given) is str else arguments_text(given)
+    if type(given) is dict:
+        arguments = arguments_text(given)
+    else:
+        arguments = given if type(given) is str else "{}"
     extra = UNKNOWN.keep(step.value, _CALL, form)
     return ToolCall(identifier, name, arguments, signature=signature, extra=extra)
 

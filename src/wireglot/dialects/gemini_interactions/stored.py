@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from wireglot.dialects.body import BadField, Body
-from wireglot.dialects.capabilities import StateOptions
+from wireglot.dialects.capabilities import StateOptions, Stored
 from wireglot.dialects.gemini_interactions.content import is_content
 from wireglot.dialects.gemini_interactions.names import OWN, USER_INPUT
 from wireglot.dialects.gemini_interactions.response import REPORTED
@@ -50,7 +51,11 @@ def is_instructions(message: Message) -> bool:
     return message.role == "system"
 
 
-def input_steps(value: Any) -> list[dict[str, Any]]:
+def instructions(text: str) -> Message:
+    return Message("system", (Text(text),))
+
+
+def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
     """The input of a request as the steps that it stands for."""
     if type(value) is str:
         value = [{"type": "text", "text": value}]
@@ -61,5 +66,35 @@ def input_steps(value: Any) -> list[dict[str, Any]]:
     return [{"type": USER_INPUT, "content": value}] if value and is_content(value[0]) else value
 
 
-def instructions(text: str) -> Message:
-    return Message("system", (Text(text),))
+def _shown(body: dict[str, Any], given: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """All that happened in an interaction: what the request brought comes before what the model made."""
+    steps = body.get("steps")
+    whole = {**body, "steps": [*given, *(steps if type(steps) is list else [])]}
+    return {**whole, "input": given} if query.get("include_input") == "true" else whole
+
+
+def _deleted(id: str) -> dict[str, Any]:
+    return {}
+
+
+def _hides_nothing(request: Request) -> bool:
+    return False
+
+
+STORED: Final = Stored(
+    noun="interaction",
+    prefix="v1_",
+    previous=PREVIOUS,
+    missing_previous=404,
+    options=options,
+    fields=FIELDS,
+    whole_items=input_steps,
+    shown=_shown,
+    deleted=_deleted,
+    without_state=without_state,
+    reported=reported,
+    hides_state=_hides_nothing,
+    instructions=instructions,
+    is_instructions=is_instructions,
+    unstored=Extra(OWN, form={"store": False}),
+)

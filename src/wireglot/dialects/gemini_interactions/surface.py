@@ -5,7 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from wireglot.dialects.body import MEDIA_MARKS, Body, glance_body, one_answer, whole_number
+from wireglot.dialects.body import (
+    MEDIA_MARKS,
+    BadField,
+    Body,
+    RequestGlance,
+    glance_body,
+    one_answer,
+    whole_number,
+)
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.fields import object_in
@@ -13,6 +21,7 @@ from wireglot.dialects.gemini_interactions.errors import owns_error
 from wireglot.dialects.gemini_interactions.hosted import HOSTED
 from wireglot.dialects.gemini_interactions.names import OWN, USAGE_FIELDS
 from wireglot.dialects.gemini_interactions.settings import GENERATION
+from wireglot.dialects.gemini_interactions.stored import STORED
 from wireglot.dialects.gemini_interactions.tap import MARKS, InteractionsTap, glance
 from wireglot.dialects.google_shared import MODELS, VENDOR
 from wireglot.dialects.passthrough import WORDS
@@ -54,6 +63,14 @@ def find(method: str, path: str) -> RouteMatch | None:
     return RouteMatch("state", verb=f"responses.{verb}", ids=(id,)) if verb is not None else None
 
 
+def glance_request(body: Body) -> RequestGlance:
+    if body.outline.get("agent") is not None and body.outline.get("model") is None:
+        raise BadField(
+            "agent: agents run only at Google itself; name a model", "$.agent", "failed_precondition"
+        )
+    return glance_body(body)
+
+
 def asked_output(body: Body) -> int:
     return whole_number(object_in(body.outline.get(GENERATION)).get("max_output_tokens"))
 
@@ -74,7 +91,7 @@ SURFACE: Final = Surface(
         prefixes=tuple(f"{version}/interactions" for version in _VERSIONS),
         key_headers=(("x-goog-api-key", ""),),
         key_query="key",
-        glance=glance_body,
+        glance=glance_request,
         asked_output=asked_output,
         asked_answers=one_answer,
         timeout_field="timeout",
@@ -108,4 +125,5 @@ SURFACE: Final = Surface(
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,
+    stored=STORED,
 )
