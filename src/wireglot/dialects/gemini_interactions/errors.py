@@ -16,10 +16,17 @@ from wireglot.dialects.faults import (
     kind_of_name,
     kind_of_status,
     stated_message,
-    wait_in_message,
 )
 from wireglot.dialects.fields import own_form, text_in
-from wireglot.dialects.gemini_interactions.names import BLOCKED, OWN
+from wireglot.dialects.gemini_interactions.names import BLOCKED, OWN, parse_stop
+from wireglot.dialects.rpc_status import (
+    RPC_KINDS,
+    detail_text,
+    field_violation,
+    kind_of_rpc,
+    rpc_details,
+    rpc_wait,
+)
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 
@@ -76,7 +83,16 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
         return _read({"message": error}, body, whole, status)
     if status >= 400 or whole.get("event_type") == "error":
         return _read({}, body, whole, status, stated_message(whole))
-    return None
+    return _failed(body, whole) if whole.get("status") == "failed" else None
+
+
+def _failed(body: Any, whole: dict[str, Any]) -> ApiError | None:
+    """An interaction that failed: by what its `errors` say, unless that is how an answer can end."""
+    errors = whole.get("errors")
+    if parse_stop("failed", calls=False, errors=errors).reason != "other":
+        return None
+    listed = [error for error in errors if type(error) is dict] if type(errors) is list else []
+    return _read(listed[0] if listed else {}, body, whole, 0, "the interaction failed")
 
 
 def _read(error: dict[str, Any], body: Any, whole: Any, status: int, message: str = "") -> ApiError:
@@ -85,14 +101,21 @@ def _read(error: dict[str, Any], body: Any, whole: Any, status: int, message: st
     if type(stated) is int and 400 <= stated <= 599:
         status = stated
     message = stated_message(error) or message or code or bare_message(whole, status)
-    named = _KINDS.get(code)
-    kind = kind_of_name(named, status) if named or status else kind_of_status(500)
+    details = rpc_details(error)
+    if code.upper() in RPC_KINDS and type(stated) is not str:
+        reason = detail_text(details, "ErrorInfo", "reason")
+        kind = kind_of_rpc(status, code.upper(), reason, message)
+    else:
+        named = _KINDS.get(code)
+        kind = kind_of_name(named, status) if named or status else kind_of_status(500)
+        kind = kind_of_message(kind, message)
     return ApiError(
-        kind_of_message(kind, message),
+        kind,
         message,
         status,
         code=code,
-        retry_after=wait_in_message(message),
+        param=field_violation(details),
+        retry_after=rpc_wait(details, message),
         extra=Extra(OWN, form={"body": body}) if type(body) in (dict, list) else None,
     )
 

@@ -453,7 +453,7 @@ class InteractionsReader(AnswerReader):
             for position, value in enumerate(steps):
                 self._whole_step(Fields(value, f"$.interaction.steps[{position}]", UpstreamFault), out)
         self._release(out)
-        error = parse_error({**body, "steps": [{}] if self._count else []})
+        error = parse_error(body)
         if error is not None:
             self._fail(error, out)
             return
