@@ -92,8 +92,24 @@ def _gemini(body: Body) -> Permitted:
     return Permitted(frozenset(allowed), frozenset(hosted), mode == "ANY")
 
 
+def _interactions(body: Body) -> Permitted:
+    kinds = {"google_search": "web", "code_execution": "code", "mcp_server": "mcp"}
+    tools = body.get("tools", [])
+    functions = {tool["name"] for tool in tools if tool["type"] == "function"}
+    hosted = {kinds.get(tool["type"], tool["type"]) for tool in tools if tool["type"] != "function"}
+    choice = body.get("generation_config", {}).get("tool_choice", "auto")
+    allowed = functions
+    if isinstance(choice, dict):
+        allowed = set(choice["allowed_tools"].get("tools", functions))
+        choice = choice["allowed_tools"].get("mode", "auto")
+    assert allowed <= functions, "a tool is chosen that is not declared"
+    return Permitted(frozenset(allowed if choice != "none" else ()), frozenset(hosted), choice == "any")
+
+
 def permitted(name: str, body: Body) -> Permitted:
     match name:
+        case "gemini-interactions":
+            return _interactions(body)
         case "anthropic" | "anthropic-vertex" | "anthropic-bedrock":
             return _anthropic(body)
         case "openai-chat":
@@ -199,6 +215,19 @@ def _gemini_bodies() -> Iterator[tuple[str, Body]]:
                 )
 
 
+def _interactions_bodies() -> Iterator[tuple[str, Body]]:
+    functions: list[Body] = [{"type": "function", "name": name, "parameters": OBJECT} for name in FUNCTIONS]
+    searching: tuple[list[Body], ...] = ([], [{"type": "google_search"}])
+    for hosted in searching:
+        for mode in ("auto", "any", "none", "validated"):
+            for allowed in ([], ["look"], ["look", "count"]):
+                choice: Any = {"allowed_tools": {"mode": mode, "tools": allowed}} if allowed else mode
+                config = {"tool_choice": choice}
+                name = f"{mode} {' '.join(allowed)} {len(hosted)}"
+                body = {"model": "m", "input": "Go.", "tools": functions + hosted}
+                yield name, {**body, "generation_config": config}
+
+
 def _simple(body: Body) -> Body:
     return {"model": "m", "input": "Go.", "tools": body["tools"], "toolConfig": body["toolConfig"]}
 
@@ -208,6 +237,7 @@ BODIES = {
     "openai-chat": list(_chat_bodies()),
     "openai-responses": list(_responses_bodies()),
     "gemini": list(_gemini_bodies()),
+    "gemini-interactions": list(_interactions_bodies()),
     "code-assist": [(name, {"model": "m", "request": body}) for name, body in _gemini_bodies()],
     "gemini-simple": [(name, _simple(body)) for name, body in _gemini_bodies()],
     "anthropic-vertex": list(_anthropic_bodies()),

@@ -28,6 +28,7 @@ SUITES: Final = {
     "open-responses": Suite("/v1", "gpt-5-"),
     "openai-chat": Suite("/v1", "gpt-5-"),
     "google-genai": Suite("", "gemini-3-"),
+    "google-interactions": Suite("", "gemini-3-"),
 }
 MODELS: Final = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
 INTENDED: Final = {
@@ -51,7 +52,7 @@ def judge() -> Verdict:
     return Verdict(
         "llm-comply",
         environments.version(interpreter, "llm-comply"),
-        "answers against the OpenAPI documents of Anthropic, OpenAI and Google, four formats on five models",
+        "answers against the OpenAPI documents of Anthropic, OpenAI and Google, five formats on five models",
         passed,
         tuple(failed),
     )

@@ -11,6 +11,7 @@ _DIALECTS = {
     "openai-chat": "OpenAI Chat Completions, and what imitates it (Kimi and many more)",
     "openai-responses": "OpenAI Responses",
     "gemini": "Gemini generateContent and streamGenerateContent",
+    "gemini-interactions": "Gemini Interactions",
     "code-assist": "Gemini inside the envelope of Code Assist (v1internal)",
     "gemini-simple": "the simplified form of the /v1/gemini endpoint",
     "anthropic-vertex": "Anthropic Messages as clients of Vertex AI send it (rawPredict)",

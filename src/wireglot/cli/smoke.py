@@ -65,6 +65,7 @@ _PATHS: Final[dict[str, tuple[str, str]]] = {
         "/v1beta/models/{model}:generateContent",
         "/v1beta/models/{model}:streamGenerateContent?alt=sse",
     ),
+    "gemini-interactions": ("/v1/interactions", "/v1/interactions"),
     "code-assist": ("/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"),
     "gemini-simple": ("/v1/gemini", "/v1/gemini"),
 }

@@ -48,6 +48,7 @@ SIGNERS: Final = {
     "openai-responses": "openai-responses",
     "gemini": "gemini",
     "code-assist": "gemini",
+    "gemini-interactions": "gemini-interactions",
 }
 """Dialects that sign reasoning, and under whose name. Chat does not."""
 _MARK: Final = "wireglot-demo-1"

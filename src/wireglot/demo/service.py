@@ -41,6 +41,7 @@ _ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("/chat/completions", "openai-chat", "generate"),
     ("/responses/input_tokens", "openai-responses", "count"),
     ("/responses", "openai-responses", "generate"),
+    ("/interactions", "gemini-interactions", "generate"),
 )
 _METHODS: Final[dict[str, Operation]] = {
     "generateContent": "generate",
@@ -50,7 +51,12 @@ _METHODS: Final[dict[str, Operation]] = {
 _GEMINI: Final = re.compile(r"/(?:models|publishers/[^/]+/models|tunedModels)/(.+):(\w+)$")
 _CODE_ASSIST: Final = re.compile(r"/v1internal:(\w+)$")
 _LISTING: Final = re.compile(r"/models(?:/(.+))?$")
-_IDS: Final = {"anthropic": "msg_demo", "openai-chat": "chatcmpl-demo", "openai-responses": "resp_demo"}
+_IDS: Final = {
+    "anthropic": "msg_demo",
+    "openai-chat": "chatcmpl-demo",
+    "openai-responses": "resp_demo",
+    "gemini-interactions": "v1_demo",
+}
 _COUNTS: Final = {"anthropic": "input_tokens", "openai-responses": "input_tokens"}
 
 

@@ -148,24 +148,49 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What a message of an upstream's says in place of an answer, if it does."""
 
 
-class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Answers and conversations that outlive their request, in the items of this dialect."""
+class ItemForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Items in which conversations lie in stores."""
 
-    options: Callable[[Body, str], StateOptions]
-    """What a request says of state; the second is the conversation that its headers or body name."""
-    fields: frozenset[str]
-    """Those of a body that say it. They are the server's to answer, and no upstream's."""
-    is_reference: Callable[[Any], bool]
-    """Whether an item only names another."""
-    whole_items: Callable[[Any, Callable[[str, int], str]], list[Document]]
-    """The input of a request as items, each with all that a client may look for. An id is made of a prefix
-    and the item's place."""
     cut: Callable[[Message], Iterator[tuple[str, tuple[Part, ...]]]]
     """A neutral message as the contents of the items it would be, each behind the prefix of its id."""
     render_item: Callable[[Message, str, Context], Document]
     """A piece of a message as an item of this id."""
     parse_items: Callable[[list[Document], Context], Request]
     """Items in neutral terms, with the tools that they bring along."""
+
+
+def _refers_nowhere(item: Any) -> bool:
+    return False
+
+
+class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Answers and conversations that outlive their request."""
+
+    noun: str
+    """What clients call an answer: `response`."""
+    prefix: str
+    """How the id of an answer begins."""
+    previous: str
+    """The field of a request that names the answer it goes on from."""
+    missing_previous: int
+    """The HTTP status where there is no such answer."""
+    options: Callable[[Body, str], StateOptions]
+    """What a request says of state; the second is the conversation that its headers or body name."""
+    fields: frozenset[str]
+    """Those of a body that say it. They are the server's to answer, and no upstream's."""
+    is_reference: Callable[[Any], bool] = _refers_nowhere
+    """Whether an item only names another."""
+    whole_items: Callable[[Any, Callable[[str, int], str]], list[Document]]
+    """The input of a request as items, each with all that a client may look for. An id is made of a prefix
+    and the item's place."""
+    shown: Callable[[Document, list[Document], Mapping[str, str]], Document]
+    """The page about an answer: its document, the items of its input, the parameters of the query."""
+    deleted: Callable[[str], Document]
+    """The page about an answer of this id that was deleted."""
+    items: ItemForm | None = None
+    """None: its documents are no items, and what is stored of them is in neutral terms."""
+    background: bool = False
+    """Whether answers can be made while no client waits for them."""
     without_state: Callable[[Request], Request]
     """The request without what it says of state."""
     reported: Callable[[Request, Document], Request]

@@ -262,6 +262,12 @@ BASE: dict[str, Limits] = {
         media_urls=False,
     ),
 }
+BASE["gemini-interactions"] = msgspec.structs.replace(
+    BASE["gemini"],
+    efforts=("minimal", "low", "medium", "high", "xhigh"),
+    thinking_off=False,
+    call_signatures=False,  # thoughts are signed, and one that is missing is simply not there
+)
 BASE["code-assist"] = BASE["gemini"]
 BASE["gemini-simple"] = BASE["gemini"]
 BASE["anthropic-vertex"] = BASE["anthropic-bedrock"] = BASE["anthropic"]

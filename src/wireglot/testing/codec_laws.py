@@ -30,8 +30,11 @@ Spelling = Callable[[Any], Any]
 CONTEXT = Context()
 DATED = Context(now=1760000000)
 
-PLAIN_LOSSES = frozenset({"max_tokens", "tool_result.error", "tool_result.media", "content.empty"})
-"""What a conversation of nothing but common things may still lose."""
+PLAIN_LOSSES = frozenset(
+    {"max_tokens", "tool_result.error", "tool_result.media", "content.empty", "system.position"}
+)
+"""What a conversation of nothing but common things may still lose. Several system texts are one where the
+wire has one string for them."""
 
 _UPSTREAMS_FAULT = frozenset({"tool_call.id", "tool_call.arguments", "stop_reason"})
 """What a stream may have that its own dialect forbids: bad ids, broken arguments, no reason for its end."""

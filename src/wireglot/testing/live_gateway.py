@@ -36,6 +36,7 @@ BASES: Final = {
     "openai-responses": "/v1",
     "gemini": "/v1beta",
     "code-assist": "",
+    "gemini-interactions": "/v1beta",
 }
 """What stands between a scripted upstream's address and the paths of a dialect; of others, nothing."""
 

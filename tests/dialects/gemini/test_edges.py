@@ -12,7 +12,6 @@ from wireglot.dialects.gemini import DIALECT
 from wireglot.dialects.gemini.assist import ASSIST
 from wireglot.dialects.gemini.names import count, enum_name
 from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.gemini.response import unix_seconds
 from wireglot.dialects.gemini.schema import json_schema
 from wireglot.dialects.gemini.surface import find
 from wireglot.ir.content import (
@@ -133,25 +132,6 @@ def test_a_count_is_a_sensible_number_or_nothing(value, counted):
 @rows(("value", "name"), [("any", "ANY"), (0, "A"), (1, "B"), (2, "2"), (-1, "-1"), (None, ""), (True, "")])
 def test_an_enum_is_a_name_in_any_case_or_a_number(value, name):
     assert enum_name(value, ("A", "B")) == name
-
-
-@rows(
-    ("stamp", "seconds"),
-    [
-        ("1970-01-01T00:00:00Z", 0),
-        ("1970-01-01T00:00:01", 1),
-        ("2000-02-29T12:34:56Z", 951827696),
-        ("2024-12-31T23:59:59.999Z", 1735689599),
-        ("2100-03-01T00:00:00z", 4107542400),
-        ("2026-01-15 10:20:30+02:30", 1768463430),
-        ("2026-01-15t10:20:30-01:15", 1768476930),
-        ("1969-12-31T23:59:59Z", 0),
-        ("yesterday", 0),
-        (7, 0),
-    ],
-)
-def test_a_time_is_seconds(stamp, seconds):
-    assert unix_seconds(stamp) == seconds
 
 
 # Requests

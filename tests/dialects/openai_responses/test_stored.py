@@ -10,7 +10,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.body import BadField
 from wireglot.dialects.openai_responses import DIALECT
 from wireglot.dialects.openai_responses.compaction import COMPACTION
-from wireglot.dialects.openai_responses.stored import STORED
+from wireglot.dialects.openai_responses.stored import ITEMS, STORED
 from wireglot.dialects.openai_responses.surface import failed_search
 from wireglot.ir.content import (
     Extra,
@@ -237,7 +237,7 @@ def test_a_turn_is_cut_into_the_items_that_it_becomes():
     call, custom = ToolCall("c", "f", "{}"), ToolCall("d", "g", "x", "custom")
     picture = Media("image", "image/png", "AAAA")
     turn = Message("assistant", (Reasoning("r"), Text("a"), Text("b"), call, custom, picture, Text("c")))
-    assert list(STORED.cut(turn)) == [
+    assert list(ITEMS.cut(turn)) == [
         ("rs", (Reasoning("r"),)),
         ("msg", (Text("a"), Text("b"))),
         ("fc", (call,)),
@@ -247,7 +247,7 @@ def test_a_turn_is_cut_into_the_items_that_it_becomes():
     ]
     one, other = ToolResult("c"), ToolResult("d", kind="custom")
     asked = Message("user", (one, other, Text("a"), picture))
-    assert list(STORED.cut(asked)) == [("fco", (one,)), ("ctco", (other,)), ("msg", (Text("a"), picture))]
+    assert list(ITEMS.cut(asked)) == [("fco", (one,)), ("ctco", (other,)), ("msg", (Text("a"), picture))]
 
 
 @rows(
@@ -285,12 +285,12 @@ def test_a_turn_is_cut_into_the_items_that_it_becomes():
     ],
 )
 def test_a_turn_of_any_client_is_shown_as_an_item(role, part, shown):
-    item = STORED.render_item(Message(role, (part,), extra=Extra("gemini", {"x": 1})), "id_1", CONTEXT)
+    item = ITEMS.render_item(Message(role, (part,), extra=Extra("gemini", {"x": 1})), "id_1", CONTEXT)
     assert item == {**shown, "id": "id_1", "status": "completed"}
 
 
 def test_reasoning_is_shown_as_itself_and_what_cannot_be_said_as_an_empty_message():
-    thought = STORED.render_item(Message("assistant", (Reasoning("why"),)), "rs_1", CONTEXT)
+    thought = ITEMS.render_item(Message("assistant", (Reasoning("why"),)), "rs_1", CONTEXT)
     assert thought == {
         "type": "reasoning",
         "id": "rs_1",
@@ -298,12 +298,12 @@ def test_reasoning_is_shown_as_itself_and_what_cannot_be_said_as_an_empty_messag
     }
     for role in ("assistant", "user"):
         alien = Message(role, (Foreign("gemini", "executableCode", {}),))
-        shown = STORED.render_item(alien, "msg_1", CONTEXT)
+        shown = ITEMS.render_item(alien, "msg_1", CONTEXT)
         assert shown == {"type": "message", "role": role, "content": [], "id": "msg_1", "status": "completed"}
 
 
 def test_items_are_read_as_a_request_of_theirs():
-    request = STORED.parse_items([{"role": "user", "content": "Hi"}], CONTEXT)
+    request = ITEMS.parse_items([{"role": "user", "content": "Hi"}], CONTEXT)
     assert [message.content for message in request.messages] == [(Text("Hi"),)]
     assert request.model == ""
 
@@ -472,6 +472,6 @@ def test_items_of_a_message_that_is_remembered_are_objects_too() -> None:
     (message,) = DIALECT.parse_request(document, context).messages
     assert memory.is_known(message)
     kept = COMPACTION.render_kept([message], lambda: "i", context)
-    for rendered in (STORED.render_item(message, "i", context), *kept):
+    for rendered in (ITEMS.render_item(message, "i", context), *kept):
         assert rendered["id"] == "i"
         assert rendered["content"] == [{"type": "input_text", "text": "x" * 2000}]

@@ -21,7 +21,14 @@ from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import BASES, LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
-UPSTREAMS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
+UPSTREAMS = (
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "code-assist",
+    "gemini-interactions",
+)
 
 MODEL = "m1"
 FRAIL = "frail-m1"
@@ -181,6 +188,8 @@ def reasoning_state(dialect: str, body: Any) -> list[str]:
             contents = body["request"]["contents"] if dialect == "code-assist" else body["contents"]
             parts = [part for content in contents for part in content["parts"]]
             return [part["thoughtSignature"] for part in parts if "thoughtSignature" in part]
+        case "gemini-interactions":
+            return [step["signature"] for step in body["input"] if step["type"] == "thought"]
     return []
 
 

@@ -116,7 +116,8 @@ def test_one_call_at_a_time_is_asked_for(stage: Stage) -> None:
         messages=[{"role": "user", "content": "[[demo:tools 3]] The weather in Rome?"}],
     )
     # Gemini has no such wish: it is reported as a loss, in the header.
-    assert len(calls_of(first)) == (3 if stage.dialect in ("gemini", "code-assist") else 1)
+    googles = ("gemini", "code-assist", "gemini-interactions")
+    assert len(calls_of(first)) == (3 if stage.dialect in googles else 1)
 
 
 def test_a_tool_may_be_forced(stage: Stage) -> None:

@@ -39,6 +39,7 @@ CHAT = (
     + b',"role":"user"}],\n  "model":"m1", "x_unknown":[1.50,{"a":null}] }'
 )
 RESPONSES = b'{ "input" :' + ODD.encode() + b', "store":false , "x_unknown":[1.50,{"a":null}],"model":"m1"  }'
+INTERACTIONS = RESPONSES
 GEMINI = b'{ "contents" :[{"parts":[{"text":' + ODD.encode() + b'}] ,"role":"user"}], "x_unknown":[1.50] }'
 CODE_ASSIST = b'{ "model":"m1", "user_prompt_id":"p", "request": ' + GEMINI + b' ,"x_unknown":[1.50] }'
 
@@ -128,7 +129,30 @@ WIRES: dict[str, Wire] = {
             b'"index":0}]},"x_new":1.50}\n\n',
         ),
     ),
+    "gemini-interactions": Wire(
+        "/v1beta/interactions",
+        "/v1beta/interactions",
+        INTERACTIONS,
+        with_stream(INTERACTIONS),
+        b'{ "id":"v1_1","status":"completed","object":"interaction","model":"m1","x_new":[1.50],"steps":[{"type":'
+        b'"model_output","content":[{"type":"text","text":"h\\u00e9"}]}],"usage":{"total_tokens":2}}\n\n',
+        (
+            b": a comment\n\n",
+            b'event: interaction.created\ndata: {"event_type":"interaction.created", "interaction":{"id":"v1_1",'
+            b'"status":"in_progress","model":"m1"},"event_id":"1"}\n\n',
+            b'event: step.start\ndata: {"event_type":"step.start","index":0,"step":{"type":"model_output"}}\n\n',
+            b"event: step.delta\ndata: ",
+            b'{"event_type":"step.delta","index":0,"delta":{"type":"text","text":"h\\u00e9 \xe2\x80\xa8"}}\n\n',
+            b'event: step.stop\ndata: {"event_type":"step.stop","index":0,"x_new":1.50}\n\n',
+            b'event: x_new\ndata: {"event_type":"x_new"}\n\n',
+            b'event: interaction.completed\ndata: {"event_type":"interaction.completed","interaction":{"id":"v1_1",'
+            b'"status":"completed","model":"m1","usage":{"total_input_tokens":1,"total_output_tokens":1}}}\n\n',
+            b"event: done\ndata: [DONE]\n\n",
+        ),
+    ),
 }
+NAMED_CODES = ("openai-chat", "openai-responses", "gemini-interactions")
+"""Where the code of an error is a word."""
 running, stage = stage_fixtures()
 
 
@@ -183,7 +207,7 @@ def test_an_error_of_the_upstream_is_passed_on_to_the_byte(stage: Stage) -> None
     wire = WIRES[stage.dialect]
     body = b'{ "error":{"type":"invalid_request_error","code":400,"message":"n\\u00f6","status":"INVALID_ARGUMENT"} }'
     body = body.replace(b"{ ", b'{ "type":"error",') if stage.dialect == "anthropic" else body
-    body = body.replace(b'"code":400', b'"code":"bad"') if stage.dialect.startswith("openai") else body
+    body = body.replace(b'"code":400', b'"code":"bad"') if stage.dialect in NAMED_CODES else body
     for path, sent in ((wire.path, wire.body), (wire.streaming_path, wire.streaming_body)):
         stage.upstream.next(Behaviour(status=400, body=body))
         answer = stage.post(path, sent)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -12,7 +11,6 @@ from wireglot.dialects.faults import (
     bare_message,
     error_beside,
     kind_of_message,
-    kind_of_name,
     kind_of_status,
     stated_message,
     status_message,
@@ -21,12 +19,19 @@ from wireglot.dialects.faults import (
 from wireglot.dialects.fields import own_fields, own_form, text_in
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import UNSIGNED
+from wireglot.dialects.rpc_status import (
+    UNIMPLEMENTED,
+    detail_text,
+    field_violation,
+    kind_of_rpc,
+    rpc_details,
+    rpc_wait,
+)
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError, ErrorKind
 
 _TYPES = "type.googleapis.com/google.rpc."
 
-_UNIMPLEMENTED = "UNIMPLEMENTED"
 _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
     "invalid_request": (400, "INVALID_ARGUMENT", ""),
     "context_overflow": (400, "INVALID_ARGUMENT", "CONTEXT_LENGTH_EXCEEDED"),
@@ -44,32 +49,8 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
 }
 """Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
 
-_BY_STATUS: dict[str, ErrorKind] = {
-    **{status: kind for kind, (_, status, _) in reversed(_BY_KIND.items())},
-    "FAILED_PRECONDITION": "invalid_request",
-    "OUT_OF_RANGE": "invalid_request",
-    "UNAUTHENTICATED": "auth",
-    "ALREADY_EXISTS": "conflict",
-    "CANCELLED": "server",
-    "UNKNOWN": "server",
-    _UNIMPLEMENTED: "server",
-    "DATA_LOSS": "server",
-}
-_BY_REASON: dict[str, ErrorKind] = {
-    **{reason: kind for kind, (_, _, reason) in _BY_KIND.items() if reason},
-    "API_KEY_EXPIRED": "auth",
-    "ACCESS_TOKEN_EXPIRED": "auth",
-}
-
 _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
 """Statuses that tell more than the kind does; Google repeats the status in the body."""
-
-_BILLING = re.compile(
-    r"billing (account|has|is|to be|not)|enable billing|credits are depleted|prepay", re.IGNORECASE
-)
-_BAD_KEY = re.compile(r"api[ _]key (not valid|not found|expired|is invalid)", re.IGNORECASE)
-_SECONDS = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
-
 
 def unsigned_error(message: Any) -> ApiError:
     """A request that lacks a thought signature, which is reported as the reason that an answer ended."""
@@ -114,21 +95,20 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     code = error.get("code")
     code = code if type(code) is int and 100 <= code <= 599 else status
     name = text_in(error.get("status"))
-    if name == _UNIMPLEMENTED and not 400 <= code < 500:
+    if name == UNIMPLEMENTED and not 400 <= code < 500:
         code = 501
     message = text_in(error.get("message")) or name or f"status {code}"
-    listed_details = error.get("details")
-    details = [item for item in listed_details if type(item) is dict] if type(listed_details) is list else []
-    reason = _detail_text(details, "ErrorInfo", "reason")
+    details = rpc_details(error)
+    reason = detail_text(details, "ErrorInfo", "reason")
     return ApiError(
-        _kind(code, name, reason, message),
+        kind_of_rpc(code, name, reason, message),
         message,
         status=code,
         type=name,
         code=reason,
-        param=_violation(details),
-        retry_after=_retry_after(details, message),
-        request_id=_detail_text(details, "RequestInfo", "requestId"),
+        param=field_violation(details),
+        retry_after=rpc_wait(details, message),
+        request_id=detail_text(details, "RequestInfo", "requestId"),
         extra=extra,
     )
 
@@ -153,47 +133,6 @@ def _flat(message: str, status: int, extra: Extra | None = None) -> ApiError:
     """An error of which only words are known."""
     kind = kind_of_message(kind_of_status(status), message)
     return ApiError(kind, message, status, retry_after=wait_in_message(message), extra=extra)
-
-
-def _kind(code: int, name: str, reason: str, message: str) -> ErrorKind:
-    if reason in _BY_REASON:
-        return _BY_REASON[reason]
-    kind = kind_of_name(_BY_STATUS.get(name), code)
-    if code == 413 and kind == "invalid_request":
-        kind = "too_large"
-    if kind == "overloaded" and code == 502:
-        kind = "server"
-    if kind == "invalid_request" and _BAD_KEY.search(message):
-        return "auth"
-    if kind in ("invalid_request", "permission", "rate_limit") and _BILLING.search(message):
-        return "billing"
-    return kind_of_message(kind, message)
-
-
-def _detail_text(details: list[dict[str, Any]], kind: str, key: str) -> str:
-    for item in details:
-        if str(item.get("@type", "")).endswith(kind) and type(item.get(key)) is str:
-            return str(item[key])
-    return ""
-
-
-def _violation(details: list[dict[str, Any]]) -> str:
-    for item in details:
-        violations = item.get("fieldViolations")
-        if type(violations) is list and violations and type(violations[0]) is dict:
-            return text_in(violations[0].get("field"))
-    return ""
-
-
-def _retry_after(details: list[dict[str, Any]], message: str) -> float | None:
-    for item in details:
-        delay = item.get("retryDelay")
-        if type(delay) is dict:
-            seconds = delay.get("seconds", 0)
-            delay = str(seconds) if type(seconds) in (int, float, str) else None
-        if type(delay) is str and (found := _SECONDS.fullmatch(delay)):
-            return float(found[1])
-    return wait_in_message(message)
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[Any]:
@@ -223,7 +162,7 @@ def _code(error: ApiError) -> tuple[int, str, str]:
     if error.kind == "server" and error.status in (502, 503):
         return error.status, "UNAVAILABLE", reason
     if error.kind == "server" and error.status == 501:
-        return 501, _UNIMPLEMENTED, reason
+        return 501, UNIMPLEMENTED, reason
     if error.kind == "invalid_request" and error.status in _SAID_BY_HTTP:
         return error.status, status, reason
     return code, status, reason

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from typing import Any, Final
 
 from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
@@ -16,11 +15,10 @@ from wireglot.dialects.gemini.hosted import HOSTED
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.tap import GeminiTap, glance
-from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
+from wireglot.dialects.google_shared import MODELS
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     ClientSide,
-    ModelLists,
     Operation,
     ReasoningState,
     RouteMatch,
@@ -114,39 +112,6 @@ _UNSERVED: Final = {
 }
 
 
-_PAGE: Final = 50
-
-
-def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
-    size = page_size(query, "pageSize", _PAGE, zero_is_usual=True)
-    token = query.get("pageToken", [""])[-1]
-    start = position(listing, token, "pageToken") + 1 if token else 0
-    page = listing[start : start + size]
-    body: dict[str, Any] = {"models": [render_model(model) for model in page]}
-    if start + size < len(listing):
-        body["nextPageToken"] = page[-1].id
-    return body
-
-
-def render_model(model: ListedModel) -> dict[str, Any]:
-    body: dict[str, Any] = {
-        "name": f"models/{model.id}",
-        "baseModelId": model.id,
-        "version": "1",
-        "displayName": model.title or model.id,
-    }
-    if model.context:
-        body["inputTokenLimit"] = model.context
-    if model.output:
-        body["outputTokenLimit"] = model.output
-    body["supportedGenerationMethods"] = ["generateContent", "countTokens"]
-    body["thinking"] = model.thinks
-    return body
-
-
-_MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
-
-
 SURFACE: Final = Surface(
     name=OWN,
     family=OWN,
@@ -205,7 +170,7 @@ SURFACE: Final = Surface(
         takes_bypass=True,
         is_refusal=complains(_STATE_REFUSED),
     ),
-    models=_MODELS,
+    models=MODELS,
     counts=COUNTS,
     check_usage=check_usage,
 )

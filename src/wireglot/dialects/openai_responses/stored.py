@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from itertools import groupby
 from typing import Any, Final
 
 from msgspec.structs import replace
 
 from wireglot.dialects.body import BadField, Body
-from wireglot.dialects.capabilities import StateOptions, Stored
+from wireglot.dialects.capabilities import ItemForm, StateOptions, Stored
 from wireglot.dialects.context import Context
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.compaction import COMPACTION
@@ -188,14 +188,29 @@ def parse_items(items: list[dict[str, Any]], context: Context) -> Request:
     return Request("", tuple(reader.messages), tuple(new_tools([], reader.brought)))
 
 
+def _shown(body: dict[str, Any], given: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    return body
+
+
+def _deleted(id: str) -> dict[str, Any]:
+    return {"id": id, "object": "response.deleted", "deleted": True}
+
+
+ITEMS: Final = ItemForm(cut=cut, render_item=render_item, parse_items=parse_items)
+
 STORED: Final = Stored(
+    noun="response",
+    prefix="resp_",
+    previous="previous_response_id",
+    missing_previous=400,  # as OpenAI has it: the request is at fault
     options=options,
     fields=FIELDS,
     is_reference=is_reference,
     whole_items=whole_items,
-    cut=cut,
-    render_item=render_item,
-    parse_items=parse_items,
+    shown=_shown,
+    deleted=_deleted,
+    items=ITEMS,
+    background=True,
     without_state=without_state,
     reported=reported,
     hides_state=hides_state,

@@ -288,7 +288,11 @@ def _root(spec: ProviderSpec) -> str:
 
 _LIMITS: Final = msgspec.structs.fields(Limits)
 """Once: it takes milliseconds, and is wanted for each provider of each configuration."""
-_USUAL_AUTH: Final = {"anthropic": "x-api-key", "gemini": "x-goog-api-key"}
+_USUAL_AUTH: Final = {
+    "anthropic": "x-api-key",
+    "gemini": "x-goog-api-key",
+    "gemini-interactions": "x-goog-api-key",
+}
 
 
 def read_spec(name: str, table: Table) -> ProviderSpec | None:

@@ -9,6 +9,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
+from wireglot.dialects.base import Stored
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
@@ -22,6 +23,7 @@ from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.state.responses.background import Background
 from wireglot.gateway.state.responses.store import ResponseStore
 from wireglot.gateway.state.state import State
+from wireglot.gateway.state.stored_forms import KeptResponse
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
 from wireglot.wire.json import decode
@@ -34,39 +36,49 @@ Handler = Callable[[PageRequest], Awaitable[None]]
 
 
 class ResponsePages:
-    """`/v1/responses/{id}`: stored responses, shown and deleted."""
+    """Stored answers, shown and deleted."""
 
     def __init__(self, responses: ResponseStore, background: Background) -> None:
         self._responses = responses
         self._background = background
 
     async def cancel(self, page: PageRequest) -> None:
-        await self._background.cancel(page)
+        await self._found(page)
+        await self._background.cancel(page, _stored_of(page).noun)
 
     async def get(self, page: PageRequest) -> None:
         if page.query("stream") == "true":
+            await self._found(page)
             await self._background.stream(page)
             return
+        kept = await self._found(page)
+        query = {name: values[-1] for name, values in parse_qs(page.head.query).items()}
+        page.send(_stored_of(page).shown(kept.body, kept.input, query))
+
+    async def _found(self, page: PageRequest) -> KeptResponse:
+        """One of the dialect's own: documents of another would mean nothing to its clients."""
         (id,) = page.asked.ids
         kept = await self._responses.load(page.caller.name, id)
         if kept is not None:
             kept = await self._background.current(page.caller.name, id, kept)
-        if kept is None:
-            raise self._responses.missing(page.caller.name, id)
-        page.send(kept.body)
+        stored = _stored_of(page)
+        if kept is None or kept.dialect != ("" if stored.items is not None else page.asked.dialect):
+            raise self._responses.missing(page.caller.name, id, stored.noun)
+        return kept
 
     async def delete(self, page: PageRequest) -> None:
+        await self._found(page)
         (id,) = page.asked.ids
         if not await self._responses.delete(page.caller.name, id):
-            raise self._responses.missing(page.caller.name, id)
+            raise self._responses.missing(page.caller.name, id, _stored_of(page).noun)
         await self._background.dropped(page.caller.name, id)
-        page.send({"id": id, "object": "response.deleted", "deleted": True})
+        page.send(_stored_of(page).deleted(id))
 
     async def input_items(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         kept = await self._responses.load(page.caller.name, id)
         if kept is None:
-            raise self._responses.missing(page.caller.name, id)
+            raise self._responses.missing(page.caller.name, id, _stored_of(page).noun)
         items: list[dict[str, Any]] = kept.input
         if order_of(page) == "desc":
             items = items[::-1]
@@ -77,6 +89,12 @@ class ResponsePages:
                 raise RequestError("bad", f"after: there is no item '{after}' in this list", param="after")
             items = items[places[0] + 1 :]
         page.send(listed(items[:limit], has_more=len(items) > limit))
+
+
+def _stored_of(page: PageRequest) -> Stored:
+    stored = surface(page.asked.dialect).stored
+    assert stored is not None, "only a dialect with stored answers has a path to them"
+    return stored
 
 
 class UsagePages:

@@ -48,6 +48,10 @@ class KeptResponse(msgspec.Struct, frozen=True, omit_defaults=True):
     """The process that works on it, while it does."""
     stem: str = ""
     """What the ids that we gave items of `input` have in common (see `items.Stem`)."""
+    dialect: str = ""
+    """That of the documents, where they are no items."""
+    turns: tuple[Message, ...] = ()
+    """What was asked and answered in neutral terms, where the documents are no items."""
 
 
 class KeptConversation(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -68,6 +68,9 @@ def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple
 _DETAIL = "the earlier turns are held by the provider that minted this id"
 _FIELDS: Final[dict[str, str]] = {
     "previous_response_id": _DETAIL,
+    "previous_interaction_id": _DETAIL,
+    "continuation_token": _DETAIL,
+    "cached_content": _DETAIL,
     "conversation": _DETAIL,
     "prompt": _DETAIL,
     "cachedContent": _DETAIL,
@@ -76,6 +79,12 @@ _FIELDS: Final[dict[str, str]] = {
     "container": "files and skills are held by the provider that minted this id",
 }
 """Fields of a request that name something which only its vendor holds, and what is missing without it."""
+_VENDORS_OWN: Final[dict[str, str]] = {
+    "agent": "agents run only at the provider that has them",
+    "environment": "environments are held by the provider that runs agents in them",
+    "webhook_config": "webhooks are called only by the provider that offers them",
+}
+"""Fields of a request that ask for what only its vendor can do: without it the answer is another one."""
 _MESSAGE_FIELDS: Final[dict[str, str]] = {
     "audio": "what was said is held by the provider that minted this id",
 }
@@ -97,6 +106,9 @@ _WEB: Final = ("http://", "https://", "data:")
 def without_state(request: Request, fitting: Fitting) -> Request:
     """The request without its references to what is held elsewhere, each declared."""
     extra = request.extra
+    for name, why in _VENDORS_OWN.items() if extra is not None and extra.fields else ():
+        if extra is not None and extra.fields.get(name):
+            raise Unsupported(why, f"$.{name}")
     held = [] if extra is None or not extra.fields else [name for name in _FIELDS if extra.fields.get(name)]
     if extra is not None and held:
         for name in held:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.base import Context, Stored, is_minted
+from wireglot.dialects.base import Context, ItemForm, Stored, is_minted
 from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.request.job import Job
@@ -20,11 +20,12 @@ _COUNTER_DIGITS: Final = 6
 """Hexadecimal."""
 
 
-def item_form() -> Stored:
+def item_form() -> ItemForm:
     """How items lie in stores, no matter who speaks."""
     stored = surface(ITEMS).stored
-    assert stored is not None, f"{ITEMS} has no items"
-    return stored
+    assert stored is not None, f"{ITEMS} stores nothing"
+    assert stored.items is not None, f"{ITEMS} has no items"
+    return stored.items
 
 
 def stored_of(job: Job) -> Stored:
@@ -93,7 +94,8 @@ def turns_of(
     """The messages that items stand for, in order, and the tools that they brought along."""
     messages: list[Message] = []
     tools: tuple[AnyTool, ...] = ()
-    knows_items = surface(dialect_name).stored is not None
+    stored = surface(dialect_name).stored
+    knows_items = stored is not None and stored.items is not None
     for wire, run in groupby(items, key=lambda kept: kept.item is not None):
         if wire:
             request = parsed([kept.item for kept in run if kept.item is not None], context)

@@ -7,11 +7,12 @@ import time
 from typing import Any, Final
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
-from wireglot.gateway.state.conversations.items import Stem, as_wire, item_form, parsed
+from wireglot.gateway.state.conversations.items import Stem, as_wire, parsed
 from wireglot.gateway.state.conversations.store import ConversationStore, Seen
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_part
@@ -148,7 +149,8 @@ def _items(value: Any, page: PageRequest) -> list[KeptItem]:
             code="array_above_max_length",
             param="items",
         )
-    form = item_form()
+    form = surface(page.asked.dialect).stored
+    assert form is not None, "only a dialect with stored conversations has a path to them"
     for number, item in enumerate(value):
         if form.is_reference(item):
             raise RequestError(

@@ -238,11 +238,11 @@ class Background:
         newest = await self._documents.pieces(caller, EVENT, id, limit=1, newest_first=True)
         return terminal(newest[0].body) if newest else None
 
-    async def cancel(self, page: PageRequest) -> None:
+    async def cancel(self, page: PageRequest, noun: str) -> None:
         caller, id = page.caller.name, page.asked.ids[0]
         kept = await self._found(caller, id)
         if not kept.background:
-            raise RequestError("bad", "Cannot cancel a synchronous response.", code="invalid_value")
+            raise RequestError("bad", f"Cannot cancel a synchronous {noun}.", code="invalid_value")
         if kept.body["status"] not in FINAL:
             work = self._works.get((caller, id))
             if work is not None and work.task is not None:
@@ -285,7 +285,7 @@ class Background:
         if kept is not None:
             kept = await self.current(caller, id, kept)
         if kept is None:
-            raise self._responses.missing(caller, id)
+            raise self._responses.missing(caller, id, "response")
         return kept
 
     async def _order(self, caller: str, id: str) -> None:
@@ -388,4 +388,12 @@ class BackgroundStart:
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
         wanted = job.outline.get("background") is True and job.settings.store.responses != "upstream"
+        stored = job.surface.stored
+        if wanted and stored is not None and not stored.background:
+            raise RequestError(
+                "bad",
+                f"background: this gateway makes no {stored.noun}s in the background",
+                code="failed_precondition",
+                param="background",
+            )
         return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)

@@ -22,6 +22,7 @@ from wireglot.gateway.request.page_request import unavailable
 from wireglot.gateway.state.conversations.items import (
     Stem,
     as_wire,
+    items_of,
     joined_turns,
     stored_of,
     turns_of,
@@ -93,7 +94,8 @@ class Chain:
     async def _make_whole(self, exchange: Exchange, options: StateOptions, work: Work | None) -> None:
         job = exchange.job
         exchange.request()  # what is wrong with the body itself is reported with its own places
-        identifier = work.id if work is not None else f"resp_{secrets.token_hex(16)}"
+        stored = stored_of(job)
+        identifier = work.id if work is not None else f"{stored.prefix}{secrets.token_hex(16)}"
         past = await self._past(job, options)
         document = await self._resolved(exchange, past)
         reading = partial(self._own, exchange, document)
@@ -108,12 +110,11 @@ class Chain:
             stays = stays and can_store
         shown: dict[str, Any] = {"id": identifier, "store": stays}
         if options.previous:
-            shown["previous_response_id"] = options.previous
+            shown[stored.previous] = options.previous
         if past.conversation is not None:
             shown["conversation"] = {"id": past.conversation.id}
         if work is not None:
             shown["background"] = True
-        stored = stored_of(job)
         exchange.rewrite(_whole(replace(own, model=job.model, stream=job.stream), past, shown, stored))
         exchange.hides_state = stored.hides_state(exchange.request())
         stem = Stem(job.context, identifier, "input")
@@ -124,6 +125,9 @@ class Chain:
             past.conversation.id if past.conversation is not None else "",
             stem=stem.text,
         )
+        if stored.items is None:
+            said = own.messages[_leading(own, stored) :]
+            kept = replace(kept, dialect=job.dialect, turns=said)
         if work is not None:
             await self._background.loaded(exchange, kept)
         if (stays and work is None) or (generates and past.conversation is not None):
@@ -163,11 +167,13 @@ class Chain:
         return _Past()
 
     async def _chained(self, job: Job, previous: str) -> _Past:
-        items, ancestors = await self.history(job.caller.name, previous)
+        items, ancestors = await self.history(job.caller.name, previous, stored_of(job))
         messages, tools = turns_of(items, job.context, job.dialect)
         return _Past(messages, tools, ancestors)
 
-    async def history(self, caller: str, previous: str) -> tuple[list[KeptItem], tuple[str, ...]]:
+    async def history(
+        self, caller: str, previous: str, stored: Stored
+    ) -> tuple[list[KeptItem], tuple[str, ...]]:
         """All items up to the end of a stored response, and the responses they come from, the oldest first.
 
         Raises a Fault where one is missing: half a conversation would be answered as if it were all of it.
@@ -176,13 +182,13 @@ class Chain:
         if last is not None:
             last = await self._background.current(caller, previous, last)
         if last is None:
-            raise self._no_previous(caller, previous)
+            raise self._no_previous(caller, previous, stored)
         if last.body.get("status") in _UNFINISHED:
             raise RequestError(
                 "bad",
-                f"previous_response_id: the response '{previous}' is not finished",
+                f"{stored.previous}: the {stored.noun} '{previous}' is not finished",
                 code="invalid_value",
-                param="previous_response_id",
+                param=stored.previous,
             )
         ids = (*last.ancestors, previous)
         kept = {**await self._responses.load_all(caller, last.ancestors), previous: last}
@@ -190,13 +196,13 @@ class Chain:
         for id in ids:
             response = kept.get(id)
             if response is None:
-                raise self._no_previous(caller, id)
+                raise self._no_previous(caller, id, stored)
             if not items and response.conversation:
-                items = await self._before(caller, response.conversation, id)
+                items = await self._before(caller, response.conversation, id, stored)
             items += _items(response)
         return items, ids
 
-    async def _before(self, caller: str, conversation: str, response: str) -> list[KeptItem]:
+    async def _before(self, caller: str, conversation: str, response: str, stored: Stored) -> list[KeptItem]:
         """What a conversation held when a response of it was asked for."""
         kept = await self._conversations.find(caller, conversation)
         if kept is None:
@@ -204,7 +210,7 @@ class Chain:
         items = [placed.kept for placed in await self._conversations.items(caller, kept)]
         own = next((place for place, item in enumerate(items) if item.response == response), None)
         if own is None:  # its turn was deleted, and nobody knows what stood before it
-            raise self._no_previous(caller, response)
+            raise self._no_previous(caller, response, stored)
         return items[:own]
 
     async def _conversed(self, job: Job, name: str) -> _Past:
@@ -263,8 +269,10 @@ class Chain:
                 await self._responses.save(caller, turn.id, turn.kept)
                 saved = True
             if past.conversation is not None:
+                kept = turn.kept
+                items = items_of(kept.turns, job.context, turn.id) if kept.turns else _items(kept, turn.id)
                 await self._conversations.keep_turn(
-                    caller, past.conversation, _items(turn.kept, turn.id), job.context, begins=past.begins
+                    caller, past.conversation, items, job.context, begins=past.begins
                 )
         except StoreDown as down:
             self._store_health.suspect(down)
@@ -279,15 +287,14 @@ class Chain:
             return False
         return True
 
-    def _no_previous(self, caller: str, id: str) -> RequestError:
-        """As OpenAI has it: the request is at fault, so its status is 400."""
+    def _no_previous(self, caller: str, id: str, stored: Stored) -> RequestError:
         why = f" {WHY}" if (caller, id) in self._responses.unstored else ""
         return RequestError(
             "not_found",
-            f"Previous response with id '{id}' not found.{why}",
-            code="previous_response_not_found",
-            param="previous_response_id",
-        ).with_status(400)
+            f"Previous {stored.noun} with id '{id}' not found.{why}",
+            code=f"previous_{stored.noun}_not_found",
+            param=stored.previous,
+        ).with_status(stored.missing_previous)
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -314,7 +321,10 @@ class _KeepsTurn(KeepsAll):
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
         body = exchange.client_document if exchange.client_document is not None else self._rendered(response)
-        kept = replace(self._turn, kept=replace(self._turn.kept, body=body))
+        whole = replace(self._turn.kept, body=body)
+        if whole.dialect:
+            whole = replace(whole, turns=(*whole.turns, Message("assistant", self._minted(response).content)))
+        kept = replace(self._turn, kept=whole)
         if not await self._chain.keep(exchange, kept):
             self._shown["store"] = False
             exchange.unstored = True
@@ -326,10 +336,14 @@ class _KeepsTurn(KeepsAll):
     def _rendered(self, response: Response) -> dict[str, Any]:
         """The same words as in the client's answer: ids follow from the answer and the request alone."""
         exchange, job = self._exchange, self._exchange.job
-        if exchange.minter is not None:
-            response = with_minter(response, exchange.minter, [])  # what is lost is reported with the answer
-        rendered = exchange.codec.render_response(response, job.context, exchange.request())
+        minted = self._minted(response)
+        rendered = exchange.codec.render_response(minted, job.context, exchange.request())
         return rendered.value
+
+    def _minted(self, response: Response) -> Response:
+        minter = self._exchange.minter
+        # What is lost is reported with the answer.
+        return response if minter is None else with_minter(response, minter, [])
 
 
 def _reference_id(item: dict[str, Any], place: str) -> str:
@@ -341,6 +355,8 @@ def _reference_id(item: dict[str, Any], place: str) -> str:
 
 def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
     """Those of one turn. A provider may have given an item of its own kind no id, or one that is no text."""
+    if kept.turns:
+        return [KeptItem("", message=message, response=response) for message in kept.turns]
     items = (*kept.input, *kept.body.get("output", ()))
     named = ((item.get("id"), item) for item in items)
     return [KeptItem(id if isinstance(id, str) else "", item, response=response) for id, item in named]
@@ -349,10 +365,15 @@ def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
 def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> Request:
     """The request with its history. Instructions are those of this request alone, and stand first."""
     messages = own.messages
-    leading = 1 if messages and stored.is_instructions(messages[0]) else 0
+    leading = _leading(own, stored)
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
     whole = replace(own, messages=messages, tools=with_tools(own.tools, past.tools))
     return stored.reported(whole, shown)
+
+
+def _leading(own: Request, stored: Stored) -> int:
+    """How many messages of a request are instructions, which are not part of its history."""
+    return 1 if own.messages and stored.is_instructions(own.messages[0]) else 0
 
 
 def _options(exchange: Exchange) -> StateOptions:

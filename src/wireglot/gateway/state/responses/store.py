@@ -1,4 +1,4 @@
-"""Stored responses of the Responses dialect: written whole, found only by the caller whose they are."""
+"""Stored answers: written whole, found only by the caller whose they are."""
 
 from __future__ import annotations
 
@@ -92,11 +92,11 @@ class ResponseStore:
             await self._documents.put(references)
         return True
 
-    def missing(self, caller: str, id: str) -> RequestError:
+    def missing(self, caller: str, id: str, noun: str) -> RequestError:
         """What is reported about an id under which there is nothing."""
         why = f" {WHY}" if (caller, id) in self.unstored else ""
         return RequestError(
-            "not_found", f"Response with id '{id}' not found.{why}", code="response_not_found"
+            "not_found", f"{noun.capitalize()} with id '{id}' not found.{why}", code=f"{noun}_not_found"
         )
 
     async def remove_unstored(self) -> None:

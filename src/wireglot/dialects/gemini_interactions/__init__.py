@@ -1,0 +1,5 @@
+"""Google Gemini Interactions: stateful answers made of steps."""
+
+from wireglot.dialects.gemini_interactions.dialect import DIALECT
+
+__all__ = ["DIALECT"]

@@ -1,0 +1,100 @@
+"""Stored interactions: what a request says of state, and how the pages about them look."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from wireglot.dialects.body import BadField, Body
+from wireglot.dialects.capabilities import StateOptions, Stored
+from wireglot.dialects.gemini_interactions.content import is_content
+from wireglot.dialects.gemini_interactions.names import OWN, USER_INPUT
+from wireglot.dialects.gemini_interactions.response import REPORTED
+from wireglot.ir.content import Extra, Message, Text
+from wireglot.ir.request import Request
+
+PREVIOUS: Final = "previous_interaction_id"
+FIELDS: Final = frozenset({PREVIOUS, "background", "store"})
+
+
+def options(body: Body, conversation: str) -> StateOptions:
+    outline = body.outline
+    store, previous = outline.get("store"), outline.get(PREVIOUS)
+    background = outline.get("background")
+    if store is not None and type(store) is not bool:
+        raise BadField("store: expected true or false", "$.store")
+    if background is not None and type(background) is not bool:
+        raise BadField("background: expected true or false", "$.background")
+    if previous is not None and type(previous) is not str:
+        raise BadField(f"{PREVIOUS}: expected a string", f"$.{PREVIOUS}")
+    if previous and store is False and background:
+        raise BadField("background: needs the interaction to be stored (store: true)", "$.background")
+    return StateOptions(store, previous or "", "" if previous else conversation, background is True, False)
+
+
+def without_state(request: Request) -> Request:
+    extra = request.extra or Extra(OWN)
+    fields = {key: value for key, value in extra.fields.items() if key not in FIELDS}
+    form = {key: value for key, value in extra.form.items() if key not in FIELDS}
+    form.pop("input", None)  # its history comes before it: all of it is steps
+    return replace(request, extra=replace(extra, fields=fields, form=form))
+
+
+def reported(request: Request, says: dict[str, Any]) -> Request:
+    extra = request.extra or Extra(OWN)
+    return replace(request, extra=replace(extra, form={**extra.form, "store": False, REPORTED: says}))
+
+
+def is_instructions(message: Message) -> bool:
+    return message.role == "system"
+
+
+def instructions(text: str) -> Message:
+    return Message("system", (Text(text),))
+
+
+def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
+    """The input of a request as the steps that it stands for."""
+    if type(value) is str:
+        value = [{"type": "text", "text": value}]
+    elif type(value) is dict:
+        value = [value]
+    if type(value) is not list:
+        return []
+    return [{"type": USER_INPUT, "content": value}] if value and is_content(value[0]) else value
+
+
+def _shown(body: dict[str, Any], given: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
+    """All that happened in an interaction: what the request brought comes before what the model made."""
+    steps = body.get("steps")
+    whole = {**body, "steps": [*given, *(steps if type(steps) is list else [])]}
+    return {**whole, "input": given} if query.get("include_input") == "true" else whole
+
+
+def _deleted(id: str) -> dict[str, Any]:
+    return {}
+
+
+def _hides_nothing(request: Request) -> bool:
+    return False
+
+
+STORED: Final = Stored(
+    noun="interaction",
+    prefix="v1_",
+    previous=PREVIOUS,
+    missing_previous=404,
+    options=options,
+    fields=FIELDS,
+    whole_items=input_steps,
+    shown=_shown,
+    deleted=_deleted,
+    without_state=without_state,
+    reported=reported,
+    hides_state=_hides_nothing,
+    instructions=instructions,
+    is_instructions=is_instructions,
+    unstored=Extra(OWN, form={"store": False}),
+)

@@ -1,0 +1,44 @@
+"""What Google's dialects have in common over HTTP: their list of models."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
+from wireglot.dialects.surface import ModelLists
+
+VENDOR: Final = "gemini"
+"""Who issues the addresses of files in requests of each of them."""
+
+_PAGE: Final = 50
+
+
+def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
+    size = page_size(query, "pageSize", _PAGE, zero_is_usual=True)
+    token = query.get("pageToken", [""])[-1]
+    start = position(listing, token, "pageToken") + 1 if token else 0
+    page = listing[start : start + size]
+    body: dict[str, Any] = {"models": [render_model(model) for model in page]}
+    if start + size < len(listing):
+        body["nextPageToken"] = page[-1].id
+    return body
+
+
+def render_model(model: ListedModel) -> dict[str, Any]:
+    body: dict[str, Any] = {
+        "name": f"models/{model.id}",
+        "baseModelId": model.id,
+        "version": "1",
+        "displayName": model.title or model.id,
+    }
+    if model.context:
+        body["inputTokenLimit"] = model.context
+    if model.output:
+        body["outputTokenLimit"] = model.output
+    body["supportedGenerationMethods"] = ["generateContent", "countTokens"]
+    body["thinking"] = model.thinks
+    return body
+
+
+MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
