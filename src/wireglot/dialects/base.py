@@ -57,6 +57,7 @@ from wireglot.dialects.surface import (
     Tap,
     Thread,
     Unframer,
+    UpstreamFraming,
     UpstreamOperation,
     UpstreamSide,
 )
@@ -113,6 +114,7 @@ __all__ = [
     "Tap",
     "Thread",
     "Unframer",
+    "UpstreamFraming",
     "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",
