@@ -282,13 +282,17 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A model may be asked for with this before its name: some clients take only names that look like their
     vendor's."""
     alias_suffix: str = ""
-    """A model may be asked for with this behind its name, where there is none of the whole name."""
+    """The same behind its name: a tag that says nothing."""
     managed: Callable[[dict[str, Any], Sequence[ListedModel]], dict[str, Any]] | None = None
     """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
     its models there are."""
     asked_model: AskedModel | None = None
     """Clients compare the model of an answer with the one they asked for: they get that one. None:
     they get the one that answered."""
+
+    def model_name(self, asked: str) -> str:
+        """The name of a model, without what these clients may add to it."""
+        return asked.removeprefix(self.alias_prefix).removesuffix(self.alias_suffix)
 
 
 # --- an upstream

@@ -53,7 +53,7 @@ class LineUnframer:
             return b""
         lines = bytes(self._pending) + data[:start]
         self._pending.clear()
-        events = []
+        events: list[bytes] = []
         for line in lines.split(b"\n"):
             if len(line) > self._max_event:
                 self.fault = BadFrame(f"a line is longer than {self._max_event} bytes")

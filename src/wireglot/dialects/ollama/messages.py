@@ -96,10 +96,10 @@ class Conversation:
 
     def _add(self, role: Role, message: Fields) -> None:
         value = message.value
-        if role != "assistant" and len(value) == 2 and type(text := value.get("content")) is str and text:
-            if value["role"] == role:
-                self.messages.append(Message(role, (Text(text),)))
-                return
+        text = value.get("content")
+        if len(value) == 2 and type(text) is str and text and value["role"] == role:
+            self.messages.append(Message(role, (Text(text),)))  # as most are
+            return
         taken = {"role"}
         form: dict[str, Any] = {} if value["role"] == role else {"role": value["role"]}
         parts: list[Part] = []

@@ -134,7 +134,7 @@ def _pair(entry: Any) -> tuple[str, float] | None:
     if type(entry) is not dict or not entry.keys() <= _TOKEN:
         return None
     token, logprob = entry.get("token"), entry.get("logprob")
-    return (token, logprob) if type(token) is str and type(logprob) in (int, float) else None
+    return (token, logprob) if type(token) is str and isinstance(logprob, int | float) else None
 
 
 def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:

@@ -51,9 +51,7 @@ def read_settings(
     sampling = options.pop("sampling", None)
     if sampling is not None:
         stated = settings["sampling"]
-        settings["sampling"] = replace(
-            sampling, logprobs=stated.logprobs, top_logprobs=stated.top_logprobs
-        )
+        settings["sampling"] = replace(sampling, logprobs=stated.logprobs, top_logprobs=stated.top_logprobs)
     if settings.get("stream") is None:
         settings["stream"] = True  # the default of every server
         form["stream"] = "absent"
@@ -97,9 +95,7 @@ def start_request(request: Request, form: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def finish_request(
-    out: dict[str, Any], request: Request, form: dict[str, Any], losses: list[Loss]
-) -> None:
+def finish_request(out: dict[str, Any], request: Request, form: dict[str, Any], losses: list[Loss]) -> None:
     """All but the conversation and the tools."""
     put_output(out, request.output, losses)
     options = write_options(request, form, losses)

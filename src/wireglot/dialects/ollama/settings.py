@@ -56,7 +56,7 @@ OPTION_FIELDS: Final = RequestFields(
     F("stop", "stop", _STOPS),
     inside="options.",
 )
-"""Those of `options` that others have too. The rest (`num_ctx`, `min_p`, `repeat_penalty`) is Ollama's own."""
+"""Those of `options` that others have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
 
 MISSING: Final = MissingFields(
     dict.fromkeys(
@@ -76,7 +76,9 @@ MISSING: Final = MissingFields(
 )
 
 
-def read_options(body: Fields, taken: set[str], form: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def read_options(
+    body: Fields, taken: set[str], form: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """What `options` set, and those of them that say nothing to others, by their paths."""
     options = body.object_or_none("options")
     if options is None:

@@ -35,9 +35,7 @@ class LineChunks(RepeatedChunks):
 
     __slots__ = ("_answer",)
 
-    varying = re.compile(
-        rb'"(?:content|response|thinking|created_at)"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"'
-    )
+    varying = re.compile(rb'"(?:content|response|thinking|created_at)"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"')
 
     def __init__(self, most: int, shape: AnswerShape) -> None:
         super().__init__(most)

@@ -19,8 +19,8 @@ from wireglot.dialects.ollama.answer import (
     BETWEEN_THOUGHTS,
     CHAT,
     AnswerParts,
-    Fragment,
     AnswerShape,
+    Fragment,
     answer_head,
 )
 from wireglot.dialects.ollama.errors import render_error
@@ -125,9 +125,7 @@ class OllamaWriter(AnswerWriter):
         else:
             state.waiting.append(event)
 
-    def _say(
-        self, state: _Part, text: str, scored: tuple[TokenLogprob, ...], out: list[bytes]
-    ) -> None:
+    def _say(self, state: _Part, text: str, scored: tuple[TokenLogprob, ...], out: list[bytes]) -> None:
         if not text and not scored:
             return
         state.said.add(text)

@@ -62,9 +62,7 @@ def status(error: ApiError) -> int:
     return 500 if error.code == UPSTREAM_AUTH else plain_status(error)
 
 
-_WORDS: Final = re.compile(
-    WORDS.pattern.replace(b"text|", b"text|response|")
-)
+_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|"))
 
 
 SURFACE: Final = Surface(
