@@ -132,6 +132,7 @@ SURFACE: Final = replace(
         turns="",
     ),
     upstream=None,
+    assist=None,
 )
 
 DIALECT: Final = replace(

@@ -62,7 +62,7 @@ def status(error: ApiError) -> int:
     return 500 if error.code == UPSTREAM_AUTH else plain_status(error)
 
 
-_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|"))
+_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|", 1))
 
 
 SURFACE: Final = Surface(
@@ -98,25 +98,6 @@ SURFACE: Final = Surface(
     upstream=UpstreamSide(
         paths={"generate": "/api/chat", "stream": "/api/chat", "models": "/api/tags"},
         framing=UpstreamFraming(CONTENT_TYPE, LineUnframer),
-        limits={
-            "custom_tools": False,
-            "namespaces": False,
-            "strict_tools": False,
-            "hosted_tools": False,
-            "tool_choices": ("auto", "none"),
-            "parallel_switch": False,
-            "media": ("image",),
-            "media_urls": False,
-            "file_ids": False,
-            "message_names": False,
-            "cache_markers": 0,
-            "settings": (),
-            "thinking": "effort",
-            "thinking_own": "guess",
-            "efforts": ("none", "low", "medium", "high", "max"),
-            "reasoning": "own",
-            "continues": True,
-        },
     ),
     stop_sequences="hidden",
     status=status,
