@@ -167,6 +167,8 @@ SAMPLES = {
             )
         ]
     ),
+    "ollama": lambda: iter(()),
+    "ollama-generate": lambda: iter(()),
 }
 """Every place of a dialect's requests that holds an id which only its vendor can resolve."""
 
