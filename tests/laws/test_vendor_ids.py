@@ -185,6 +185,8 @@ SAMPLES = {
             )
         ]
     ),
+    "ollama": lambda: iter(()),
+    "ollama-generate": lambda: iter(()),
 }
 """Every place of a dialect's requests that holds an id which only its vendor can resolve."""
 

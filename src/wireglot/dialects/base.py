@@ -58,6 +58,7 @@ from wireglot.dialects.surface import (
     Tap,
     Thread,
     Unframer,
+    UpstreamFraming,
     UpstreamOperation,
     UpstreamSide,
 )
@@ -115,6 +116,7 @@ __all__ = [
     "Tap",
     "Thread",
     "Unframer",
+    "UpstreamFraming",
     "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",
