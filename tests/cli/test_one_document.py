@@ -261,6 +261,17 @@ def test_strict_holds_a_lossy_stream_back_altogether():
     assert done.stdout == b""
 
 
+def test_strict_writes_a_lossless_stream_as_a_whole():
+    data = (
+        b'data: {"candidates":[{"content":{"role":"model","parts":[{"text":"Hi"}]},"finishReason":"STOP"}],'
+        b'"usageMetadata":{"promptTokenCount":1,"candidatesTokenCount":1,"totalTokenCount":2}}\n\n'
+    )
+    words = ("translate", "stream", "--from", "gemini", "--to", "gemini")
+    plain, strict = run(*words, given=data), run(*words, "--strict", given=data)
+    assert (plain.returncode, strict.returncode) == (0, 0)
+    assert strict.stdout == plain.stdout != b""
+
+
 def test_a_wrong_type_is_named_with_its_path():
     body = {"model": "m", "max_tokens": 5, "messages": [{"role": 7, "content": "Hi"}]}
     text = complaint(run("translate", "request", "--from", "anthropic", "--to", "gemini", given=body))

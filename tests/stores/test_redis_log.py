@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import ssl
 import time
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from wireglot.stores.base import StoreUnusable
 from wireglot.stores.records import LogEntry, Rate
+from wireglot.stores.redis import counters as redis_counters
 from wireglot.stores.redis import scripts
 from wireglot.stores.redis.address import read_address
 from wireglot.stores.redis.counters import RedisCounters, RedisVault, open_redis
@@ -190,3 +193,53 @@ def test_counters_close_the_vault_that_was_opened_with_them() -> None:
         ("evalsha", scripts.SETTLE.digest, 1, "p:rate:r", "rate", -1, 10, 60_000),
     ]
     assert (client.closed, other.closed) == (2, 2)
+
+
+def test_where_certificates_of_authorities_are_looked_for(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    given: list[Any] = []
+    plain = ssl.create_default_context
+
+    def noted(**options: Any) -> ssl.SSLContext:
+        given.append(options)
+        return plain()
+
+    monkeypatch.setattr(ssl, "create_default_context", noted)
+    file = tmp_path / "ca.pem"
+    file.write_text("x")
+    read_address(f"rediss://h?ssl_ca_certs={file}&ssl_ca_path=/certs&ssl_ca_data=PEM")
+    read_address("rediss://h")
+    assert given == [
+        {"cafile": str(file), "capath": "/certs", "cadata": "PEM"},
+        {"cafile": None, "capath": None, "cadata": None},
+    ]
+
+
+def test_a_server_that_cannot_be_used_leaves_no_connection_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    closed: list[str] = []
+
+    async def close(self: RedisPool) -> None:
+        closed.append("closed")
+
+    async def meet(pool: RedisPool) -> None:
+        raise StoreUnusable("too old")
+
+    monkeypatch.setattr(RedisPool, "close", close)
+    monkeypatch.setattr(redis_counters, "_meet", meet)
+    with pytest.raises(StoreUnusable, match="too old"):
+        asyncio.run(open_redis("redis://h"))
+    assert closed == ["closed", "closed"], "those of counters and of the vault"
+
+
+def test_counters_are_waited_for_a_quarter_of_a_second_and_the_vault_for_two(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def meet(pool: RedisPool) -> None: ...
+
+    monkeypatch.setattr(redis_counters, "_meet", meet)
+    counters, vault = asyncio.run(open_redis("redis://h?prefix=q:"))
+    for pool, seconds in ((counters._pool, 0.25), (vault._pool, 2.0)):
+        options: Any = pool._pool.connection_kwargs
+        assert (options["socket_timeout"], options["socket_connect_timeout"]) == (seconds, seconds)
+    assert (counters._prefix, vault._prefix) == ("q:", "q:")

@@ -19,7 +19,7 @@ from tests.tiers import rows
 from wireglot import __version__
 from wireglot.gateway.entry.callers import ADMIN as ADMIN_CALLER
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector import access, setup_page
+from wireglot.gateway.inspector import access, dashboard, setup_page
 from wireglot.gateway.inspector.access import (
     InspectorSessions,
     check_form,
@@ -32,6 +32,7 @@ from wireglot.gateway.inspector.access import (
 )
 from wireglot.gateway.inspector.inspector import Site, _is_known, _provider, _takes_gzip, max_body_bytes
 from wireglot.gateway.request.collected_reply import CollectedReply
+from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import LoginSettings
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.application import Head
@@ -492,3 +493,61 @@ def test_what_is_on_and_why_the_rest_is_not() -> None:
         got = ask(offline, "setup", authorization=f"Bearer {KEY}").json
         assert (got["needs_key"], "providers" in got, "config" in got) == (True, False, False)
         assert "YOUR_KEY" in got["clients"][0]["text"]
+
+
+# The dashboard.
+
+
+@rows(("form", "most"), [("", 30), ("json", 30), ("csv", 1000)])
+def test_a_table_for_spreadsheets_has_more_groups_than_a_page(
+    monkeypatch: pytest.MonkeyPatch, form: str, most: int
+) -> None:
+    asked: list[int] = []
+
+    class Page(dashboard.DashboardPage):
+        async def _reported(self, *given: Any) -> dict[str, Any]:
+            asked.append(given[-1])
+            return {}
+
+        async def _grades(self, *given: Any) -> dict[str, int]:
+            return {}
+
+    async def flush(seconds: float) -> None: ...
+
+    monkeypatch.setattr(dashboard, "as_csv", lambda reported: b"a,b")
+    usage: Any = SimpleNamespace(flush=flush)
+    nothing: Any = None
+    reply = CollectedReply(99)
+    sent: list[Any] = []
+    request: Any = SimpleNamespace(
+        query=lambda name: form if name == "format" else "",
+        number=lambda name, default, least, most: default,
+        record=SimpleNamespace(id="req_1"),
+        asked=SimpleNamespace(dialect="openai-chat"),
+        reply=reply,
+        send=sent.append,
+    )
+    page = Page(usage, nothing, nothing, nothing, nothing)
+    asyncio.run(page.dashboard(request, Viewer("key", "ada")))
+    assert asked == [most]
+    if form == "csv":
+        assert (bytes(reply.body), sent) == (b"a,b", [])
+        assert dict(reply.headers)["content-disposition"] == 'attachment; filename="wireglot-dashboard.csv"'
+    else:
+        assert (reply.started, sent) == (False, [{"grades": {}}])
+
+
+def test_keys_that_are_not_used_are_listed_with_their_seconds(offline: Offline) -> None:
+    inside: Any = offline.gateway
+    page = inside._parts.pages.inspector._handlers["dashboard"].__self__
+    health = inside._parts.health
+    now = offline.loop.time()
+    health.cool("mine", "a1", "m", now + 12.34)
+    health.reject("mine", "a2", now, "no")
+    (mine,) = offline.call(page._condition(offline.settings))["providers"]
+    assert mine["name"] == "mine"
+    assert mine["cooling"] == [{"model": "m", "account": "a1", "seconds": 12.3}]
+    ((rejected),) = mine["rejected"]
+    assert sorted(rejected) == ["account", "seconds"]
+    assert rejected["account"] == "a2"
+    assert rejected["seconds"] > 0

@@ -17,6 +17,7 @@ from wireglot.gateway.request import problems
 from wireglot.gateway.request.body import _flags, decoded, in_vendor_form
 from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.collected_reply import CollectedReply, FramedReply
+from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.token_weight import ESTIMATED, Estimator, tells_usage
@@ -279,6 +280,29 @@ def test_every_step_hears_of_the_end_and_the_first_failure_is_raised() -> None:
     assert (made.gates, made.at_end) == ([], [])
     made.leave(None)
     assert len(heard) == 4
+
+
+def test_the_first_of_several_rounds_is_on_the_same_account_and_keeps_nothing() -> None:
+    told: list[str] = []
+    account: Any = SimpleNamespace(
+        before_asking=lambda: told.append("asking"), complete=lambda: told.append("complete")
+    )
+    meter: Any = SimpleNamespace(heard=lambda data: None, estimate=lambda: told.append("estimate"))
+    keeper: Any = SimpleNamespace(needs=lambda target: True)
+    whole = Ending(account=account, keepers=[keeper])
+    whole.count_with(meter)
+    target: Any = None
+    before = whole.of_one_round()
+    assert (before.account, before.listener, before.keepers) == (account, meter.heard, [])
+    assert (whole.holds(target), before.holds(target)) == (True, False)
+    before.before_asking()
+    before.before_asking()
+    assert told == ["asking"], "once"
+    assert before.of_one_round().before_asking() is None
+    assert told == ["asking"]
+    before.complete()
+    assert told == ["asking", "estimate", "complete"]
+    assert not whole.completed
 
 
 def test_a_place_at_a_provider_is_left_once() -> None:
