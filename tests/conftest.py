@@ -72,10 +72,25 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
+class _Spared:
+    """Whether the collector spares what was there before a module: half a gigabyte of tests and SDKs. Looking through
+    it takes half a second; even to count it, as `gc.get_freeze_count` does, takes a tenth of one."""
+
+    here = False
+
+    @classmethod
+    def no_longer(cls) -> None:
+        cls.here = False
+        _unfreeze()
+
+
+_unfreeze = gc.unfreeze
+gc.unfreeze = _Spared.no_longer  # commands of ours that run in this process call it at their end
+
+
 @pytest.fixture(autouse=True, scope="module")
 def the_collector_spares_what_was_there_before() -> None:
-    """Half a gigabyte of tests and SDKs: looking through it took half a second each time. Commands of ours that run in
-    this process undo it; what they spared is among the oldest then, which need no other look."""
-    if not gc.get_freeze_count():
-        gc.collect(1)
+    if not _Spared.here:
+        gc.collect(1)  # what was spared before is among the oldest, which need no other look
         gc.freeze()
+        _Spared.here = True
