@@ -72,25 +72,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-class _Spared:
-    """Whether the collector spares what was there before a module: half a gigabyte of tests and SDKs. Looking through
-    it takes half a second; even to count it, as `gc.get_freeze_count` does, takes a tenth of one."""
-
-    here = False
-
-    @classmethod
-    def no_longer(cls) -> None:
-        cls.here = False
-        _unfreeze()
+# Commands of ours that run in this process call it at their end, and each look after that would go through all.
+gc.unfreeze = lambda: None
 
 
-_unfreeze = gc.unfreeze
-gc.unfreeze = _Spared.no_longer  # commands of ours that run in this process call it at their end
-
-
-@pytest.fixture(autouse=True, scope="module")
+@pytest.fixture(autouse=True, scope="session")
 def the_collector_spares_what_was_there_before() -> None:
-    if not _Spared.here:
-        gc.collect(1)  # what was spared before is among the oldest, which need no other look
-        gc.freeze()
-        _Spared.here = True
+    """Half a gigabyte of tests and SDKs: looking through it takes half a second."""
+    gc.collect()
+    gc.freeze()
