@@ -50,21 +50,26 @@ def a_circle_that_was_never_spared_is_found() -> None:
 
 
 def a_circle_of_what_was_spared_is_found_where_much_is_spared_and_an_hour_has_passed() -> None:
-    for hours, much, found in ((0, 1, False), (1, 0, False), (1, 1, True)):
-        with pytest.MonkeyPatch.context() as monkeypatch:
-            now = 0.0
-            monkeypatch.setattr(process_setup, "time", SimpleNamespace(monotonic=lambda: now))  # noqa: B023
-            with calm_collector():
-                more = [Node() for _ in range(much * 250_001)]
-                circle = Node()
-                gc.collect(1)
-                circle.other = circle
-                gone = weakref.ref(circle)
-                del circle
-                now += hours * 3600
-                gc.collect()
-                assert (gone() is None) is found, (hours, much)
-                del more
+    assert not _finds_a_spared_circle(hours=0, much=1)
+    assert not _finds_a_spared_circle(hours=1, much=0)
+    assert _finds_a_spared_circle(hours=1, much=1)
+
+
+def _finds_a_spared_circle(hours: int, much: int) -> bool:
+    now = 0.0
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.setattr(process_setup, "time", SimpleNamespace(monotonic=lambda: now))
+        with calm_collector():
+            more = [Node() for _ in range(much * 250_001)]
+            circle = Node()
+            gc.collect(1)
+            circle.other = circle
+            gone = weakref.ref(circle)
+            del circle
+            now += hours * 3600
+            gc.collect()
+            del more
+            return gone() is None
 
 
 def what_is_left_after_a_look_that_spares_nothing_is_the_measure_for_the_next() -> None:
