@@ -72,10 +72,12 @@ def pytest_collection_finish() -> None:
     gc.enable()
 
 
-@pytest.fixture(autouse=True, scope="module")
+# Commands of ours that run in this process call it at their end, and each look after that would go through all.
+gc.unfreeze = lambda: None
+
+
+@pytest.fixture(autouse=True, scope="session")
 def the_collector_spares_what_was_there_before() -> None:
-    """Half a gigabyte of tests and SDKs: looking through it took half a second each time. Commands of ours that run in
-    this process undo it; what they spared is among the oldest then, which need no other look."""
-    if not gc.get_freeze_count():
-        gc.collect(1)
-        gc.freeze()
+    """Half a gigabyte of tests and SDKs: looking through it takes half a second."""
+    gc.collect()
+    gc.freeze()

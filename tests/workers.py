@@ -172,6 +172,8 @@ class _Sender:
         self._reports = reports
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.when != "call" and report.passed and self._config.option.durations is None:
+            return  # two of three reports, of which the terminal says nothing
         hook = self._config.hook
         _send(self._reports, "report", hook.pytest_report_to_serializable(config=self._config, report=report))
 

@@ -93,6 +93,24 @@ def test_usage_of_both_machines_is_in_one_account(two: Fleet) -> None:
     wait_until(lambda: two.ask(1, "GET", "/v1/usage?group_by=key", key=key).json()["total"]["requests"] == 6)
 
 
+def test_what_a_machine_answered_before_it_was_killed_goes_on_at_the_other(two: Fleet) -> None:
+    key = two.create_key("survivor")
+    _usable(two, key)
+    first = two.ask(
+        0, "POST", "/v1/responses", {"model": "demo", "input": "remember this word: quince"}, key=key
+    )
+    assert first.status == 200
+    two.machines[0].kill()
+    body = {"model": "demo", "input": "[[demo:echo]] go on", "previous_response_id": first.json()["id"]}
+    second = two.ask(1, "POST", "/v1/responses", body, key=key)
+    assert second.status == 200
+    two.machines[0].start()
+    for id in (first.json()["id"], second.json()["id"]):
+        assert two.ask(0, "GET", f"/v1/responses/{id}", key=key).status == 200
+    asked = two.ask(0, "GET", f"/v1/responses/{first.json()['id']}/input_items", key=key)
+    assert b"quince" in asked.body
+
+
 def test_a_key_that_one_machine_found_exhausted_rests_on_the_other(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream:
         provider = (

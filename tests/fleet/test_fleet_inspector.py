@@ -19,7 +19,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab.served import keys_table
 from tools.servers import PostgresServer, RedisServer
 
-# Of the two stores one at every change: test_fleet.py has both.
+# Of the two stores one at every change, but for one test: test_fleet.py has both.
 pytestmark = [needs_own_postgres, needs_own_redis, pytest.mark.sampled(each=1)]
 API = "/inspector/api"
 ADA = "wg-the-key-of-ada-0123456789"
@@ -100,6 +100,7 @@ def test_each_machine_lists_finds_and_groups_what_the_other_answered(two: Machin
     assert len(workers) == 2, "a row says whose it is"
 
 
+@pytest.mark.sampled(each=2)
 def test_what_another_machine_recorded_opens_here(two: Machines) -> None:
     id = two.asked(1, "a word that only two heard")
     assert two.row(0, id)["recorded"]

@@ -27,9 +27,9 @@ MAIN_PAIRS = tuple(permutations(MAIN, 2))
 
 def partners(name: str, whole: bool = WHOLE) -> tuple[DialectName, ...]:
     """The dialects that a law tries this one with, in both directions, where it goes through much: recorded or
-    made-up traffic. In `make full` all the others. In `make test` the main ones meet each other, and each further one
-    meets two of them: that of its own family, then those that take turns. Own fixtures are few: a law tries them with
-    all."""
+    made-up traffic, or cuts fixtures in many ways. In `make full` all the others. In `make test` the main ones meet each other, and each further one
+    meets two of them: that of its own family, then those that take turns. Where each fixture is
+    translated once, a law tries it with all."""
     if whole:
         return tuple(other for other in NAMES if other != name)
     if name in MAIN:
@@ -43,6 +43,8 @@ def partners(name: str, whole: bool = WHOLE) -> tuple[DialectName, ...]:
 
 
 PAIRS = tuple((source, target) for source in NAMES for target in partners(source))
+ALL_PAIRS = tuple(permutations(NAMES, 2))
+"""For laws over a few bodies of their own, which take milliseconds."""
 
 every_dialect = pytest.mark.parametrize("name", NAMES)
 every_pair = pytest.mark.parametrize(("source", "target"), PAIRS)

@@ -16,7 +16,7 @@ from wireglot.testing import LawsBroken, Samples, check_dialect, samples_in
 
 
 def some(name: str) -> Samples:
-    """The other fixtures are tried by each law's own tests. The shortest streams, since some laws cut them everywhere."""
+    """The other fixtures are tried by each law's own tests, in `make full` all. The shortest streams, since some laws cut them everywhere."""
     whole = samples_in(FIXTURES / name)
     kinds = ("requests", "responses", "errors", "twins")
     return Samples(

@@ -5,7 +5,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.laws.cases import PAIRS
+from tests.laws.cases import ALL_PAIRS
 from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.ir.errors import Unsupported
@@ -254,7 +254,7 @@ BODIES = {
 PROVIDERS = {"openai-chat": ("", "groq", "zai", "mistral"), "anthropic": ("", "kimi-anthropic")}
 CASES = [
     pytest.param(source, target, provider, body, id=f"{source}-{target}-{provider}-{name}")
-    for source, target in PAIRS
+    for source, target in ALL_PAIRS
     for provider in PROVIDERS.get(target, ("",))
     for name, body in BODIES[source]
 ]

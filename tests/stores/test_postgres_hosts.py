@@ -39,12 +39,19 @@ def test_a_primary_that_falls_silent_is_left_for_the_replica_that_was_promoted()
         asyncio.run(test(pair))
 
 
-def test_hosts_that_take_no_writes_are_reported_in_a_plain_line() -> None:
+def test_hosts_that_take_no_writes_are_reported_in_a_plain_line_until_a_replica_is_promoted() -> None:
+    """FAULTS 101: failover."""
+
     async def test(pair: PostgresPair) -> None:
         engine = await PostgresEngine.open(pair.url)
+        assert await engine.documents.put([Document("a", "k", "before", b"x")])
         await asyncio.to_thread(pair.primary.kill)
         with pytest.raises(StoreDown, match="none of the hosts takes writes"):
             await engine.check()
+        await asyncio.to_thread(pair.replica.promote)
+        await until(lambda: _answers(engine))
+        assert [found.body for found in await engine.documents.get("a", "k", ["before"])] == [b"x"]
+        assert await engine.documents.put([Document("a", "k", "after", b"y")])
         await engine.close()
 
     with PostgresPair() as pair:

@@ -12,6 +12,7 @@ from redis.asyncio import Redis
 
 from tests.stores.servers import needs_own_redis
 from tests.waiting import DEADLINE_SECONDS, until
+from tools.server_groups import WatchedRedis
 from tools.servers import RedisServer, free_port
 from wireglot.stores.base import Shared, StoreDown, StoreUnusable
 from wireglot.stores.bounded import FAILURES_TO_OPEN, BoundedShared
@@ -154,6 +155,24 @@ def test_a_replica_is_down_for_writers_until_it_is_the_master(server: RedisServe
         await counters.close()
 
     asyncio.run(test())
+
+
+def test_what_was_kept_is_at_the_server_that_the_sentinels_name_next() -> None:
+    """FAULTS 100: failover."""
+
+    async def test(watched: WatchedRedis) -> None:
+        counters, vault = await open_redis(watched.url, call_seconds=2)
+        await vault.keep("a", {"n": b"v"}, 60)
+        async with Redis.from_url(watched.primary.url) as admin:
+            assert await admin.wait(1, int(1000 * DEADLINE_SECONDS)) == 1, "the replica has it"
+        await asyncio.to_thread(watched.fail_over)
+        await until(partial(is_up, counters))
+        assert await vault.recall("a", ["n"]) == {"n": b"v"}
+        assert await counters.take([Rate("r", 1, 10, 60)]) is None
+        await counters.close()
+
+    with WatchedRedis() as watched:
+        asyncio.run(test(watched))
 
 
 def test_a_full_server_is_down_for_writers(server: RedisServer) -> None:

@@ -1,6 +1,6 @@
 """Reload a loaded gateway again and again, half of the times from a file that must not be taken up.
 
-    python -m tools.lab.reloads [--reloads 100] [--clients 8] [--pause 0] [--workers 1] [--seed 1] [--out PATH]
+    python -m tools.lab.reloads [--reloads 100] [--clients 8] [--pause 0] [--workers 1] [--seed 1]
 
 It listens on all addresses and asks for keys. Clients with a key ask, whole and streamed; strangers (without
 a key, with a wrong one, with one that was taken back) ask too. Every other file is broken, empty, cut off,

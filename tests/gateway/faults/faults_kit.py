@@ -362,10 +362,16 @@ def line_of(gateway: LiveGateway, mark: str) -> dict[str, Any]:
     wanted, log = mark.encode(), gateway.folder / "log"
 
     def look() -> bool:
-        lines = log.read_bytes().splitlines(keepends=True)
-        found[:] = [
-            line for line in lines if wanted in line and b'"event":"request"' in line and line.endswith(b"\n")
-        ]
+        data = log.read_bytes()
+        whole = data[: data.rfind(b"\n") + 1]
+        found.clear()
+        at = whole.find(wanted)
+        while at >= 0:
+            end = whole.index(b"\n", at)
+            line = whole[whole.rfind(b"\n", 0, at) + 1 : end]
+            if b'"event":"request"' in line:
+                found.append(line)
+            at = whole.find(wanted, end)
         return bool(found)
 
     wait_until(look)
