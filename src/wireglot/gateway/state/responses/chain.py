@@ -292,7 +292,7 @@ class Chain:
         return RequestError(
             "not_found",
             f"Previous {stored.noun} with id '{id}' not found.{why}",
-            code=f"previous_{stored.noun}_not_found",
+            code="previous_response_not_found",
             param=stored.previous,
         ).with_status(stored.missing_previous)
 
