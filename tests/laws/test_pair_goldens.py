@@ -26,6 +26,7 @@ MODELS: dict[DialectName, str] = {
     "openai-chat": "gpt-4.1",
     "openai-responses": "gpt-5",
     "gemini": "gemini-2.5-pro",
+    "gemini-interactions": "gemini-2.5-pro",
     "code-assist": "gemini-2.5-pro",
     "gemini-simple": "gemini-2.5-pro",
 }

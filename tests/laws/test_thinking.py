@@ -53,6 +53,11 @@ def asks(dialect: str) -> Iterator[tuple[Amount, dict[str, Any]]]:
             for effort in EFFORTS:
                 yield Amount(effort), {"reasoning": {"effort": effort}}
                 yield Amount(effort), {"reasoning": {"effort": effort, "summary": "auto"}}
+        case "gemini-interactions":
+            for effort in EFFORTS[1:6]:
+                yield Amount(effort), {"generation_config": {"thinking_level": effort}}
+                shown = {"thinking_level": effort, "thinking_summaries": "auto"}
+                yield Amount(effort), {"generation_config": shown}
         case _:
             yield OFF, {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
             for effort in EFFORTS[1:6]:
@@ -81,6 +86,8 @@ def sent(dialect: str, body: dict[str, Any]) -> Amount:
             return Amount(effort, thinking.get("budget_tokens", reasoning.get("max_tokens")))
         case "openai-responses":
             return Amount(body.get("reasoning", {}).get("effort"))
+        case "gemini-interactions":
+            return Amount(body.get("generation_config", {}).get("thinking_level"))
         case _:
             config = body.get("request", body).get("generationConfig", {}).get("thinkingConfig", {})
             if config.get("thinkingBudget") == 0:

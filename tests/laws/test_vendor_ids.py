@@ -151,11 +151,29 @@ def _gemini_ids() -> Iterator[tuple[str, Body]]:
     yield "corpus", _gemini(tools=[{"retrieval": corpus}])
 
 
+def _interactions(*content: Any, **fields: Any) -> Body:
+    turn = {"type": "user_input", "content": [{"type": "text", "text": "Look."}, *content]}
+    return {"model": "m", "input": [turn], **fields}
+
+
+def _interactions_ids() -> Iterator[tuple[str, Body]]:
+    for kind in ("image", "document", "audio", "video"):
+        for address in (GOOGLE_FILE, f"files/{ID}", f"gs://bucket/{ID}"):
+            yield f"{kind} at {address.partition('/')[0]}", _interactions({"type": kind, "uri": address})
+    yield "previous", _interactions(previous_interaction_id=ID)
+    yield "continued", _interactions(continuation_token=ID)
+    yield "cache", _interactions(cached_content=f"cachedContents/{ID}")
+    yield "store", _interactions(tools=[{"type": "file_search", "file_search_store_names": [ID]}])
+    corpus = {"type": "retrieval", "rag_store_config": {"rag_resources": [{"rag_corpus": ID}]}}
+    yield "corpus", _interactions(tools=[corpus])
+
+
 SAMPLES = {
     "anthropic": _anthropic_ids,
     "openai-chat": _chat_ids,
     "openai-responses": _responses_ids,
     "gemini": _gemini_ids,
+    "gemini-interactions": _interactions_ids,
     "code-assist": lambda: ((name, {"model": "m", "request": body}) for name, body in _gemini_ids()),
     "anthropic-vertex": _anthropic_ids,
     "anthropic-bedrock": _anthropic_ids,
@@ -205,6 +223,7 @@ _KEYS = frozenset(
         "file_id",
         "file_ids",
         "fileSearchStoreNames",
+        "previous_interaction_id",
         "previous_response_id",
         "skill_id",
         "vector_store_ids",
@@ -242,7 +261,12 @@ def test_a_file_of_the_vendor_itself_is_still_sent(source, target):
     """OpenAI's two dialects, Google's, and Messages in a cloud's form name the same files."""
     if surface(source).issuer != surface(target).issuer or "gemini-simple" in (source, target):
         return
-    files = {"openai-chat": "file", "openai-responses": "file", "gemini": "application/pdf at https:"}
+    files = {
+        "openai-chat": "file",
+        "openai-responses": "file",
+        "gemini": "application/pdf at https:",
+        "gemini-interactions": "document at https:",
+    }
     name = files.get(source) or {"gemini": files["gemini"], "anthropic": "document"}[surface(source).family]
     body = dict(SAMPLES[source]())[name]
     rendered = translate_request(body, source=source, target=target)

@@ -55,7 +55,7 @@ def ends_in(name: str, data: bytes) -> Ending:
         return "nothing"
     last = frames[-1]
     if last.data == b"[DONE]":
-        assert name == "openai-chat", "[DONE] belongs to Chat alone"
+        assert name in ("openai-chat", "gemini-interactions"), "[DONE] belongs to Chat and Interactions alone"
         return "complete"
     document = decode(last.data)
     if surface(name).family == "anthropic":

@@ -22,9 +22,11 @@ _HELD = frozenset(
         "container_id",
         "file_id",
         "file_ids",
+        "file_search_store_names",
         "fileSearchStoreNames",
         "ragCorpora",
         "ragResources",
+        "rag_resources",
         "skill_id",
         "vector_store_ids",
     }
