@@ -52,6 +52,7 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
 _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
 """Statuses that tell more than the kind does; Google repeats the status in the body."""
 
+
 def unsigned_error(message: Any) -> ApiError:
     """A request that lacks a thought signature, which is reported as the reason that an answer ended."""
     said = f": {message}" if type(message) is str and message else ""

@@ -20,6 +20,7 @@ from wireglot.dialects.fields import object_in
 from wireglot.dialects.gemini_interactions.errors import owns_error
 from wireglot.dialects.gemini_interactions.hosted import HOSTED
 from wireglot.dialects.gemini_interactions.names import OWN, USAGE_FIELDS
+from wireglot.dialects.gemini_interactions.render_steps import resumed
 from wireglot.dialects.gemini_interactions.settings import GENERATION
 from wireglot.dialects.gemini_interactions.stored import STORED
 from wireglot.dialects.gemini_interactions.tap import MARKS, InteractionsTap, glance
@@ -110,6 +111,7 @@ SURFACE: Final = Surface(
     upstream=UpstreamSide(
         paths={"generate": "/interactions", "stream": "/interactions", "models": "/models"},
         request_id_headers=("x-goog-request-id",),
+        resume=resumed,
         telemetry_operation="generate_content",
     ),
     stop_sequences="hidden",
