@@ -19,6 +19,7 @@ from tests.gateway.sdk.sdk_kit import (
     stage_fixtures,
 )
 from tests.tiers import rows
+from tests.waiting import wait_until
 from wireglot.wire.json import decode, encode
 
 running, stage = stage_fixtures()
@@ -29,7 +30,13 @@ TOOL: dict[str, Any] = {
     "description": "The weather of a city.",
     "parameters": WEATHER,
 }
+RUNNING = ("queued", "in_progress")
 ASKS = '[[demo:tool get_weather {"city":"Paris"}]] weather?'
+
+
+def api(stage: Stage) -> Any:
+    """Untyped: what `create` returns is a union of an answer and a stream."""
+    return stage.gemini.interactions
 
 
 def steps(answer: Any) -> list[str]:
@@ -41,7 +48,7 @@ def call_of(answer: Any) -> Any:
 
 
 def test_an_interaction_is_created(stage: Stage) -> None:
-    answer = stage.gemini.interactions.create(
+    answer = api(stage).create(
         model=MODEL,
         input=ECHO,
         system_instruction="You are terse.",
@@ -55,7 +62,7 @@ def test_an_interaction_is_created(stage: Stage) -> None:
 
 
 def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     whole = interactions.create(model=MODEL, input=ECHO)
     events = list(interactions.create(model=MODEL, input=ECHO, stream=True))
     kinds = [event.event_type for event in events]
@@ -72,8 +79,8 @@ def test_a_stream_says_the_same_as_the_whole_answer(stage: Stage) -> None:
 def test_an_answer_that_hits_the_limit_is_incomplete(stage: Stage) -> None:
     config = {"max_output_tokens": 16}
     asked: dict[str, Any] = {"model": MODEL, "input": "[[demo:text 50]]", "generation_config": config}
-    whole = stage.gemini.interactions.create(**asked)
-    last = list(stage.gemini.interactions.create(**asked, stream=True))[-1]
+    whole = api(stage).create(**asked)
+    last = list(api(stage).create(**asked, stream=True))[-1]
     assert whole.status == last.interaction.status == "incomplete"
 
 
@@ -82,13 +89,13 @@ def test_a_picture_is_sent(stage: Stage) -> None:
         {"type": "text", "text": "What is this?"},
         {"type": "image", "data": PIXEL, "mime_type": "image/png"},
     ]
-    assert stage.gemini.interactions.create(model=MODEL, input=content).status == "completed"
+    assert api(stage).create(model=MODEL, input=content).status == "completed"
     assert PIXEL.encode() in stage.upstream.requests[-1].body
 
 
 @pytest.mark.parametrize("streams", [False, True], ids=["whole", "streamed"])
 def test_a_function_is_called_and_its_result_goes_on(stage: Stage, streams: bool) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     if streams:
         events = list(interactions.create(model=MODEL, input=ASKS, tools=[TOOL], stream=True))
         assert events[-1].interaction.status == "requires_action"
@@ -109,7 +116,7 @@ def test_a_function_is_called_and_its_result_goes_on(stage: Stage, streams: bool
 
 
 def test_the_history_can_be_sent_instead_of_named(stage: Stage) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     first = interactions.create(model=MODEL, input=ASKS, tools=[TOOL], store=False)
     call = call_of(first)
     result = {"type": "function_result", "call_id": call.id, "name": call.name, "result": {"degrees": 18}}
@@ -124,7 +131,7 @@ def test_the_history_can_be_sent_instead_of_named(stage: Stage) -> None:
 
 @pytest.mark.parametrize("stored", [True, False])
 def test_signed_reasoning_goes_back_to_the_upstream_that_signed_it(stage: Stage, stored: bool) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     asked = f"{STRICT} [[demo:think]] {ASKS}"
     first = interactions.create(model=MODEL, input=asked, tools=[TOOL], store=stored)
     call = call_of(first)
@@ -142,7 +149,7 @@ def test_signed_reasoning_goes_back_to_the_upstream_that_signed_it(stage: Stage,
 
 
 def test_instructions_and_tools_are_not_inherited(stage: Stage) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     first = interactions.create(
         model=MODEL, input="Hello", system_instruction="You are a pirate.", tools=[TOOL]
     )
@@ -154,7 +161,7 @@ def test_instructions_and_tools_are_not_inherited(stage: Stage) -> None:
 
 
 def test_an_interaction_is_shown_with_its_input_and_deleted(stage: Stage) -> None:
-    interactions = stage.gemini.interactions
+    interactions = api(stage)
     made = interactions.create(model=MODEL, input=ECHO)
     shown = interactions.get(made.id)
     assert steps(shown) == ["user_input", *steps(made)]
@@ -171,7 +178,7 @@ def test_an_interaction_is_shown_with_its_input_and_deleted(stage: Stage) -> Non
 
 
 def test_a_response_and_an_interaction_go_on_from_each_other(stage: Stage) -> None:
-    interactions, responses = stage.gemini.interactions, stage.gpt.responses
+    interactions, responses = api(stage), stage.gpt.responses
     first = interactions.create(model=MODEL, input="I am Ada.")
     second = responses.create(model=MODEL, input="And Bob.", previous_response_id=first.id)
     assert b"I am Ada." in stage.upstream.requests[-1].body
@@ -193,7 +200,7 @@ def test_a_response_and_an_interaction_go_on_from_each_other(stage: Stage) -> No
         ({"tools": [{"type": "function"}]}, "tools[0].name"),
         ({"store": "yes"}, "store"),
         ({"previous_interaction_id": 5}, "previous_interaction_id"),
-        ({"background": True}, "background"),
+        ({"background": True, "store": False}, "background"),
         ({"agent": "deep-research-pro", "model": None}, "agent"),
         ({"input": [{"type": "text", "text": "a"}, {"type": "user_input"}]}, "input[1]"),
         ({"input": [{"type": "function_result", "result": "x"}]}, "input[0].call_id"),
@@ -212,7 +219,49 @@ def test_what_is_wrong_names_its_field(stage: Stage, fields: dict[str, Any], nam
 def test_what_only_google_can_do_is_refused_elsewhere(stage: Stage) -> None:
     asked: dict[str, Any] = {"model": MODEL, "input": "x", "environment": "env_1", "store": False}
     if stage.dialect == "gemini-interactions":
-        assert stage.gemini.interactions.create(**asked).status == "completed"
+        assert api(stage).create(**asked).status == "completed"
     else:
         with pytest.raises(BadRequestError, match="environment"):
-            stage.gemini.interactions.create(**asked)
+            api(stage).create(**asked)
+
+
+def ended(interactions: Any, id: str) -> Any:
+    """An interaction in the background, once it has ended."""
+    return wait_until(lambda: (found := interactions.get(id)).status not in RUNNING and found)
+
+
+def test_an_interaction_is_made_in_the_background_and_gone_on_with(stage: Stage) -> None:
+    interactions = api(stage)
+    first = interactions.create(model=MODEL, input=ECHO, background=True)
+    assert first.status in RUNNING
+    made = ended(interactions, first.id)
+    assert (made.status, made.output_text) == ("completed", HEARD)
+    assert steps(made) == ["user_input", "model_output"]
+    second = interactions.create(model=MODEL, input="And then?", previous_interaction_id=first.id)
+    assert second.status == "completed"
+    assert HEARD.splitlines()[1].encode() in stage.upstream.requests[-1].body
+
+
+def test_a_stream_of_the_background_is_resumed_after_an_event(stage: Stage) -> None:
+    interactions = api(stage)
+    events = list(interactions.create(model=MODEL, input=ECHO, background=True, stream=True))
+    id, last = events[0].interaction.id, events[-1]
+    assert (last.event_type, last.interaction.status) == ("interaction.completed", "completed")
+    again = list(interactions.get(id, stream=True, last_event_id=events[3].event_id))
+    assert [each.model_dump() for each in again] == [each.model_dump() for each in events[4:]]
+    assert ended(interactions, id).output_text == HEARD
+
+
+def test_what_runs_in_the_background_is_cancelled(stage: Stage) -> None:
+    interactions = api(stage)
+    made = interactions.create(model=MODEL, input="[[demo:hang]]", background=True)
+    assert interactions.cancel(made.id).status == "cancelled"
+    assert interactions.get(made.id).status == "cancelled"
+
+
+def test_an_error_in_the_background_is_told_by_the_interaction(stage: Stage) -> None:
+    interactions = api(stage)
+    made = interactions.create(model=MODEL, input="[[demo:fail 400]] x", background=True)
+    over = ended(interactions, made.id)
+    assert over.status == "failed"
+    assert over.errors[0].message

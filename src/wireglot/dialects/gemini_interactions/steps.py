@@ -152,7 +152,9 @@ def parse_turn(step: Fields, role: Role) -> Message:
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 
-def parse_thought(step: Fields, context: Context, origin: Origin | None = None) -> Reasoning | CarriedSignature | None:
+def parse_thought(
+    step: Fields, context: Context, origin: Origin | None = None
+) -> Reasoning | CarriedSignature | None:
     """A thought. `origin` None: a client's, whose envelopes are opened; else who has signed it."""
     stated = step.text_or_none("signature")
     form: dict[str, Any] = {} if stated or stated is None else {"signature": stated}
