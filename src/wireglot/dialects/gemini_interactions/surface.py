@@ -37,7 +37,7 @@ from wireglot.dialects.surface import (
     in_every_answer,
 )
 
-_STATE_REFUSED: Final = re.compile(r"(?:thought.?)?signature", re.IGNORECASE)
+_STATE_REFUSED: Final = re.compile(r"thought.{0,12}signature", re.IGNORECASE)
 _VERSIONS: Final = ("/v1", "/v1beta")
 _VERTEX: Final = re.compile(
     r"/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
