@@ -39,8 +39,9 @@ from wireglot.dialects.surface import (
 
 _STATE_REFUSED: Final = re.compile(r"thought.{0,12}signature", re.IGNORECASE)
 _VERSIONS: Final = ("/v1", "/v1beta")
+VERTEX_VERSIONS: Final = ("v1", "v1beta1")
 _VERTEX: Final = re.compile(
-    r"/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
+    rf"/(?:{'|'.join(VERTEX_VERSIONS)})/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
 )
 _PATHS: Final = (
     Route("POST", "/interactions", "generate"),
