@@ -346,6 +346,8 @@ class _Loop:
         finally:
             if own.client is not None:
                 own.client.close()
+            # They refer to one another: all is freed at once and not by the collector.
+            own.client = own.feeder = own.fall_back = None
 
     def _loss(self, running: _Running) -> Loss:
         place = self._exchange.request().tools.index(running.tool)
