@@ -90,6 +90,8 @@ UPSTREAMS: Final = (
     "code-assist",
     "gemini-interactions",
 )
+UPSTREAMS_ALONE: Final = frozenset({"gemini-interactions"})
+"""Whose clients are not among these: tests/gateway/sdk/test_sdk_interactions.py has Google's own."""
 
 
 def provider(name: str, upstream: ScriptedUpstream, dialect: str, lines: str = ONCE) -> str:
