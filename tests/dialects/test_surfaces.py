@@ -330,7 +330,7 @@ def test_vertex_takes_system_and_tools_beside_the_contents():
 
 def test_dialects_without_a_counter_have_none():
     without = [name for name in NAMES if surface(name).counts is None]
-    assert without == ["openai-chat", "gemini-simple", "ollama", "ollama-generate"]
+    assert without == ["openai-chat", "gemini-interactions", "gemini-simple", "ollama", "ollama-generate"]
 
 
 # Models.
@@ -402,7 +402,8 @@ def test_numbers_that_do_not_add_up_are_reported(name, fields, found):
 
 def test_capabilities_are_where_their_endpoints_are():
     assert [each.name for each in surfaces() if each.assist is not None] == ["code-assist", "ollama"]
-    assert [each.name for each in surfaces() if each.stored is not None] == ["openai-responses"]
+    storing = ["openai-responses", "gemini-interactions"]
+    assert [each.name for each in surfaces() if each.stored is not None] == storing
     operations = {
         each.name: {
             route.operation
@@ -411,7 +412,7 @@ def test_capabilities_are_where_their_endpoints_are():
         }
         for each in surfaces()
     }
-    assert [name for name, found in operations.items() if found] == ["openai-responses"]
+    assert [name for name, found in operations.items() if found] == storing
     budgets = [each for each in surfaces() if any(route.verb == "budgets" for route in each.client.routes)]
     assert [each.name for each in budgets] == ["anthropic"]
     assert [each for each in surfaces() if each.client.budgets is not None] == budgets

@@ -34,6 +34,7 @@ _ERRORS: Final = {
     "openai-chat": "OpenAIError",
     "openai-responses": "OpenAIError",
     "gemini": "GeminiError",
+    "gemini-interactions": "InteractionsError",
     "code-assist": "GeminiError",
     "gemini-simple": "GeminiError",
     "anthropic-vertex": "VertexError",

@@ -72,6 +72,11 @@ _QUERIES: Final[dict[str, Query]] = {
         _parameter("stream", text(enum=["true", "false"]), "`true`: the events of a background response"),
         _parameter("starting_after", whole(minimum=0), "only events behind this sequence number"),
     ),
+    "getInteraction": (
+        _parameter("stream", text(enum=["true", "false"]), "`true`: the events of a background interaction"),
+        _parameter("last_event_id", whole(minimum=0), "only events behind this one"),
+        _parameter("include_input", text(enum=["true", "false"]), "`true`: with what the request brought"),
+    ),
     "listInputItems": _PAGES,
     "listItems": _PAGES,
     "streamGenerateContent": (ALT,),

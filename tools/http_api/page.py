@@ -83,7 +83,7 @@ def page(document: dict[str, Any]) -> Iterator[str]:
     yield "headers do. Codes, and what to do about each: [errors](errors.md)."
     yield ""
     yield _statuses()
-    for name in ("AnthropicError", "OpenAIError", "GeminiError"):
+    for name in ("AnthropicError", "OpenAIError", "GeminiError", "InteractionsError"):
         yield ""
         yield from _fields(document["components"]["schemas"], name)
 

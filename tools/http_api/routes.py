@@ -9,6 +9,7 @@ import msgspec
 
 from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini import surface as gemini
+from wireglot.dialects.gemini_interactions import surface as interactions
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry import routes
@@ -16,6 +17,7 @@ from wireglot.gateway.entry.routes import INSPECTOR_ASSETS, INSPECTOR_ROOT, INSP
 
 _IDS: Final = {
     "responses": "response_id",
+    "interactions": "interaction_id",
     "conversations": "conversation_id",
     "items": "item_id",
     "sessions": "session_id",
@@ -28,7 +30,8 @@ _IDS: Final = {
 
 VERSIONS: Final = tuple(version.strip("/") for version in gemini._VERSIONS)
 USUAL_VERSION: Final = "v1beta"
-_VERTEX: Final = "projects/{project}/locations/{location}/publishers/{publisher}/"
+_PROJECT: Final = "projects/{project}/locations/{location}/"
+_VERTEX: Final = f"{_PROJECT}publishers/{{publisher}}/"
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -78,6 +81,11 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
             yield Served("POST", f"/{{version}}/{plain}", surface.name, operation, verb, versions=others)
             long = f"/{{version}}/{_VERTEX}{plain}"
             yield Served("POST", long, surface.name, operation, verb, versions=VERSIONS)
+    if surface.name == "gemini-interactions":
+        for route in interactions._PATHS:
+            long = f"/{{version}}/{_PROJECT}{named(route.path).lstrip('/')}"
+            verb, versions = route.verb, interactions.VERTEX_VERSIONS
+            yield Served(route.method, long, surface.name, route.operation, verb, versions=versions)
     if surface.client.cloud is not None and surface.client.find is not None:
         for endpoint in surface.client.endpoints:
             method, path = endpoint.split()

@@ -54,6 +54,9 @@ def _errors() -> dict[str, Schema]:
                 )
             }
         ),
+        "InteractionsError": fields(
+            {"error": fields({"code": text("its kind, as Google calls it here"), "message": text()})}
+        ),
         "GeminiError": fields(
             {
                 "error": fields(

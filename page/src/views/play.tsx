@@ -16,6 +16,7 @@ export const TITLES: Record<string, string> = {
   "openai-chat": "OpenAI Chat",
   "openai-responses": "OpenAI Responses",
   gemini: "Gemini",
+  "gemini-interactions": "Gemini Interactions",
   "code-assist": "Gemini Code Assist",
   "gemini-simple": "Gemini, simple",
 };

@@ -20,6 +20,7 @@ from wireglot.dialects.capabilities import (
     SocketRequest,
     StateOptions,
     Stored,
+    StoredEvents,
     WebSockets,
 )
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, reported_model
@@ -106,6 +107,7 @@ __all__ = [
     "Spending",
     "StateOptions",
     "Stored",
+    "StoredEvents",
     "StreamFraming",
     "StreamMarks",
     "StreamReader",

@@ -159,6 +159,28 @@ class ItemForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Items in neutral terms, with the tools that they bring along."""
 
 
+class StoredEvents(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """The events of an answer that is made while no client waits for it, for those who follow its stream."""
+
+    number: Callable[[Document], int]
+    """By which an event is resumed after."""
+    kind: Callable[[Document], str]
+    event: Callable[[str, int, Document], Document]
+    """An event of a kind, with its number and what it says."""
+    holder: str
+    """The field in which an event shows the answer."""
+    opening: frozenset[str]
+    """Kinds of events that show the answer before it has ended."""
+    ends: frozenset[str]
+    """Kinds of events after which none comes."""
+    last: Callable[[Document], tuple[str, Document]]
+    """The kind and the content of the last event of an answer that ended like this."""
+    after: str
+    """The parameter of the query that names the last event which a client has."""
+    closing: bytes = b""
+    """What a stream ends with after its last event."""
+
+
 def _refers_nowhere(item: Any) -> bool:
     return False
 
@@ -189,8 +211,13 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The page about an answer of this id that was deleted."""
     items: ItemForm | None = None
     """None: its documents are no items, and what is stored of them is in neutral terms."""
-    background: bool = False
-    """Whether answers can be made while no client waits for them."""
+    events: StoredEvents
+    patch: Callable[[str, int, Document], Document]
+    """What an answer in the background says of itself: from its id, the time and the body of its request."""
+    begun: Callable[[Document], float]
+    """When an answer was begun, in unix seconds."""
+    ended: Callable[[Document, str, str], Document]
+    """An answer that has ended with a status before it was whole, and why it failed."""
     without_state: Callable[[Request], Request]
     """The request without what it says of state."""
     reported: Callable[[Request, Document], Request]

@@ -140,7 +140,7 @@ def readable_elements(elements: bytes) -> int:
 
 
 _SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')
-_THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|"(?:summary|reasoning)_text"')
+_THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|:\s*"thought"|"(?:summary|reasoning)_text"')
 """Words that answer nothing, under the same key as those that do."""
 _THOUGHT_SIGNS: Final = (b'"thought"', b'_text"')
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
@@ -152,7 +152,7 @@ _BROKEN_LETTERS: Final = (ord("M"), ord("X"))
 """One of them stands in each. To look for one letter (as a number) takes a tenth of the time of a word."""
 
 _ANSWERS: Final = re.compile(
-    rb'"choices"\s*:\s*\[\s*\{|"(?:content|candidates|output)"\s*:\s*["\[{]|"promptFeedback"'
+    rb'"choices"\s*:\s*\[\s*\{|"(?:content|candidates|output|steps)"\s*:\s*["\[{]|"promptFeedback"'
 )
 """Where answers stand, in any of the dialects here."""
 

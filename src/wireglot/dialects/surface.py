@@ -16,10 +16,10 @@ from wireglot.dialects.body import Body, RequestGlance
 from wireglot.dialects.capabilities import Assist, HostedForm, Stored, WebSockets
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
-from wireglot.ir.content import Extra, Foreign, Part, Reasoning
+from wireglot.ir.content import Extra, Foreign, Message, Part, Reasoning
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.purpose import NO_FACTS, RequestFacts, client_word
 from wireglot.ir.request import Request, ToolChange
 from wireglot.wire.event_stream import BadFrame
@@ -364,6 +364,9 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     the most bytes of one event that are held."""
     pauses: bool = False
     """Answers with tools that the provider runs may pause: sent back unchanged, they go on."""
+    resume: Callable[[Response], Message | None] | None = None
+    """Any answer may pause, and goes on where the same request is sent again with this message behind it.
+    That returns None for an answer that cannot be resumed; None: no answer can."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}

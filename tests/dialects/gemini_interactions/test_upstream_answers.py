@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot.dialects.base import Context
+from wireglot.dialects.gemini_interactions.stream_reader import InteractionsReader
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Citation, Foreign, Media, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Usage
@@ -304,7 +305,7 @@ def test_pieces_that_only_differ_in_their_text_are_read_alike():
 )
 def test_a_rule_that_is_broken_is_named(sent, flaw):
     data = b"".join(b"event: %b\ndata: %b\n\n" % (each["event_type"].encode(), encode(each)) for each in sent)
-    reader = CODEC.stream_reader(CONTEXT)
+    reader = InteractionsReader(CONTEXT)
     reader.read(data)
     assert reader.flaws == [flaw]
 

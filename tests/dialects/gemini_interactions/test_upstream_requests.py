@@ -367,7 +367,9 @@ def test_tools_that_google_runs_have_googles_names():
 
 def fitted(model: str, **more: Any) -> tuple[dict[str, Any], set[str]]:
     body = {"model": "x", "messages": [{"role": "user", "content": "hi"}], **more}
-    done = translate_request(body, source="openai-chat", target=OWN, model=model, provider="gemini")
+    done = translate_request(
+        body, source="openai-chat", target="gemini-interactions", model=model, provider="gemini"
+    )
     return done.value, {loss.feature for loss in done.losses}
 
 

@@ -491,3 +491,13 @@ def test_other_problems_of_a_provider_without_its_variable_are_reported(tmp_path
     path.write_text(f'[providers.kimi]\napi_key = "env:NOT_SET"\n{more}\n')
     with pytest.raises(ConfigError):
         load(path, environ={}, create_secret=False, keys_needed=False)
+
+
+def test_an_operator_chooses_among_the_dialects_of_a_catalog_entry(tmp_path: Path) -> None:
+    toml = '[providers.gemini]\ndialect = "gemini-interactions"\napi_key = "x"\n'
+    settings = loaded(tmp_path, toml, {})
+    assert settings.providers["gemini"].spec.dialects == ("gemini-interactions",)
+    asked = route(settings, "gemini/gemini-3.5-flash", "anthropic")[0]
+    assert asked.urls["stream"] == "https://generativelanguage.googleapis.com/v1beta/interactions"
+    own = '[providers.mine]\ndialect = "gemini-interactions"\nbase_url = "https://x.example"\napi_key = "x"\n'
+    assert loaded(tmp_path, own, {}).providers["mine"].spec.auth == "x-goog-api-key"

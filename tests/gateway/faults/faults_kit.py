@@ -44,6 +44,7 @@ class Client(msgspec.Struct, frozen=True):
             "gemini": f"/v1beta/models/{model}:{verb}{query}",
             "code-assist": f"/v1internal:{verb}{query}",
             "gemini-simple": "/v1/gemini",
+            "gemini-interactions": "/v1beta/interactions",
         }[self.dialect]
 
     def body(self, model: str, text: str, stream: bool) -> dict[str, Any]:
@@ -56,7 +57,7 @@ class Client(msgspec.Struct, frozen=True):
                 return {"model": model, "max_tokens": 4096, "stream": stream, "messages": turn}
             case "openai-chat":
                 return {"model": model, "stream": stream, "messages": turn}
-            case "openai-responses":  # what nobody stores passes through
+            case "openai-responses" | "gemini-interactions":  # what nobody stores passes through
                 return {"model": model, "stream": stream, "store": False, "input": text}
             case "gemini":
                 return contents
@@ -81,7 +82,16 @@ CLIENTS: Final = (
     Client("anthropic-vertex", "anthropic", "A"),
 )
 BY_NAME: Final = {client.name: client for client in CLIENTS}
-UPSTREAMS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
+UPSTREAMS: Final = (
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "code-assist",
+    "gemini-interactions",
+)
+UPSTREAMS_ALONE: Final = frozenset({"gemini-interactions"})
+"""Whose clients are not among these: tests/gateway/sdk/test_sdk_interactions.py has Google's own."""
 
 
 def provider(name: str, upstream: ScriptedUpstream, dialect: str, lines: str = ONCE) -> str:

@@ -143,11 +143,43 @@ def _search_with_gemini(stage: HostedStage, model: str, streamed: bool) -> None:
     _check_upstream(stage)
 
 
+def _search_with_interactions(stage: HostedStage, model: str, streamed: bool) -> None:
+    api: Any = stage.gemini.interactions
+    asked: dict[str, Any] = {"model": model, "input": ASKED, "tools": [{"type": "google_search"}]}
+    if streamed:
+        events = list(api.create(**asked, stream=True))
+        starts = [event for event in events if event.event_type == "step.start"]
+        assert [event.index for event in starts] == list(range(len(starts)))
+        answer = api.get(events[-1].interaction.id)
+        kinds = [event.step.type for event in starts]
+        assert kinds == [step.type for step in answer.steps[1:]]
+    else:
+        answer = api.create(**asked)
+    assert answer.status == "completed"
+    steps = [step for step in answer.steps if step.type not in ("user_input", "thought")]
+    assert [step.type for step in steps[1:]] == [
+        "google_search_call",
+        "google_search_result",
+        "model_output",
+    ]
+    _, call, result, said = steps
+    assert call.arguments.queries == [QUERY]
+    assert result.call_id == call.id
+    assert not result.is_error
+    (content,) = said.content
+    assert TOWER.text in content.text
+    text = content.text.encode()
+    cited = [text[note.start_index : note.end_index].decode() for note in content.annotations]
+    assert cited == [note.url for note in content.annotations] == [TOWER.url, OTHER.url]
+    _check_upstream(stage)
+
+
 _CLIENTS = {
     "anthropic": _search_with_claude,
     "openai-chat": _search_with_chat,
     "openai-responses": _search_with_responses,
     "gemini": _search_with_gemini,
+    "gemini-interactions": _search_with_interactions,
 }
 
 

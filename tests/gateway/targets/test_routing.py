@@ -269,6 +269,15 @@ def test_the_simplified_form_rides_on_gemini():
     assert route(settings(catalogued("demo")), "demo", "gemini-simple")[0].dialect == "gemini"
 
 
+def test_google_is_asked_by_generate_content_unless_the_client_or_the_operator_says_otherwise():
+    google = settings(catalogued("gemini", "k"))
+    assert route(google, "gemini-3.5-flash", "anthropic")[0].dialect == "gemini"
+    assert route(google, "gemini-3.5-flash", "gemini")[0].dialect == "gemini"
+    interactions = route(google, "gemini-3.5-flash", "gemini-interactions")[0]
+    assert interactions.dialect == "gemini-interactions"
+    assert interactions.urls["generate"] == "https://generativelanguage.googleapis.com/v1beta/interactions"
+
+
 def test_a_dialects_own_vendor_is_never_fitted_to_and_a_flavor_is():
     """C34"""
     assert route(settings(catalogued("anthropic")), "claude-fable-5", "anthropic")[0].plain

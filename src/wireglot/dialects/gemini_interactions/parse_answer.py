@@ -22,7 +22,7 @@ from wireglot.dialects.gemini_interactions.names import (
     parse_usage,
 )
 from wireglot.dialects.gemini_interactions.response import BODY
-from wireglot.dialects.gemini_interactions.steps import Carried, parse_call, parse_thought
+from wireglot.dialects.gemini_interactions.steps import CarriedSignature, parse_call, parse_thought
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.unknown_fields import WITHOUT
 from wireglot.ir.content import Extra, Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
@@ -86,7 +86,7 @@ def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
     waiting: Signature | None = None  # of the call that comes next
     for step in fields.objects("steps"):
         for part in parse_answer_step(step, origin, context, len(content)):
-            if isinstance(part, Carried):
+            if isinstance(part, CarriedSignature):
                 if part.holder == "call":
                     waiting = part.signature
                 elif content and isinstance(last := content[-1], Text | Media):
@@ -100,7 +100,7 @@ def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
 
 def parse_answer_step(
     step: Fields, origin: Origin, context: Context, position: int
-) -> Sequence[Part | Carried]:
+) -> Sequence[Part | CarriedSignature]:
     """The parts of a step. `position`: of the first of them in the answer."""
     kind = step.text_or("type")
     if kind == MODEL_OUTPUT:
@@ -112,7 +112,7 @@ def parse_answer_step(
     return [Foreign(OWN, kind, step.value)]
 
 
-def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reasoning | Carried:
+def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reasoning | CarriedSignature:
     """A thought that the upstream signed. Another gateway may be the upstream: then it can be an envelope."""
     stated = step.value.get("signature")
     sealed = type(stated) is str and context.unseal(stated) is not None

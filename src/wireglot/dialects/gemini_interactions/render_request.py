@@ -23,6 +23,7 @@ from wireglot.dialects.gemini_interactions.render_steps import (
     render_replayed_thought,
     render_result,
     render_signing_thought,
+    without_token,
 )
 from wireglot.dialects.gemini_interactions.render_tools import render_choice, render_tools
 from wireglot.dialects.gemini_interactions.settings import (
@@ -230,7 +231,8 @@ class _Input(TurnWriter):
         """The names of the functions that were called."""
 
     def write(self, body: dict[str, Any], form: dict[str, Any]) -> None:
-        messages = self._messages
+        messages, token = without_token(self._messages)
+        body.update(token)
         start = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
         shape = form.get("input")
         only = messages[start] if len(messages) == start + 1 else None

@@ -14,6 +14,7 @@ from wireglot.dialects.gemini_interactions.steps import render_call, summary_of
 from wireglot.ir.content import (
     Foreign,
     Media,
+    Message,
     Reasoning,
     ResultPart,
     Signature,
@@ -22,8 +23,11 @@ from wireglot.ir.content import (
     ToolResult,
 )
 from wireglot.ir.loss import Loss, feature_of, losses_of_extra
+from wireglot.ir.outcome import Response
 from wireglot.wire.json import BadJson, decode
 
+CONTINUATION: Final = "continuation_token"
+"""A message that holds nothing but this has the answer to the same request continued."""
 _BY_SUFFIX: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -45,6 +49,25 @@ _BY_KIND: Final = {
     "audio": "audio/wav",
     "video": "video/mp4",
 }
+
+
+def resumed(response: Response) -> Message | None:
+    """What is sent behind a request to have its answer continued."""
+    token = own_fields(response.extra, OWN).get(CONTINUATION)
+    if response.stop.reason != "paused" or type(token) is not str or not token:
+        return None
+    return Message("user", (Foreign(OWN, CONTINUATION, {CONTINUATION: token}),))
+
+
+def without_token(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], dict[str, Any]]:
+    """The messages without what has an answer continued, and the field of the request that does so. It is
+    the last part: neighbouring messages of one role may have been joined."""
+    last = messages[-1] if messages else None
+    part = last.content[-1] if last is not None and last.content else None
+    if last is None or type(part) is not Foreign or part.dialect != OWN or part.type != CONTINUATION:
+        return messages, {}
+    rest = (replace(last, content=last.content[:-1]),) if len(last.content) > 1 else ()
+    return messages[:-1] + rest, part.value
 
 
 def content_of(part: Text | Media | Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:

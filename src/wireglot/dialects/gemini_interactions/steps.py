@@ -54,7 +54,7 @@ _CALL: Final = frozenset({"type", "id", "name", "arguments"})
 _RESULT: Final = frozenset({"type", "call_id", "result", "name", "is_error"})
 
 
-class Carried(msgspec.Struct, frozen=True):
+class CarriedSignature(msgspec.Struct, frozen=True):
     """A thought that is none: it only brought back the signature of a neighbouring part."""
 
     signature: Signature
@@ -97,7 +97,7 @@ class StepReader:
                 thought = parse_thought(step, self._context)
                 if type(thought) is Reasoning:
                     self._add(thought)
-                elif type(thought) is Carried:
+                elif type(thought) is CarriedSignature:
                     self._carry(thought)
             case "function_call":
                 signature, self._waiting = self._waiting, None
@@ -112,7 +112,7 @@ class StepReader:
     def _add(self, part: Part) -> None:
         self.messages.append(Message("assistant", (part,)))
 
-    def _carry(self, carried: Carried) -> None:
+    def _carry(self, carried: CarriedSignature) -> None:
         """A call's signature comes before it; a text's behind, since a stream knows it last."""
         if carried.holder == "call":
             self._waiting = carried.signature
@@ -152,7 +152,9 @@ def parse_turn(step: Fields, role: Role) -> Message:
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 
-def parse_thought(step: Fields, context: Context, origin: Origin | None = None) -> Reasoning | Carried | None:
+def parse_thought(
+    step: Fields, context: Context, origin: Origin | None = None
+) -> Reasoning | CarriedSignature | None:
     """A thought. `origin` None: a client's, whose envelopes are opened; else who has signed it."""
     stated = step.text_or_none("signature")
     form: dict[str, Any] = {} if stated or stated is None else {"signature": stated}
@@ -168,7 +170,7 @@ def parse_thought(step: Fields, context: Context, origin: Origin | None = None) 
         if sealed is None:
             signature = Signature(stated, Origin(OWN))
         elif sealed.holder in ("call", "text", "media"):
-            return Carried(sealed.signature, sealed.holder)
+            return CarriedSignature(sealed.signature, sealed.holder)
         elif sealed.holder != "unsigned":
             signature, redacted = sealed.signature, sealed.holder == "redacted"
     rest = UNKNOWN.keep(step.value, _THOUGHT, form)

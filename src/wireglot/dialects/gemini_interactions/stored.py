@@ -8,10 +8,18 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.body import BadField, Body
-from wireglot.dialects.capabilities import StateOptions, Stored
+from wireglot.dialects.capabilities import StateOptions, Stored, StoredEvents
 from wireglot.dialects.gemini_interactions.content import is_content
-from wireglot.dialects.gemini_interactions.names import OWN, USER_INPUT
+from wireglot.dialects.gemini_interactions.names import (
+    COMPLETED,
+    CREATED,
+    DONE,
+    ERROR,
+    OWN,
+    USER_INPUT,
+)
 from wireglot.dialects.gemini_interactions.response import REPORTED
+from wireglot.dialects.iso_time import iso_time, unix_seconds
 from wireglot.ir.content import Extra, Message, Text
 from wireglot.ir.request import Request
 
@@ -29,8 +37,6 @@ def options(body: Body, conversation: str) -> StateOptions:
         raise BadField("background: expected true or false", "$.background")
     if previous is not None and type(previous) is not str:
         raise BadField(f"{PREVIOUS}: expected a string", f"$.{PREVIOUS}")
-    if previous and store is False and background:
-        raise BadField("background: needs the interaction to be stored (store: true)", "$.background")
     return StateOptions(store, previous or "", "" if previous else conversation, background is True, False)
 
 
@@ -81,6 +87,50 @@ def _hides_nothing(request: Request) -> bool:
     return False
 
 
+def _number(event: dict[str, Any]) -> int:
+    return int(event["event_id"])
+
+
+def _kind(event: dict[str, Any]) -> str:
+    kind: str = event["event_type"]
+    return kind
+
+
+def _event(kind: str, number: int, content: dict[str, Any]) -> dict[str, Any]:
+    return {"event_type": kind, **content, "event_id": str(number)}
+
+
+def _last(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return COMPLETED, {"interaction": {key: value for key, value in body.items() if key != "steps"}}
+
+
+EVENTS: Final = StoredEvents(
+    number=_number,
+    kind=_kind,
+    event=_event,
+    holder="interaction",
+    opening=frozenset({CREATED}),
+    ends=frozenset({COMPLETED, ERROR}),
+    last=_last,
+    after="last_event_id",
+    closing=DONE,
+)
+
+
+def _patch(id: str, now: int, document: dict[str, Any]) -> dict[str, Any]:
+    previous = document.get(PREVIOUS)
+    return {"id": id, "created": iso_time(now), **({PREVIOUS: previous} if previous else {})}
+
+
+def _begun(body: dict[str, Any]) -> float:
+    return float(unix_seconds(body.get("created")))
+
+
+def _ended(body: dict[str, Any], status: str, why: str) -> dict[str, Any]:
+    error = {"errors": [{"code": "api_error", "message": why}]} if status == "failed" else {}
+    return {**body, "status": status, **error}
+
+
 STORED: Final = Stored(
     noun="interaction",
     prefix="v1_",
@@ -91,6 +141,10 @@ STORED: Final = Stored(
     whole_items=input_steps,
     shown=_shown,
     deleted=_deleted,
+    events=EVENTS,
+    patch=_patch,
+    begun=_begun,
+    ended=_ended,
     without_state=without_state,
     reported=reported,
     hides_state=_hides_nothing,

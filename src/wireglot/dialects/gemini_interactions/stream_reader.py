@@ -44,7 +44,7 @@ from wireglot.dialects.gemini_interactions.parse_answer import (
     parse_response,
     unknown_of_output,
 )
-from wireglot.dialects.gemini_interactions.steps import Carried, parse_call
+from wireglot.dialects.gemini_interactions.steps import CarriedSignature, parse_call
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
 from wireglot.ir.content import (
@@ -285,7 +285,7 @@ class InteractionsReader(AnswerReader):
 
     def _whole_step(self, step: Fields, out: list[Event]) -> None:
         for part in parse_answer_step(step, self._origin, self._context, self._count):
-            if not isinstance(part, Carried):
+            if not isinstance(part, CarriedSignature):
                 self._whole(part, out)
             elif part.holder == "call":
                 self._waiting = part.signature

@@ -47,7 +47,17 @@ from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall,
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss, left_out, losses_of_extra
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, PartStart, Start, finish_part
+from wireglot.ir.stream import (
+    Delta,
+    Event,
+    Finish,
+    ForeignEvent,
+    GrowingText,
+    PartEnd,
+    PartStart,
+    Start,
+    finish_part,
+)
 from wireglot.wire.json import encode
 
 _DELTA_HEAD: Final = b'event: step.delta\ndata: {"event_type":"step.delta","index":%d,"delta":'
@@ -94,7 +104,7 @@ class InteractionsWriter(AnswerWriter):
         self._prefix = b""
         self._tail = b""
         self._arguments: ArgumentStream | None = None
-        self._text: list[str] | None = None  # of the live part, where its citations need it
+        self._text: GrowingText | None = None  # of the live part, where its citations need it
         self._shell: dict[str, Any] = {}
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -109,7 +119,7 @@ class InteractionsWriter(AnswerWriter):
                 if self._arguments is not None:
                     text = self._arguments.feed(text)
                 elif self._text is not None:
-                    self._text.append(text)
+                    self._text.add(text)
                 if text:
                     out.append(self._spoken(text))
             else:
@@ -221,7 +231,8 @@ class InteractionsWriter(AnswerWriter):
         self._output(step, is_joined=False, out=out)
         waiting.opened = True
         self._go_live(waiting, _TEXT, b"}")
-        self._text = [part.text]
+        self._text = GrowingText()
+        self._text.add(part.text)
         if part.text and "content" not in step:
             out.append(self._spoken(part.text))
 
@@ -277,7 +288,7 @@ class InteractionsWriter(AnswerWriter):
         match waiting.part:
             case Text():
                 assert self._text is not None
-                self._text.append(text)
+                self._text.add(text)
                 out.append(self._spoken(text))
             case Reasoning():
                 if not waiting.silent:
@@ -314,7 +325,7 @@ class InteractionsWriter(AnswerWriter):
 
     def _end_text(self, waiting: _Waiting, part: Text, end: PartEnd, out: list[bytes]) -> None:
         citations = part.citations + end.citations
-        text = "".join(self._text or ())
+        text = str(self._text or "")
         self._text = None
         if citations:
             annotations = render_annotations(citations, text, waiting.path, self.losses)

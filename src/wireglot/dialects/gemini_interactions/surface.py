@@ -20,6 +20,7 @@ from wireglot.dialects.fields import object_in
 from wireglot.dialects.gemini_interactions.errors import owns_error
 from wireglot.dialects.gemini_interactions.hosted import HOSTED
 from wireglot.dialects.gemini_interactions.names import OWN, USAGE_FIELDS
+from wireglot.dialects.gemini_interactions.render_steps import resumed
 from wireglot.dialects.gemini_interactions.settings import GENERATION
 from wireglot.dialects.gemini_interactions.stored import STORED
 from wireglot.dialects.gemini_interactions.tap import MARKS, InteractionsTap, glance
@@ -36,10 +37,11 @@ from wireglot.dialects.surface import (
     in_every_answer,
 )
 
-_STATE_REFUSED: Final = re.compile(r"(?:thought.?)?signature", re.IGNORECASE)
+_STATE_REFUSED: Final = re.compile(r"thought.{0,12}signature", re.IGNORECASE)
 _VERSIONS: Final = ("/v1", "/v1beta")
+VERTEX_VERSIONS: Final = ("v1", "v1beta1")
 _VERTEX: Final = re.compile(
-    r"/v1(?:beta1)?/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
+    rf"/(?:{'|'.join(VERTEX_VERSIONS)})/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
 )
 _PATHS: Final = (
     Route("POST", "/interactions", "generate"),
@@ -110,6 +112,7 @@ SURFACE: Final = Surface(
     upstream=UpstreamSide(
         paths={"generate": "/interactions", "stream": "/interactions", "models": "/models"},
         request_id_headers=("x-goog-request-id",),
+        resume=resumed,
         telemetry_operation="generate_content",
     ),
     stop_sequences="hidden",

@@ -30,16 +30,16 @@ _TELLING: Final = re.compile(
 _DELTA: Final = "step.delta"
 
 MARKS: Final = StreamMarks(
-    signs=(b"step.st", b"thought", b"arguments", b"interaction.c", b"error"),
-    calls=re.compile(
-        rb'"function_call"|"arguments_delta"|"event_type"\s*:\s*"(?:interaction\.completed|error)"'
-    ),
+    signs=(b"tool", b"step.st", b"unction_", b"n.created"),
+    calls=re.compile(rb'"function_call"'),
     thoughts=re.compile(rb'"thought(?:_summary|_signature)?"'),
-    more=re.compile(rb'"type"\s*:\s*"text"\s*,\s*"text"\s*:\s*"[^"]|interaction\.completed'),
-    start=re.compile(rb"interaction\.created"),
+    more=re.compile(
+        rb'"delta"\s*:\s*\{\s*"type"\s*:\s*"(?:text|image|audio|video|document)"'
+        rb'|"(?:function_call|model_output|interaction\.completed|error)"'
+    ),
+    start=re.compile(rb'event: ?interaction\.created\s+data:[^\r\n]*|"interaction\.created"'),
     blocks=b"step.st",
 )
-"""`more` is unused for thoughts but at their end: a summary is a text, too, inside a `content`."""
 
 
 class InteractionsTap(SseTap):

@@ -10,7 +10,7 @@ from typing import Any, Final
 from msgspec.structs import replace
 
 from wireglot.dialects.body import BadField, Body
-from wireglot.dialects.capabilities import ItemForm, StateOptions, Stored
+from wireglot.dialects.capabilities import ItemForm, StateOptions, Stored, StoredEvents
 from wireglot.dialects.context import Context
 from wireglot.dialects.fields import Fields
 from wireglot.dialects.openai_responses.compaction import COMPACTION
@@ -196,6 +196,63 @@ def _deleted(id: str) -> dict[str, Any]:
     return {"id": id, "object": "response.deleted", "deleted": True}
 
 
+_FINAL: Final = ("completed", "failed", "incomplete", "cancelled")
+
+
+def _number(event: dict[str, Any]) -> int:
+    number: int = event["sequence_number"]
+    return number
+
+
+def _kind_of(event: dict[str, Any]) -> str:
+    kind: str = event["type"]
+    return kind
+
+
+def _event(kind: str, number: int, content: dict[str, Any]) -> dict[str, Any]:
+    return {"type": kind, "sequence_number": number, **content}
+
+
+def _last(body: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+    return f"response.{body['status']}", {"response": body}
+
+
+_EVENTS: Final = StoredEvents(
+    number=_number,
+    kind=_kind_of,
+    event=_event,
+    holder="response",
+    opening=frozenset({"response.created", "response.in_progress"}),
+    ends=frozenset(f"response.{status}" for status in _FINAL),
+    last=_last,
+    after="starting_after",
+)
+
+
+def _patch(id: str, now: int, document: dict[str, Any]) -> dict[str, Any]:
+    """With what the response says of the conversation it belongs to."""
+    conversation = document.get("conversation")
+    named = conversation.get("id") if isinstance(conversation, dict) else conversation
+    return {
+        "id": id,
+        "background": True,
+        "store": True,
+        "created_at": now,
+        "previous_response_id": document.get("previous_response_id"),
+        "conversation": {"id": named} if isinstance(named, str) else None,
+    }
+
+
+def _begun(body: dict[str, Any]) -> float:
+    created = body.get("created_at", 0.0)
+    return created if type(created) in (int, float) else 0.0
+
+
+def _ended(body: dict[str, Any], status: str, why: str) -> dict[str, Any]:
+    error = {"code": "server_error", "message": why} if status == "failed" else None
+    return {**body, "status": status, "error": error}
+
+
 ITEMS: Final = ItemForm(cut=cut, render_item=render_item, parse_items=parse_items)
 
 STORED: Final = Stored(
@@ -210,7 +267,10 @@ STORED: Final = Stored(
     shown=_shown,
     deleted=_deleted,
     items=ITEMS,
-    background=True,
+    events=_EVENTS,
+    patch=_patch,
+    begun=_begun,
+    ended=_ended,
     without_state=without_state,
     reported=reported,
     hides_state=hides_state,

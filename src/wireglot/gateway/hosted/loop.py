@@ -115,7 +115,7 @@ class HostedTools:
         tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
         if not tools and self._serving and len(exchange.targets) > 1:
             exchange.fall_back = self._fall_back
-        if not tools and not (exchange.targets[0].upstream.pauses and _may_pause(exchange)):
+        if not tools and not _may_pause(exchange):
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
 
@@ -221,7 +221,12 @@ def _may_pause(exchange: Exchange) -> bool:
     """Whether an answer may come that pauses, which the client's dialect has no word for: the gateway has it
     continued then. One answer: of several, each would pause at its own place."""
     job, target = exchange.job, exchange.targets[0]
-    if not target.upstream.pauses or job.surface.client.pauses or not job.emulates:
+    upstream = target.upstream
+    if upstream.resume is not None:
+        knows_it = job.dialect == target.dialect
+    else:
+        knows_it = job.surface.client.pauses or not upstream.pauses
+    if knows_it or not job.emulates:
         return False
     try:
         request = exchange.request()
@@ -230,7 +235,7 @@ def _may_pause(exchange: Exchange) -> bool:
     policy = job.policy or target.losses or job.settings.losses
     if policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
         return False
-    return any(type(tool) is HostedTool for tool in request.tools)
+    return upstream.resume is not None or any(type(tool) is HostedTool for tool in request.tools)
 
 
 def _may_declare(job: Job) -> bool:
@@ -301,6 +306,12 @@ class _Loop:
         """Of all functions that the model was ever offered, by the names that it knows."""
         self._turns: tuple[Message, ...] = ()
         """Of the rounds so far."""
+        self._resumes: Message | None = None
+        """What has the answer continued that has paused (`UpstreamSide.resume`)."""
+        self._unsent: tuple[Part, ...] = ()
+        """The content of rounds that are continued so: no turn holds it yet."""
+        self._max_tokens: int | None = None
+        """Of the last round."""
         self._content: list[Part] = []
         """Of the whole answer."""
         self._ran: list[RanCall] = []
@@ -335,6 +346,8 @@ class _Loop:
         finally:
             if own.client is not None:
                 own.client.close()
+            # They refer to one another: all is freed at once and not by the collector.
+            own.client = own.feeder = own.fall_back = None
 
     def _loss(self, running: _Running) -> Loss:
         place = self._exchange.request().tools.index(running.tool)
@@ -346,10 +359,15 @@ class _Loop:
 
     def _round(self, number: int) -> Round:
         asked = self._exchange.request()
+        messages = asked.messages + self._turns
+        if self._resumes is None:
+            self._max_tokens = _remaining(asked, self._usage)
+        else:
+            messages += (self._resumes,)  # to the same request, with the same limit
         request = msgspec.structs.replace(
             asked,
-            messages=asked.messages + self._turns,
-            max_tokens=_remaining(asked, self._usage),
+            messages=messages,
+            max_tokens=self._max_tokens,
             sampling=msgspec.structs.replace(asked.sampling, candidates=None),
         )
         offers = number < MAX_ROUNDS and time.monotonic() < self._until
@@ -479,6 +497,8 @@ class _Loop:
         if not self._paused:
             return targets
         first, *others = targets
+        if self._resumes is not None:
+            return (first,)
         return (first, *(each for each in others if each.upstream.pauses and each.limits.hosted_tools))
 
     # What becomes of it.
@@ -516,17 +536,30 @@ class _Loop:
         pending = any(ran.call is not None and ran.call.pending for ran, _ in brought.values())
         if brought and not others and not pending:
             results = tuple(_result(part, brought) for part in kept.content if _is_call(part, brought))
-            self._turns += (Message("assistant", self._named(kept.content)), Message("user", results))
+            content, self._unsent, self._resumes = self._unsent + kept.content, (), None
+            self._turns += (Message("assistant", self._named(content)), Message("user", results))
             return True
-        if self._pauses and not is_last and kept.stop.reason == "paused":
-            self._paused += 1
-            self._turns += (Message("assistant", self._named(self._native(kept.content))),)
+        if self._pauses and not is_last and kept.stop.reason == "paused" and self._continues(kept):
             return True
         stop = writer.finish.stop
         if writer.calls and not others:
             stop = without_calls(stop)
         await self._finish(msgspec.structs.replace(writer.finish, stop=stop), kept)
         return False
+
+    def _continues(self, kept: Response) -> bool:
+        """Whether an answer that has paused can be continued. A token that comes twice leads nowhere."""
+        resume = self._targets()[0].upstream.resume
+        if resume is None:
+            self._turns += (Message("assistant", self._named(self._native(kept.content))),)
+        else:
+            resumes = resume(kept)
+            if resumes is None or resumes == self._resumes:
+                return False
+            self._resumes = resumes
+            self._unsent += kept.content
+        self._paused += 1
+        return True
 
     def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
         """Thoughts without a signature, with the name of who wrote them: they go back there alone."""
@@ -606,10 +639,11 @@ class _Loop:
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
         # What an end says besides is about its own round.
-        extra, whole_extra = (None, None) if self._turns else (finish.extra, last.extra)
+        rounds = bool(self._turns or self._paused)
+        extra, whole_extra = (None, None) if rounds else (finish.extra, last.extra)
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=extra)
         ran = self._ran_upstream + self._ran
-        if ran and (self._ran or self._turns):  # the end of a single round tells its own
+        if ran and (self._ran or rounds):  # the end of a single round tells its own
             finish = self._form.finish(finish, ran)
         if self._ran:
             exchange.record.noted(_summary(self._ran))
@@ -631,7 +665,7 @@ class _Loop:
         assert answer.folding is not None
         answer.folding.add([finish])
         response = answer.folding.response()
-        if response.extra is None and not self._turns:
+        if response.extra is None and not rounds:
             response = msgspec.structs.replace(response, extra=answer.extra)
         context = answer.context or exchange.job.context
         rendered = exchange.codec.render_response(response, context, exchange.request())

@@ -11,6 +11,8 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import Stored
+from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import aside
@@ -19,14 +21,14 @@ from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
+from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.background_work import (
-    FINAL,
     STOPPED,
     UNSTORED,
     ObservesRequests,
     Work,
     Workplace,
-    ended,
+    is_final,
     opened,
 )
 from wireglot.gateway.state.responses.event_log import FULL_BYTES, HELD_BYTES, EventLog, terminal
@@ -108,8 +110,9 @@ class Background:
         response itself is made by `answerer`, whether anybody waits for it or not."""
         job = exchange.job
         if job.outline.get("store") is False:
+            noun = stored_of(job).noun
             raise RequestError(
-                "bad", "background: needs the response to be stored (store: true)", param="background"
+                "bad", f"background: needs the {noun} to be stored (store: true)", param="background"
             )
         self._check_room(job.caller.name)
         work = await aside(lambda: self._work(exchange)) if exchange.is_large else self._work(exchange)
@@ -131,7 +134,7 @@ class Background:
         exchange.record.answered()
         headers = exchange.headers()
         if job.stream:
-            follower = self._follower(work.caller, work.id, -1, work.event_log)
+            follower = self._follower(work.caller, work.id, -1, stored_of(job), work.event_log)
             await follower.tell(exchange.reply, headers, job.settings.limits.ping)
         else:
             exchange.reply.send(200, [JSON, *headers], encode(work.first))
@@ -151,15 +154,12 @@ class Background:
         job, head = exchange.job, exchange.job.head
         document = {key: value for key, value in exchange.document().items() if key != "background"}
         body = encode({**document, "stream": True})  # so that there are events to keep
-        id = f"resp_{secrets.token_hex(24)}"
-        patch = {
-            "id": id,
-            "background": True,
-            "store": True,
-            "created_at": job.context.now,
-            **_links(document),
-        }
-        event_log = EventLog(patch, keeps=job.stream, full_bytes=self.full_bytes, held_bytes=self.held_bytes)
+        stored = stored_of(job)
+        id = f"{stored.prefix}{secrets.token_hex(24)}"
+        patch = stored.patch(id, job.context.now, document)
+        event_log = EventLog(
+            stored, patch, keeps=job.stream, full_bytes=self.full_bytes, held_bytes=self.held_bytes
+        )
         record = Record(
             f"req_{secrets.token_hex(12)}",
             time.monotonic(),
@@ -207,7 +207,7 @@ class Background:
             return await self._over(caller, id, kept, UNSTORED)
         sign = await self._heartbeats.read(caller, id)
         if not await self._running.has_died(id):
-            if self._heartbeats.still(caller, id, sign, kept.body.get("created_at", 0.0)) < self.lease:
+            if self._heartbeats.still(caller, id, sign, _stored(kept).begun(kept.body)) < self.lease:
                 return kept
             await asyncio.sleep(self.grace)
         again = await self._responses.load(caller, id)
@@ -229,21 +229,22 @@ class Background:
         self, caller: str, id: str, kept: KeptResponse, why: str = STOPPED
     ) -> KeptResponse | None:
         self._heartbeats.forget(caller, id)
-        body = await self._last_words(caller, id) or ended(kept.body, "failed", why)
+        stored = _stored(kept)
+        body = await self._last_words(caller, id, stored) or stored.ended(kept.body, "failed", why)
         over = msgspec.structs.replace(kept, body=body, instance="")
         return over if await self._responses.replace(caller, id, over) else None
 
-    async def _last_words(self, caller: str, id: str) -> dict[str, Any] | None:
+    async def _last_words(self, caller: str, id: str, stored: Stored) -> dict[str, Any] | None:
         """How it ended, where its process died between storing its last event and itself."""
         newest = await self._documents.pieces(caller, EVENT, id, limit=1, newest_first=True)
-        return terminal(newest[0].body) if newest else None
+        return terminal(stored.events, newest[0].body) if newest else None
 
     async def cancel(self, page: PageRequest, noun: str) -> None:
         caller, id = page.caller.name, page.asked.ids[0]
         kept = await self._found(caller, id)
         if not kept.background:
             raise RequestError("bad", f"Cannot cancel a synchronous {noun}.", code="invalid_value")
-        if kept.body["status"] not in FINAL:
+        if not is_final(kept.body):
             work = self._works.get((caller, id))
             if work is not None and work.task is not None:
                 work.stop("cancelled")
@@ -251,24 +252,27 @@ class Background:
             else:
                 await self._order(caller, id)
             kept = await self._found(caller, id)
-        page.send(kept.body)
+        page.send(_stored(kept).shown(kept.body, [], {}))
 
     async def stream(self, page: PageRequest) -> None:
-        """`GET ...?stream=true&starting_after=N`"""
+        """The events of a response after the one that the query names."""
         caller, id = page.caller.name, page.asked.ids[0]
-        after = page.number("starting_after", -1, 0, 1 << 31)
         kept = await self._found(caller, id)
+        stored = _stored(kept)
+        after = page.number(stored.events.after, -1, 0, 1 << 31)
         if not kept.background or not kept.stream:
+            noun = stored.noun
             raise RequestError(
                 "bad",
-                "stream: only a response that was created with background and stream can be streamed again",
+                f"stream: only a {noun} that was created with background and stream can be streamed again",
                 code="invalid_value",
                 param="stream",
             )
         page.record.answered()
         page.record.stream = True
         work = self._works.get((caller, id))
-        follower = self._follower(caller, id, after, work.event_log if work is not None else None)
+        event_log = work.event_log if work is not None else None
+        follower = self._follower(caller, id, after, stored, event_log)
         headers = identity(page.record.id, page.asked.dialect)
         await follower.tell(page.reply, headers, page.settings.limits.ping)
 
@@ -298,14 +302,16 @@ class Background:
         while time.monotonic() < until:
             await asyncio.sleep(self._pace.background_follow_seconds)
             kept = await self._responses.load(caller, id)
-            if kept is None or kept.body["status"] in FINAL:
+            if kept is None or is_final(kept.body):
                 break
 
     def _is_elsewhere(self, caller: str, id: str, kept: KeptResponse) -> bool:
         """Whether another process works on it, or did."""
-        return kept.background and kept.body["status"] not in FINAL and (caller, id) not in self._works
+        return kept.background and not is_final(kept.body) and (caller, id) not in self._works
 
-    def _follower(self, caller: str, id: str, after: int, event_log: EventLog | None) -> Follower:
+    def _follower(
+        self, caller: str, id: str, after: int, stored: Stored, event_log: EventLog | None
+    ) -> Follower:
         async def look() -> KeptResponse | None:
             kept = await self._responses.load(caller, id)
             return None if kept is None else await self.current(caller, id, kept)
@@ -315,6 +321,7 @@ class Background:
             caller,
             id,
             after,
+            form=stored.events,
             event_log=event_log,
             look=look,
             poll_seconds=self._pace.background_follow_seconds,
@@ -368,14 +375,11 @@ def _recorded(exchange: Exchange, own: Exchange, event_log: EventLog) -> TapBesi
     return tap
 
 
-def _links(document: dict[str, Any]) -> dict[str, Any]:
-    """What the response says of the conversation it belongs to."""
-    conversation = document.get("conversation")
-    named = conversation.get("id") if isinstance(conversation, dict) else conversation
-    return {
-        "previous_response_id": document.get("previous_response_id"),
-        "conversation": {"id": named} if isinstance(named, str) else None,
-    }
+def _stored(kept: KeptResponse) -> Stored:
+    """The form of a stored answer."""
+    stored = surface(kept.dialect or ITEMS).stored
+    assert stored is not None, "only dialects with stored answers have any"
+    return stored
 
 
 class BackgroundStart:
@@ -388,12 +392,4 @@ class BackgroundStart:
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
         wanted = job.outline.get("background") is True and job.settings.store.responses != "upstream"
-        stored = job.surface.stored
-        if wanted and stored is not None and not stored.background:
-            raise RequestError(
-                "bad",
-                f"background: this gateway makes no {stored.noun}s in the background",
-                code="failed_precondition",
-                param="background",
-            )
         return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)

@@ -13,19 +13,21 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import CLIENT_LEFT, Record
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.problems import error_of, note_bug, shown
+from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
 from wireglot.gateway.state.responses.heartbeat import Heartbeats
 from wireglot.gateway.state.responses.orphans import Running
 from wireglot.gateway.state.responses.store import ResponseStore, Unstored
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse, now_ms
 from wireglot.http.failures import AttemptFailed
+from wireglot.ir.content import Message
 from wireglot.ir.errors import ApiError
 from wireglot.ir.stream import Failure, Start
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
-FINAL: Final = frozenset({"completed", "failed", "incomplete", "cancelled"})
+_UNFINISHED: Final = frozenset({"queued", "in_progress"})
 STOPPED: Final = "the gateway stopped while it worked on this response"
 UNSTORED: Final = "the gateway's store was not available when this response ended"
 
@@ -34,6 +36,12 @@ _GATHER_SECONDS: Final = 0.2
 _AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
 """Seconds between tries to store how it ended."""
 _HOUR_MS: Final = 3600 * 1000
+
+
+def is_final(body: dict[str, Any]) -> bool:
+    """Whether a response has ended."""
+    return body.get("status") not in _UNFINISHED
+
 
 Why = Literal["", "cancelled", "deleted", "stopped"]
 
@@ -90,6 +98,9 @@ class Work:
         self.first = body
         self._body = body
         self._kept: KeptResponse | None = None
+        self._whole: dict[str, Any] = {}
+        self._turns: tuple[Message, ...] = ()
+        self._stored = stored_of(exchange.job)
         self._place = place
         self._tap = tap
         self._responses = place.responses
@@ -106,6 +117,10 @@ class Work:
     def _is_ending(self) -> bool:
         """Whether nothing more comes of it but its last words."""
         return self._ending
+
+    def answered(self, body: dict[str, Any], turns: tuple[Message, ...]) -> None:
+        """The whole answer, where its last event does not show it."""
+        self._whole, self._turns = body, turns
 
     def stop(self, why: Why) -> None:
         if not self.why and not self._ending:
@@ -141,6 +156,8 @@ class Work:
         kept = msgspec.structs.replace(
             self._kept, body=self._body, instance=self._place.instance if working else ""
         )
+        if self._turns and not working:
+            kept = msgspec.structs.replace(kept, turns=self._turns)
         return await self._responses.replace(self.caller, self.id, kept)
 
     # The work.
@@ -221,15 +238,11 @@ class Work:
             event_log.write(writer.write([*opening, Failure(reported)]))
         if event_log.final is None:
             status = "cancelled" if self.why == "cancelled" else "failed"
-            event_log.add(
-                frame(
-                    f"response.{status}",
-                    event_log.next,
-                    response=ended(event_log.opening or self._body, status),
-                )
-            )
+            body = self._stored.ended(event_log.opening or self._body, status, STOPPED)
+            kind, content = self._stored.events.last(body)
+            event_log.add(frame(self._stored.events, kind, event_log.next, content))
         assert event_log.final is not None
-        self._body = event_log.final
+        self._body = {**self._whole, **event_log.final}
 
     async def _keep_events(self) -> None:
         """Store events as they come, many together."""
@@ -277,7 +290,7 @@ class Work:
                 now = await self._responses.load(self.caller, self.id)
                 if now is None:
                     await self._forget()
-                elif now.body.get("status") not in FINAL:
+                elif not is_final(now.body):
                     await self._save(working=False)
                     await self._heartbeats.end(self.caller, self.id)
                     await self._place.running.remove(self.id)
@@ -308,12 +321,8 @@ class Work:
 def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
     """The response before anything has been done for it."""
     job = exchange.job
+    form = stored_of(job).events
     writer = exchange.codec.stream_writer(job.context, exchange.request())
-    first = next(frames(writer.write([Start("", job.model)])))
-    body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])["response"]
+    first = next(frames(form, writer.write([Start("", job.model)])))
+    body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])[form.holder]
     return {**body, **patch, "status": "queued"}
-
-
-def ended(body: dict[str, Any], status: str, why: str = STOPPED) -> dict[str, Any]:
-    error = {"code": "server_error", "message": why} if status == "failed" else None
-    return {**body, "status": status, "error": error}

@@ -130,11 +130,12 @@ class Chain:
             kept = replace(kept, dialect=job.dialect, turns=said)
         if work is not None:
             await self._background.loaded(exchange, kept)
-        if (stays and work is None) or (generates and past.conversation is not None):
+        told = work is not None and stored.items is None
+        if (stays and work is None) or (generates and past.conversation is not None) or told:
             turn = _Turn(
                 identifier, kept, past, stored=stays and work is None, in_background=work is not None
             )
-            exchange.ending.keepers.append(_KeepsTurn(self, exchange, turn, shown))
+            exchange.ending.keepers.append(_KeepsTurn(self, exchange, turn, shown, work if told else None))
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
         """The request without its history. It has been read already, unless there was something to put in."""
@@ -292,7 +293,7 @@ class Chain:
         return RequestError(
             "not_found",
             f"Previous {stored.noun} with id '{id}' not found.{why}",
-            code=f"previous_{stored.noun}_not_found",
+            code="previous_response_not_found",
             param=stored.previous,
         ).with_status(stored.missing_previous)
 
@@ -311,12 +312,16 @@ class _Turn(msgspec.Struct, frozen=True):
 class _KeepsTurn(KeepsAll):
     """The whole answer, written down before its end is reported."""
 
-    def __init__(self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any]) -> None:
-        """`shown`: what the answer says of itself, up to its last event."""
+    def __init__(
+        self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any], work: Work | None = None
+    ) -> None:
+        """`shown`: what the answer says of itself, up to its last event. `work`: what stores the answer, and
+        does not find it in its events."""
         self._chain = chain
         self._exchange = exchange
         self._turn = turn
         self._shown = shown
+        self._work = work
 
     async def keep(self, response: Response) -> None:
         exchange = self._exchange
@@ -325,6 +330,8 @@ class _KeepsTurn(KeepsAll):
         if whole.dialect:
             whole = replace(whole, turns=(*whole.turns, Message("assistant", self._minted(response).content)))
         kept = replace(self._turn, kept=whole)
+        if self._work is not None:
+            self._work.answered(body, whole.turns)
         if not await self._chain.keep(exchange, kept):
             self._shown["store"] = False
             exchange.unstored = True

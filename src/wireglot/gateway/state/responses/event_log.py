@@ -8,12 +8,10 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.base import Stored, StoredEvents
 from wireglot.http.application import Headers
 from wireglot.wire.json import decode, encode
 
-TERMINAL: Final = frozenset(
-    {"response.completed", "response.failed", "response.incomplete", "response.cancelled"}
-)
 FULL_BYTES: Final = 64 * 1024
 """Stored at once, without waiting for more."""
 HELD_BYTES: Final = 256 * 1024
@@ -25,41 +23,41 @@ _DATA: Final = b"\ndata: "
 
 class Frame(msgspec.Struct, frozen=True):
     number: int
-    """Its `sequence_number`."""
     kind: str
     data: bytes
     """As it goes over the wire, the blank line included."""
 
 
-def frame(kind: str, number: int, **payload: Any) -> Frame:
-    body = encode({"type": kind, "sequence_number": number, **payload})
+def frame(form: StoredEvents, kind: str, number: int, content: dict[str, Any]) -> Frame:
+    body = encode(form.event(kind, number, content))
     return Frame(number, kind, b"event: %b\ndata: %b\n\n" % (kind.encode(), body))
 
 
-def terminal(data: bytes) -> dict[str, Any] | None:
+def terminal(form: StoredEvents, data: bytes) -> dict[str, Any] | None:
     """The response as it ended, where it does so in what an event log has stored."""
-    for each in frames(data):
-        if each.kind in TERMINAL:
-            response: dict[str, Any] = _event(each)["response"]
+    for each in frames(form, data):
+        if each.kind in form.ends:
+            response: dict[str, Any] | None = _event(each).get(form.holder)
             return response
     return None
 
 
-def frames(data: bytes) -> Iterator[Frame]:
+def frames(form: StoredEvents, data: bytes) -> Iterator[Frame]:
     """The events in what an event log has stored."""
     for piece in data.split(_GAP):
         found = piece.find(_DATA)
-        if piece.startswith(b"event: ") and found > 0:
+        if piece.startswith(b"event: ") and found > 0 and piece + _GAP != form.closing:
             event = decode(piece[found + len(_DATA) :])
-            yield Frame(event["sequence_number"], event["type"], piece + _GAP)
+            yield Frame(form.number(event), form.kind(event), piece + _GAP)
 
 
 class EventLog:
-    """Implements `Reply`. Every `response` in it gets the values of `patch`: the id was reported long
+    """Implements `Reply`. Every response in it gets the values of `patch`: the id was reported long
     before."""
 
     def __init__(
         self,
+        stored: Stored,
         patch: dict[str, Any],
         *,
         keeps: bool,
@@ -84,6 +82,8 @@ class EventLog:
         """Set, and replaced by a new one, with every change."""
         self.listener: Callable[[bytes], None] | None = None
         """Who records it is given every event."""
+        self._stored_form = stored
+        self._form = stored.events
         self._patch = patch
         self._full_bytes = full_bytes
         self._held_bytes = held_bytes
@@ -106,7 +106,7 @@ class EventLog:
         data = self._broken + data
         cut = data.rfind(_GAP) + len(_GAP) if _GAP in data else 0
         self._broken = data[cut:]
-        for each in frames(data[:cut]):  # keep-alives are none
+        for each in frames(self._form, data[:cut]):  # keep-alives are none
             self.add(each)
 
     def end(self) -> None: ...
@@ -121,7 +121,7 @@ class EventLog:
     def add(self, each: Frame) -> None:
         if self.final is not None:
             return
-        if each.kind in TERMINAL or each.kind in ("response.created", "response.in_progress"):
+        if each.kind in self._form.ends or each.kind in self._form.opening:
             each = self._patched(each)
         self.next = each.number + 1
         if self.listener is not None:
@@ -174,13 +174,18 @@ class EventLog:
         return self._frames[start : len(self._frames) - hidden]
 
     def _patched(self, each: Frame) -> Frame:
-        response = _event(each)["response"]
+        form, event = self._form, _event(each)
+        response = event.get(form.holder)
+        if response is None:  # an error, which shows no response
+            message = str(event.get("error", {}).get("message", ""))
+            self.final = self._stored_form.ended(self.opening or dict(self._patch), "failed", message)
+            return each
         response.update(self._patch)
-        if each.kind in TERMINAL:
+        if each.kind in form.ends:
             self.final = response
         elif self.opening is None:
             self.opening = response
-        return frame(each.kind, each.number, response=response)
+        return frame(form, each.kind, each.number, {form.holder: response})
 
 
 def _event(each: Frame) -> dict[str, Any]:

@@ -7,8 +7,9 @@ import contextlib
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Final
 
-from wireglot.gateway.state.responses.background_work import FINAL
-from wireglot.gateway.state.responses.event_log import TERMINAL, EventLog, Frame, frame, frames, terminal
+from wireglot.dialects.base import StoredEvents
+from wireglot.gateway.state.responses.background_work import is_final
+from wireglot.gateway.state.responses.event_log import EventLog, Frame, frame, frames, terminal
 from wireglot.gateway.state.stored_forms import EVENT, KeptResponse
 from wireglot.http.application import Headers, Reply
 from wireglot.stores import StoreDown
@@ -34,6 +35,7 @@ class Follower:
         id: str,
         after: int,
         *,
+        form: StoredEvents,
         event_log: EventLog | None,
         look: Callable[[], Awaitable[KeptResponse | None]],
         poll_seconds: float,
@@ -43,6 +45,7 @@ class Follower:
         self._caller = caller
         self._id = id
         self._seen = after
+        self._form = form
         self._tape = event_log
         self._look = look
         self._poll_seconds = poll_seconds
@@ -81,14 +84,15 @@ class Follower:
             if not fresh:
                 return True
         if fresh:
-            if fresh[-1].kind in TERMINAL and (self._tape is None or not self._tape.over):
+            if fresh[-1].kind in self._form.ends and (self._tape is None or not self._tape.over):
                 # The events are stored before the response: nobody hears of an end that it does not show yet.
                 while not await self._has_ended():
                     await asyncio.sleep(self._poll_seconds)
             await self._flowing.wait()
-            reply.write(b"".join(each.data for each in fresh))
+            ends = fresh[-1].kind in self._form.ends
+            reply.write(b"".join(each.data for each in fresh) + (self._form.closing if ends else b""))
             self._last = self._loop.time()
-            return fresh[-1].kind in TERMINAL
+            return ends
         await self._more(max(0.0, self._last + ping - self._loop.time()))
         if self._loop.time() >= self._last + ping:
             reply.write(_PING)
@@ -111,7 +115,7 @@ class Follower:
         """A piece that was stored twice, since nobody knew whether it was, is heard once."""
         seen = self._seen
         for piece in pieces:
-            for each in frames(piece.body):
+            for each in frames(self._form, piece.body):
                 if each.number > seen:
                     seen = each.number
                     yield each
@@ -127,14 +131,15 @@ class Follower:
 
     async def _has_ended(self) -> bool:
         kept = await self._look()
-        return kept is None or kept.body["status"] in FINAL
+        return kept is None or is_final(kept.body)
 
     async def _made_up(self) -> list[Frame]:
         """The last event of a response whose process went without one, or of one whose events are gone."""
         newest = await self._documents.pieces(self._caller, EVENT, self._id, limit=1, newest_first=True)
-        if newest and terminal(newest[0].body) is not None:
+        if newest and terminal(self._form, newest[0].body) is not None:
             return []  # it has had that one
         kept = await self._look()
         if kept is None:
             return []
-        return [frame(f"response.{kept.body['status']}", self._seen + 1, response=kept.body)]
+        kind, content = self._form.last(kept.body)
+        return [frame(self._form, kind, self._seen + 1, content)]

@@ -96,7 +96,7 @@ class ResponseStore:
         """What is reported about an id under which there is nothing."""
         why = f" {WHY}" if (caller, id) in self.unstored else ""
         return RequestError(
-            "not_found", f"{noun.capitalize()} with id '{id}' not found.{why}", code=f"{noun}_not_found"
+            "not_found", f"{noun.capitalize()} with id '{id}' not found.{why}", code="response_not_found"
         )
 
     async def remove_unstored(self) -> None:
