@@ -35,6 +35,8 @@ class ListedModel(msgspec.Struct, frozen=True):
     hosted_tools: bool = False
     media: tuple[str, ...] = ()
     output_formats: tuple[str, ...] = ()
+    embeds: bool = False
+    """It makes vectors of texts, and answers nothing."""
 
     @property
     def thinks(self) -> bool:

@@ -10,6 +10,7 @@ from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
 from wireglot.dialects.gemini.counts import COUNTS
+from wireglot.dialects.gemini.embeddings import EMBEDDINGS
 from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.generation import asks_thinking
 from wireglot.dialects.gemini.hosted import HOSTED
@@ -37,6 +38,7 @@ VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
     "streamGenerateContent": ("generate", True),
     "countTokens": ("count", None),
 }
+_EMBEDS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"),
     calls=re.compile(
@@ -56,9 +58,13 @@ def find(method: str, path: str) -> RouteMatch | None:
     Vertex's long form."""
     before, colon, verb = path.rpartition(":")
     known = VERBS.get(verb)
-    if method != "POST" or not colon or known is None or not before.startswith(_VERSIONS):
+    if method != "POST" or not colon or not before.startswith(_VERSIONS):
+        return None
+    if known is None and verb not in _EMBEDS:
         return None
     name = before.partition("/models/")[2] or before.split("/", 2)[2]
+    if known is None:
+        return RouteMatch("embed", name, False, _EMBEDS[verb])
     return RouteMatch(known[0], name, known[1])
 
 
@@ -99,10 +105,8 @@ def answers_of(config: dict[str, Any]) -> int:
 
 
 _UNSERVED: Final = {
-    ":embedContent": "embeddings",
-    ":batchEmbedContents": "embeddings",
-    ":asyncBatchEmbedContent": "embeddings",
-    ":embedText": "embeddings",
+    ":asyncBatchEmbedContent": "batches",
+    ":embedText": "embeddings of PaLM",
     ":predict": "predictions (embeddings, images)",
     ":predictLongRunning": "videos",
     ":generateImages": "images",
@@ -139,6 +143,9 @@ def render_model(model: ListedModel) -> dict[str, Any]:
         body["inputTokenLimit"] = model.context
     if model.output:
         body["outputTokenLimit"] = model.output
+    if model.embeds:
+        body["supportedGenerationMethods"] = list(_EMBEDS)
+        return body
     body["supportedGenerationMethods"] = ["generateContent", "countTokens"]
     body["thinking"] = model.thinks
     return body
@@ -154,7 +161,7 @@ SURFACE: Final = Surface(
         turns="contents",
         find=find,
         lists=("/v1/models", "/v1beta/models", "/v1alpha/models", "/v1beta1/models"),
-        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in VERBS),
+        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in (*VERBS, *_EMBEDS)),
         prefixes=("/v1beta/", "/v1alpha/", "/v1beta1/"),
         vendor_headers=("x-goog-api-key", "x-goog-api-client"),
         unserved=_UNSERVED,
@@ -180,6 +187,8 @@ SURFACE: Final = Surface(
             "generate": "/models/{model}:generateContent",
             "stream": "/models/{model}:streamGenerateContent?alt=sse",
             "count": "/models/{model}:countTokens",
+            "embed": "/models/{model}:batchEmbedContents",
+            "embed_one": "/models/{model}:embedContent",
             "models": "/models",
         },
         request_id_headers=("x-goog-request-id",),
@@ -208,4 +217,5 @@ SURFACE: Final = Surface(
     models=_MODELS,
     counts=COUNTS,
     check_usage=check_usage,
+    embeddings=EMBEDDINGS,
 )
