@@ -5,6 +5,8 @@ Usage comes with both answers (https://ai.google.dev/api/embeddings#EmbeddingUsa
 
 from __future__ import annotations
 
+import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import msgspec
@@ -20,7 +22,7 @@ from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
 from wireglot.dialects.passthrough import shaped
 from wireglot.dialects.usage_checks import losses_of_usage
-from wireglot.ir.content import Extra, Part, Text
+from wireglot.ir.content import Extra, Part
 from wireglot.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse, TokenIds
 from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
 from wireglot.ir.loss import Loss, losses_of_extra
@@ -36,6 +38,8 @@ _BATCH: Final = Names("requests")
 _ANSWER: Final = Names("embedding", "embeddings", "usageMetadata")
 _VECTOR: Final = Names("values")
 _SETTINGS: Final = ("taskType", "title", "outputDimensionality", "embedContentConfig")
+_UNNAMED: Final = ""
+"""In place of the model of a request that names none."""
 _UNSPECIFIED: Final = "TASK_TYPE_UNSPECIFIED"
 _TASKS: Final = (
     _UNSPECIFIED,
@@ -74,7 +78,7 @@ def parse_batch(body: dict[str, Any], context: Context) -> EmbeddingRequest:
         if model and named and named != model:
             raise ClientFault("expected the same model in all requests", f"{each.path}.model")
         model = model or named
-        inputs.append(_input(each, context))
+        inputs.append(_input(each, context, batched=True))
     return EmbeddingRequest(model, tuple(inputs), extra=fields.rest(_BATCH.known, OWN))
 
 
@@ -82,15 +86,8 @@ def _model(fields: Fields) -> str:
     return fields.text_or("model").removeprefix(_PREFIX)
 
 
-def _input(fields: Fields, context: Context) -> EmbeddingInput:
+def _input(fields: Fields, context: Context, *, batched: bool = False) -> EmbeddingInput:
     content = names.CONTENT.child(fields, "content")
-    given = content.value.get("parts")
-    parser = PartParser(context, ClientFault)
-    parts = [parser.parse(part, f"{content.path}.parts[{index}]") for index, part in enumerate(_parts(given))]
-    if not parts:
-        raise ClientFault("expected at least one part", f"{content.path}.parts")
-    only = parts[0]
-    is_text = len(parts) == 1 and type(only) is Text and only.is_plain(OWN) and only.extra is None
     beside = {key: value for key, value in content.value.items() if key != "parts"}
     unknown = {f"content.{key}": value for key, value in beside.items() if key != "role"}
     form: dict[str, Any] = {}
@@ -106,7 +103,7 @@ def _input(fields: Fields, context: Context) -> EmbeddingInput:
         }
     stated = {key: fields.value[key] for key in _SETTINGS if key in fields.value}
     settings = EmbeddingInput(
-        only.text if is_text and type(only) is Text else tuple(parts),
+        _content(content, context),
         _dimensions(config) or _dimensions(fields),
         task=_task(config) or _task(fields),
         title=_title(config) or _title(fields),
@@ -114,8 +111,8 @@ def _input(fields: Fields, context: Context) -> EmbeddingInput:
     )
     if stated != _plain_settings(settings):
         form["settings"] = stated
-    if "model" in fields.value:
-        form["model"] = fields.value["model"]
+    if batched or "model" in fields.value:
+        form["model"] = fields.value.get("model", _UNNAMED)
     rest = {
         key: value
         for key, value in fields.value.items()
@@ -127,8 +124,16 @@ def _input(fields: Fields, context: Context) -> EmbeddingInput:
     return settings
 
 
-def _parts(given: Any) -> list[Any]:
-    return names.listed(given)
+def _content(content: Fields, context: Context) -> str | tuple[Part, ...]:
+    """The text alone, where it is nothing else: as most are."""
+    given = names.listed(content.value.get("parts"))
+    if not given:
+        raise ClientFault("expected at least one part", f"{content.path}.parts")
+    only = given[0]
+    if len(given) == 1 and type(only) is dict and len(only) == 1 and type(text := only.get("text")) is str:
+        return text
+    parser = PartParser(context, ClientFault)
+    return tuple([parser.parse(part, f"{content.path}.parts[{at}]") for at, part in enumerate(given)])
 
 
 def _dimensions(fields: Fields | None) -> int | None:
@@ -181,7 +186,7 @@ def render_batch(request: EmbeddingRequest, context: Context) -> Rendered[dict[s
     for index, given in enumerate(request.inputs):
         body = _rendered(given, f"$.inputs[{index}]", context, losses)
         stated = own_form(given.extra, OWN).get("model")
-        if given.extra is None or given.extra.dialect != OWN or stated is not None:
+        if stated != _UNNAMED:
             body = {"model": _renamed(stated, model), **body}  # Google demands it in each of them
         requests.append(body)
     return Rendered({"requests": requests, **own_fields(request.extra, OWN)}, tuple(losses))
@@ -379,13 +384,33 @@ _FIELDS: Final = {
     "truncates": "embedContentConfig.autoTruncate",
 }
 
+_SETTING: Final = re.compile(r"\$\.inputs\[(\d+)\]\.(?:task|title|dimensions)")
+
+
+def _placed(items: str = "") -> Callable[[str, EmbeddingRequest], str]:
+    """Settings may be in an object of their own."""
+    usual = by_name(_FIELDS, items)
+
+    def place(path: str, request: EmbeddingRequest) -> str:
+        found, place = _SETTING.fullmatch(path), usual(path, request)
+        if found is None:
+            return place
+        settings = own_form(request.inputs[int(found[1])].extra, OWN).get("settings") or {}
+        before, _, name = place.rpartition(".")
+        config = settings.get("embedContentConfig")
+        inside = type(config) is dict and name in _CONFIG.camel(config)
+        return f"{before}.embedContentConfig.{name}" if inside else place
+
+    return place
+
+
 EMBEDDINGS: Final = Embeddings(
     forms={
         "embed_one": EmbeddingForm(
             parse_request=parse_one,
             render_request=render_one,
             render_response=render_response_one,
-            place=by_name(_FIELDS),
+            place=_placed(),
             rename=_rename_one,
             max_inputs=1,
             tells_usage=False,
@@ -394,7 +419,7 @@ EMBEDDINGS: Final = Embeddings(
             parse_request=parse_batch,
             render_request=render_batch,
             render_response=render_response_batch,
-            place=by_name(_FIELDS, "requests"),
+            place=_placed("requests"),
             rename=_rename_batch,
             max_inputs=100,  # more are a 400: "at most 100 requests can be in one batch"
             tells_usage=False,
