@@ -139,7 +139,7 @@ def by_name(names: Mapping[str, str], items: str = "") -> Callable[[str, Embeddi
         if items:
             return f"$.{items}[{index}].{name}{rest}"
         several = len(request.inputs) > 1 and (field or "content") == "content"
-        return f"$.{name}[{index}]" if several else f"$.{name}"
+        return f"$.{name}[{index}]{rest}" if several else f"$.{name}{rest}"
 
     return place
 

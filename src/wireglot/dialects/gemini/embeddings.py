@@ -392,7 +392,7 @@ def _placed(items: str = "") -> Callable[[str, EmbeddingRequest], str]:
     usual = by_name(_FIELDS, items)
 
     def place(path: str, request: EmbeddingRequest) -> str:
-        found, place = _SETTING.fullmatch(path), usual(path, request)
+        found, place = _SETTING.fullmatch(path), usual(path.replace(".content[", ".content.parts["), request)
         if found is None:
             return place
         settings = own_form(request.inputs[int(found[1])].extra, OWN).get("settings") or {}
