@@ -392,7 +392,11 @@ def test_a_trace_shows_both_sides_and_the_losses() -> None:
         (attempt,) = translated["attempts"]
         assert "batchEmbedContents" in attempt["request"]["url"]
         assert {loss["feature"] for loss in attempt["losses"]} == {"user"}
+        assert not translated.get("notes")
+        assert [loss["pointer"] for loss in translated["losses"]] == ["/user"]
         assert seen.look.trace(ids["forwarded"])["row"]["passthrough"]
+        replayed = seen.look.raw("replay", "POST", {"id": ids["translated"], "dry": True})
+        assert (replayed.status, replayed.json["error"]["code"]) == (400, "unsupported")
         assert seen.look.over(ids["refused"])["status"] == 400
         assert seen.look.raw(f"exchanges/{ids['translated']}/export").status == 200
         assert seen.look.get("conversations")["conversations"] == []
