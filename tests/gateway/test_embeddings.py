@@ -35,6 +35,7 @@ def toml(upstream: ScriptedUpstream, sick: ScriptedUpstream) -> str:
     return (
         provider("chat", upstream, "openai-chat", QUICK)
         + provider("goog", upstream, "gemini", QUICK)
+        + f'[providers.llama]\ndialect = "ollama"\nbase_url = "{upstream.url}"\n{QUICK}\n'
         + provider("sick", sick, "gemini", QUICK)
         + provider("deaf", upstream, "anthropic", QUICK)
         + '[models]\nfallen = ["deaf/x", "sick/second", "chat/third"]\nnobody = "deaf/x"\n'
@@ -123,6 +124,8 @@ def gemini_batch(*texts: str, model: str = "m", **more: Any) -> dict[str, Any]:
             b'{ "model":"m",\n "input": ["\\u00e4", "b"], "z": 1.50, "dimensions":4}',
         ),
         ("/v1/embeddings", b'{"input":[[1, 2]],"model":"chat/m","stream":true}', "/v1/embeddings", b'{"input":[[1, 2]],"model":"m","stream":true}'),
+        ("/api/embed", b'{"model":"llama/m:latest", "input": "x", "options": {"a": 1.0}}', "/api/embed", b'{"model":"m", "input": "x", "options": {"a": 1.0}}'),
+        ("/api/embeddings", b'{"prompt": "x", "model":"llama/m"}', "/api/embeddings", b'{"prompt": "x", "model":"m"}'),
         (
             "/v1beta/models/goog/m:embedContent",
             b'{"content": {"parts":[ {"text":"a"}]}, "new": 1.0}',
@@ -139,7 +142,7 @@ def gemini_batch(*texts: str, model: str = "m", **more: Any) -> dict[str, Any]:
 )  # fmt: skip
 def test_in_its_own_dialect_only_the_models_name_changes(running, path, body, sent_path, sent):
     running.reset()
-    answer = b'{ "usage": {"prompt_tokens": 7, "total_tokens": 7}, "usageMetadata": {"promptTokenCount": 7}, "odd": [1.50] }'
+    answer = b'{ "usage": {"prompt_tokens": 7, "total_tokens": 7}, "usageMetadata": {"promptTokenCount": 7}, "prompt_eval_count": 7, "odd": [1.50] }'
     running.upstream.next(Behaviour(body=answer))
     status, headers, body = running.post(path, body)
     assert (status, body) == (200, answer)
@@ -207,6 +210,26 @@ def test_gemini_to_openai(stage: Stage) -> None:
     assert "embedding.title" in headers["x-wireglot-losses"]
     one = stage.post("/v1beta/models/chat/m:embedContent", {"content": {"parts": [{"text": "x"}]}})
     assert (one[0], len(decode(one[2])["embedding"]["values"])) == (200, 256)
+
+
+def test_ollama_to_others_and_back(stage: Stage) -> None:
+    asked = {"model": "goog/m", "input": TEXTS, "dimensions": 8, "truncate": True, "keep_alive": "5m"}
+    status, headers, body = stage.post("/api/embed", asked)
+    answer = decode(body)
+    assert (status, answer["model"]) == (200, "goog/m")
+    assert [len(vector) for vector in answer["embeddings"]] == [8, 8]
+    assert answer["prompt_eval_count"] > 0
+    assert stage.upstream.requests[-1].json == gemini_batch(*TEXTS, outputDimensionality=8)
+    lost = set(headers["x-wireglot-losses"].replace(" ", "").split(","))
+    assert lost == {"embedding.truncation", "unknown_field"}
+    old = stage.post("/api/embeddings", {"model": "chat/m", "prompt": "x"})
+    assert (old[0], len(decode(old[2])["embedding"])) == (200, 256)
+    new = stage.embed("llama/m", TEXTS, dimensions=8)
+    assert [entry["embedding"] for entry in new["data"]] == answer["embeddings"]
+    assert stage.upstream.requests[-1].json == {"model": "m", "input": TEXTS, "dimensions": 8}
+    assert new["usage"]["prompt_tokens"] == answer["prompt_eval_count"]
+    refused = stage.post("/api/embed", {"model": "goog/m", "input": []})
+    assert (refused[0], decode(refused[2])) == (400, {"error": "input: expected at least one input"})
 
 
 def test_many_inputs_are_sent_in_several_requests(stage: Stage) -> None:
@@ -419,6 +442,9 @@ def test_models_that_embed_are_listed_where_they_can_be_asked_for() -> None:
         gemini = {each["name"]: each for each in listed("/v1beta/models")}
         methods = gemini["models/demo-embedding"]["supportedGenerationMethods"]
         assert methods == ["embedContent", "batchEmbedContents"]
+        ollama = {each["name"]: each for each in listed("/api/tags")}
+        assert ollama["demo-embedding"]["capabilities"] == ["embedding"]
+        assert ollama["demo-embedding"]["details"]["embedding_length"] == 256
         claude = {each["id"] for each in listed("/v1/models", anthropic_version="2023-06-01")}
         assert "demo" in claude
         assert "demo-embedding" not in claude

@@ -21,8 +21,7 @@ from wireglot.dialects.base import (
     Rendered,
     joined_embeddings,
 )
-from wireglot.dialects.ollama.embeddings import EMBEDDINGS as OLLAMA
-from wireglot.dialects.registry import surface
+from wireglot.dialects.registry import surface, surfaces
 from wireglot.ir.content import Extra, Media, Text
 from wireglot.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse, TokenIds
 from wireglot.ir.errors import ClientFault, Unsupported, UpstreamFault
@@ -33,15 +32,25 @@ CONTEXT = Context()
 
 
 def embeddings(name: str) -> Embeddings:
-    found = OLLAMA if name == "ollama" else surface(name).embeddings
+    found = surface(name).embeddings
     assert found is not None
     return found
 
 
-DIALECTS = ("openai-chat", "gemini", "ollama")
+DIALECTS = tuple(each.name for each in surfaces() if each.embeddings is not None)
 ENDPOINTS: list[tuple[str, EmbedOperation]] = [
     (name, operation) for name in DIALECTS for operation in embeddings(name).forms
 ]
+
+
+def test_every_dialect_with_embeddings_keeps_the_laws() -> None:
+    assert set(DIALECTS) == {"openai-chat", "gemini", "ollama"}
+    assert {(name, operation) for name, operation, _ in REQUESTS} == set(ENDPOINTS)
+    assert {(name, operation) for name, operation, _ in ANSWERS} == set(ENDPOINTS)
+    for name in DIALECTS:
+        upstream = surface(name).upstream
+        assert upstream is not None
+        assert set(embeddings(name).forms) <= set(upstream.paths)
 
 
 def form_of(name: str, operation: EmbedOperation) -> EmbeddingForm:

@@ -17,8 +17,8 @@ from urllib.parse import unquote
 import msgspec
 
 from wireglot.demo import script, vectors, words
-from wireglot.dialects.base import Context, Dialect, EmbedOperation
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.base import Context, Dialect, EmbedOperation, ListedModel
+from wireglot.dialects.registry import dialect, surface
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
 from wireglot.ir.content import Extra, ToolCall
@@ -42,6 +42,10 @@ _ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("/chat/completions", "openai-chat", "generate"),
     ("/responses/input_tokens", "openai-responses", "count"),
     ("/responses", "openai-responses", "generate"),
+    ("/api/chat", "ollama", "generate"),
+    ("/api/tags", "ollama", "models"),
+    ("/api/embed", "ollama", "embed"),
+    ("/api/embeddings", "ollama", "embed_one"),
     ("/embeddings", "openai-chat", "embed"),
 )
 _METHODS: Final[dict[str, Operation]] = {
@@ -214,10 +218,12 @@ def pieces_of(
 ) -> Iterator[bytes]:
     """What a stream of this dialect sends for each event that it says anything for."""
     writer = speaks.stream_writer(context, request)
+    framing = speaks.surface.client.framing
+    framer = framing.framer(context.max_frame) if framing is not None else None
     for event in events:
         data = writer.write((event,))
         if data:
-            yield data
+            yield framer.feed(data) if framer is not None else data
 
 
 def small_deltas(response: Response) -> list[Event]:
@@ -266,7 +272,8 @@ def _streamed(
         events = [event for event in events[: half + 1] if not isinstance(event, Finish)]
     if written.ending == "fail":
         events.append(Failure(written.failure))
-    kind = _SSE if context.framing == "sse" else _JSON
+    framing = speaks.surface.client.framing
+    kind = framing.content_type if framing is not None else _SSE if context.framing == "sse" else _JSON
     pieces = tuple(pieces_of(speaks, events, context, request))
     return Served(
         200, _headers(kind, response.id), pieces, streams=True, gap=written.gap, ending=written.ending
@@ -293,6 +300,9 @@ def _listing_dialect(path: str, headers: Mapping[str, str]) -> str:
 
 def _listing(target: DemoTarget, now: int) -> dict[str, Any]:
     names = (target.model,) if target.model else MODELS
+    if target.dialect == "ollama":
+        listing = [ListedModel(name, "demo") for name in names]
+        return surface(target.dialect).models.render_list(listing, {})
     if target.dialect == "anthropic":
         made = [
             {

@@ -61,6 +61,7 @@ from wireglot.dialects.surface import (
     Tap,
     Thread,
     Unframer,
+    UpstreamFraming,
     UpstreamOperation,
     UpstreamSide,
 )
@@ -120,6 +121,7 @@ __all__ = [
     "Tap",
     "Thread",
     "Unframer",
+    "UpstreamFraming",
     "UpstreamModel",
     "UpstreamOperation",
     "UpstreamSide",

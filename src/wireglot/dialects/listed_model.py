@@ -37,6 +37,8 @@ class ListedModel(msgspec.Struct, frozen=True):
     output_formats: tuple[str, ...] = ()
     embeds: bool = False
     """It makes vectors of texts, and answers nothing."""
+    dimensions: int = 0
+    """Of its vectors."""
 
     @property
     def thinks(self) -> bool:

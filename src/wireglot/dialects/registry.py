@@ -17,6 +17,8 @@ _HOMES: Final[dict[str, str]] = {
     "gemini-simple": "wireglot.dialects.gemini.simple",
     "anthropic-vertex": "wireglot.dialects.anthropic.vertex",
     "anthropic-bedrock": "wireglot.dialects.anthropic.bedrock",
+    "ollama": "wireglot.dialects.ollama",
+    "ollama-generate": "wireglot.dialects.ollama.generate",
 }
 """Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
@@ -32,6 +34,8 @@ _Ours = Literal[
     "gemini-simple",
     "anthropic-vertex",
     "anthropic-bedrock",
+    "ollama",
+    "ollama-generate",
 ]
 
 DialectName = _Ours | OwnDialect

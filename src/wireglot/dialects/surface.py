@@ -64,7 +64,9 @@ class Probe(msgspec.Struct, frozen=True):
     nothing and changes nothing, so it needs no key."""
 
     methods: tuple[str, ...]
-    body: dict[str, Any]
+    body: dict[str, Any] = {}
+    text: str = ""
+    """Plain text in place of the body."""
 
 
 # --- a client
@@ -201,6 +203,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Header, and what stands before the key in it, in lower case."""
     key_query: str = ""
     """The parameter of the query that may hold the key."""
+    key_root: str = ""
+    """The beginning of a path behind which a key may be, for clients that cannot send one: the rest of the
+    path is what is asked for."""
     key_hint: str = ""
     """How its clients are given a key, where that is not obvious. For the error of a request without one."""
 
@@ -241,6 +246,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     thread: Thread | None = None
 
     # The answer.
+    framing: StreamFraming | None = None
+    """Of streams; None: server-sent events, or what the query asks for."""
     pings: Mapping[Framing, bytes]
     """What is written while an upstream is silent, in each framing that clients may ask for."""
     words: re.Pattern[bytes] | None = None
@@ -275,12 +282,18 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     alias_prefix: str = ""
     """A model may be asked for with this before its name: some clients take only names that look like their
     vendor's."""
+    alias_suffix: str = ""
+    """The same behind its name: a tag that says nothing."""
     managed: Callable[[dict[str, Any], Sequence[ListedModel]], dict[str, Any]] | None = None
     """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
     its models there are."""
     asked_model: AskedModel | None = None
     """Clients compare the model of an answer with the one they asked for: they get that one. None:
     they get the one that answered."""
+
+    def model_name(self, asked: str) -> str:
+        """The name of a model, without what these clients may add to it."""
+        return asked.removeprefix(self.alias_prefix).removesuffix(self.alias_suffix)
 
 
 # --- an upstream
@@ -310,9 +323,17 @@ class Unframer(Protocol):
         """The events that `data` completes. What stands before garbage comes out first."""
         ...
 
-    def close(self) -> None:
-        """The end of the bytes: in the middle of a frame it is a BadFrame."""
+    def close(self) -> bytes:
+        """The end of the bytes, and the event that it completes. In the middle of a frame it is a
+        BadFrame."""
         ...
+
+
+class UpstreamFraming(msgspec.Struct, frozen=True, eq=False):
+    content_type: str
+    """By which a stream in it is known."""
+    unframer: Callable[[int], Unframer]
+    """Takes the most bytes of one event that are held."""
 
 
 class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
@@ -337,6 +358,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     body_variables: Mapping[str, str] = {}
     """Fields of the body that a provider's variables fill: field -> variable."""
     stream_usage: StreamUsage | None = None
+    framing: UpstreamFraming | None = None
+    """Of streams; None: server-sent events."""
     framings: Mapping[str, Callable[[int], Unframer]] = {}
     """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
     the most bytes of one event that are held."""
@@ -451,6 +474,8 @@ class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     render_list: Callable[[Sequence[ListedModel], Query], dict[str, Any]]
     """One page, as the query asks for it."""
     render_model: Callable[[ListedModel], dict[str, Any]]
+    named: Callable[[dict[str, Any]], str] | None = None
+    """The model that the body of a request for one names; None: the path does."""
     with_aliases: Callable[[Sequence[ListedModel], str], Sequence[ListedModel]] | None = None
     """The list as the client with this user agent should see it: see `ClientSide.alias_prefix`."""
 

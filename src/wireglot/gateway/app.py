@@ -12,7 +12,7 @@ import msgspec
 from wireglot.dialects.registry import surface, surfaces
 from wireglot.gateway import errors
 from wireglot.gateway.entry import guard
-from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
+from wireglot.gateway.entry.callers import LOCAL, Gatekeeper, take_key
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
 from wireglot.gateway.entry.routes import LOGIN_PATHS, Asked, NoRoute, Routes, is_inspector
@@ -55,7 +55,7 @@ from wireglot.ir.stream import Event, Failure, Finish, Start
 from wireglot.wire.cache import Caches
 from wireglot.wire.json import encode
 
-_WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
+_WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist", "model"})
 _STATE: Final = frozenset({"state", "admin"})
 
 
@@ -175,6 +175,8 @@ class Gateway:
         request_id = new_request_id()
         familiar = head.familiar
         known: _Known | None = familiar.found if familiar is not None else None
+        if head.path.startswith(self._parts.routes.key_roots):
+            take_key(head, self._parts.routes.key_roots)
         try:
             if known is not None and known.settings is settings:
                 # Only who it is may have changed: a key can end, or be taken away, at any time.
@@ -288,13 +290,15 @@ class Gateway:
         if asked.operation == "telemetry":
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
-        form = surface(asked.dialect).client.cloud
-        if form is not None and not admitted.within:  # the gateway's own requests have the vendor's form
-            rewriting = partial(in_vendor_form, incoming, body, form)
-            incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
-            head = incoming.head
-            if form.framing is not None:
-                reply = FramedReply(reply, form.framing, incoming.settings.limits.event)
+        client = surface(asked.dialect).client
+        if not admitted.within:  # the gateway's own requests have the vendor's form
+            form, framing = client.cloud, client.framing
+            if form is not None:
+                rewriting = partial(in_vendor_form, incoming, body, form)
+                incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
+                head, framing = incoming.head, form.framing
+            if framing is not None:
+                reply = FramedReply(reply, framing, incoming.settings.limits.event)
         record = _record(head, admitted.id, asked.dialect)
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within

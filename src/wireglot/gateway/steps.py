@@ -226,7 +226,7 @@ def admit(gates: Gates, exchange: Exchange) -> None:
         raise shed("the gateway is shutting down")
     job = exchange.job
     if job.caller.key is not None:
-        check_permitted(job.caller.key, job.model.removeprefix(job.surface.client.alias_prefix))
+        check_permitted(job.caller.key, job.surface.client.model_name(job.model))
 
 
 def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
@@ -235,7 +235,7 @@ def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     if exchange.targets:
         return None  # a further round of an answer goes to those that may answer the first
     job = exchange.job
-    model = job.model.removeprefix(job.surface.client.alias_prefix)
+    model = job.surface.client.model_name(job.model)
     if exchange.is_large and router.has_conditions and router.reads_body(job.settings, model):
         return _read_and_route(router, exchange, model)
     exchange.targets = router.targets(job.settings, model, job.dialect, exchange)
@@ -247,7 +247,7 @@ def route_embedding(router: Router, exchange: Exchange) -> None:
     like."""
     job = exchange.job
     exchange.sealed = False
-    model = job.model.removeprefix(job.surface.client.alias_prefix)
+    model = job.surface.client.model_name(job.model)
     exchange.targets = router.embedding_targets(job.settings, model, job.dialect, exchange)
 
 

@@ -226,6 +226,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("tool_call.id", "approximated"): ("harmless", "Calls and results still belong together."),
     ("tool_call.id", "emulated"): ("harmless", "The id is turned back."),
     ("tool_choice", "dropped"): ("serious", "The model may call a tool, or none, contrary to the request."),
+    ("tool_choice", "emulated"): ("harmless", "Only the tools that may be called are sent."),
     ("tool_choice", "approximated"): ("degraded", "The choice is weaker or narrower than requested."),
     ("tool_result.error", "dropped"): ("degraded", "The model does not know that the tool failed."),
     ("tool_result.error", "approximated"): ("harmless", "The failure is stated in the text."),

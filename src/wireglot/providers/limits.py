@@ -26,7 +26,9 @@ ReasoningReplay = Literal["signed", "own", "text", "drop"]
 """Which earlier reasoning goes back up: only what this upstream signed; what it wrote itself, signed or not,
 as it came; the plain text of anybody; or nothing."""
 
-SchemaForm = Literal["json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot"]
+SchemaForm = Literal[
+    "json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot", "ollama"
+]
 
 ALL_SAMPLING = tuple(name for name in Sampling.__struct_fields__ if name != "top_logprobs")
 """The number of log probabilities is taken where they are."""
@@ -261,7 +263,30 @@ BASE: dict[str, Limits] = {
         output_schema="gemini-json",
         media_urls=False,
     ),
+    # `api.ChatRequest` of github.com/ollama/ollama, read 2026-08-21.
+    "ollama": Limits(
+        custom_tools=False,
+        namespaces=False,
+        strict_tools=False,
+        hosted_tools=False,
+        hosted_choice=False,
+        tool_schema="ollama",
+        tool_choices=("auto", "none"),
+        parallel_switch=False,
+        media=("image",),
+        media_urls=False,
+        file_ids=False,
+        message_names=False,
+        cache_markers=0,
+        settings=(),
+        thinking="effort",
+        thinking_own="keep",
+        efforts=("none", "low", "medium", "high", "max"),
+        reasoning="own",
+        sampling=tuple(name for name in ALL_SAMPLING if name != "candidates"),
+    ),
 }
+BASE["ollama-generate"] = BASE["ollama"]
 BASE["code-assist"] = BASE["gemini"]
 BASE["gemini-simple"] = BASE["gemini"]
 BASE["anthropic-vertex"] = BASE["anthropic-bedrock"] = BASE["anthropic"]

@@ -12,9 +12,9 @@ from wireglot.dialects.gemini import DIALECT
 from wireglot.dialects.gemini.assist import ASSIST
 from wireglot.dialects.gemini.names import count, enum_name
 from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.gemini.response import unix_seconds
 from wireglot.dialects.gemini.schema import json_schema
 from wireglot.dialects.gemini.surface import find
+from wireglot.dialects.timestamps import unix_seconds
 from wireglot.ir.content import (
     Foreign,
     Media,

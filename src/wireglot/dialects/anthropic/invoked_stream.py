@@ -68,8 +68,9 @@ class InvokedStream:
     def fault(self) -> BadFrame | None:
         return self._messages.fault
 
-    def close(self) -> None:
+    def close(self) -> bytes:
         self._messages.close()
+        return b""
 
 
 def _event(message: StreamMessage) -> bytes:

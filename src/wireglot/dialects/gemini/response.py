@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import msgspec
@@ -31,6 +30,7 @@ from wireglot.dialects.gemini.outcome import (
 )
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.timestamps import unix_seconds
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Citation, Extra, Part, Text, ToolCall
 from wireglot.ir.errors import UpstreamFault
@@ -166,33 +166,6 @@ def _annotate(parts: list[Part], spans: list[Any], logprobs: tuple[Any, ...]) ->
         if index in cited or own:
             parts[index] = msgspec.structs.replace(part, citations=tuple(cited.get(index, ())), logprobs=own)
     return parts
-
-
-def unix_seconds(stamp: Any) -> int:
-    """The seconds of an RFC 3339 time, 0 for anything else. By hand: the core imports no clock."""
-    found = _STAMP.fullmatch(stamp) if type(stamp) is str else None
-    if found is None:
-        return 0
-    year, month, day, hour, minute, second = (int(part) for part in found.groups()[:6])
-    shift = 0
-    if found[7] is not None:
-        shift = (int(found[8]) * 60 + int(found[9])) * (60 if found[7] == "+" else -60)
-    # Days since 1970-01-01: the year is made to start in March, so that the leap day comes last.
-    years = year - (month < 3)
-    days = (
-        years * 365
-        + years // 4
-        - years // 100
-        + years // 400
-        + (153 * ((month + 9) % 12) + 2) // 5
-        + day
-        - 1
-        - 719468
-    )
-    return max(days * 86400 + hour * 3600 + minute * 60 + second - shift, 0)
-
-
-_STAMP = re.compile(r"(\d{4})-(\d\d)-(\d\d)[Tt ](\d\d):(\d\d):(\d\d)(?:\.\d+)?(?:[Zz]|([+-])(\d\d):(\d\d))?")
 
 
 def render_response(

@@ -23,9 +23,10 @@ from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, UNSIGNED, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.parts import PartParser, is_more_than_text, is_ours, plain_name
-from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response, unix_seconds
+from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response
 from wireglot.dialects.gemini.results import call_id
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
+from wireglot.dialects.timestamps import unix_seconds
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Candidate

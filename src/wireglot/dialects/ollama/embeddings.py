@@ -22,6 +22,7 @@ from wireglot.dialects.embeddings import (
     text_of,
 )
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.ollama.extras import NAME
 from wireglot.dialects.passthrough import shaped
 from wireglot.dialects.usage_checks import losses_of_usage
 from wireglot.ir.content import Extra
@@ -32,7 +33,6 @@ from wireglot.ir.outcome import Usage
 from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
-NAME: Final = "ollama"
 _REQUEST: Final = frozenset({"model", "input", "truncate", "dimensions"})
 _LEGACY: Final = frozenset({"model", "prompt"})
 _RESPONSE: Final = frozenset({"model", "embeddings", "embedding", "prompt_eval_count"})

@@ -196,6 +196,29 @@ MOONSHOT = Rules(
     ),
 )
 
+# `api.ToolFunctionParameters` and `api.ToolProperty` of Ollama (read 2026-08-21): the server decodes a tool
+# into these fields and silently drops all others, a `$ref` among them. Output schemas are taken whole.
+OLLAMA = Rules(
+    refs="inline",
+    refs_if_cyclic="inline",
+    keeps=words("type description enum anyOf items properties required"),
+    rewrites=(
+        merge_all_of,
+        plain_root("enum", "const", "not"),
+        const_to_enum,
+        one_of_to_any_of,
+        simplify_any_of,
+        close_false_items,
+        drop_idle_values,
+        type_from_values,
+        type_from_keywords,
+        drop_idle_keywords,
+        tuple_to_items,
+        drop_false_properties,
+        required_exists,
+    ),
+)
+
 # Gemini: raw JSON Schema with few honoured keywords, and the older Schema message.
 
 
@@ -416,4 +439,5 @@ RULES: dict[SchemaTarget, Rules] = {
     "anthropic": ANTHROPIC,
     "anthropic-strict": ANTHROPIC_STRICT,
     "moonshot": MOONSHOT,
+    "ollama": OLLAMA,
 }

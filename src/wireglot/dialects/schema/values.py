@@ -16,6 +16,7 @@ SchemaTarget = Literal[
     "anthropic",
     "anthropic-strict",
     "moonshot",
+    "ollama",
 ]
 
 

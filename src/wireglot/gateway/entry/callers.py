@@ -7,10 +7,11 @@ import hashlib
 import hmac
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import Final, Protocol
+from urllib.parse import unquote
 
 import msgspec
 
@@ -260,6 +261,19 @@ class Gatekeeper:
             self._failures.popitem(last=False)
         if count >= limit:
             raise RequestError("rate", "too many requests with a wrong key", retry_after=left)
+
+
+def take_key(head: Head, roots: Sequence[str]) -> None:
+    """Make the key that is in a path behind one of `roots` a header: from here on there is no key in the
+    path, for no one to write down. With nothing behind the key, the path is the root itself."""
+    for root in roots:
+        if head.path.startswith(root):
+            key, _, rest = head.path[len(root) :].partition("/")
+            head.path = f"/{rest}" if rest else root.rstrip("/")
+            head.target = f"{head.path}?{head.query}" if head.query else head.path
+            if key:
+                head.headers["authorization"] = f"Bearer {unquote(key)}"
+            return
 
 
 def _holds(offered: list[str], secrets: list[str]) -> bool:

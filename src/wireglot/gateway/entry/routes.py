@@ -208,6 +208,8 @@ class Routes:
             for path in surface.websockets.paths
         }
         self._roots = self._paths.roots
+        self.key_roots = tuple(filter(None, {surface.client.key_root: None for surface in surfaces}))
+        """Beginnings of paths behind which a key may be."""
         self._fixed: dict[tuple[str, str], Asked] = {}
         """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
 

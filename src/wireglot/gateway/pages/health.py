@@ -19,6 +19,7 @@ from wireglot.wire.json import encode
 
 _ROUTES_SHOWN: Final = 200
 _METRICS: Final = ("content-type", CONTENT_TYPE)
+_TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 
 
 class Condition(msgspec.Struct, frozen=True):
@@ -56,7 +57,10 @@ class HealthPages:
                 reply.send(200, [_METRICS], await self._scrape())
             case _:
                 found = self._probe(head.method, head.path)
-                reply.send(200, [JSON], encode(found.body if found is not None else {}))
+                if found is not None and found.text:
+                    reply.send(200, [_TEXT], found.text.encode())
+                else:
+                    reply.send(200, [JSON], encode(found.body if found is not None else {}))
 
     def _ready(self, reply: Reply) -> None:
         now = self._condition()

@@ -182,9 +182,13 @@ class ModelPages:
                     models = spoken.models.with_aliases(models, page.head.headers.get("user-agent", ""))
                 return render_list(spoken, models, page.head.query)
             case "model":
-                page.record.model = asked.model
-                name = asked.model.removeprefix(spoken.client.alias_prefix)
-                return render_one(spoken, models, name) or _unlisted(page, spoken)
+                name = asked.model
+                if spoken.models.named is not None:
+                    name = spoken.models.named(page.document())
+                page.record.model = name
+                plain = spoken.client.model_name(name)
+                found = render_one(spoken, models, name) or render_one(spoken, models, plain)
+                return found or _unlisted(page, spoken, plain)
         if spoken.assist is None:
             return None
         if asked.operation == "operation":
@@ -237,12 +241,11 @@ def _checksum(settings: dict[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _unlisted(page: PageRequest, spoken: Surface) -> dict[str, Any]:
+def _unlisted(page: PageRequest, spoken: Surface, name: str) -> dict[str, Any]:
     """A name that only a pattern of [models] or a provider's prefix leads on."""
-    asked = page.asked
-    found = listed(page.settings, asked.model.removeprefix("models/"), asked.dialect)
+    found = listed(page.settings, name.removeprefix("models/"), page.asked.dialect)
     if found is None or not may_ask(page.caller.key, found.id):
-        raise RequestError("not_found", f"model: there is no {asked.model!r} here", param="model")
+        raise RequestError("not_found", f"model: there is no {name!r} here", param="model")
     return spoken.models.render_model(found)
 
 
@@ -306,6 +309,7 @@ def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:
         media=tuple(limits.media),
         output_formats=tuple(limits.output_formats),
         embeds=spec is not None and spec.embeds,
+        dimensions=spec.dimensions if spec is not None else 0,
     )
 
 

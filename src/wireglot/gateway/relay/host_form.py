@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any, Final
 
-from wireglot.dialects.base import Unframer
+from wireglot.dialects.base import Unframer, UpstreamFraming
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Headers
@@ -20,6 +20,7 @@ from wireglot.wire.splice import Outline, splice, without
 
 _EVENT_STREAM: Final = "text/event-stream"
 _FRAMED: Final = "application/vnd.amazon.eventstream"
+"""Of the framings that a host has for a dialect."""
 
 
 def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
@@ -74,15 +75,17 @@ def unframing(job: Job, target: Target) -> Callable[[Answer], Answer] | None:
     """None: the host streams as the dialect's vendor does."""
     forms = target.provider.spec.forms
     form = forms.get(target.dialect) if forms else None
-    if form is None or not form.framing:
-        return None
-    return partial(_unframed, target, form.framing, job.settings.limits.event)
+    upstream = target.upstream
+    framing = upstream.framing
+    if form is not None and form.framing:
+        framing = UpstreamFraming(_FRAMED, upstream.framings[form.framing])
+    return partial(_unframed, framing, job.settings.limits.event) if framing is not None else None
 
 
-def _unframed(target: Target, framing: str, max_event: int, answer: Answer) -> Answer:
-    if not answer.headers.get("content-type", "").startswith(_FRAMED):
+def _unframed(framing: UpstreamFraming, max_event: int, answer: Answer) -> Answer:
+    if not answer.headers.get("content-type", "").startswith(framing.content_type):
         return answer
-    return _UnframedAnswer(answer, target.upstream.framings[framing](max_event))
+    return _UnframedAnswer(answer, framing.unframer(max_event))
 
 
 class _UnframedAnswer:
@@ -114,9 +117,11 @@ class _UnframedAnswer:
 
         await self._answer.pump(unframed)
         try:
-            unframer.close()
+            last = unframer.close()
         except BadFrame as fault:
             raise _broken(fault) from None
+        if last:
+            feed(last)
 
     def pause(self) -> None:
         self._answer.pause()

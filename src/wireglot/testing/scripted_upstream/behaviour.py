@@ -10,7 +10,7 @@ from typing import Any, Final, Literal, get_args
 import msgspec
 
 from wireglot.demo.script import Ending
-from wireglot.demo.service import DemoTarget, Served, refused, serve, target_of
+from wireglot.demo.service import DemoTarget, Served, pieces_of, refused, serve, target_of
 from wireglot.dialects.base import Context
 from wireglot.dialects.faults import kind_of_status
 from wireglot.dialects.registry import dialect
@@ -126,6 +126,7 @@ class Recorded(msgspec.Struct, eq=False):
 _JSON: Final = [("content-type", "application/json")]
 _ENDINGS: Final[dict[Fault, Ending]] = {"no-terminal": "cut", "error-midstream": "fail"}
 _TIER: Final = {"id": "standard-tier", "name": "Demo", "isDefault": True}
+_STREAMS_BY_DEFAULT: Final = ("/api/chat",)
 _CODE_ASSIST: Final[dict[str, dict[str, Any]]] = {
     "loadCodeAssist": {"currentTier": _TIER, "allowedTiers": [_TIER], "cloudaicompanionProject": "demo"},
     "onboardUser": {"done": True, "response": {"cloudaicompanionProject": {"id": "demo", "name": "demo"}}},
@@ -217,13 +218,14 @@ def _not_streaming(target: DemoTarget) -> DemoTarget:
 
 def _unary(request: Recorded) -> bytes:
     document = request.json
-    return encode({**document, "stream": False}) if "stream" in document else request.body
+    streams = "stream" in document or request.path.endswith(_STREAMS_BY_DEFAULT)
+    return encode({**document, "stream": False}) if streams else request.body
 
 
 def _error_event(target: DemoTarget) -> bytes:
     error = ApiError("overloaded", "The scripted upstream is overloaded.", status=529)
     context = Context(framing="sse" if target.sse else "json-array")
-    return dialect(target.dialect).stream_writer(context).write((Failure(error),))
+    return b"".join(pieces_of(dialect(target.dialect), (Failure(error),), context, None))
 
 
 def _half_event(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:

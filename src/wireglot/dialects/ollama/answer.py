@@ -1,0 +1,300 @@
+"""Whole answers, both ways. `/api/chat` and `/api/generate` differ in where the message is."""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple, assert_never
+
+from wireglot.dialects.base import Context, Rendered, reported_model
+from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.ollama.calls import parse_call, render_call
+from wireglot.dialects.ollama.extras import NAME, UNKNOWN, put_back
+from wireglot.dialects.ollama.media import parse_media, render_media
+from wireglot.dialects.ollama.outcome import (
+    METRICS,
+    parse_logprobs,
+    parse_stop,
+    parse_usage,
+    render_logprobs,
+    render_stop,
+    render_usage,
+)
+from wireglot.dialects.timestamps import rfc3339, unix_seconds
+from wireglot.ir.content import (
+    Extra,
+    Foreign,
+    Media,
+    Part,
+    Reasoning,
+    Text,
+    TokenLogprob,
+    ToolCall,
+    ToolResult,
+)
+from wireglot.ir.errors import UpstreamFault
+from wireglot.ir.loss import Loss, feature_of, left_out, losses_of_extra
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+from wireglot.ir.verdict import malformed
+
+Fragment = dict[str, Any]
+"""Fields of a message: `content`, `thinking`, `images`, `tool_calls`."""
+
+
+class AnswerShape(NamedTuple):
+    """Where an answer has its message."""
+
+    holder: str
+    """The object it is in; "": the answer itself."""
+    text: str
+    """What its text is called."""
+
+    def message(self, chunk: Fields) -> Fields:
+        return chunk.object(self.holder) if self.holder else chunk
+
+    def put(self, out: dict[str, Any], fragment: Fragment) -> dict[str, Any]:
+        said = {self.text if key == "content" else key: value for key, value in fragment.items()}
+        if self.holder:
+            out[self.holder] = {"role": "assistant", **said}
+        else:
+            out.update(said)
+        return out
+
+
+CHAT: Final = AnswerShape("message", "content")
+GENERATE: Final = AnswerShape("", "response")
+
+_TOP: Final = frozenset({"model", "created_at", "done", "done_reason", *METRICS})
+
+
+def parse_answer(body: dict[str, Any], context: Context, shape: AnswerShape) -> Response:
+    fields = Fields(body, "$", UpstreamFault)
+    message = shape.message(fields)
+    taken = set(_TOP)
+    form: dict[str, Any] = {"native": True}
+    spoken = taken if message is fields else {"role"}
+    if message is not fields:
+        taken.add(shape.holder)
+        if message.value.get("role") != "assistant":
+            spoken.discard("role")
+            form["role"] = "stated"
+    logprobs = parse_logprobs(body.get("logprobs"))
+    parts: list[Part] = []
+    calls = 0
+
+    def mint(name: str) -> str:
+        return context.new_id(context.call_prefix, str(calls), name)
+
+    if thinking := message.text_or("thinking"):
+        spoken.add("thinking")
+        parts.append(Reasoning(thinking))
+    if text := message.text_or(shape.text):
+        spoken.add(shape.text)
+        if logprobs is not None:
+            taken.add("logprobs")
+            form["logprobs"] = body["logprobs"]
+        parts.append(Text(text, logprobs=logprobs or ()))
+    elif shape.text not in message.value:
+        form["content"] = "absent"
+    if images := message.texts("images"):
+        spoken.add("images")
+        parts += map(parse_media, images)
+    for call in message.objects("tool_calls"):
+        spoken.add("tool_calls")
+        parts.append(parse_call(call, mint))
+        calls += 1
+    is_done = body.get("done") is True
+    if not is_done:
+        taken.discard("done")
+        form["done"] = "stated"
+    if not body.get("done_reason") or not is_done:
+        taken.discard("done_reason")
+    created, model = body.get("created_at"), fields.text_or("model")
+    if created is not None:
+        form["created_at"] = created
+    else:
+        form["created_at"] = None
+    if not model:
+        taken.discard("model")
+        form["model"] = "stated"
+    kept: dict[str, Any] = {}
+    hollow: dict[str, Any] = {}
+    UNKNOWN.sift(body, taken, kept, hollow)
+    if message is not fields:
+        UNKNOWN.sift(message.value, spoken, kept, hollow, f"{shape.holder}.")
+    return Response(
+        "",
+        model,
+        tuple(parts),
+        parse_stop(body.get("done_reason"), calls > 0, is_done=is_done),
+        usage=parse_usage(body),
+        created=unix_seconds(created),
+        extra=Extra(NAME, {**kept, **hollow}, form),
+    )
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    return parse_answer(body, context, CHAT)
+
+
+# Out
+
+_THOUGHT, _SAID, _SHOWN, _CALLED = range(4)
+"""The order in which a message is read."""
+BETWEEN_THOUGHTS: Final = "\n\n"
+_ORDER: Final = "a message has one place for each kind"
+
+
+class AnswerParts:
+    """Puts the parts of an answer, in their order, into the places that a message has; reports the losses."""
+
+    __slots__ = ("_rank", "_scored", "calls", "losses", "spoken", "thought")
+
+    def __init__(self, losses: list[Loss]) -> None:
+        self.losses = losses
+        self.calls = 0
+        self.spoken = self.thought = False
+        self._rank = _THOUGHT
+        self._scored = False
+
+    def place(self, part: Part, path: str) -> Fragment | None:
+        """What a whole part adds to the message; None: nothing. Texts are to be joined by the caller."""
+        match part:
+            case Text():
+                return self._text(part, path)
+            case ToolCall():
+                self._ordered(_CALLED, path)
+                self.calls += 1
+                return {"tool_calls": [render_call(part, path, self.losses, self.calls - 1)]}
+            case Reasoning():
+                return self._reasoning(part, path)
+            case Media():
+                data = render_media(part, path, self.losses)
+                if data is None:
+                    return None
+                self._ordered(_SHOWN, path)
+                return {"images": [data]}
+            case Foreign():
+                self.losses.append(left_out(part, path))
+                return None
+            case ToolResult():
+                self.losses.append(Loss(path, "content.position", "dropped", "no results in an answer"))
+                return None
+            case _:
+                assert_never(part)
+
+    def _ordered(self, rank: int, path: str, again: bool = False) -> None:
+        if rank < self._rank or again:
+            self.losses.append(Loss(path, "content.position", "approximated", _ORDER))
+        self._rank = max(rank, self._rank)
+
+    def _text(self, part: Text, path: str) -> Fragment | None:
+        losses = self.losses
+        losses_of_extra(part.extra, NAME, path, losses)
+        if part.refusal:
+            losses.append(Loss(f"{path}.refusal", "refusal", "approximated", "a refusal is plain text"))
+        if part.citations:
+            losses.append(Loss(f"{path}.citations", "citations", "dropped", "answers have no citations"))
+        if part.signature is not None:
+            feature = feature_of(part.signature)
+            losses.append(Loss(f"{path}.signature", feature, "dropped", "messages have no state"))
+        if part.cache is not None:
+            losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "answers have no cache markers"))
+        if not part.text and not part.logprobs:
+            return None
+        self._ordered(_SAID, path, self.spoken)
+        self.spoken = True
+        if part.logprobs and not part.text:
+            losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "there is no text they are about"))
+        return {"content": part.text}
+
+    def _reasoning(self, part: Reasoning, path: str) -> Fragment | None:
+        losses = self.losses
+        losses_of_extra(part.extra, NAME, path, losses)
+        if part.redacted:
+            losses.append(Loss(path, "reasoning.redacted", "dropped", "thinking is plain text"))
+            return None
+        if part.signature is not None:
+            feature = feature_of(part.signature)
+            losses.append(Loss(f"{path}.signature", feature, "dropped", "thinking has no state"))
+        if not part.text:
+            return None
+        self._ordered(_THOUGHT, path, self.thought)
+        self.thought = True
+        return {"thinking": part.text}
+
+
+def joined(message: Fragment, fragment: Fragment) -> None:
+    """Add to a message what a further part says."""
+    for key, value in fragment.items():
+        if key not in message or not message[key]:
+            message[key] = value
+        elif key == "thinking":
+            message[key] += BETWEEN_THOUGHTS + value
+        else:
+            message[key] = message[key] + value
+
+
+def render_answer(
+    response: Response, context: Context, request: Request | None, shape: AnswerShape
+) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    if response.stop.reason == "malformed_call" and response.stop.dialect != NAME:
+        return Rendered({"error": malformed(response.stop).message})
+    losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
+    form = own_form(response.extra, NAME)
+    parts = AnswerParts(losses)
+    message: Fragment = {"content": ""}
+    logprobs: list[TokenLogprob] = []
+    for index, part in enumerate(response.content):
+        fragment = parts.place(part, f"$.content[{index}]")
+        if fragment is not None:
+            joined(message, fragment)
+            if type(part) is Text and part.text:
+                logprobs += part.logprobs
+    if form.get("content") == "absent" and not message["content"]:
+        del message["content"]
+    out = answer_head(response.model, response.created, form, context, request)
+    shape.put(out, message)
+    if form.get("role") == "stated" and shape.holder:
+        del out[shape.holder]["role"]
+    if form.get("done") != "stated":
+        out["done"] = True
+    out.update(answer_tail(response, parts, losses))
+    if logprobs:
+        raw = form.get("logprobs")
+        same = parse_logprobs(raw) == tuple(logprobs)
+        out["logprobs"] = raw if same else render_logprobs(tuple(logprobs))
+    if response.others:
+        losses.append(ONE_ANSWER)
+    if response.service_tier and response.service_tier != "standard":
+        losses.append(Loss("$.service_tier", "service_tier", "dropped", "answers have no tier"))
+    if response.safeguard_results:
+        losses.append(NO_RESULTS)
+    return Rendered(put_back(out, response.extra), tuple(losses))
+
+
+def answer_head(
+    model: str, created: int, form: dict[str, Any], context: Context, request: Request | None
+) -> dict[str, Any]:
+    out: dict[str, Any] = {}
+    if form.get("model") != "stated":
+        out["model"] = reported_model(model, context, request)
+    stamp = form.get("created_at", "")
+    if stamp and unix_seconds(stamp) == created:
+        out["created_at"] = stamp
+    elif stamp is not None:
+        out["created_at"] = rfc3339(created or context.now)
+    return out
+
+
+def answer_tail(response: Response, parts: AnswerParts, losses: list[Loss]) -> dict[str, Any]:
+    """Why it ended, and what it cost."""
+    reason = render_stop(response.stop, parts.calls > 0, losses)
+    return {**({"done_reason": reason} if reason else {}), **render_usage(response.usage, losses)}
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    return render_answer(response, context, request, CHAT)

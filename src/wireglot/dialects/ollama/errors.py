@@ -1,0 +1,59 @@
+"""Errors, both ways: one message, and the status says the rest."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.faults import (
+    bare_message,
+    is_page,
+    kind_of_message,
+    kind_of_status,
+    stated_message,
+    status_message,
+    wait_in_message,
+)
+from wireglot.dialects.fields import own_fields
+from wireglot.dialects.ollama.extras import NAME
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError
+from wireglot.wire.json import encode_text
+
+
+def parse_error(body: Any, status: int = 0) -> ApiError | None:
+    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
+    failed = 400 <= status < 600
+    said = _message(body, status)
+    if not said:
+        if not failed:
+            return None
+        said = status_message(status)
+    extra = Extra(NAME, body) if type(body) is dict and body else None
+    kind = kind_of_message(kind_of_status(status), said)
+    return ApiError(kind, said, status, retry_after=wait_in_message(said), extra=extra)
+
+
+def _message(body: Any, status: int) -> str:
+    """What the body says, "" where it reports no error."""
+    failed = 400 <= status < 600
+    if type(body) is not dict:
+        return bare_message(body, status) if failed or (type(body) is str and is_page(body)) else ""
+    error = body.get("error")
+    if type(error) is str and error:
+        return error
+    if type(error) is dict and error:  # of a proxy
+        return stated_message(error) or encode_text(error)
+    if error:
+        return encode_text(error)
+    return stated_message(body) if failed else ""
+
+
+def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
+    """An error of this dialect comes back as it was."""
+    native = own_fields(error.extra, NAME)
+    return Rendered(dict(native) if owns_error(native) else {"error": error.message or status_message(0)})
+
+
+def owns_error(body: Any) -> bool:
+    return type(body) is dict and type(body.get("error")) is str and bool(body["error"])

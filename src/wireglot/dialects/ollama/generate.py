@@ -1,0 +1,149 @@
+"""Ollama's `/api/generate`: one prompt, and what `/api/chat` has beside its messages.
+
+A prompt is a user turn. What continues a text instead of answering (`suffix`) is refused, as Ollama refuses
+it for models that cannot insert; `raw`, `template` and the tokens of `context` are reported as losses.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Final
+
+from msgspec.structs import replace
+
+from wireglot.dialects.base import Context, Rendered, Route, StreamWriter
+from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
+from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.ollama.answer import GENERATE, parse_answer, render_answer
+from wireglot.dialects.ollama.dialect import DIALECT as OLLAMA
+from wireglot.dialects.ollama.extras import NAME as FAMILY
+from wireglot.dialects.ollama.media import parse_media
+from wireglot.dialects.ollama.messages import MessageWriter
+from wireglot.dialects.ollama.places import GENERATE_PLACES
+from wireglot.dialects.ollama.request import finish_request, read_settings, start_request
+from wireglot.dialects.ollama.settings import offered
+from wireglot.dialects.ollama.stream_reader import OllamaReader
+from wireglot.dialects.ollama.stream_writer import OllamaWriter
+from wireglot.ir.content import Media, Message, Part, Text
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.outcome import Response
+from wireglot.ir.request import Request
+
+NAME: Final = "ollama-generate"
+_BETWEEN: Final = "\n\n"
+
+
+def parse_request(body: dict[str, Any], context: Context) -> Request:
+    fields = Fields(body)
+    form: dict[str, Any] = {"native": True}
+    taken: set[str] = set()
+    if fields.text_or("suffix"):
+        raise Unsupported("models behind this gateway do not insert: leave out the suffix", "$.suffix")
+    messages: list[Message] = []
+    if system := fields.text_or("system"):
+        taken.add("system")
+        messages.append(Message("system", (Text(system),)))
+    parts: list[Part] = []
+    if prompt := fields.text_or("prompt"):
+        taken.add("prompt")
+        parts.append(Text(prompt))
+    if images := fields.texts("images"):
+        taken.add("images")
+        parts += map(parse_media, images)
+    if not parts:
+        raise fields.fault("expected a prompt", "$.prompt")
+    messages.append(Message("user", tuple(parts)))
+    return read_settings(fields, tuple(messages), taken, form, context)
+
+
+def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
+    losses: list[Loss] = []
+    form = own_form(request.extra, FAMILY)
+    out = start_request(request, form)
+    _put_prompt(out, request, losses)
+    for index, _ in enumerate(offered(request, losses)):
+        losses.append(Loss(f"$.tools[{index}]", "tool.custom", "dropped", "a prompt has no tools"))
+    finish_request(out, request, form, losses)
+    return Rendered(out, tuple(losses))
+
+
+def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:
+    """The system texts and the last user turn. What was said before is lost."""
+    first = len(request.messages)
+    while first and request.messages[first - 1].role == "user":
+        first -= 1
+    writer = MessageWriter(False, losses)
+    system: list[str] = []
+    said: list[str] = []
+    images: list[str] = []
+    for index, message in enumerate(request.messages):
+        path = f"$.messages[{index}]"
+        if message.role != "system" and index < first:
+            losses.append(Loss(path, "content.position", "dropped", "a prompt has no history"))
+            continue
+        kept = tuple([part for part in message.content if isinstance(part, Text | Media)])
+        if len(kept) < len(message.content):
+            losses.append(Loss(path, "content.position", "dropped", "a prompt has texts and pictures only"))
+        losses_of_extra(message.extra, FAMILY, path, losses)
+        for written in writer.write_message(replace(message, content=kept, extra=None), index):
+            texts = system if message.role == "system" else said
+            if written["content"]:
+                texts.append(written["content"])
+            images += written.get("images", ())
+    for texts in (system, said):
+        if len(texts) > 1:
+            losses.append(Loss("$.messages", "content.position", "approximated", "several texts become one"))
+    if system:
+        out["system"] = _BETWEEN.join(system)
+    if said:
+        out["prompt"] = _BETWEEN.join(said)
+    elif not images:
+        losses.append(NO_MESSAGE)
+        out["prompt"] = FILLER
+    if images:
+        out["images"] = images
+
+
+def parse_response(body: dict[str, Any], context: Context) -> Response:
+    return parse_answer(body, context, GENERATE)
+
+
+def render_response(
+    response: Response, context: Context, request: Request | None = None
+) -> Rendered[dict[str, Any]]:
+    return render_answer(response, context, request, GENERATE)
+
+
+def stream_writer(context: Context, request: Request | None = None) -> StreamWriter:
+    return OllamaWriter(context, request, GENERATE)
+
+
+SURFACE: Final = replace(
+    OLLAMA.surface,
+    name=NAME,
+    client=replace(
+        OLLAMA.surface.client,
+        routes=(Route("POST", "/api/generate", "generate"),),
+        endpoints=("POST /api/generate",),
+        prefixes=(),
+        probes={},
+        unserved={},
+        turns="",
+    ),
+    upstream=None,
+    assist=None,
+    embeddings=None,
+)
+
+DIALECT: Final = replace(
+    OLLAMA,
+    surface=SURFACE,
+    parse_request=parse_request,
+    render_response=render_response,
+    stream_writer=stream_writer,
+    render_request=render_request,
+    parse_response=parse_response,
+    stream_reader=partial(OllamaReader, shape=GENERATE),
+    places=GENERATE_PLACES,
+)

@@ -1,0 +1,112 @@
+"""`/api/tags`, `/api/show`, `/api/ps` and `/api/version`, as Ollama's clients read them.
+
+Nothing is known of the files of a model behind a gateway: sizes are 0, and nothing is loaded here. What
+clients decide by is: capabilities and the context length. GitHub Copilot in VS Code looks for the latter as
+`{architecture}.context_length`, and asks for a version of 0.6.4 or newer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+from wireglot.dialects.capabilities import Assist
+from wireglot.dialects.fields import text_in
+from wireglot.dialects.listed_model import ListedModel, Query
+from wireglot.dialects.surface import ModelLists
+
+LATEST: Final = ":latest"
+"""A tag that says nothing: `name` and `name:latest` are one model."""
+VERSION: Final = "0.30.0"
+"""The API that is served is that of this version of Ollama, read 2026-08-21."""
+_UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
+_ARCHITECTURE: Final = "wireglot"
+
+
+def capabilities(model: ListedModel) -> list[str]:
+    """A model that is listed answers and calls tools, or embeds."""
+    if model.embeds:
+        return ["embedding"]
+    found = ["completion", "tools"]
+    if "image" in model.media:
+        found.append("vision")
+    if "audio" in model.media:
+        found.append("audio")
+    if model.thinks:
+        found.append("thinking")
+    return found
+
+
+def _details(model: ListedModel) -> dict[str, Any]:
+    details: dict[str, Any] = {
+        "parent_model": "",
+        "format": "",
+        "family": model.provider,
+        "families": [model.provider],
+        "parameter_size": "",
+        "quantization_level": "",
+    }
+    if model.context:
+        details["context_length"] = model.context
+    if model.dimensions:
+        details["embedding_length"] = model.dimensions
+    return details
+
+
+def _render_entry(model: ListedModel) -> dict[str, Any]:
+    return {
+        "name": model.id,
+        "model": model.id,
+        "modified_at": _UNKNOWN_DATE,
+        "size": 0,
+        "digest": sha256(model.id.encode()).hexdigest(),
+        "details": _details(model),
+        "capabilities": capabilities(model),
+    }
+
+
+def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
+    return {"models": [_render_entry(model) for model in listing]}
+
+
+def render_model(model: ListedModel) -> dict[str, Any]:
+    info: dict[str, Any] = {
+        "general.architecture": _ARCHITECTURE,
+        "general.basename": model.title or model.id,
+    }
+    if model.context:
+        info[f"{_ARCHITECTURE}.context_length"] = model.context
+    return {
+        "modelfile": f"FROM {model.id}\n",
+        "parameters": "",
+        "template": "{{ .Prompt }}",
+        "details": _details(model),
+        "model_info": info,
+        "capabilities": capabilities(model),
+        "modified_at": _UNKNOWN_DATE,
+    }
+
+
+def named(body: dict[str, Any]) -> str:
+    """The model that a request to `/api/show` names; `name` is the old word for it."""
+    return text_in(body.get("model")) or text_in(body.get("name"))
+
+
+MODELS: Final = ModelLists(render_list=render_list, render_model=render_model, named=named)
+
+
+def _answer(verb: str, body: dict[str, Any], models: Iterable[ListedModel] = ()) -> dict[str, Any] | None:
+    match verb:
+        case "version":
+            return {"version": VERSION}
+        case "ps":
+            return {"models": []}
+    return None
+
+
+def _operation(name: str) -> dict[str, Any] | None:
+    return None
+
+
+ASSIST: Final = Assist(answer=_answer, operation=_operation)

@@ -1,0 +1,132 @@
+"""Ollama's native API over HTTP."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from wireglot.dialects.body import (
+    Body,
+    RequestGlance,
+    glance_body,
+    one_answer,
+    whole_number,
+)
+from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.ollama.embeddings import EMBEDDINGS
+from wireglot.dialects.ollama.errors import owns_error
+from wireglot.dialects.ollama.extras import NAME
+from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
+from wireglot.dialects.ollama.models import ASSIST, LATEST, MODELS
+from wireglot.dialects.ollama.outcome import USAGE_FIELDS
+from wireglot.dialects.ollama.tap import OllamaTap, glance
+from wireglot.dialects.passthrough import WORDS
+from wireglot.dialects.surface import (
+    ClientSide,
+    Probe,
+    ReasoningState,
+    Route,
+    StreamFraming,
+    Surface,
+    UpstreamFraming,
+    UpstreamSide,
+    in_every_answer,
+)
+from wireglot.ir.errors import ApiError
+
+KEY_ROOT: Final = "/ollama/"
+"""Many of Ollama's clients cannot send a key: it may be in the path behind this."""
+
+_UNSERVED: Final = {
+    "/api/pull": "downloads of models",
+    "/api/push": "uploads of models",
+    "/api/create": "new models",
+    "/api/copy": "copies of models",
+    "/api/delete": "deletions of models",
+}
+
+
+def glance_request(body: Body) -> RequestGlance:
+    """Without the flag an answer is a stream."""
+    seen = glance_body(body)
+    return seen if seen.stream is not None else RequestGlance(seen.model, True)
+
+
+def asked_output(body: Body) -> int:
+    options = body.outline.get("options") if "options" in body.outline.members else None
+    return whole_number(options.get("num_predict")) if type(options) is dict else 0
+
+
+def status(error: ApiError) -> int:
+    return 500 if error.code == UPSTREAM_AUTH else plain_status(error)
+
+
+_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|", 1))
+
+
+SURFACE: Final = Surface(
+    name=NAME,
+    family=NAME,
+    client=ClientSide(
+        turns="messages",
+        routes=(
+            Route("POST", "/api/chat", "generate"),
+            Route("POST", "/api/embed", "embed"),
+            Route("POST", "/api/embeddings", "embed", "embed_one"),
+            Route("GET", "/api/tags", "models"),
+            Route("POST", "/api/show", "model"),
+            Route("GET", "/api/ps", "assist", "ps"),
+            Route("GET", "/api/version", "assist", "version"),
+        ),
+        endpoints=(
+            "POST /api/chat",
+            "POST /api/embed",
+            "POST /api/embeddings",
+            "GET /api/tags",
+            "POST /api/show",
+            "GET /api/ps",
+            "GET /api/version",
+        ),
+        prefixes=("/api/",),
+        probes={KEY_ROOT.rstrip("/"): Probe(("GET", "HEAD"), text="Ollama is running")},
+        unserved=_UNSERVED,
+        key_headers=(("authorization", "bearer "),),
+        key_root=KEY_ROOT,
+        key_hint=f"a client that cannot send one takes it as part of its base URL: {KEY_ROOT}KEY",
+        framing=StreamFraming(CONTENT_TYPE, LineFramer),
+        glance=glance_request,
+        asked_output=asked_output,
+        asked_answers=one_answer,
+        media_marks=(b'"images"',),
+        pings={"sse": b": ping\n\n"},
+        words=_WORDS,
+        tells_usage=in_every_answer,
+        owns_error=owns_error,
+        alias_suffix=LATEST,
+    ),
+    upstream=UpstreamSide(
+        paths={
+            "generate": "/api/chat",
+            "stream": "/api/chat",
+            "embed": "/api/embed",
+            "embed_one": "/api/embeddings",
+            "models": "/api/tags",
+        },
+        framing=UpstreamFraming(CONTENT_TYPE, LineUnframer),
+    ),
+    stop_sequences="hidden",
+    status=status,
+    tap=OllamaTap,
+    glance=glance,
+    reasoning=ReasoningState(
+        returns="own",
+        drops_thoughts=True,
+        takes_unsigned=lambda _: True,
+        turn_marks=(b'"assistant"',),
+        shown_marks=(b'"thinking"',),
+    ),
+    models=MODELS,
+    check_usage=USAGE_FIELDS.problems,
+    assist=ASSIST,
+    embeddings=EMBEDDINGS,
+)
