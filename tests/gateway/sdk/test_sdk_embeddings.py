@@ -60,7 +60,7 @@ def test_genai_reads_vectors(stage: Stage) -> None:
     contents: list[str] = list(TEXTS)
     answer = stage.gemini.models.embed_content(
         model="m1",
-        contents=contents,  # type: ignore[arg-type]  # a list of texts is one of the many things it takes
+        contents=contents,
         config={"output_dimensionality": 16, "task_type": "RETRIEVAL_DOCUMENT", "title": "t"},
     )
     assert answer.embeddings is not None
