@@ -38,7 +38,7 @@ VERBS: Final[dict[str, tuple[Operation, bool | None]]] = {
     "streamGenerateContent": ("generate", True),
     "countTokens": ("count", None),
 }
-_EMBEDS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
+EMBED_VERBS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unctionC", b"MALFORMED_", b"TOOL_CALL", b"MISSING_"),
     calls=re.compile(
@@ -60,11 +60,11 @@ def find(method: str, path: str) -> RouteMatch | None:
     known = VERBS.get(verb)
     if method != "POST" or not colon or not before.startswith(_VERSIONS):
         return None
-    if known is None and verb not in _EMBEDS:
+    if known is None and verb not in EMBED_VERBS:
         return None
     name = before.partition("/models/")[2] or before.split("/", 2)[2]
     if known is None:
-        return RouteMatch("embed", name, False, _EMBEDS[verb])
+        return RouteMatch("embed", name, False, EMBED_VERBS[verb])
     return RouteMatch(known[0], name, known[1])
 
 
@@ -144,7 +144,7 @@ def render_model(model: ListedModel) -> dict[str, Any]:
     if model.output:
         body["outputTokenLimit"] = model.output
     if model.embeds:
-        body["supportedGenerationMethods"] = list(_EMBEDS)
+        body["supportedGenerationMethods"] = list(EMBED_VERBS)
         return body
     body["supportedGenerationMethods"] = ["generateContent", "countTokens"]
     body["thinking"] = model.thinks
@@ -161,7 +161,7 @@ SURFACE: Final = Surface(
         turns="contents",
         find=find,
         lists=("/v1/models", "/v1beta/models", "/v1alpha/models", "/v1beta1/models"),
-        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in (*VERBS, *_EMBEDS)),
+        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in (*VERBS, *EMBED_VERBS)),
         prefixes=("/v1beta/", "/v1alpha/", "/v1beta1/"),
         vendor_headers=("x-goog-api-key", "x-goog-api-client"),
         unserved=_UNSERVED,
