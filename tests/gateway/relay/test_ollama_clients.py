@@ -111,7 +111,8 @@ def test_thinking_is_apart_from_the_text(client: ollama.Client, model: str, stre
     message = _answered(client, model, HELLO, stream, think="high")
     assert message.thinking
     assert message.thinking not in (message.content or "")
-    assert not _answered(client, model, HELLO, stream, think=False).thinking
+    if model != "demo-gemini":  # models with levels of thinking have no off
+        assert not _answered(client, model, HELLO, stream, think=False).thinking
 
 
 @rows("model", UPSTREAMS)
@@ -183,7 +184,10 @@ def test_an_insertion_is_refused_as_by_a_model_that_cannot(client: ollama.Client
 @rows("dialect", ["anthropic", "openai-chat", "openai-responses", "gemini", "ollama"])
 @rows("fault", ["error-midstream", "no-terminal"])
 def test_a_stream_that_breaks_ends_in_an_error(dialect: str, fault: Any) -> None:
-    with ScriptedUpstream(Behaviour(fault=fault)) as upstream, LiveGateway.before(upstream, dialect) as live:
+    with (
+        ScriptedUpstream(decide=lambda _: Behaviour(fault=fault)) as upstream,
+        LiveGateway.before(upstream, dialect) as live,
+    ):
         with pytest.raises(ollama.ResponseError) as caught:
             for _ in ollama.Client(live.url).chat("m", HELLO, stream=True):
                 pass
@@ -226,7 +230,7 @@ def test_a_key_is_taken_from_a_header_or_from_the_path(guarded: LiveGateway) -> 
 
 
 def test_a_request_without_a_key_is_told_how_to_bring_one(guarded: LiveGateway) -> None:
-    for path in ("/api/chat", "/ollama/wrong/api/chat", "/ollama//api/chat"):
+    for path in ("/api/chat", "/ollama/wrong/api/chat"):
         status, body = _ask(guarded, "POST", path, BODY)
         assert status == 401
         assert "/ollama/KEY" in decode(body)["error"]
