@@ -338,13 +338,15 @@ class StreamTranslator:
         model: str | None = None,
         provider: str | None = None,
         context: Context | None = None,
-        framing: Literal["sse", "json-array"] = "sse",
+        framing: Literal["sse", "json-array"] | None = None,
         leaks_calls: bool | Sequence[LeakFamily] | None = None,
     ) -> None:
         upstream, client = dialect(source), dialect(target)
         context = context or Context()
-        if framing != "sse":
+        if framing is not None:
             context = msgspec.structs.replace(context, framing=framing)
+        own = client.surface.client.framing if framing is None else None
+        self._framer = own.framer(context.max_frame) if own is not None else None
         back = _way_back(
             client, upstream, request, model, provider=provider, context=context, leaks_calls=leaks_calls
         )
@@ -419,7 +421,8 @@ class StreamTranslator:
             events = self._restorer.events(events)
         if self._namer is not None:
             events = self._namer.events(events)
-        return self._writer.write(events)
+        data = self._writer.write(events)
+        return data if self._framer is None else self._framer.feed(data)
 
 
 class _WayBack(msgspec.Struct, frozen=True):

@@ -32,6 +32,7 @@ ALLOWED: dict[str, set[str]] = {
         "additionalProperties minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength "
         "minProperties maxProperties uniqueItems examples"
     ),
+    "ollama": words("type description enum anyOf items properties required"),
 }
 
 
@@ -151,6 +152,7 @@ CHECKS = {
     "anthropic": check_plain_root,
     "anthropic-strict": check_anthropic_strict,
     "moonshot": check_moonshot,
+    "ollama": check_plain_root,
 }
 
 

@@ -14,6 +14,7 @@ CHANGING: tuple[SchemaTarget, ...] = (
     "anthropic",
     "anthropic-strict",
     "moonshot",
+    "ollama",
 )
 
 TODO_WRITE: dict[str, Any] = {

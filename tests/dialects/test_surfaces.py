@@ -75,7 +75,6 @@ def test_a_path_means_one_thing_of_one_dialect(method, path, name, reported):
         ("GET", "/v1/messages"),
         ("PUT", "/v1beta/models/x:generateContent"),
         ("GET", "/v1beta/models/x:embedContent"),
-        ("POST", "/v1internal:embedContent"),
         ("POST", "/v2/models/x:generateContent"),
         ("GET", "/v1internal:loadCodeAssist"),
         ("PUT", "/v1internal:generateContent"),

@@ -7,6 +7,7 @@ import http.client
 from collections.abc import Iterator
 from typing import Any, Final
 
+import ollama
 import pytest
 
 from tests.gateway.faults.faults_kit import provider
@@ -230,6 +231,18 @@ def test_ollama_to_others_and_back(stage: Stage) -> None:
     assert new["usage"]["prompt_tokens"] == answer["prompt_eval_count"]
     refused = stage.post("/api/embed", {"model": "goog/m", "input": []})
     assert (refused[0], decode(refused[2])) == (400, {"error": "input: expected at least one input"})
+
+
+@pytest.mark.parametrize("model", ["chat/m", "goog/m", "llama/m"])
+def test_ollamas_own_package_reads_the_vectors(stage: Stage, model: str) -> None:
+    client = ollama.Client(host=f"{stage.gateway.url}/ollama/open")
+    new = client.embed(model=model, input=TEXTS, dimensions=8)
+    assert [len(vector) for vector in new.embeddings] == [8, 8]
+    assert (new.prompt_eval_count or 0) > 0
+    old = client.embeddings(model=model, prompt=TEXTS[0])
+    assert len(old.embedding) == 256
+    with pytest.raises(ollama.ResponseError, match="at least one input" if model != "llama/m" else "input"):
+        client.embed(model=model, input=[])
 
 
 def test_many_inputs_are_sent_in_several_requests(stage: Stage) -> None:

@@ -22,6 +22,8 @@ DEEP = bool(os.environ.get("WIREGLOT_DEEP"))
 """Run over all recordings instead of a sample."""
 
 MAIN = ("anthropic", "openai-chat", "openai-responses", "gemini")
+ONE_TURN = ("gemini-simple", "ollama-generate")
+"""Whose requests hold the last turn only."""
 PAIRS = tuple(permutations(NAMES, 2))
 MAIN_PAIRS = tuple(permutations(MAIN, 2))
 

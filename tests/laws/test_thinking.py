@@ -17,6 +17,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
     "openai-chat": {"model": "m", "messages": HELLO},
     "openai-responses": {"model": "m", "input": "hello"},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]},
+    "ollama": {"model": "m", "messages": HELLO},
 }
 BUDGETS = (1_024, 4_000, 8_192, 10_000, 31_999, 60_000)
 
@@ -53,6 +54,10 @@ def asks(dialect: str) -> Iterator[tuple[Amount, dict[str, Any]]]:
             for effort in EFFORTS:
                 yield Amount(effort), {"reasoning": {"effort": effort}}
                 yield Amount(effort), {"reasoning": {"effort": effort, "summary": "auto"}}
+        case "ollama":
+            yield OFF, {"think": False}
+            for effort in ("low", "medium", "high", "max"):
+                yield Amount(effort), {"think": effort}
         case _:
             yield OFF, {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
             for effort in EFFORTS[1:6]:
@@ -81,6 +86,9 @@ def sent(dialect: str, body: dict[str, Any]) -> Amount:
             return Amount(effort, thinking.get("budget_tokens", reasoning.get("max_tokens")))
         case "openai-responses":
             return Amount(body.get("reasoning", {}).get("effort"))
+        case "ollama":
+            think = body.get("think")
+            return OFF if think is False else Amount(think if isinstance(think, str) else None)
         case _:
             config = body.get("request", body).get("generationConfig", {}).get("thinkingConfig", {})
             if config.get("thinkingBudget") == 0:
@@ -190,6 +198,7 @@ TIER_ASKS: dict[str, list[dict[str, Any]]] = {
     "openai-chat": [{"service_tier": name} for name in ("auto", "default", "flex", "priority", "fast")],
     "openai-responses": [{"service_tier": name} for name in ("auto", "default", "flex", "priority", "fast")],
     "gemini": [{"serviceTier": name} for name in ("unspecified", "flex", "standard", "priority")],
+    "ollama": [],
 }
 
 

@@ -102,6 +102,9 @@ def permitted(name: str, body: Body) -> Permitted:
             return _openai(body, nested=False)
         case "code-assist":
             return _gemini(body["request"])
+        case "ollama" | "ollama-generate":  # no choice: what is declared may be called
+            names = {tool["function"]["name"] for tool in body.get("tools", [])}
+            return Permitted(frozenset(names), frozenset(), False)
         case _:
             return _gemini(body)
 
@@ -212,6 +215,11 @@ BODIES = {
     "gemini-simple": [(name, _simple(body)) for name, body in _gemini_bodies()],
     "anthropic-vertex": list(_anthropic_bodies()),
     "anthropic-bedrock": list(_anthropic_bodies()),
+    "ollama": [
+        ("tools", {key: item for key, item in body.items() if key != "tool_choice"})
+        for _, body in list(_chat_bodies())[:1]
+    ],
+    "ollama-generate": [("prompt", {"model": "m", "prompt": "Go."})],
 }
 PROVIDERS = {"openai-chat": ("", "groq", "zai", "mistral"), "anthropic": ("", "kimi-anthropic")}
 CASES = [

@@ -50,6 +50,8 @@ _RESPONSES: dict[str, Ending] = {"completed": "complete", "incomplete": "complet
 def ends_in(name: str, data: bytes) -> Ending:
     """How a written stream ends, judged by its last frames alone."""
     decoder = SseDecoder()
+    if data.startswith(b"{"):  # lines of JSON
+        data = b"".join(b"data: %b\n\n" % line for line in data.split(b"\n") if line)
     frames = decoder.feed(data) + decoder.close()
     if not frames:
         return "nothing"
@@ -65,6 +67,8 @@ def ends_in(name: str, data: bytes) -> Ending:
         return _RESPONSES.get(kind, "nothing")
     if "error" in document:
         return "error"
+    if surface(name).family == "ollama":
+        return "complete" if document["done"] else "nothing"
     inner = document.get("response", document)
     if name in ("gemini", "code-assist", "gemini-simple"):
         candidates = inner.get("candidates") or [{}]

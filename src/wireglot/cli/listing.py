@@ -15,6 +15,8 @@ _DIALECTS = {
     "gemini-simple": "the simplified form of the /v1/gemini endpoint",
     "anthropic-vertex": "Anthropic Messages as clients of Vertex AI send it (rawPredict)",
     "anthropic-bedrock": "Anthropic Messages as clients of Amazon Bedrock send it (InvokeModel)",
+    "ollama": "Ollama's native API (/api/chat)",
+    "ollama-generate": "Ollama's native API for one prompt (/api/generate)",
 }
 
 

@@ -67,6 +67,8 @@ _PATHS: Final[dict[str, tuple[str, str]]] = {
     ),
     "code-assist": ("/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"),
     "gemini-simple": ("/v1/gemini", "/v1/gemini"),
+    "ollama": ("/api/chat", "/api/chat"),
+    "ollama-generate": ("/api/generate", "/api/generate"),
 }
 _COUNTS: Final[dict[str, tuple[str, str]]] = {
     # dialect: where it is asked for a count, and the field of the answer
@@ -80,6 +82,7 @@ _LISTS: Final[dict[str, tuple[str, str]]] = {
     "anthropic": ("/v1/models?limit=1000", "data"),
     "openai-chat": ("/v1/models", "data"),
     "gemini": ("/v1beta/models?pageSize=1000", "models"),
+    "ollama": ("/api/tags", "models"),
 }
 
 

@@ -144,7 +144,7 @@ def _stream(arguments: argparse.Namespace) -> int:
         request=_asked(arguments),
         model=arguments.model,
         provider=arguments.provider,
-        framing=arguments.framing or "sse",
+        framing=arguments.framing,
     )
     refuse_same_file(arguments.input, arguments.output)
     with open_source(arguments.input) as source:

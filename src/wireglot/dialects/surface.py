@@ -245,6 +245,10 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request may bring the results of calls that only the server knows."""
     thread: Thread | None = None
 
+    idle: Callable[[Body, Context], dict[str, Any] | None] | None = None
+    """The answer to a request that asks nothing of its model (load it, unload it), which no provider is
+    asked; None: it does ask something."""
+
     # The answer.
     framing: StreamFraming | None = None
     """Of streams; None: server-sent events, or what the query asks for."""

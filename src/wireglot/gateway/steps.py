@@ -27,11 +27,13 @@ from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
+from wireglot.wire.json import encode
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
 """What must be done before a request is answered. Returns what must be waited for, None where nothing must.
@@ -142,6 +144,11 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     Before(
         "EmbeddingRouting", lambda parts: partial(route_embedding, parts.router), lambda kind: kind.embeds
     ),
+    Around(
+        "IdleAnswer",
+        lambda inner, parts: IdleAnswer(inner),
+        lambda kind: not kind.is_own and kind.generates and kind.surface.client.idle is not None,
+    ),
     Before("QuotaReservation", lambda parts: parts.state.quotas.reserve, lambda kind: kind.has_key),
     # What the client did not send and the model needs. The store is read before the queue: a request that
     # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
@@ -249,6 +256,24 @@ def route_embedding(router: Router, exchange: Exchange) -> None:
     exchange.sealed = False
     model = job.surface.client.model_name(job.model)
     exchange.targets = router.embedding_targets(job.settings, model, job.dialect, exchange)
+
+
+class IdleAnswer:
+    """A step: what asks nothing of its model is answered here."""
+
+    def __init__(self, inner: Answerer) -> None:
+        self._inner = inner
+
+    async def answer(self, exchange: Exchange) -> None:
+        job = exchange.job
+        idle = job.surface.client.idle
+        document = idle(job.content, job.context) if idle is not None else None
+        if document is None:
+            await self._inner.answer(exchange)
+            return
+        exchange.record.answered(200)
+        exchange.record.noted("asked nothing of the model: answered by the gateway")
+        exchange.reply.send(200, [JSON, *exchange.headers()], encode(document))
 
 
 async def _read_and_route(router: Router, exchange: Exchange, model: str) -> None:

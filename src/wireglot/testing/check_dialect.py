@@ -63,6 +63,8 @@ def bent_streams(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
     """The stream with frames dropped, doubled, swapped, or bent inside."""
     random = Random(seed)
     end = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
+    if data.startswith(b"{"):
+        end = b"\n"  # lines of JSON
     frames = [frame for frame in data.split(end) if frame]
     for _ in range(count):
         bent = list(frames)

@@ -130,7 +130,7 @@ EXPECTED = {
     "providers.kimi.api_key": "UNSET to be set / none",
     "providers.kimi.base_ulr": "did you mean base_url?",
     "providers.openia": "did you mean openai?",
-    "providers.one.dialect": "one of anthropic, code-assist, gemini, openai-chat, openai-responses",
+    "providers.one.dialect": "one of anthropic, code-assist, gemini, ollama, openai-chat, openai-responses",
     "providers.two.base_url": 'https:// or http:// / the scheme "ftp"',
     "providers.three.base_url": "without a user name or password",
     "providers.four.base_url": "which has no /v1",

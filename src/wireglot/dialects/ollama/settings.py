@@ -114,7 +114,7 @@ def write_options(request: Request, form: dict[str, Any], losses: list[Loss]) ->
 # Thinking
 
 _LEVELS: Final[dict[str, Effort]] = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
-_NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "max"}
+_NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "high"}
 
 
 def parse_thinking(body: Fields, taken: set[str]) -> Thinking:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from wireglot.dialects.body import (
@@ -13,6 +14,7 @@ from wireglot.dialects.body import (
     whole_number,
 )
 from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.ollama.answer import CHAT, idle_answer
 from wireglot.dialects.ollama.embeddings import EMBEDDINGS
 from wireglot.dialects.ollama.errors import owns_error
 from wireglot.dialects.ollama.extras import NAME
@@ -96,6 +98,7 @@ SURFACE: Final = Surface(
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
+        idle=partial(idle_answer, asks=("messages",), shape=CHAT),
         asked_answers=one_answer,
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},

@@ -106,7 +106,7 @@ class ProviderTable(Struct, frozen=True):
         str,
         setting(
             "what it speaks: `anthropic`, `openai-chat`, `openai-responses`, `gemini`, "
-            "`code-assist`, or one of an installed package"
+            "`code-assist`, `ollama`, or one of an installed package"
         ),
     ] = ""
     dialects: Annotated[
