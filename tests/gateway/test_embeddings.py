@@ -256,6 +256,17 @@ def test_many_inputs_are_sent_in_several_requests(stage: Stage) -> None:
     assert answer["data"][229]["embedding"] == alone["data"][0]["embedding"]
 
 
+def test_a_part_that_fails_is_no_half_answer_and_what_was_paid_is_charged(stage: Stage) -> None:
+    texts = ["four"] * 150
+    stage.sick.next(Behaviour(), Behaviour(error=500))
+    answer = stage.embed("sick/in-parts", texts, dimensions=4)
+    assert len(answer["data"]) == 150
+    assert [len(request.json["requests"]) for request in stage.sick.requests] == [100, 50, 100, 50]
+    assert answer["usage"]["prompt_tokens"] == 150
+    rows = {row["model"]: row for row in stage.rows("model")}
+    assert rows["in-parts"]["input_tokens"] == 100 + 150
+
+
 # Refused.
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final
 
@@ -40,7 +41,7 @@ from wireglot.http.transport import Answer, Outbound
 from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, TokenIds
 from wireglot.ir.errors import Unsupported, UpstreamFault
 from wireglot.ir.loss import Loss
-from wireglot.ir.outcome import Usage
+from wireglot.ir.outcome import Usage, added
 from wireglot.wire.json import BadJson, decode, encode
 
 _MAX_REQUESTS: Final = 64
@@ -187,12 +188,17 @@ class EmbeddingDelivery:
             self._send(exchange, body)
             return
         bodies = [body]
-        for further in prepared.more:
-            bodies.append(await self._relay.ask(exchange, target, further, target.provider.timeouts.total))
-            await held.room(len(bodies[-1]))
-        size = sum(map(len, bodies))
-        rendering = partial(_rendered, exchange.job, target, prepared, bodies)
-        rendered = await aside(rendering) if size > LARGE_BYTES else rendering()
+        try:
+            for further in prepared.more:
+                patience = target.provider.timeouts.total
+                bodies.append(await self._relay.ask(exchange, target, further, patience))
+                await held.room(len(bodies[-1]))
+            size = sum(map(len, bodies))
+            rendering = partial(_rendered, exchange.job, target, prepared, bodies)
+            rendered = await aside(rendering) if size > LARGE_BYTES else rendering()
+        except AttemptFailed as failed:
+            exchange.record.answered_nothing(failed.error, _paid(target, bodies))
+            raise
         exchange.record.used(rendered.usage, "estimated" if rendered.is_estimated else "provider")
         exchange.record.stopped("", rendered.model)
         if rendered.losses:
@@ -216,6 +222,15 @@ def _usage_of(target: Target, body: bytes) -> Usage | None:
     except (BadJson, UnicodeDecodeError):
         raise failures.unreadable("the upstream's answer is not JSON") from None
     return usage
+
+
+def _paid(target: Target, bodies: list[bytes]) -> Usage | None:
+    """What answers cost of which the client gets nothing."""
+    paid: Usage | None = None
+    for body in bodies:
+        with suppress(BadJson):
+            paid = added(paid, _embeddings(target.surface).usage(body))
+    return paid
 
 
 def _checked(target: Target, body: bytes) -> dict[str, object]:
