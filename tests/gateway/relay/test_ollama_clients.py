@@ -187,10 +187,10 @@ def test_a_stream_that_breaks_ends_in_an_error(dialect: str, fault: Any) -> None
     with (
         ScriptedUpstream(decide=lambda _: Behaviour(fault=fault)) as upstream,
         LiveGateway.before(upstream, dialect) as live,
+        pytest.raises(ollama.ResponseError) as caught,
     ):
-        with pytest.raises(ollama.ResponseError) as caught:
-            for _ in ollama.Client(live.url).chat("m", HELLO, stream=True):
-                pass
+        for _ in ollama.Client(live.url).chat("m", HELLO, stream=True):
+            pass
     assert caught.value.error
 
 
