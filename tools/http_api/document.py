@@ -38,6 +38,8 @@ _ERRORS: Final = {
     "gemini-simple": "GeminiError",
     "anthropic-vertex": "VertexError",
     "anthropic-bedrock": "BedrockError",
+    "ollama": "OllamaError",
+    "ollama-generate": "OllamaError",
 }
 """Of each dialect."""
 _OF_PATHS: Final = {"GeminiError": "GeminiPathError"}

@@ -85,7 +85,7 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
             found = surface.client.find(method, path)
             assert found is not None, endpoint
             yield Served(method, path, surface.name, found.operation, found.verb)
-    if surface.assist is not None:
+    if surface.assist is not None and surface.client.find is not None:
         for verb, (operation, _) in gemini.VERBS.items():
             yield Served("POST", f"/v1internal:{verb}", surface.name, operation, verb)
         for verb in sorted(assist.VERBS):

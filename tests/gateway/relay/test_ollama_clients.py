@@ -186,7 +186,8 @@ def test_an_insertion_is_refused_as_by_a_model_that_cannot(client: ollama.Client
 def test_a_stream_that_breaks_ends_in_an_error(dialect: str, fault: Any) -> None:
     with (
         ScriptedUpstream(decide=lambda _: Behaviour(fault=fault)) as upstream,
-        LiveGateway.before(upstream, dialect) as live,pytest.raises(ollama.ResponseError) as caught
+        LiveGateway.before(upstream, dialect) as live,
+        pytest.raises(ollama.ResponseError) as caught,
     ):
         for _ in ollama.Client(live.url).chat("m", HELLO, stream=True):
             pass

@@ -285,7 +285,7 @@ class MessageWriter(TurnWriter):
         if part.kind != "function":
             self.losses.append(Loss(path, "tool.custom", "approximated", "results do not state their kind"))
         out: dict[str, Any] = {"role": form.get("role", "tool"), "content": _BETWEEN.join(texts)}
-        name = part.name or ("" if form or call is None else call.name)
+        name = part.name or ("" if self._native or call is None else call.name)
         if name:
             out["tool_name"] = name
         if form.get("id") != "absent":
