@@ -1,4 +1,4 @@
-"""`POST /embeddings`."""
+"""OpenAI's embeddings, which belong to no conversation."""
 
 from __future__ import annotations
 
