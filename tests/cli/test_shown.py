@@ -378,12 +378,13 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
 def test_checks_are_asked_at_every_endpoint(monkeypatch):
     asked = answering(monkeypatch, *[GatewayUnreachable("x")] * 50)
     found = list(smoke.checks(TARGET, "a model"))
-    assert len(found) == 3 + 4 + 24
+    assert len(found) == 4 + 4 + 7 * 4 + 2
     assert {each.fault for each in found} == {"no answer: x"}
-    assert [(each.endpoint, each.check) for each in found[:4]] == [
+    assert [(each.endpoint, each.check) for each in found[:5]] == [
         ("GET /v1/models", "models, anthropic"),
         ("GET /v1/models", "models, openai-chat"),
         ("GET /v1beta/models", "models, gemini"),
+        ("GET /api/tags", "models, ollama"),
         ("POST /v1/messages/count_tokens", "count"),
     ]
     assert [each.check for each in found[7:11]] == ["sync", "stream", "tools", "tools, stream"]

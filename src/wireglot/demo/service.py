@@ -42,6 +42,7 @@ _ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("/responses/input_tokens", "openai-responses", "count"),
     ("/responses", "openai-responses", "generate"),
     ("/api/chat", "ollama", "generate"),
+    ("/api/generate", "ollama-generate", "generate"),
     ("/api/tags", "ollama", "models"),
 )
 _METHODS: Final[dict[str, Operation]] = {
