@@ -314,7 +314,11 @@ def _contents(route: Served, reported: Operation) -> Iterator[tuple[str, dict[st
             yield form.framing.content_type, {"schema": text("events as the dialect has them")}
         return
     if (route.operation == "generate" or reported.id == "getResponse") and route.verb not in _WHOLE:
-        yield _EVENTS, {"schema": text("events as the dialect has them")}
+        own = surface(route.dialect).client.framing if route.dialect else None
+        yield (
+            own.content_type if own is not None else _EVENTS,
+            {"schema": text("events as the dialect has them")},
+        )
 
 
 def _answer_headers(route: Served) -> tuple[str, ...]:

@@ -43,6 +43,7 @@ _ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("/responses/input_tokens", "openai-responses", "count"),
     ("/responses", "openai-responses", "generate"),
     ("/api/chat", "ollama", "generate"),
+    ("/api/generate", "ollama-generate", "generate"),
     ("/api/tags", "ollama", "models"),
     ("/api/embed", "ollama", "embed"),
     ("/api/embeddings", "ollama", "embed_one"),

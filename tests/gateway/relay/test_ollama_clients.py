@@ -94,7 +94,8 @@ def _answered(
     client: ollama.Client, model: str, messages: list[Any], stream: bool, **more: Any
 ) -> ollama.Message:
     if not stream:
-        return client.chat(model, messages, **more).message
+        answer: ollama.ChatResponse = client.chat(model, messages, **more)
+        return answer.message
     pieces = list(client.chat(model, messages, stream=True, **more))
     calls = [call for piece in pieces for call in piece.message.tool_calls or ()]
     return ollama.Message(

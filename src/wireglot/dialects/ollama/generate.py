@@ -18,7 +18,7 @@ from wireglot.dialects.ollama.answer import GENERATE, idle_answer, parse_answer,
 from wireglot.dialects.ollama.dialect import DIALECT as OLLAMA
 from wireglot.dialects.ollama.extras import NAME as FAMILY
 from wireglot.dialects.ollama.media import parse_media
-from wireglot.dialects.ollama.messages import MessageWriter
+from wireglot.dialects.ollama.messages import MessageRenderer
 from wireglot.dialects.ollama.places import GENERATE_PLACES
 from wireglot.dialects.ollama.request import finish_request, read_settings, start_request
 from wireglot.dialects.ollama.settings import offered
@@ -73,7 +73,7 @@ def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> No
     first = len(request.messages)
     while first and request.messages[first - 1].role == "user":
         first -= 1
-    writer = MessageWriter(False, losses)
+    writer = MessageRenderer(False, losses)
     system: list[str] = []
     said: list[str] = []
     images: list[str] = []

@@ -46,7 +46,7 @@ class _Mark(msgspec.Struct, frozen=True):
     answered: str
 
 
-class Conversation:
+class MessageReader:
     """Implements `TurnReader`. Results name the tool or the call that they answer, or neither: they are
     paired with the calls before them."""
 
@@ -168,7 +168,7 @@ _BETWEEN: Final = "\n"
 """Between the texts of a tool result."""
 
 
-class MessageWriter(TurnWriter):
+class MessageRenderer(TurnWriter):
     """`native`: the conversation came in this dialect."""
 
     def __init__(self, native: bool, losses: list[Loss]) -> None:
