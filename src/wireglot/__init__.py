@@ -25,6 +25,8 @@ __all__ = [
     "WireglotError",
     "__version__",
     "dialect_name",
+    "translate_embedding_request",
+    "translate_embedding_response",
     "translate_request",
     "translate_response",
 ]
@@ -36,7 +38,13 @@ if TYPE_CHECKING:  # a checker sees names, so that a misspelt one is an error
     from wireglot.dialects.registry import DialectName, OwnDialect, dialect_name
     from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
     from wireglot.ir.loss import Loss
-    from wireglot.translate import StreamTranslator, translate_request, translate_response
+    from wireglot.translate import (
+        StreamTranslator,
+        translate_embedding_request,
+        translate_embedding_response,
+        translate_request,
+        translate_response,
+    )
 else:
     __homes__ = {
         "Context": "dialects.base",
@@ -51,6 +59,8 @@ else:
         "WireglotError": "ir.errors",
         "Loss": "ir.loss",
         "StreamTranslator": "translate",
+        "translate_embedding_request": "translate",
+        "translate_embedding_response": "translate",
         "translate_request": "translate",
         "translate_response": "translate",
     }

@@ -8,7 +8,15 @@ from typing import Any, Literal
 
 import msgspec
 
-from wireglot.dialects.base import Context, Dialect, Rendered, StreamReader
+from wireglot.dialects.base import (
+    Context,
+    Dialect,
+    Embeddings,
+    Rendered,
+    StreamReader,
+    fitting_form,
+    joined_embeddings,
+)
 from wireglot.dialects.common_losses import unreported_sequence
 from wireglot.dialects.places import RequestPlaces, answer_located
 from wireglot.dialects.registry import DialectName, dialect, surface
@@ -237,6 +245,81 @@ def _answered(
         restored = with_minter(restored, back.minter(response.model), unseen)
     rendered = client.render_response(restored, back.context, back.client)
     return Rendered(rendered.value, (*losses, *unseen, *rendered.losses)), restored.content
+
+
+def translate_embedding_request(
+    body: Body,
+    *,
+    source: DialectName,
+    target: DialectName,
+    model: str | None = None,
+    context: Context | None = None,
+    strict: bool = False,
+) -> Rendered[dict[str, Any]]:
+    """A request for embeddings of one dialect as a request of another.
+
+    `model` is the model to ask upstream. A dialect with two endpoints gets the body for the one that takes
+    the request: Gemini that of `embedContent` for one input, of `batchEmbedContents` for several. Raises
+    Unsupported for what cannot be embedded there, as token ids or too many inputs.
+    """
+    context = context or Context()
+    document = _object(body, ClientFault)
+    client, upstream = _embeddings(source), _embeddings(target)
+    form = client.forms[client.operation(document)]
+    request = form.parse_request(document, context)
+    asked = msgspec.structs.replace(request, model=model or request.model)
+    _, theirs = fitting_form(upstream.forms.items(), len(asked.inputs))
+    try:
+        if theirs.max_inputs and len(asked.inputs) > theirs.max_inputs:
+            raise Unsupported(
+                f"expected at most {theirs.max_inputs} inputs", f"$.inputs[{theirs.max_inputs}]"
+            )
+        rendered = theirs.render_request(asked, context)
+    except Unsupported as fault:
+        fault.path = form.place(fault.path, request)
+        raise
+    losses = [msgspec.structs.replace(loss, path=form.place(loss.path, request)) for loss in rendered.losses]
+    refuse_losses(losses, strict)
+    return Rendered(rendered.value, tuple(dict.fromkeys(losses)))
+
+
+def translate_embedding_response(
+    body: Body,
+    *,
+    source: DialectName,
+    target: DialectName,
+    request: Body,
+    status: int = 0,
+    context: Context | None = None,
+    strict: bool = False,
+) -> Rendered[dict[str, Any]]:
+    """Embeddings (or an error body) of the `source` that made them, in the `target` dialect of the client.
+
+    `request` is the client's original request, in its own dialect: it says how vectors are to be written,
+    and how many there must be.
+    """
+    context = context or Context()
+    document = _object(body, UpstreamFault)
+    upstream, client = _embeddings(source), _embeddings(target)
+    error = dialect(source).parse_error(document, status)
+    if error is not None:
+        rendered = dialect(target).render_error(error, context)
+    else:
+        original = _object(request, ClientFault)
+        form = client.forms[client.operation(original)]
+        asked = form.parse_request(original, context)
+        response = joined_embeddings([upstream.parse_response(document, context)], len(asked.inputs))
+        rendered = form.render_response(response, context, asked)
+    losses = answer_located(None, rendered.losses)
+    refuse_losses(losses, strict)
+    return Rendered(rendered.value, losses)
+
+
+def _embeddings(name: DialectName) -> Embeddings:
+    found = surface(name).embeddings
+    if found is None:
+        raise Unsupported(f"{name} has no embeddings")
+    return found
 
 
 class StreamTranslator:

@@ -378,26 +378,28 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
 def test_checks_are_asked_at_every_endpoint(monkeypatch):
     asked = answering(monkeypatch, *[GatewayUnreachable("x")] * 50)
     found = list(smoke.checks(TARGET, "a model"))
-    assert len(found) == 3 + 4 + 24
+    assert len(found) == 4 + 4 + 7 * 4 + 2
     assert {each.fault for each in found} == {"no answer: x"}
-    assert [(each.endpoint, each.check) for each in found[:4]] == [
+    assert [(each.endpoint, each.check) for each in found[:5]] == [
         ("GET /v1/models", "models, anthropic"),
         ("GET /v1/models", "models, openai-chat"),
         ("GET /v1beta/models", "models, gemini"),
+        ("GET /api/tags", "models, ollama"),
         ("POST /v1/messages/count_tokens", "count"),
     ]
-    assert [each.check for each in found[7:11]] == ["sync", "stream", "tools", "tools, stream"]
+    assert [each.check for each in found[8:12]] == ["sync", "stream", "tools", "tools, stream"]
     paths = [path for _, path, _ in asked]
-    assert paths[:7] == [
+    assert paths[:8] == [
         "/v1/models?limit=1000",
         "/v1/models",
         "/v1beta/models?pageSize=1000",
+        "/api/tags",
         "/v1/messages/count_tokens",
         "/v1/responses/input_tokens",
         "/v1beta/models/a%20model:countTokens",
         "/v1internal:countTokens",
     ]
-    assert paths[7:] == [
+    assert paths[8:] == [
         *["/v1/messages"] * 4,
         *["/v1/chat/completions"] * 4,
         *["/v1/responses"] * 4,
@@ -408,13 +410,15 @@ def test_checks_are_asked_at_every_endpoint(monkeypatch):
         * 2,
         *["/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"] * 2,
         *["/v1/gemini"] * 4,
+        *["/api/chat"] * 4,
+        *["/api/generate"] * 2,
     ]
     by_version = [given["headers"] == {"anthropic-version": "2023-06-01"} for _, _, given in asked]
-    assert [at for at, each in enumerate(by_version) if each] == [0, 3, 7, 8, 9, 10]
+    assert [at for at, each in enumerate(by_version) if each] == [0, 4, 8, 9, 10, 11]
     assert {given["seconds"] for _, _, given in asked} == {120.0}
     assert {given["key"] for _, _, given in asked} == {"k"}
-    assert asked[6][2]["body"]["request"]["model"] == "models/a model"
-    assert asked[4][2]["body"] == {"model": "a model", "input": "Say hello in one short sentence."}
+    assert asked[7][2]["body"]["request"]["model"] == "models/a model"
+    assert asked[5][2]["body"] == {"model": "a model", "input": "Say hello in one short sentence."}
 
 
 @rows("body, status, words", [

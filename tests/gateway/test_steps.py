@@ -29,6 +29,18 @@ def test_a_count_needs_no_reasoning_and_no_summary(dialect: str) -> None:
     assert chain(dialect, "count") == [*BARE[:2], *stored, *hosted, *counted, "Queue"]
 
 
+@pytest.mark.parametrize("dialect", ["openai-chat", "gemini"])
+def test_a_request_for_embeddings_needs_nothing_of_conversations(dialect: str) -> None:
+    assert chain(dialect, "embed") == ["Admission", "EmbeddingRouting", "Queue", "Account"]
+    everything = chain(
+        dialect, "embed", has_key=True, has_timeout=True, is_idempotent=True, is_conversation=True
+    )
+    assert everything == [
+        "IdempotentReplay", "Admission", "EmbeddingRouting", "QuotaReservation", "QuotaGrowth", "Queue",
+        "Account", "TimeLimit",
+    ]  # fmt: skip
+
+
 def test_a_plain_request() -> None:
     assert chain("openai-chat") == [*BARE[:2], "ReasoningRecall", *BARE[2:]]
 
@@ -93,7 +105,8 @@ def test_a_chain_is_built_once() -> None:
     exchange: Any = SimpleNamespace(job=job, record=SimpleNamespace(within="req_1"))
     assert pipeline.of(exchange) is pipeline.of(exchange)
     assert set(StepParts.__struct_fields__) == {
-        "state", "router", "gates", "counting", "relay", "runners", "ask_round", "count_hosted_call",
+        "state", "router", "gates", "counting", "relay", "embedding", "runners", "ask_round",
+        "count_hosted_call",
     }  # fmt: skip
 
 

@@ -22,14 +22,16 @@ DEEP = bool(os.environ.get("WIREGLOT_DEEP"))
 """Run over all recordings instead of a sample."""
 
 MAIN: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini")
+ONE_TURN = ("gemini-simple", "ollama-generate")
+"""Whose requests hold the last turn only."""
 MAIN_PAIRS = tuple(permutations(MAIN, 2))
 
 
 def partners(name: str, whole: bool = WHOLE) -> tuple[DialectName, ...]:
     """The dialects that a law tries this one with, in both directions, where it goes through much: recorded or
-    made-up traffic, or cuts fixtures in many ways. In `make full` all the others. In `make test` the main ones meet each other, and each further one
-    meets two of them: that of its own family, then those that take turns. Where each fixture is
-    translated once, a law tries it with all."""
+    made-up traffic, or cuts fixtures in many ways. In `make full` all the others. In `make test` the main ones
+    meet each other, and each further one meets two of them: that of its own family, then those that take turns.
+    Where each fixture is translated once, a law tries it with all."""
     if whole:
         return tuple(other for other in NAMES if other != name)
     if name in MAIN:

@@ -17,6 +17,7 @@ CLIENTS: dict[str, dict[str, Any]] = {
     "openai-chat": {"model": "m", "messages": HELLO},
     "openai-responses": {"model": "m", "input": "hello"},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "hello"}]}]},
+    "ollama": {"model": "m", "messages": HELLO},
 }
 BUDGETS = (1_024, 4_000, 8_192, 10_000, 31_999, 60_000)
 
@@ -58,6 +59,10 @@ def asks(dialect: str) -> Iterator[tuple[Amount, dict[str, Any]]]:
                 yield Amount(effort), {"generation_config": {"thinking_level": effort}}
                 shown = {"thinking_level": effort, "thinking_summaries": "auto"}
                 yield Amount(effort), {"generation_config": shown}
+        case "ollama":
+            yield OFF, {"think": False}
+            for effort in ("low", "medium", "high", "max"):
+                yield Amount(effort), {"think": effort}
         case _:
             yield OFF, {"generationConfig": {"thinkingConfig": {"thinkingBudget": 0}}}
             for effort in EFFORTS[1:6]:
@@ -88,6 +93,9 @@ def sent(dialect: str, body: dict[str, Any]) -> Amount:
             return Amount(body.get("reasoning", {}).get("effort"))
         case "gemini-interactions":
             return Amount(body.get("generation_config", {}).get("thinking_level"))
+        case "ollama":
+            think = body.get("think")
+            return OFF if think is False else Amount(think if isinstance(think, str) else None)
         case _:
             config = body.get("request", body).get("generationConfig", {}).get("thinkingConfig", {})
             if config.get("thinkingBudget") == 0:
@@ -197,6 +205,7 @@ TIER_ASKS: dict[str, list[dict[str, Any]]] = {
     "openai-chat": [{"service_tier": name} for name in ("auto", "default", "flex", "priority", "fast")],
     "openai-responses": [{"service_tier": name} for name in ("auto", "default", "flex", "priority", "fast")],
     "gemini": [{"serviceTier": name} for name in ("unspecified", "flex", "standard", "priority")],
+    "ollama": [],
 }
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.laws.cases import ALL_PAIRS, of_kind
+from tests.laws.cases import ALL_PAIRS, ONE_TURN, of_kind
 from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import NAMES, DialectName, dialect_name, surface
@@ -211,7 +211,7 @@ def test_a_vendors_id_never_reaches_another_vendor_and_is_a_serious_loss(source,
     rendered = translate_request(body, source=source, target=target)
     assert ID not in encode_text(rendered.value)
     assert "serious" in {loss.grade for loss in rendered.losses}, rendered.losses
-    if target != "gemini-simple":  # which is sent the last turn only
+    if target not in ONE_TURN:
         assert "Look." in str(rendered.value)
 
 
@@ -261,7 +261,7 @@ def test_no_fixture_hands_an_id_to_another_vendor(case: Case):
 @pytest.mark.parametrize(("source", "target"), ALL_PAIRS)
 def test_a_file_of_the_vendor_itself_is_still_sent(source, target):
     """OpenAI's two dialects, Google's, and Messages in a cloud's form name the same files."""
-    if surface(source).issuer != surface(target).issuer or "gemini-simple" in (source, target):
+    if surface(source).issuer != surface(target).issuer or {source, target} & {*ONE_TURN, "ollama"}:
         return
     files = {
         "openai-chat": "file",
@@ -350,7 +350,7 @@ def _compacted(**block: Any) -> Body:
     return {"model": "m", "max_tokens": 9, "messages": turns}
 
 
-@pytest.mark.parametrize("target", [name for name in FOREIGN if name != "gemini-simple"])
+@pytest.mark.parametrize("target", [name for name in FOREIGN if name not in ONE_TURN])
 def test_a_readable_summary_of_the_conversation_crosses_in_its_place(target):
     rendered = translate_request(_compacted(content=SUMMARY), source="anthropic", target=target)
     sent = encode_text(rendered.value)

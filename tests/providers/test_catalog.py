@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 import msgspec
 import pytest
 from anthropic.types.model import Model as ClaudeModel
+from openai.types import EmbeddingModel
 from openai.types.shared import AllModels, ChatModel
 
 from tests.tiers import rows
@@ -232,8 +233,26 @@ def test_names_of_the_sdks_are_current_ones() -> None:
     assert listed <= claude
     assert claude - listed == {"claude-mythos-preview"}
     gpt = {*get_args(ChatModel), *get_args(get_args(AllModels)[-1])}
-    listed = {entry.match for entry in provider("openai").models if entry.is_name}
+    listed = {entry.match for entry in provider("openai").models if entry.is_name and not entry.embeds}
     assert listed - gpt == {"gpt-5.4-pro"}  # OpenAI serves and prices it; the SDK names its neighbours only
+    embedding = {entry.match for entry in provider("openai").models if entry.embeds}
+    assert embedding == {*get_args(EmbeddingModel)}
+
+
+def test_a_model_that_embeds_says_so_and_no_other_does() -> None:
+    embedding = {f"{name}/{entry.match}": entry for name, entry in entries() if entry.embeds}
+    assert embedding.keys() >= {
+        "openai/text-embedding-3-large",
+        "gemini/gemini-embedding-001",
+        "demo/demo-embedding",
+    }
+    for name, entry in embedding.items():
+        spec = provider(name.partition("/")[0])
+        assert entry.is_name, name
+        assert entry.dimensions > 0, name
+        assert not entry.answers, name
+        assert all(surface(spoken).embeddings is not None for spoken in entry.dialects or spec.dialects), name
+    assert not any(entry.dimensions for _, entry in entries() if not entry.embeds)
 
 
 @rows(

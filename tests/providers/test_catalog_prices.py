@@ -46,6 +46,11 @@ def test_a_price_is_plausible(spec: ProviderSpec, entry: ListPrice) -> None:
     if f"{spec.name}/{entry.model}" in FREE:
         assert (entry.price.input, entry.price.output) == (0, 0)
         return
+    known = spec.model(entry.model)
+    if known is not None and known.embeds:
+        assert (entry.price.output, entry.price.tiers) == (0, ())
+        assert 0.01 * DOLLAR <= entry.price.input <= DOLLAR
+        return
     before: Rates = entry.price
     for rates in _all_rates(entry):
         assert 0.01 * DOLLAR <= rates.input <= 60 * DOLLAR

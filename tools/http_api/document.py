@@ -39,6 +39,8 @@ _ERRORS: Final = {
     "gemini-simple": "GeminiError",
     "anthropic-vertex": "VertexError",
     "anthropic-bedrock": "BedrockError",
+    "ollama": "OllamaError",
+    "ollama-generate": "OllamaError",
 }
 """Of each dialect."""
 _OF_PATHS: Final = {"GeminiError": "GeminiPathError"}
@@ -190,6 +192,11 @@ def _request_body(route: Served, reported: Operation) -> dict[str, Any] | None:
         return None
     if route.operation == "login":
         return {"content": {_FORM: {"schema": {"type": "object", "additionalProperties": True}}}}
+    if route.operation == "embed":
+        return {
+            "required": True,
+            "content": {_JSON: {"schema": {"type": "object", "additionalProperties": True}}},
+        }
     if route.operation in ("generate", "count", "compact"):
         schema = ref(_request_name(route.dialect))
         return {"required": True, "content": {_JSON: {"schema": schema}}}
@@ -241,7 +248,7 @@ def _header_parameter(name: str) -> dict[str, Any]:
 def _header_references(route: Served) -> list[dict[str, Any]]:
     if route.operation == "inspector" and route.method != "GET" and route.verb != "session.begin":
         return [{"$ref": f"#/components/parameters/{CSRF}"}]
-    if route.operation not in ("generate", "count", "compact"):
+    if route.operation not in ("generate", "count", "compact", "embed"):
         return []
     return [{"$ref": f"#/components/parameters/{name}"} for name in REQUEST_HEADERS]
 
@@ -308,13 +315,17 @@ def _contents(route: Served, reported: Operation) -> Iterator[tuple[str, dict[st
             yield form.framing.content_type, {"schema": text("events as the dialect has them")}
         return
     if (route.operation == "generate" or reported.id == "getResponse") and route.verb not in _WHOLE:
-        yield _EVENTS, {"schema": text("events as the dialect has them")}
+        own = surface(route.dialect).client.framing if route.dialect else None
+        yield (
+            own.content_type if own is not None else _EVENTS,
+            {"schema": text("events as the dialect has them")},
+        )
 
 
 def _answer_headers(route: Served) -> tuple[str, ...]:
     if route.operation in ("health", "ready", "metrics", "stub") or route.verb in ("page", "asset"):
         return ()
-    if route.operation in ("generate", "compact"):
+    if route.operation in ("generate", "compact", "embed"):
         return tuple(ANSWER_HEADERS)
     if route.operation == "count":
         return "x-wireglot-request-id", "x-wireglot-route", ESTIMATE[0]

@@ -75,7 +75,8 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
     """Paths that no table lists: a verb behind a colon. What finds them is asked for them in a test."""
     if surface.name == "gemini":
         others = tuple(version for version in VERSIONS if version != USUAL_VERSION)
-        for verb, (operation, _) in gemini.VERBS.items():
+        embeds = dict.fromkeys(gemini.EMBED_VERBS, "embed")
+        for verb, operation in ({verb: each for verb, (each, _) in gemini.VERBS.items()} | embeds).items():
             plain = f"models/{{model}}:{verb}"
             yield Served("POST", f"/{USUAL_VERSION}/{plain}", surface.name, operation, verb)
             yield Served("POST", f"/{{version}}/{plain}", surface.name, operation, verb, versions=others)
@@ -92,7 +93,7 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
             found = surface.client.find(method, path)
             assert found is not None, endpoint
             yield Served(method, path, surface.name, found.operation, found.verb)
-    if surface.assist is not None:
+    if surface.assist is not None and surface.client.find is not None:
         for verb, (operation, _) in gemini.VERBS.items():
             yield Served("POST", f"/v1internal:{verb}", surface.name, operation, verb)
         for verb in sorted(assist.VERBS):

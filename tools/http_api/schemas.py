@@ -42,6 +42,7 @@ def _errors() -> dict[str, Schema]:
             "description": "of the model as Anthropic's, of paths and access as Google's",
         },
         "BedrockError": fields({"__type": text("as in `x-amzn-errortype`"), "message": text()}),
+        "OllamaError": fields({"error": text()}),
         "OpenAIError": fields(
             {
                 "error": fields(

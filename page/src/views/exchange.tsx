@@ -281,9 +281,9 @@ function Exchange({ trace, row }: { trace: Trace; row: Row }) {
             <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
           </h1>
           <div class="exchange-actions">
-            {recorded ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
+            {recorded && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
             {recorded ? <a class="button" href={exportAddress(row.id)} download="">Export</a> : null}
-            {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" ? (
+            {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
               <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>
             ) : null}
             {trace.request ? <Copy label="Copy as curl" text={() => curlOf(trace.request ?? {}, location.origin, row.path ?? "/")} /> : null}

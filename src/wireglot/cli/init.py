@@ -502,7 +502,7 @@ def _models_of(on: Sequence[ProviderCandidate]) -> Iterator[str]:
 
 
 def _demo_models() -> Iterator[str]:
-    known = (entry.match for entry in catalog.provider(DEMO).models if entry.is_name)
+    known = (entry.match for entry in catalog.provider(DEMO).models if entry.answers)
     yield from (f"{DEMO}/{name}" for name in known)
 
 
@@ -510,7 +510,7 @@ def model_names(each: ProviderCandidate) -> Iterator[str]:
     """Those that the catalog knows and the provider lists, then all that either does."""
     listed = each.answered.models if each.answered is not None else ()
     spec = each.provider.spec
-    known = [entry.match for entry in spec.models if entry.is_name and not entry.retired]
+    known = [entry.match for entry in spec.models if entry.answers]
     both = [name for name in known if name in listed]
     yield from both or known or listed
 

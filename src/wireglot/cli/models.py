@@ -143,7 +143,7 @@ def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) ->
         on=on,
         context=entry.context,
         output=entry.output or limits.max_tokens,
-        takes=tuple(_takes(limits)),
+        takes=("embed",) if entry.embeds else tuple(_takes(limits)),
         price=price_of(
             settings.prices, spec, entry.match, provider=name, at=now_ms(), currency=settings.currency
         ),

@@ -16,12 +16,13 @@ from urllib.parse import unquote
 
 import msgspec
 
-from wireglot.demo import script, words
-from wireglot.dialects.base import Context, Dialect, ListedModel
+from wireglot.demo import script, vectors, words
+from wireglot.dialects.base import Context, Dialect, EmbedOperation, ListedModel
 from wireglot.dialects.registry import dialect, surface
 from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
 from wireglot.ir.content import Extra, ToolCall
+from wireglot.ir.embedding import Embedding, EmbeddingResponse
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.request import Request
@@ -43,13 +44,18 @@ _ENDS: Final[tuple[tuple[str, str, Operation], ...]] = (
     ("/responses", "openai-responses", "generate"),
     ("/interactions", "gemini-interactions", "generate"),
     ("/api/chat", "ollama", "generate"),
+    ("/api/generate", "ollama-generate", "generate"),
     ("/api/tags", "ollama", "models"),
+    ("/api/embed", "ollama", "embed"),
+    ("/api/embeddings", "ollama", "embed_one"),
+    ("/embeddings", "openai-chat", "embed"),
 )
 _METHODS: Final[dict[str, Operation]] = {
     "generateContent": "generate",
     "streamGenerateContent": "stream",
     "countTokens": "count",
 }
+_EMBEDS: Final[dict[str, EmbedOperation]] = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _GEMINI: Final = re.compile(r"/(?:models|publishers/[^/]+/models|tunedModels)/(.+):(\w+)$")
 _CODE_ASSIST: Final = re.compile(r"/v1internal:(\w+)$")
 _LISTING: Final = re.compile(r"/models(?:/(.+))?$")
@@ -120,7 +126,7 @@ def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> De
         known = _METHODS.get(found[1])
         return DemoTarget("code-assist", known, "", "alt=sse" in query) if known is not None else None
     if (found := _GEMINI.search(path)) is not None:
-        known = _METHODS.get(found[2])
+        known = _METHODS.get(found[2]) or _EMBEDS.get(found[2])
         return (
             DemoTarget("gemini", known, unquote(found[1]), "alt=sse" in query) if known is not None else None
         )
@@ -139,6 +145,8 @@ def serve(
     if target.operation == "models":
         return _whole(_listing(target, now), seed)
     speaks = dialect(target.dialect)
+    if target.operation == "embed" or target.operation == "embed_one":
+        return _embedded(speaks, target, target.operation, body, seed)
     try:
         request, stream = _read(speaks, target, body)
     except _Refused as fault:
@@ -174,6 +182,31 @@ def serve(
     if written.ending in ("cut", "hang"):
         document = document[: len(document) // 2]
     return Served(200, _headers(_JSON, identifier), (document,), gap=written.gap, ending=written.ending)
+
+
+def _embedded(
+    speaks: Dialect, target: DemoTarget, operation: EmbedOperation, body: bytes, seed: str
+) -> Served:
+    embeddings = speaks.surface.embeddings
+    assert embeddings is not None, f"{target.dialect} has a path to them"
+    form = embeddings.forms[operation]
+    try:
+        document = decode(body)
+        if not isinstance(document, dict):
+            raise ClientFault("expected a JSON object")
+        request = form.parse_request(document, Context())
+        for index, given in enumerate(request.inputs):
+            if (given.dimensions or 0) > vectors.MAX_DIMENSIONS:
+                place = form.place(f"$.inputs[{index}].dimensions", request)
+                raise ClientFault(f"expected at most {vectors.MAX_DIMENSIONS}", place)
+    except (ClientFault, BadJson) as fault:
+        return refused(target.dialect, ApiError("invalid_request", str(fault), 400), seed)
+    response = EmbeddingResponse(
+        request.model or target.model or MODELS[0],
+        tuple(Embedding(vectors.vector(given)) for given in request.inputs),
+        usage=Usage(input=sum(words.tokens(vectors.text_of(given.content)) for given in request.inputs)),
+    )
+    return _whole(form.render_response(response, Context(), request).value, seed)
 
 
 def refused(name: str, error: ApiError, seed: str = "") -> Served:

@@ -12,6 +12,9 @@ from wireglot.dialects.body import BadField, Body, RequestGlance
 from wireglot.dialects.capabilities import (
     Assist,
     Compaction,
+    EmbeddingForm,
+    Embeddings,
+    EmbedOperation,
     HostedForm,
     ItemForm,
     McpForm,
@@ -24,6 +27,7 @@ from wireglot.dialects.capabilities import (
     WebSockets,
 )
 from wireglot.dialects.context import Context, Framing, Rendered, is_minted, reported_model
+from wireglot.dialects.embeddings import fitting_form, joined_embeddings
 from wireglot.dialects.envelope import UNREADABLE
 from wireglot.dialects.listed_model import ListedModel, UpstreamModel, read_list
 from wireglot.dialects.passthrough import (
@@ -84,6 +88,9 @@ __all__ = [
     "Context",
     "Counts",
     "Dialect",
+    "EmbedOperation",
+    "EmbeddingForm",
+    "Embeddings",
     "Framer",
     "Framing",
     "HostedForm",
@@ -124,9 +131,11 @@ __all__ = [
     "UpstreamSide",
     "WebSockets",
     "answer_located",
+    "fitting_form",
     "has_no_answer",
     "is_doubtful",
     "is_minted",
+    "joined_embeddings",
     "read_list",
     "readable",
     "readable_elements",

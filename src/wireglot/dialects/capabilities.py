@@ -6,15 +6,17 @@ A dialect has a capability where its surface holds one of these.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
 from wireglot.dialects.body import Body
-from wireglot.dialects.context import Context
+from wireglot.dialects.context import Context, Rendered
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
+from wireglot.ir.embedding import EmbeddingRequest, EmbeddingResponse
 from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
+from wireglot.ir.outcome import Usage
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.stream import Event, Finish
 
@@ -28,6 +30,41 @@ class Assist(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The answer to a verb, with its body and the models that the caller may ask for; None: no such verb."""
     operation: Callable[[str], Document | None]
     """How a long-running operation stands, by its name; None: there is none of that name."""
+
+
+EmbedOperation = Literal["embed", "embed_one"]
+"""Endpoints for embeddings: of several inputs, or of one."""
+
+
+class EmbeddingForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Requests for embeddings and their answers, at one of the dialect's endpoints."""
+
+    parse_request: Callable[[Document, Context], EmbeddingRequest]
+    render_request: Callable[[EmbeddingRequest, Context], Rendered[Document]]
+    """Losses are at neutral places: `$.inputs[2].task`. Raises Unsupported."""
+    render_response: Callable[[EmbeddingResponse, Context, EmbeddingRequest], Rendered[Document]]
+    """Of an answer with a vector for each input. Raises UpstreamFault for one that cannot be written."""
+    place: Callable[[str, EmbeddingRequest], str]
+    """A neutral place, in the client's document."""
+    rename: Callable[[bytes, str], bytes]
+    """A body with another model's name, and every other byte as it was. Raises BadJson."""
+    max_inputs: int = 0
+    """The most inputs of one request; 0: no limit is known."""
+    tells_usage: bool = True
+    """Whether its clients expect the usage in an answer."""
+
+
+class Embeddings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Texts as vectors."""
+
+    forms: Mapping[EmbedOperation, EmbeddingForm]
+    """By endpoint, those first that requests of other dialects are sent to where they fit."""
+    operation: Callable[[Document], EmbedOperation]
+    """The endpoint that a request is for, by its body alone."""
+    parse_response: Callable[[Document, Context], EmbeddingResponse]
+    """Of any of the endpoints."""
+    usage: Callable[[bytes], Usage | None]
+    """Of an answer that passes through. Raises BadJson where the body is no JSON object."""
 
 
 class StateOptions(msgspec.Struct, frozen=True):

@@ -11,6 +11,7 @@ from wireglot.dialects.surface import ModelLists
 VENDOR: Final = "gemini"
 """Who issues the addresses of files in requests of each of them."""
 
+EMBED_VERBS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _PAGE: Final = 50
 
 
@@ -36,6 +37,9 @@ def render_model(model: ListedModel) -> dict[str, Any]:
         body["inputTokenLimit"] = model.context
     if model.output:
         body["outputTokenLimit"] = model.output
+    if model.embeds:
+        body["supportedGenerationMethods"] = list(EMBED_VERBS)
+        return body
     body["supportedGenerationMethods"] = ["generateContent", "countTokens"]
     body["thinking"] = model.thinks
     return body

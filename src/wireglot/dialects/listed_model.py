@@ -35,6 +35,10 @@ class ListedModel(msgspec.Struct, frozen=True):
     hosted_tools: bool = False
     media: tuple[str, ...] = ()
     output_formats: tuple[str, ...] = ()
+    embeds: bool = False
+    """It makes vectors of texts, and answers nothing."""
+    dimensions: int = 0
+    """Of its vectors."""
 
     @property
     def thinks(self) -> bool:

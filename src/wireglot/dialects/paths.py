@@ -50,7 +50,8 @@ class Paths:
             if route.path in known:
                 owner = known[route.path].surface.name
                 raise PathTaken(f"{route.method} {route.path} of {surface.name} is a path of {owner} already")
-            known[route.path] = Found(surface, RouteMatch(route.operation, verb=route.verb))
+            stream = False if route.operation == "embed" else None
+            known[route.path] = Found(surface, RouteMatch(route.operation, stream=stream, verb=route.verb))
             self._owners.setdefault(route.path, surface)
         if client.find is not None:
             self._finders.append((surface, client.find))

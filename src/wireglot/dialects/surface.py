@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from wireglot.dialects.body import Body, RequestGlance
-from wireglot.dialects.capabilities import Assist, HostedForm, Stored, WebSockets
+from wireglot.dialects.capabilities import Assist, Embeddings, HostedForm, Stored, WebSockets
 from wireglot.dialects.context import Context, Framing, Rendered
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.ir.content import Extra, Foreign, Message, Part, Reasoning
@@ -26,12 +26,13 @@ from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.splice import Outline
 
 Operation = Literal[
-    "generate", "compact", "count", "models", "model", "assist", "operation", "state", "managed",
+    "generate", "compact", "count", "embed", "models", "model", "assist", "operation", "state", "managed",
     "telemetry",
 ]  # fmt: skip
-"""What a client can ask for. `assist`, `operation`, `state` and `compact` need a capability."""
+"""What a client can ask for. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The
+verb of `embed` is the endpoint's name among the dialect's `Embeddings`."""
 
-UpstreamOperation = Literal["generate", "stream", "compact", "count", "models"]
+UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "embed_one", "models"]
 
 
 # --- paths
@@ -243,6 +244,10 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     results_without_calls: bool = False
     """A request may bring the results of calls that only the server knows."""
     thread: Thread | None = None
+
+    idle: Callable[[Body, Context], dict[str, Any] | None] | None = None
+    """The answer to a request that asks nothing of its model (load it, unload it), which no provider is
+    asked; None: it does ask something."""
 
     # The answer.
     framing: StreamFraming | None = None
@@ -563,6 +568,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     check_usage: Callable[[Extra], tuple[str, ...]] | None = None
     """What in a provider's own numbers does not add up; the argument is `Usage.raw`."""
     assist: Assist | None = None
+    embeddings: Embeddings | None = None
     stored: Stored | None = None
     websockets: WebSockets | None = None
 

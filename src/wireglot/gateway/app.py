@@ -55,7 +55,7 @@ from wireglot.ir.stream import Event, Failure, Finish, Start
 from wireglot.wire.cache import Caches
 from wireglot.wire.json import encode
 
-_WITH_BODY: Final = frozenset({"generate", "compact", "count", "assist", "model"})
+_WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist", "model"})
 _STATE: Final = frozenset({"state", "admin"})
 
 

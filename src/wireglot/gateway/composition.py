@@ -23,6 +23,8 @@ from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import HealthPages
 from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
+from wireglot.gateway.relay.embeddings import EmbeddingDelivery
+from wireglot.gateway.relay.embeddings import prepare as prepare_embedding
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.web_tools import WebTools
@@ -100,6 +102,7 @@ def compose(
         is_gone=state.keys.is_gone,
         media=web.media,
     )
+    embedding = relay.carrying(prepare_embedding, EmbeddingDelivery(relay).deliver)
     counting = Counting(relay)
     uses = ToolUses(state.quotas, state.ledger)
     runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
@@ -111,6 +114,7 @@ def compose(
         gates=gates,
         counting=counting,
         relay=relay,
+        embedding=embedding,
         runners=runners,
         ask_round=submit,
         count_hosted_call=count_hosted_call,

@@ -27,11 +27,13 @@ from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
+from wireglot.gateway.request.headers import JSON
 from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
 from wireglot.gateway.state.state import State
 from wireglot.gateway.targets.routing import Router
+from wireglot.wire.json import encode
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
 """What must be done before a request is answered. Returns what must be waited for, None where nothing must.
@@ -46,6 +48,7 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
     gates: Gates
     counting: Counting
     relay: Relay
+    embedding: Answerer
     runners: HostedRunners
     ask_round: AskRound
     count_hosted_call: CountHostedCall
@@ -67,6 +70,10 @@ class RequestKind(NamedTuple):
     @property
     def generates(self) -> bool:
         return self.operation == "generate"
+
+    @property
+    def embeds(self) -> bool:
+        return self.operation == "embed"
 
     @property
     def stores(self) -> bool:
@@ -117,7 +124,9 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     Around(
         "IdempotentReplay",
         lambda inner, parts: IdempotentReplay(inner, parts.state.idempotency),
-        lambda kind: not kind.is_own and kind.is_idempotent and kind.operation in ("generate", "compact"),
+        lambda kind: (
+            not kind.is_own and kind.is_idempotent and kind.operation in ("generate", "compact", "embed")
+        ),
     ),
     Around(
         "Summarizer",
@@ -131,7 +140,15 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     ),
     # Whether, and where to: the route before the quotas, which reserve by the first target's price.
     Before("Admission", lambda parts: partial(admit, parts.gates), lambda kind: not kind.is_own),
-    Before("Routing", lambda parts: partial(route, parts.router), lambda kind: True),
+    Before("Routing", lambda parts: partial(route, parts.router), lambda kind: not kind.embeds),
+    Before(
+        "EmbeddingRouting", lambda parts: partial(route_embedding, parts.router), lambda kind: kind.embeds
+    ),
+    Around(
+        "IdleAnswer",
+        lambda inner, parts: IdleAnswer(inner),
+        lambda kind: not kind.is_own and kind.generates and kind.surface.client.idle is not None,
+    ),
     Before("QuotaReservation", lambda parts: parts.state.quotas.reserve, lambda kind: kind.has_key),
     # What the client did not send and the model needs. The store is read before the queue: a request that
     # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
@@ -184,7 +201,12 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     Before(
         "CountLearning",
         lambda parts: parts.counting.watch,
-        lambda kind: not kind.is_own and kind.operation != "count" and kind.surface.counts is not None,
+        lambda kind: (
+            not kind.is_own
+            and kind.operation != "count"
+            and not kind.embeds
+            and kind.surface.counts is not None
+        ),
     ),
     Before("Account", lambda parts: parts.state.ledger.open_account, lambda kind: kind.operation != "count"),
     Around(
@@ -225,6 +247,33 @@ def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
         return _read_and_route(router, exchange, model)
     exchange.targets = router.targets(job.settings, model, job.dialect, exchange)
     return _read_large(exchange) if exchange.is_large else None
+
+
+def route_embedding(router: Router, exchange: Exchange) -> None:
+    """Find the targets that embed. A text to embed holds no state of a conversation, whatever it looks
+    like."""
+    job = exchange.job
+    exchange.sealed = False
+    model = job.surface.client.model_name(job.model)
+    exchange.targets = router.embedding_targets(job.settings, model, job.dialect, exchange)
+
+
+class IdleAnswer:
+    """A step: what asks nothing of its model is answered here."""
+
+    def __init__(self, inner: Answerer) -> None:
+        self._inner = inner
+
+    async def answer(self, exchange: Exchange) -> None:
+        job = exchange.job
+        idle = job.surface.client.idle
+        document = idle(job.content, job.context) if idle is not None else None
+        if document is None:
+            await self._inner.answer(exchange)
+            return
+        exchange.record.answered(200)
+        exchange.record.noted("asked nothing of the model: answered by the gateway")
+        exchange.reply.send(200, [JSON, *exchange.headers()], encode(document))
 
 
 async def _read_and_route(router: Router, exchange: Exchange, model: str) -> None:
@@ -312,7 +361,7 @@ class StepSequence:
 
 
 class Pipeline:
-    """The steps that a request can need, and then the relay or the token counter."""
+    """The steps that a request can need, and then a relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
         self.parts = parts
@@ -334,6 +383,8 @@ class Pipeline:
     def chain(self, kind: RequestKind) -> Answerer:
         parts = self.parts
         chain: Answerer = parts.counting if kind.operation == "count" else parts.relay
+        if kind.embeds:
+            chain = parts.embedding
         before: list[BeforeAnswer] = []
         for step in reversed(steps_of(kind)):
             if isinstance(step, Before):

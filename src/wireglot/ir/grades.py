@@ -53,6 +53,15 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("document", "dropped"): ("serious", "The model answers without having read it."),
     ("document", "approximated"): ("degraded", "It is read as text, or without what was said about it."),
     ("document", "invented"): ("harmless", "Only its name or type was made up."),
+    ("embedding.task", "dropped"): (
+        "degraded",
+        "The vector is made for no task in particular: searches may find less.",
+    ),
+    ("embedding.title", "dropped"): ("degraded", "The vector is made of the text alone."),
+    ("embedding.truncation", "dropped"): (
+        "degraded",
+        "A text that is too long is refused or cut, as the target does by itself.",
+    ),
     ("error.detail", "dropped"): ("harmless", "The kind of the error and its message are there."),
     ("error.detail", "approximated"): ("harmless", "The error is reported in terms of the client's dialect."),
     ("file_reference", "dropped"): ("serious", "The model answers without having seen the file."),

@@ -42,7 +42,7 @@ def set_up(model: str | None, api_key: str | None, base_url: str | None) -> Setu
 
 def default_model() -> str:
     """The first model of the catalog that is not retired."""
-    return next(entry.match for entry in provider(PROVIDER).models if entry.is_name and not entry.retired)
+    return next(entry.match for entry in provider(PROVIDER).models if entry.answers)
 
 
 def _model(model: str | None, base: str, spec: ProviderSpec) -> str:

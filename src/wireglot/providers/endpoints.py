@@ -42,7 +42,7 @@ def endpoint(
     own = form is not None and bool(form.paths)
     paths = form.paths if form is not None and own else upstream.paths if upstream is not None else {}
     path = paths.get(operation)
-    if path is None:
+    if path is None or operation in spec.lacks:
         raise NoEndpoint(f"{dialect} has no endpoint to {operation}")
     base = spec.base_urls.get(dialect, spec.base_url).rstrip("/")
     if "{" in base or own:

@@ -50,6 +50,10 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     input: int = 0
     """The most tokens of a request, where that is less than the window."""
     output: int = 0
+    embeds: bool = False
+    """It makes vectors of texts, and answers nothing."""
+    dimensions: int = 0
+    """Of its vectors, where a request names no other number; 0: not known."""
     retired: bool = False
     successor: str = ""
 
@@ -62,6 +66,11 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
     def is_name(self) -> bool:
         """Whether it is one model's name, which can be listed, and not a pattern."""
         return not any(mark in self.match for mark in "*?[")
+
+    @property
+    def answers(self) -> bool:
+        """Whether it is the name of a model that can be asked."""
+        return self.is_name and not self.retired and not self.embeds
 
     def covers(self, model: str) -> bool:
         """By the plain name, or by the whole one where the entry has a whole one: `openai/gpt-oss-120b`."""
@@ -129,6 +138,8 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     streams: Streams = "both"
     websocket: bool = False
     """Whether its Responses can be had over a WebSocket, at the same URL."""
+    lacks: tuple[Operation, ...] = ()
+    """Endpoints that its dialects have and it has not."""
     counts: tuple[str, ...] = ()
     """Dialects in which it counts tokens by an endpoint of its own."""
     variables: dict[str, str] = {}

@@ -180,6 +180,8 @@ def _reported(
     client = trace.row.dialect
     came = _with_folded(attempt.answer, attempt.dialect) if attempt.answer is not None else None
     is_last = attempt is trace.attempts[-1]
+    if trace.row.operation == "embed":  # no conversation, of which places could be compared
+        return replace(attempt, answer=came), answer
     if body is None:
         if is_last and attempt.passthrough:
             answer = _caused(trace, answer, attempt, None)

@@ -14,7 +14,6 @@ from wireglot.dialects.gemini.names import count, enum_name
 from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.schema import json_schema
 from wireglot.dialects.gemini.surface import find
-from wireglot.dialects.iso_time import unix_seconds
 from wireglot.ir.content import (
     Foreign,
     Media,

@@ -174,7 +174,9 @@ def test_the_generated_blocks_are_those_of_the_declarations() -> None:
 
 def test_an_unknown_dialect_is_refused_with_the_known_ones_listed(tmp_path: Path) -> None:
     text = '[providers.mine]\ndialect = "nonsense"\nbase_url = "http://127.0.0.1:1/v1"\n'
-    listed = "one of anthropic, code-assist, gemini, gemini-interactions, ollama, openai-chat, openai-responses"
+    listed = (
+        "one of anthropic, code-assist, gemini, gemini-interactions, ollama, openai-chat, openai-responses"
+    )
     assert problems(tmp_path, text) == {"providers.mine.dialect": f'{listed} / "nonsense"'}
     several = text.replace('"nonsense"', '["openai-chat", "nonsense"]').replace("dialect ", "dialects ")
     assert problems(tmp_path, several) == {"providers.mine.dialects": f'{listed} / "nonsense"'}

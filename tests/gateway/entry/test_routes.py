@@ -176,13 +176,8 @@ def test_an_encoded_slash_is_part_of_a_models_name_and_of_nothing_else():
 @rows(
     ("method", "path", "headers", "dialect", "what"),
     [
-        ("POST", "/v1/embeddings", {}, "openai-chat", "embeddings"),
-        ("POST", "/openai/v1/embeddings", {}, "openai-chat", "embeddings"),
-        ("POST", "/openai/deployments/text-embedding-3-small/embeddings", {}, "openai-chat", "embeddings"),
-        ("POST", "/v1beta/openai/embeddings", {}, "openai-chat", "embeddings"),
-        ("POST", "/v1beta/models/m:embedContent", {}, "gemini", "embeddings"),
-        ("POST", "/v1beta/models/m:batchEmbedContents", {}, "gemini", "embeddings"),
-        ("POST", "/v1/models/m:embedContent", {}, "gemini", "embeddings"),
+        ("POST", "/v1beta/models/m:asyncBatchEmbedContent", {}, "gemini", "batches"),
+        ("POST", "/v1beta/models/m:embedText", {}, "gemini", "embeddings"),
         ("POST", "/v1/projects/p/locations/l/publishers/google/models/m:predict", {}, "gemini", "embeddings"),
         ("POST", "/v1/images/generations", {}, "openai-chat", "images"),
         ("POST", "/v1/messages/batches", {}, "anthropic", "batches"),

@@ -180,6 +180,7 @@ def test_listings_and_probes_are_not_traced():
     bench.finish(operation="health")
     assert bench.spans == 1
     assert reported(bench.finish(operation="count"))["gen_ai.operation.name"] == "count_tokens"
+    assert reported(bench.finish(operation="embed"))["gen_ai.operation.name"] == "embeddings"
 
 
 def test_tokens_and_times_are_measured():

@@ -54,7 +54,9 @@ def target(form: Form | None, framing: Any = None) -> Any:
     spec = SimpleNamespace(forms={"anthropic": form} if form is not None else {})
     provider = SimpleNamespace(name="host", spec=spec)
     return SimpleNamespace(
-        provider=provider, dialect="anthropic", upstream=SimpleNamespace(framings={"aws": framing})
+        provider=provider,
+        dialect="anthropic",
+        upstream=SimpleNamespace(framing=None, framings={"aws": framing}),
     )
 
 

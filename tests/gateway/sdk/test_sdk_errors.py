@@ -165,13 +165,13 @@ def test_a_model_that_leads_nowhere_is_not_found(stage: Stage, sdk: str) -> None
     assert not stage.upstream.requests
 
 
-def test_embeddings_are_reported_as_elsewhere(stage: Stage) -> None:
+def test_images_are_reported_as_elsewhere(stage: Stage) -> None:
     """[L14] In the words that the vendors' SDKs read."""
-    with pytest.raises(openai.NotFoundError, match="embeddings are not served") as caught:
-        stage.gpt.embeddings.create(model="text-embedding-3-small", input="x")
+    with pytest.raises(openai.NotFoundError, match="images are not served") as caught:
+        stage.gpt.images.generate(model="gpt-image-1", prompt="x")
     assert caught.value.code == "not_served"
-    with pytest.raises(genai_errors.ClientError, match="embeddings are not served") as refused:
-        stage.gemini.models.embed_content(model="gemini-embedding-001", contents="x")
+    with pytest.raises(genai_errors.ClientError, match="images\\) are not served") as refused:
+        stage.gemini.models.generate_images(model="imagen-4.0-generate-001", prompt="x")
     assert (refused.value.code, refused.value.status) == (404, "NOT_FOUND")
     assert not stage.upstream.requests
 

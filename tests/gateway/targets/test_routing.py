@@ -300,7 +300,11 @@ def test_a_target_knows_the_addresses_of_what_is_asked_of_models():
     }
     base = "http://127.0.0.1:1"
     assert urls == {
-        "openai-chat": {"generate": f"{base}/chat/completions", "stream": f"{base}/chat/completions"},
+        "openai-chat": {
+            "generate": f"{base}/chat/completions",
+            "stream": f"{base}/chat/completions",
+            "embed": f"{base}/embeddings",
+        },
         "openai-responses": {
             "generate": f"{base}/responses",
             "stream": f"{base}/responses",
@@ -311,6 +315,8 @@ def test_a_target_knows_the_addresses_of_what_is_asked_of_models():
             "generate": f"{base}/models/m:generateContent",
             "stream": f"{base}/models/m:streamGenerateContent?alt=sse",
             "count": f"{base}/models/m:countTokens",
+            "embed": f"{base}/models/m:batchEmbedContents",
+            "embed_one": f"{base}/models/m:embedContent",
         },
     }
 

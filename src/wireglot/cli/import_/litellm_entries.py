@@ -416,8 +416,8 @@ class Entries:
         name = params.fields["model"].text.lower()
         by_name = not said and any(fnmatchcase(name, pattern) for pattern in unserved["names"])
         if said in unserved["modes"] or by_name:
-            what = said.replace("_", " ") if said else "embeddings, images, audio and the like"
-            raise NotCarried(f"only text generation is served here, no {what}")
+            what = said.replace("_", " ") if said else "images, audio and the like"
+            raise NotCarried(f"only text generation and embeddings are served here, no {what}")
 
     def _split(self, params: SourceNode) -> tuple[str, str]:
         """The prefix and the rest of the model."""

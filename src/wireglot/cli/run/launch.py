@@ -106,7 +106,7 @@ class Chooser:
         remark = "; ".join(f"{name} is off: {variable} is not set" for name, variable in settings.off.items())
         if own_model and leads(settings, own_model, dialect):
             return Choice(settings, self._environ, {}, remark=remark)
-        first = next((model.id for model in models(settings, dialect)), "")
+        first = next((model.id for model in models(settings, dialect) if not model.embeds), "")
         if not first:
             raise Unusable("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
         return Choice(settings, self._environ, {}, first, remark)

@@ -143,6 +143,7 @@ SURFACE: Final = replace(
     glance=wrapped_glance,
     counts=WRAPPED_COUNTS,
     assist=ASSIST,
+    embeddings=None,
 )
 
 DIALECT: Final = replace(

@@ -218,6 +218,7 @@ SURFACE: Final = replace(
     # Its clients bring no history: the one that keeps the conversation keeps its state.
     reasoning=ReasoningState(returns="all", returns_pieces=True, signs_texts=True),
     counts=None,
+    embeddings=None,
 )
 
 DIALECT: Final = replace(

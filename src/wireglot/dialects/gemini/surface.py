@@ -9,13 +9,14 @@ from wireglot.dialects.body import MEDIA_MARKS, Body, whole_number
 from wireglot.dialects.envelope import BODY_MARK, PLACEHOLDERS
 from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
 from wireglot.dialects.gemini.counts import COUNTS
+from wireglot.dialects.gemini.embeddings import EMBEDDINGS
 from wireglot.dialects.gemini.errors import owns_error
 from wireglot.dialects.gemini.generation import asks_thinking
 from wireglot.dialects.gemini.hosted import HOSTED
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.tap import GeminiTap, glance
-from wireglot.dialects.google_shared import MODELS
+from wireglot.dialects.google_shared import EMBED_VERBS, MODELS
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
     ClientSide,
@@ -54,9 +55,13 @@ def find(method: str, path: str) -> RouteMatch | None:
     Vertex's long form."""
     before, colon, verb = path.rpartition(":")
     known = VERBS.get(verb)
-    if method != "POST" or not colon or known is None or not before.startswith(_VERSIONS):
+    if method != "POST" or not colon or not before.startswith(_VERSIONS):
+        return None
+    if known is None and verb not in EMBED_VERBS:
         return None
     name = before.partition("/models/")[2] or before.split("/", 2)[2]
+    if known is None:
+        return RouteMatch("embed", name, False, EMBED_VERBS[verb])
     return RouteMatch(known[0], name, known[1])
 
 
@@ -97,10 +102,8 @@ def answers_of(config: dict[str, Any]) -> int:
 
 
 _UNSERVED: Final = {
-    ":embedContent": "embeddings",
-    ":batchEmbedContents": "embeddings",
-    ":asyncBatchEmbedContent": "embeddings",
-    ":embedText": "embeddings",
+    ":asyncBatchEmbedContent": "batches",
+    ":embedText": "embeddings of PaLM",
     ":predict": "predictions (embeddings, images)",
     ":predictLongRunning": "videos",
     ":generateImages": "images",
@@ -119,7 +122,7 @@ SURFACE: Final = Surface(
         turns="contents",
         find=find,
         lists=("/v1/models", "/v1beta/models", "/v1alpha/models", "/v1beta1/models"),
-        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in VERBS),
+        endpoints=tuple(f"POST /v1beta/models/{{model}}:{verb}" for verb in (*VERBS, *EMBED_VERBS)),
         prefixes=("/v1beta/", "/v1alpha/", "/v1beta1/"),
         vendor_headers=("x-goog-api-key", "x-goog-api-client"),
         unserved=_UNSERVED,
@@ -145,6 +148,8 @@ SURFACE: Final = Surface(
             "generate": "/models/{model}:generateContent",
             "stream": "/models/{model}:streamGenerateContent?alt=sse",
             "count": "/models/{model}:countTokens",
+            "embed": "/models/{model}:batchEmbedContents",
+            "embed_one": "/models/{model}:embedContent",
             "models": "/models",
         },
         request_id_headers=("x-goog-request-id",),
@@ -173,4 +178,5 @@ SURFACE: Final = Surface(
     models=MODELS,
     counts=COUNTS,
     check_usage=check_usage,
+    embeddings=EMBEDDINGS,
 )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, NamedTuple, assert_never
 
-from wireglot.dialects.base import Context, Rendered, reported_model
+from wireglot.dialects.base import Body, Context, Rendered, reported_model
+from wireglot.dialects.body import stated_model
 from wireglot.dialects.common_losses import NO_RESULTS, ONE_ANSWER
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.iso_time import iso_time, unix_seconds
@@ -37,6 +38,7 @@ from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.verdict import malformed
 
+Document = dict[str, Any]
 Fragment = dict[str, Any]
 """Fields of a message: `content`, `thinking`, `images`, `tool_calls`."""
 
@@ -272,6 +274,25 @@ def render_answer(
     if response.safeguard_results:
         losses.append(NO_RESULTS)
     return Rendered(put_back(out, response.extra), tuple(losses))
+
+
+_NOTHING: Final = 4
+"""Bytes of an empty member: `null`, `""`, `[]`, `[ ]`."""
+_UNLOADS: Final = (0, "0", "0s", "0m")
+
+
+def idle_answer(body: Body, context: Context, asks: tuple[str, ...], shape: AnswerShape) -> Document | None:
+    """The answer where none of the members that ask something does: the model is to be loaded, or unloaded.
+    Nothing need be done for that."""
+    outline = body.outline
+    for name in asks:
+        start, end = outline.members.get(name, (0, 0))
+        if end - start > _NOTHING or outline.get(name):
+            return None
+    unloads = outline.get("keep_alive") in _UNLOADS
+    out = answer_head(stated_model(outline), 0, {}, context, None)
+    shape.put(out, {"content": ""})
+    return {**out, "done": True, "done_reason": "unload" if unloads else "load"}
 
 
 def answer_head(

@@ -8,5 +8,5 @@ from wireglot.dialects.unknown_fields import UnknownFields
 
 NAME: Final = "ollama"
 
-UNKNOWN: Final = UnknownFields(NAME, deep=True)
+UNKNOWN: Final = UnknownFields(NAME, deep=True, over_blanks=True)
 keep, put_back = UNKNOWN.keep, UNKNOWN.put_back

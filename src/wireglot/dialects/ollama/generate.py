@@ -14,11 +14,11 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Context, Rendered, Route, StreamWriter
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import Fields, own_form
-from wireglot.dialects.ollama.answer import GENERATE, parse_answer, render_answer
+from wireglot.dialects.ollama.answer import GENERATE, idle_answer, parse_answer, render_answer
 from wireglot.dialects.ollama.dialect import DIALECT as OLLAMA
 from wireglot.dialects.ollama.extras import NAME as FAMILY
 from wireglot.dialects.ollama.media import parse_media
-from wireglot.dialects.ollama.messages import MessageWriter
+from wireglot.dialects.ollama.messages import MessageRenderer
 from wireglot.dialects.ollama.places import GENERATE_PLACES
 from wireglot.dialects.ollama.request import finish_request, read_settings, start_request
 from wireglot.dialects.ollama.settings import offered
@@ -63,7 +63,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     out = start_request(request, form)
     _put_prompt(out, request, losses)
     for index, _ in enumerate(offered(request, losses)):
-        losses.append(Loss(f"$.tools[{index}]", "tool.custom", "dropped", "a prompt has no tools"))
+        losses.append(Loss(f"$.tools[{index}]", "tool_choice", "dropped", "a prompt has no tools"))
     finish_request(out, request, form, losses)
     return Rendered(out, tuple(losses))
 
@@ -73,20 +73,22 @@ def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> No
     first = len(request.messages)
     while first and request.messages[first - 1].role == "user":
         first -= 1
-    writer = MessageWriter(False, losses)
+    writer = MessageRenderer(False, losses)
     system: list[str] = []
     said: list[str] = []
     images: list[str] = []
     for index, message in enumerate(request.messages):
         path = f"$.messages[{index}]"
-        if message.role != "system" and index < first:
-            losses.append(Loss(path, "content.position", "dropped", "a prompt has no history"))
-            continue
-        kept = tuple([part for part in message.content if isinstance(part, Text | Media)])
-        if len(kept) < len(message.content):
-            losses.append(Loss(path, "content.position", "dropped", "a prompt has texts and pictures only"))
+        is_past = message.role != "system" and index < first
+        kept: list[Part] = []
+        for position, part in enumerate(message.content):
+            if not is_past and isinstance(part, Text | Media):
+                kept.append(part)
+            else:
+                detail = "a prompt has no history" if is_past else "a prompt has texts and pictures only"
+                losses.append(Loss(f"{path}.content[{position}]", "content.position", "dropped", detail))
         losses_of_extra(message.extra, FAMILY, path, losses)
-        for written in writer.write_message(replace(message, content=kept, extra=None), index):
+        for written in writer.write_message(replace(message, content=tuple(kept), extra=None), index):
             texts = system if message.role == "system" else said
             if written["content"]:
                 texts.append(written["content"])
@@ -129,10 +131,12 @@ SURFACE: Final = replace(
         prefixes=(),
         probes={},
         unserved={},
+        idle=partial(idle_answer, asks=("prompt", "images"), shape=GENERATE),
         turns="",
     ),
     upstream=None,
     assist=None,
+    embeddings=None,
 )
 
 DIALECT: Final = replace(

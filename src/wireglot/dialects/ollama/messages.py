@@ -46,7 +46,7 @@ class _Mark(msgspec.Struct, frozen=True):
     answered: str
 
 
-class Conversation:
+class MessageReader:
     """Implements `TurnReader`. Results name the tool or the call that they answer, or neither: they are
     paired with the calls before them."""
 
@@ -168,7 +168,7 @@ _BETWEEN: Final = "\n"
 """Between the texts of a tool result."""
 
 
-class MessageWriter(TurnWriter):
+class MessageRenderer(TurnWriter):
     """`native`: the conversation came in this dialect."""
 
     def __init__(self, native: bool, losses: list[Loss]) -> None:
@@ -285,7 +285,7 @@ class MessageWriter(TurnWriter):
         if part.kind != "function":
             self.losses.append(Loss(path, "tool.custom", "approximated", "results do not state their kind"))
         out: dict[str, Any] = {"role": form.get("role", "tool"), "content": _BETWEEN.join(texts)}
-        name = part.name or ("" if form or call is None else call.name)
+        name = part.name or ("" if self._native or call is None else call.name)
         if name:
             out["tool_name"] = name
         if form.get("id") != "absent":

@@ -25,7 +25,9 @@ _ARCHITECTURE: Final = "wireglot"
 
 
 def capabilities(model: ListedModel) -> list[str]:
-    """Every model that is listed answers and calls tools."""
+    """A model that is listed answers and calls tools, or embeds."""
+    if model.embeds:
+        return ["embedding"]
     found = ["completion", "tools"]
     if "image" in model.media:
         found.append("vision")
@@ -47,6 +49,8 @@ def _details(model: ListedModel) -> dict[str, Any]:
     }
     if model.context:
         details["context_length"] = model.context
+    if model.dimensions:
+        details["embedding_length"] = model.dimensions
     return details
 
 

@@ -140,8 +140,12 @@ def _pair(entry: Any) -> tuple[str, float] | None:
 def render_logprobs(tokens: tuple[TokenLogprob, ...]) -> list[dict[str, Any]]:
     out: list[dict[str, Any]] = []
     for token in tokens:
-        entry: dict[str, Any] = {"token": token.token, "logprob": token.logprob}
+        entry = _entry(token.token, token.logprob)
         if token.top:
-            entry["top_logprobs"] = [{"token": name, "logprob": value} for name, value in token.top]
+            entry["top_logprobs"] = [_entry(*pair) for pair in token.top]
         out.append(entry)
     return out
+
+
+def _entry(token: str, logprob: float) -> dict[str, Any]:
+    return {"token": token, "logprob": logprob, "bytes": list(token.encode("utf-8", "replace"))}

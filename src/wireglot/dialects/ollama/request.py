@@ -10,7 +10,7 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.ollama.extras import NAME, keep, put_back
-from wireglot.dialects.ollama.messages import Conversation, MessageWriter
+from wireglot.dialects.ollama.messages import MessageReader, MessageRenderer
 from wireglot.dialects.ollama.settings import (
     MISSING,
     REQUEST_FIELDS,
@@ -35,7 +35,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     turns = fields.array("messages")
     if not turns:
         raise fields.fault("expected at least one message", "$.messages")
-    conversation = Conversation(context)
+    conversation = MessageReader(context)
     read_turns(conversation, turns, context, NAME)
     return read_settings(fields, tuple(conversation.messages), {"messages"}, {"native": True}, context)
 
@@ -74,7 +74,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     losses: list[Loss] = []
     form = own_form(request.extra, NAME)
     out = start_request(request, form)
-    writer = MessageWriter(bool(form.get("native")), losses)
+    writer = MessageRenderer(bool(form.get("native")), losses)
     messages = write_turns(writer, request.messages, 0, context, NAME, bool(form.get("native")))
     if not messages:
         losses.append(NO_MESSAGE)

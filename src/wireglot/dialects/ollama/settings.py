@@ -114,7 +114,9 @@ def write_options(request: Request, form: dict[str, Any], losses: list[Loss]) ->
 # Thinking
 
 _LEVELS: Final[dict[str, Effort]] = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
-_NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "max"}
+_USUAL: Final[Effort] = "medium"
+"""What `true` means to models that have levels (gpt-oss); to others there is no more to say."""
+_NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "high"}
 
 
 def parse_thinking(body: Fields, taken: set[str]) -> Thinking:
@@ -123,7 +125,7 @@ def parse_thinking(body: Fields, taken: set[str]) -> Thinking:
         return Thinking()
     if type(value) is bool:
         taken.add("think")
-        return Thinking("on" if value else "off")
+        return Thinking("on", _USUAL) if value else Thinking("off")
     if type(value) is str and value in _LEVELS:
         taken.add("think")
         return Thinking(effort=_LEVELS[value])
@@ -142,6 +144,10 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) ->
             losses.append(Loss(f"{path}.effort", "thinking.effort", "dropped", "thinking is off"))
         elif mode not in (None, "off"):
             losses.append(Loss(f"{path}.mode", "thinking.mode", "approximated", "thinking is off"))
+    elif mode == "on" and effort in (None, _USUAL):
+        out["think"] = True
+        if effort is None and thinking.budget is None:
+            losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", "as usual"))
     elif effort is not None:
         level = _NEAREST.get(effort, effort)
         out["think"] = level
@@ -149,8 +155,6 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) ->
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", f"as {level}"))
         if mode is not None:
             losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "said by the level alone"))
-    elif mode == "on":
-        out["think"] = True
     elif mode == "auto":  # a model that can think does so unless it is told not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
     if thinking.budget is not None:

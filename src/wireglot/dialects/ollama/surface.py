@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import Final
 
 from wireglot.dialects.body import (
@@ -13,6 +14,8 @@ from wireglot.dialects.body import (
     whole_number,
 )
 from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.ollama.answer import CHAT, idle_answer
+from wireglot.dialects.ollama.embeddings import EMBEDDINGS
 from wireglot.dialects.ollama.errors import owns_error
 from wireglot.dialects.ollama.extras import NAME
 from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
@@ -42,8 +45,6 @@ _UNSERVED: Final = {
     "/api/create": "new models",
     "/api/copy": "copies of models",
     "/api/delete": "deletions of models",
-    "/api/embed": "embeddings",
-    "/api/embeddings": "embeddings",
 }
 
 
@@ -72,12 +73,22 @@ SURFACE: Final = Surface(
         turns="messages",
         routes=(
             Route("POST", "/api/chat", "generate"),
+            Route("POST", "/api/embed", "embed"),
+            Route("POST", "/api/embeddings", "embed", "embed_one"),
             Route("GET", "/api/tags", "models"),
             Route("POST", "/api/show", "model"),
             Route("GET", "/api/ps", "assist", "ps"),
             Route("GET", "/api/version", "assist", "version"),
         ),
-        endpoints=("POST /api/chat", "GET /api/tags", "POST /api/show", "GET /api/ps", "GET /api/version"),
+        endpoints=(
+            "POST /api/chat",
+            "POST /api/embed",
+            "POST /api/embeddings",
+            "GET /api/tags",
+            "POST /api/show",
+            "GET /api/ps",
+            "GET /api/version",
+        ),
         prefixes=("/api/",),
         probes={KEY_ROOT.rstrip("/"): Probe(("GET", "HEAD"), text="Ollama is running")},
         unserved=_UNSERVED,
@@ -87,6 +98,7 @@ SURFACE: Final = Surface(
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
+        idle=partial(idle_answer, asks=("messages",), shape=CHAT),
         asked_answers=one_answer,
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},
@@ -96,7 +108,13 @@ SURFACE: Final = Surface(
         alias_suffix=LATEST,
     ),
     upstream=UpstreamSide(
-        paths={"generate": "/api/chat", "stream": "/api/chat", "models": "/api/tags"},
+        paths={
+            "generate": "/api/chat",
+            "stream": "/api/chat",
+            "embed": "/api/embed",
+            "embed_one": "/api/embeddings",
+            "models": "/api/tags",
+        },
         framing=UpstreamFraming(CONTENT_TYPE, LineUnframer),
     ),
     stop_sequences="hidden",
@@ -113,4 +131,5 @@ SURFACE: Final = Surface(
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,
     assist=ASSIST,
+    embeddings=EMBEDDINGS,
 )

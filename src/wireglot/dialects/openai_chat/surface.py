@@ -9,6 +9,7 @@ from wireglot.dialects.body import MEDIA_MARKS, glance_body, session_by_cache_ke
 from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
+from wireglot.dialects.openai_chat.embeddings import EMBEDDINGS
 from wireglot.dialects.openai_chat.extras import NAME
 from wireglot.dialects.openai_chat.outcome import USAGE_FIELDS, tells_usage
 from wireglot.dialects.openai_chat.repeated_calls import CallRepair
@@ -33,7 +34,6 @@ _MARKS: Final = StreamMarks(
 )
 
 _UNSERVED: Final = {
-    "/embeddings": "embeddings",
     "/v1/completions": "plain completions",
     "/images/generations": "images",
     "/images/edits": "images",
@@ -78,9 +78,12 @@ SURFACE: Final = Surface(
             Route("POST", "/v1/chat/completions", "generate"),
             Route("POST", "/openai/v1/chat/completions", "generate"),
             Route("POST", "/v1beta/openai/chat/completions", "generate"),
+            Route("POST", "/v1/embeddings", "embed"),
+            Route("POST", "/openai/v1/embeddings", "embed"),
+            Route("POST", "/v1beta/openai/embeddings", "embed"),
         ),
         lists=("/v1/models", "/openai/v1/models", "/v1beta/openai/models"),
-        endpoints=("POST /v1/chat/completions",),
+        endpoints=("POST /v1/chat/completions", "POST /v1/embeddings"),
         prefixes=("/v1beta/openai/",),
         unserved=_UNSERVED,
         key_headers=(("authorization", "bearer "),),
@@ -101,7 +104,12 @@ SURFACE: Final = Surface(
         hosted=HostedForm(tool_marks={"tools": (b"web_search",), "web_search_options": (b"",)}),
     ),
     upstream=UpstreamSide(
-        paths={"generate": "/chat/completions", "stream": "/chat/completions", "models": "/models"},
+        paths={
+            "generate": "/chat/completions",
+            "stream": "/chat/completions",
+            "embed": "/embeddings",
+            "models": "/models",
+        },
         passed_headers=("openai-beta",),
         returned_headers=("openai-processing-ms",),
         request_id_headers=("x-request-id", "msh-request-id"),  # the second one is Kimi's
@@ -128,4 +136,5 @@ SURFACE: Final = Surface(
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,
+    embeddings=EMBEDDINGS,
 )

@@ -130,6 +130,8 @@ class ReplayPage:
             raise invalid_value("dialect", f"one of {', '.join(names())}")
         if id:
             trace = await self._recorded(id, viewer)
+            if trace.row.operation == "embed":
+                raise RequestError("bad", "id: only requests to a model are replayed", code="unsupported")
             model, spoken = to or trace.row.asked, spoken or trace.row.dialect
             document = _document(changed, trace, spoken)
             stream = trace.row.stream if stream is None else stream

@@ -131,7 +131,8 @@ _YOUR_KEY: Final = "YOUR_KEY"
 
 async def setup(page: PageRequest, viewer: Viewer) -> None:
     settings = page.settings
-    named = [model.id for model in permitted(models(settings, COMMON), page.caller.key)]
+    listing = permitted(models(settings, COMMON), page.caller.key)
+    named = [model.id for model in listing if not model.embeds]
     url = base_url(page)
     key = _NO_KEY_NEEDED if viewer.access == "open" else _YOUR_KEY
     first = named[0] if named else "MODEL"

@@ -35,7 +35,7 @@ Attributes = dict[str, str | int | float | bool | list[str]]
 
 _CLOSE_SECONDS: Final = 2.0
 _PORTS: Final = {"https": 443, "http": 80}
-_REPORTED: Final = frozenset({"generate", "count", "safeguard", "search", "tool_round", "candidate"})
+_REPORTED: Final = frozenset({"generate", "count", "embed", "safeguard", "search", "tool_round", "candidate"})
 
 _CHAT: Final = "chat"
 """What asking a model is called, where the dialect that it was asked in has no other word for it."""
@@ -202,6 +202,8 @@ class OpenTelemetry:
 def _operation(record: Record) -> str:
     if record.operation == "count":
         return "count_tokens"
+    if record.operation == "embed":
+        return "embeddings"
     spoken = record.upstream_dialect or record.dialect
     upstream = surface(spoken).upstream if spoken else None
     return (upstream.telemetry_operation if upstream is not None else "") or _CHAT

@@ -266,7 +266,13 @@ def models(
                 names.append(f"{provider.name}/{entry.match}")
     reported = {f"{name}/{model.id}": model for name, found in theirs.items() for model in found}
     listing = (listed(settings, name, dialect) for name in dict.fromkeys((*names, *reported)))
-    return tuple(_with_figures(model, reported.get(model.id)) for model in listing if model is not None)
+    # Clients offer what they are listed: who cannot ask for embeddings is not shown models for them.
+    embeds = surface(dialect).embeddings is not None
+    return tuple(
+        _with_figures(model, reported.get(model.id))
+        for model in listing
+        if model is not None and (embeds or not model.embeds)
+    )
 
 
 def _with_figures(model: ListedModel, reported: UpstreamModel | None) -> ListedModel:
@@ -302,6 +308,8 @@ def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:
         hosted_tools=limits.hosted_tools,
         media=tuple(limits.media),
         output_formats=tuple(limits.output_formats),
+        embeds=spec is not None and spec.embeds,
+        dimensions=spec.dimensions if spec is not None else 0,
     )
 
 

@@ -98,7 +98,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     same = target.dialect == job.dialect and stream == job.stream
     if exchange.policy == "as-is":
         if not same:
-            raise _not_as_is(target)
+            raise not_as_is(target)
         return _raw(exchange, target, credential, as_is=True)
     if (
         same
@@ -113,7 +113,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     return _translated(exchange, target, credential, stream=stream)
 
 
-def _context(job: Job, target: Target, credential: Credential | None) -> Context:
+def upstream_context(job: Job, target: Target, credential: Credential | None) -> Context:
     return msgspec.structs.replace(
         job.context,
         provider=target.provider.name,
@@ -143,7 +143,7 @@ def _checked(job: Job) -> Loss:
             return Loss(path, "safeguards", "emulated", f"{settings.model or job.model} judges tool calls")
 
 
-def _not_as_is(target: Target) -> RequestError:
+def not_as_is(target: Target) -> RequestError:
     spoken = " and ".join(target.provider.spec.dialects)
     how = "" if target.provider.spec.streams == "both" else f", streams: {target.provider.spec.streams}"
     return RequestError(
@@ -183,12 +183,12 @@ def _raw(
             body = splice(body, {usage.field: encode(usage.asking(options))})
     losses = unsent(job, target) if target.provider.spec.forms else ()
     if losses:
-        _refuse_losses(exchange, losses)
+        refuse_losses(exchange, losses)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
         raw=True,
-        context=_context(job, target, credential),
+        context=upstream_context(job, target, credential),
         losses=losses,
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
@@ -201,7 +201,7 @@ def _translated(
     exchange: Exchange, target: Target, credential: Credential | None, *, stream: bool
 ) -> Prepared:
     job, own = exchange.job, exchange.request()
-    context = _context(job, target, credential)
+    context = upstream_context(job, target, credential)
     request = own
     refused: tuple[Loss, ...] = ()
     if exchange.stripped:
@@ -244,7 +244,7 @@ def _translated(
     if target.provider.spec.forms:
         losses += unsent(job, target)
     if losses:
-        _refuse_losses(exchange, losses)
+        refuse_losses(exchange, losses)
         if exchange.policy != "silent":
             refuse_search(request, target, losses)
             refuse_code_execution(asked, target, neutral)
@@ -299,7 +299,7 @@ def _rendered(
     return planned, target.codec.render_request(planned.upstream, writing)
 
 
-def _refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
+def refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
     if exchange.policy == "strict":
         exchange.losses = losses  # the headers of the refusal tell the others
         first, *others = worst_first(losses)

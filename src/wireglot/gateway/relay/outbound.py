@@ -93,7 +93,7 @@ def key_questions(asked: Provider, credential: Credential | None) -> Iterator[tu
 def _known_model(spec: ProviderSpec) -> str:
     inherited = known_provider(spec.vendor).models if spec.vendor else ()
     entries = (*spec.models, *inherited)
-    return next((entry.match for entry in entries if entry.is_name and not entry.retired), _SOME_MODEL)
+    return next((entry.match for entry in entries if entry.answers), _SOME_MODEL)
 
 
 # What a client asks for.

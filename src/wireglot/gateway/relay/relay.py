@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import random
 import time
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Final
 
@@ -48,6 +49,11 @@ _UNBUDGETED: Final = frozenset({"credential", "answer"})
 CountError = Callable[[str, str], None]
 """Reported the provider and the kind of each attempt that failed."""
 
+Prepare = Callable[[Exchange, Target, Credential | None], tuple[Target, Prepared]]
+"""A request made ready for a target, and where it goes."""
+Deliver = Callable[[Exchange, Target, Prepared, Answer], Awaitable[None]]
+"""Sends the client what a whole good answer comes to."""
+
 
 class Relay:
     """Carries requests to providers. Holds what is remembered about them, and nothing about any request.
@@ -76,6 +82,8 @@ class Relay:
         self._refused_state = refusals.RefusedState()
         self._candidates = Candidates(ask)
         self.delivery = Delivery(Judge(ask), self._candidates, is_gone)
+        self._prepare: Prepare = prepare_best
+        self._deliver: Deliver = self.delivery.whole
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
@@ -84,6 +92,12 @@ class Relay:
         quotas = dict.fromkeys(name for side in sides for name in side.quota_headers)
         self._returned_without_key = (*self._returned, *quotas)
         self._request_ids = tuple(dict.fromkeys(name for side in sides for name in side.request_id_headers))
+
+    def carrying(self, prepare: Prepare, deliver: Deliver) -> Relay:
+        """The same relay for another kind of request: it knows the same of all providers."""
+        other = copy.copy(self)
+        other._prepare, other._deliver = prepare, deliver
+        return other
 
     @property
     def inside(self) -> int:
@@ -292,7 +306,7 @@ class Relay:
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
         job, record = exchange.job, exchange.record
-        preparing = partial(prepare_best, exchange, target, credential)
+        preparing = partial(self._prepare, exchange, target, credential)
         try:
             target, prepared = await aside(preparing) if exchange.is_large else preparing()
         except NeedsMedia as needed:
@@ -358,7 +372,7 @@ class Relay:
             if answer.status != 200:
                 raise await self._failure(exchange, target, answer)
             if not prepared.stream:
-                await self.delivery.whole(exchange, target, prepared, answer)
+                await self._deliver(exchange, target, prepared, answer)
                 return True
             return await self.delivery.streamed(exchange, target, prepared, answer)
         except TransportFault as fault:

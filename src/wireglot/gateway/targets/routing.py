@@ -101,7 +101,10 @@ class Retired(Unroutable):
     pass
 
 
-_ASKED_OF_MODELS: Final[tuple[Operation, ...]] = ("generate", "stream", "compact", "count")
+_ASKED_OF_MODELS: Final[tuple[Operation, ...]] = (
+    "generate", "stream", "compact", "count", "embed", "embed_one",
+)  # fmt: skip
+_EMBEDS: Final[tuple[Operation, ...]] = ("embed", "embed_one")
 _MAX_MODEL_LETTERS = 256
 _MAX_ROUTES = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
@@ -160,6 +163,7 @@ class Router:
         self.has_conditions = any(rule.is_conditional for rule in settings.rules)
         self._rules: dict[str, tuple[Rule, ...]] = {}
         self._routes: dict[tuple[str, str, Rule | None], tuple[Target, ...]] = {}
+        self._embedding: dict[tuple[str, str, Rule | None], tuple[Target, ...]] = {}
 
     def reads_body(self, settings: Settings, model: str) -> bool:
         """Whether the request itself may have to be read to find the route of a model."""
@@ -179,6 +183,29 @@ class Router:
             if len(self._routes) >= _MAX_ROUTES:  # model names are clients' words
                 self._routes.clear()
             self._routes[key] = found
+        return found
+
+    def embedding_targets(
+        self, settings: Settings, model: str, dialect: str, traits: RequestTraits = NO_TRAITS
+    ) -> tuple[Target, ...]:
+        """Those of `targets` that embed, each in the dialect that does."""
+        targets = self.targets(settings, model, dialect, traits)
+        key = (model, dialect, _applying(self._matching(settings, model), traits))
+        found = self._embedding.get(key) if settings is self._settings else None
+        if found is None:
+            found = _that_embed(targets, dialect)
+            if settings is self._settings:
+                if len(self._embedding) >= _MAX_ROUTES:
+                    self._embedding.clear()
+                self._embedding[key] = found
+        if not found:
+            who = ", ".join(dict.fromkeys(target.provider.name for target in targets))
+            raise RequestError(
+                "bad",
+                f"model: {model} leads to no API for embeddings ({who})",
+                code="unsupported",
+                param="model",
+            )
         return found
 
     def _matching(self, settings: Settings, model: str) -> tuple[Rule, ...]:
@@ -321,6 +348,29 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
         if name != chosen
     )
     return msgspec.structs.replace(first, others=others) if others else first
+
+
+def _that_embed(targets: Iterable[Target], dialect: str) -> tuple[Target, ...]:
+    """The client's own dialect comes first, as for any request."""
+    asking = registry.surface(dialect)
+    found = []
+    for target in targets:
+        provider, entry = target.provider, target.provider.spec.model(target.model)
+        spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects
+        for name in dict.fromkeys((target.dialect, *spoken)):
+            if registry.surface(name).embeddings is None:
+                continue
+            there = (
+                target
+                if name == target.dialect
+                else _spoken_in(
+                    provider, target.model, name, asking, own=name == dialect, losses=target.losses
+                )
+            )
+            if any(operation in there.urls for operation in _EMBEDS):
+                found.append(there)
+                break
+    return tuple(found)
 
 
 def _spoken_in(

@@ -15,7 +15,7 @@ from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.peers import PeerCommand
 
-_OPERATIONS: Final = frozenset({"generate", "compact", "count", "assist"})
+_OPERATIONS: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
 
 
 class RecordingPolicy:

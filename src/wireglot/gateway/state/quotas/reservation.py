@@ -39,7 +39,8 @@ _MAX_ANSWERS: Final = 128
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """What the request may come to: its own size, and all that it lets the model say."""
-    return Usage(input=_input(exchange), output=_output(exchange, target))
+    output = 0 if exchange.job.asked.operation == "embed" else _output(exchange, target)
+    return Usage(input=_input(exchange), output=output)
 
 
 def whole_input(exchange: Exchange) -> int:

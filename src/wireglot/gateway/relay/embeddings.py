@@ -1,0 +1,293 @@
+"""Requests for embeddings on their way to one upstream and back: forwarded, or translated and, where the
+upstream takes fewer inputs at once, sent in several requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.dialects.base import (
+    Context,
+    EmbeddingForm,
+    Embeddings,
+    EmbedOperation,
+    Rendered,
+    Surface,
+    answer_located,
+    fitting_form,
+    joined_embeddings,
+)
+from wireglot.gateway.errors import RequestError, with_request_errors
+from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_context
+from wireglot.gateway.relay.outbound import outbound
+from wireglot.gateway.relay.relay import Relay
+from wireglot.gateway.request.aside import LARGE_BYTES, aside
+from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.headers import ESTIMATE, JSON
+from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.token_weight import ESTIMATED, TOKEN, is_unreported, part_weight, text_weight
+from wireglot.gateway.settings import Credential
+from wireglot.gateway.targets.prepared import Prepared
+from wireglot.gateway.targets.routing import Target
+from wireglot.http import failures
+from wireglot.http.application import Headers
+from wireglot.http.failures import AttemptFailed
+from wireglot.http.transport import Answer, Outbound
+from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, TokenIds
+from wireglot.ir.errors import Unsupported, UpstreamFault
+from wireglot.ir.loss import Loss
+from wireglot.ir.outcome import Usage, added
+from wireglot.wire.json import BadJson, decode, encode
+
+_MAX_REQUESTS: Final = 64
+"""Into which one is split: with more, a client that waits does better to send several itself."""
+_OPENING_BYTES: Final = 64
+_INPUT: Final = re.compile(r"\$\.inputs\[(\d+)\]")
+
+
+class PreparedEmbedding(Prepared, frozen=True, kw_only=True):
+    """`raw`: body and answer pass through as bytes; `asked_for` is the way back otherwise."""
+
+    asked_for: EmbeddingRequest | None = None
+    more: tuple[Outbound, ...] = ()
+    """The requests after the first one, where the upstream takes fewer inputs at once."""
+
+
+class _Answered(msgspec.Struct, frozen=True):
+    body: bytes
+    headers: Headers
+    losses: tuple[Loss, ...]
+    usage: Usage | None
+    model: str
+    is_estimated: bool
+
+
+def prepare(
+    exchange: Exchange, target: Target, credential: Credential | None
+) -> tuple[Target, PreparedEmbedding]:
+    """The request made ready for a target that embeds."""
+    job = exchange.job
+    operation = _operation(job)
+    if target.dialect == job.dialect and operation in target.urls:
+        return target, _raw(job, target, credential, operation)
+    if exchange.policy == "as-is":
+        raise not_as_is(target)
+    return target, _translated(exchange, target, credential)
+
+
+def _operation(job: Job) -> EmbedOperation:
+    return "embed_one" if job.asked.verb == "embed_one" else "embed"
+
+
+def _raw(
+    job: Job, target: Target, credential: Credential | None, operation: EmbedOperation
+) -> PreparedEmbedding:
+    """The body passes unchanged, but for the model's name."""
+    job.content.check()
+    body = job.body
+    if target.model != job.model:
+        body = _form(job).rename(body, target.model)
+    return PreparedEmbedding(
+        outbound=outbound(job, target, credential, operation=operation, body=body),
+        stream=False,
+        raw=True,
+        context=upstream_context(job, target, credential),
+    )
+
+
+def _translated(exchange: Exchange, target: Target, credential: Credential | None) -> PreparedEmbedding:
+    job, form = exchange.job, _form(exchange.job)
+    context = upstream_context(job, target, credential)
+    request = with_request_errors(lambda: form.parse_request(exchange.document(), job.context))
+    asked = msgspec.structs.replace(request, model=target.model)
+    forms = _embeddings(target.surface).forms.items()
+    operation, theirs = fitting_form((each for each in forms if each[0] in target.urls), len(asked.inputs))
+    size = theirs.max_inputs or len(asked.inputs)
+    if len(asked.inputs) > size * _MAX_REQUESTS:
+        where = form.place(f"$.inputs[{size * _MAX_REQUESTS}]", request).removeprefix("$.")
+        raise RequestError(
+            "bad", f"{where}: at most {size * _MAX_REQUESTS} inputs can be embedded at once", param=where
+        )
+
+    def place(path: str, start: int) -> str:
+        """Where it is in the client's body, of a part of the inputs."""
+        return form.place(_moved(path, start), request)
+
+    bodies: list[bytes] = []
+    losses: list[Loss] = []
+    for start in range(0, len(asked.inputs), size):
+        part = asked if not start and size >= len(asked.inputs) else _part(asked, start, size)
+        rendering = partial(_render, theirs, part, context, partial(place, start=start))
+        rendered = with_request_errors(rendering)
+        bodies.append(encode(rendered.value))
+        losses += [msgspec.structs.replace(loss, path=place(loss.path, start)) for loss in rendered.losses]
+    found = tuple(dict.fromkeys(losses))
+    if found:
+        refuse_losses(exchange, found)
+    first, *more = (outbound(job, target, credential, operation=operation, body=body) for body in bodies)
+    return PreparedEmbedding(
+        outbound=first,
+        stream=False,
+        raw=False,
+        context=context,
+        losses=found,
+        asked_for=request,
+        more=tuple(more),
+    )
+
+
+def _render(
+    form: EmbeddingForm, request: EmbeddingRequest, context: Context, place: Callable[[str], str]
+) -> Rendered[dict[str, Any]]:
+    try:
+        return form.render_request(request, context)
+    except Unsupported as fault:
+        fault.path = place(fault.path)
+        raise
+
+
+def _part(request: EmbeddingRequest, start: int, size: int) -> EmbeddingRequest:
+    return msgspec.structs.replace(request, inputs=request.inputs[start : start + size])
+
+
+def _moved(path: str, start: int) -> str:
+    """A place in a part of the inputs, among all of them."""
+    return _INPUT.sub(lambda found: f"$.inputs[{int(found[1]) + start}]", path) if start else path
+
+
+def _embeddings(spoken: Surface) -> Embeddings:
+    found = spoken.embeddings
+    assert found is not None, "only a dialect with embeddings has a path to them"
+    return found
+
+
+def _form(job: Job) -> EmbeddingForm:
+    return _embeddings(job.surface).forms[_operation(job)]
+
+
+class EmbeddingDelivery:
+    """Holds nothing of any request."""
+
+    def __init__(self, relay: Relay) -> None:
+        self._relay = relay
+
+    async def deliver(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> None:
+        """An upstream's good answer, forwarded or translated for the client."""
+        assert isinstance(prepared, PreparedEmbedding)
+        held = exchange.held
+        body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
+        await held.room(len(body))
+        if prepared.raw:
+            looking = partial(_usage_of, target, body)
+            exchange.record.used(await aside(looking) if len(body) > LARGE_BYTES else looking())
+            self._send(exchange, body)
+            return
+        bodies = [body]
+        try:
+            for further in prepared.more:
+                patience = target.provider.timeouts.total
+                bodies.append(await self._relay.ask(exchange, target, further, patience))
+                await held.room(len(bodies[-1]))
+            size = sum(map(len, bodies))
+            rendering = partial(_rendered, exchange.job, target, prepared, bodies)
+            rendered = await aside(rendering) if size > LARGE_BYTES else rendering()
+        except AttemptFailed as failed:
+            exchange.record.answered_nothing(failed.error, _paid(target, bodies))
+            raise
+        exchange.record.used(rendered.usage, "estimated" if rendered.is_estimated else "provider")
+        exchange.record.stopped("", rendered.model)
+        if rendered.losses:
+            exchange.lose(*rendered.losses)
+        await held.room(max(0, len(rendered.body) - size))
+        self._send(exchange, rendered.body, rendered.headers)
+
+    def _send(self, exchange: Exchange, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
+        exchange.record.answered()
+        exchange.record.began()
+        exchange.send(200, [JSON, *exchange.headers(), *headers], body)
+
+
+def _usage_of(target: Target, body: bytes) -> Usage | None:
+    """What an answer that passes through says that it cost. Some hosts send errors under a status of 200."""
+    try:
+        if body.find(b'"error"', 0, _OPENING_BYTES) >= 0:
+            _checked(target, body)
+        usage = _embeddings(target.surface).usage(body)
+        body.decode()
+    except (BadJson, UnicodeDecodeError):
+        raise failures.unreadable("the upstream's answer is not JSON") from None
+    return usage
+
+
+def _paid(target: Target, bodies: list[bytes]) -> Usage | None:
+    """What answers cost of which the client gets nothing."""
+    paid: Usage | None = None
+    for body in bodies:
+        with suppress(BadJson):
+            paid = added(paid, _embeddings(target.surface).usage(body))
+    return paid
+
+
+def _checked(target: Target, body: bytes) -> dict[str, object]:
+    """The document of an answer. Raises the AttemptFailed of one that is an error, or none."""
+    try:
+        document = decode(body)
+    except BadJson:
+        raise failures.unreadable("the upstream's answer is not JSON") from None
+    error = target.codec.parse_error(document)
+    if error is not None:
+        raise failures.of_error(error, error.status)
+    if not isinstance(document, dict):
+        raise failures.unreadable("the upstream's answer is no JSON object")
+    return document
+
+
+def _rendered(job: Job, target: Target, prepared: PreparedEmbedding, bodies: list[bytes]) -> _Answered:
+    request, form = prepared.asked_for, _form(job)
+    assert request is not None
+    try:
+        answers = [
+            _embeddings(target.surface).parse_response(_checked(target, body), prepared.context)
+            for body in bodies
+        ]
+        response = joined_embeddings(answers, len(request.inputs))
+        is_estimated = form.tells_usage and is_unreported(response.usage)
+        if is_estimated:
+            usage = Usage(input=_weight(request.inputs))
+            response = msgspec.structs.replace(response, usage=usage)
+        rendered = form.render_response(response, prepared.context, request)
+    except UpstreamFault as fault:
+        raise _unread(fault) from None
+    losses = answer_located(None, rendered.losses)
+    return _Answered(
+        encode(rendered.value),
+        [ESTIMATE] if is_estimated else [],
+        losses=(*losses, ESTIMATED) if is_estimated else losses,
+        usage=response.usage,
+        model=response.model,
+        is_estimated=is_estimated,
+    )
+
+
+def _weight(inputs: Sequence[EmbeddingInput]) -> int:
+    """An estimate of their tokens."""
+    weight = 0
+    for each in inputs:
+        content = each.content
+        if isinstance(content, TokenIds):
+            weight += len(content.ids) * TOKEN
+        elif isinstance(content, str):
+            weight += text_weight(content)
+        else:
+            weight += sum(map(part_weight, content))
+    return max(1, -(-weight // TOKEN))
+
+
+def _unread(fault: UpstreamFault) -> AttemptFailed:
+    place = "" if fault.path == "$" else f"{fault.path.removeprefix('$.')}: "
+    return failures.unreadable(f"the upstream's answer cannot be read: {place}{fault.message}")

@@ -1,0 +1,55 @@
+"""Embeddings: the texts that a client wants as vectors, and the vectors that come back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from wireglot.ir.content import Extra, Part
+from wireglot.ir.outcome import Usage
+
+Encoding = Literal["", "float", "base64"]
+"""How the client wants its vectors written; "": it does not say. base64 is of little-endian float32."""
+
+
+class TokenIds(msgspec.Struct, frozen=True):
+    """A text as the tokens of a tokenizer, which only the model's own provider can read."""
+
+    ids: tuple[int, ...]
+
+
+class EmbeddingInput(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What becomes one vector: a text, its tokens, or several parts (texts, pictures) together."""
+
+    content: str | TokenIds | tuple[Part, ...]
+    dimensions: int | None = None
+    task: str = ""
+    """What the vector is for, in Google's words (`RETRIEVAL_QUERY`): no other vendor has any."""
+    title: str = ""
+    """Of the document that the text is from."""
+    truncates: bool | None = None
+    """Whether the end of a text that is too long is left out; False: it is an error."""
+    extra: Extra | None = None
+
+
+class EmbeddingRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    model: str
+    inputs: tuple[EmbeddingInput, ...]
+    encoding: Encoding = ""
+    user: str = ""
+    extra: Extra | None = None
+
+
+class Embedding(msgspec.Struct, frozen=True, omit_defaults=True):
+    values: tuple[float, ...]
+    extra: Extra | None = None
+
+
+class EmbeddingResponse(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`embeddings` are in the order of the inputs."""
+
+    model: str
+    embeddings: tuple[Embedding, ...]
+    usage: Usage | None = None
+    extra: Extra | None = None

@@ -1,0 +1,251 @@
+"""What only Ollama's wire has: lines, pairing by name, untyped pictures, requests that ask nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from tests.tiers import rows
+from wireglot import StreamTranslator, translate_request, translate_response
+from wireglot.dialects.base import Context
+from wireglot.dialects.iso_time import iso_time, unix_seconds
+from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
+from wireglot.dialects.ollama.media import media_type
+from wireglot.dialects.registry import dialect, surface
+from wireglot.gateway.request.client_body import ClientBody
+from wireglot.ir.content import ToolCall, ToolResult
+from wireglot.ir.errors import Unsupported
+from wireglot.testing.laws import every_cut
+from wireglot.wire.event_stream import BadFrame
+from wireglot.wire.json import decode, encode
+
+OLLAMA = dialect("ollama")
+LINES = b'{"message":{"content":"a"},"done":false}\n{"message":{"content":""},"done":true}\n'
+EVENTS = b'data: {"message":{"content":"a"},"done":false}\n\ndata: {"message":{"content":""},"done":true}\n\n'
+
+
+def _calls(*names: str) -> dict[str, Any]:
+    calls = [{"function": {"name": name, "arguments": {"n": number}}} for number, name in enumerate(names)]
+    return {"role": "assistant", "content": "", "tool_calls": calls}
+
+
+# Framing
+
+
+def test_events_become_lines_and_lines_events_however_they_are_cut() -> None:
+    for pieces in every_cut(EVENTS):
+        framer = LineFramer(1000)
+        assert b"".join(map(framer.feed, pieces)) + framer.close() == LINES
+    for pieces in every_cut(LINES):
+        unframer = LineUnframer(1000)
+        assert b"".join(map(unframer.feed, pieces)) + unframer.close() == EVENTS
+
+
+def test_a_ping_is_a_blank_before_the_next_line() -> None:
+    """Every client decodes each line: an empty one would be an error, and a blank before JSON is none."""
+    framer = LineFramer(1000)
+    data = framer.feed(surface("ollama").client.pings["sse"]) + framer.feed(EVENTS)
+    assert data == b" " + LINES
+    assert [decode(line)["done"] for line in data.splitlines()] == [False, True]
+
+
+def test_a_last_line_without_its_end_is_an_event() -> None:
+    unframer = LineUnframer(1000)
+    assert unframer.feed(LINES.rstrip(b"\n")) + unframer.close() == EVENTS
+
+
+def test_a_line_that_is_too_long_breaks_the_stream_behind_those_before_it() -> None:
+    unframer = LineUnframer(60)
+    assert unframer.feed(LINES[:41] + b"x" * 61) == EVENTS[: EVENTS.index(b"\n\n") + 2]
+    assert unframer.fault is not None
+    with pytest.raises(BadFrame):
+        unframer.feed(b"\n")
+
+
+def test_a_translated_stream_is_lines_unless_events_are_asked_for() -> None:
+    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {"content": "a\u2028b\u0085"}}]}
+    ends = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}
+    data = b"".join(b"data: %b\n\n" % encode(each) for each in (chunk, ends)) + b"data: [DONE]\n\n"
+    translator = StreamTranslator(source="openai-chat", target="ollama")
+    written = translator.feed(data) + translator.close()
+    lines = written.decode().splitlines()  # as httpx cuts them: at U+2028 and U+0085, too
+    assert [decode(line)["message"]["content"] for line in lines] == ["a\u2028b\u0085", ""]
+    translator = StreamTranslator(source="openai-chat", target="ollama", framing="sse")
+    assert (translator.feed(data) + translator.close()).startswith(b"data: {")
+    assert surface("ollama").client.framing is not None
+    assert CONTENT_TYPE == "application/x-ndjson"
+
+
+# Tools
+
+
+@rows(
+    ("results", "expected"),
+    [
+        ([{"tool_name": "b"}, {"tool_name": "a"}], [1, 0]),
+        ([{}, {}], [0, 1]),
+        ([{"tool_name": "b"}, {}], [1, 0]),
+        ([{"tool_name": "nobody"}, {"tool_name": "a"}], [None, 0]),
+    ],
+)
+def test_results_are_paired_by_the_name_of_their_tool_or_in_order(
+    results: list[dict[str, Any]], expected: list[int | None]
+) -> None:
+    messages = [_calls("a", "b"), *({"role": "tool", "content": "x", **result} for result in results)]
+    request = OLLAMA.parse_request({"model": "m", "messages": messages}, Context())
+    ids = [part.id for part in request.messages[0].content if isinstance(part, ToolCall)]
+    found = [
+        part.call_id
+        for message in request.messages[1:]
+        for part in message.content
+        if isinstance(part, ToolResult)
+    ]
+    assert [ids.index(call) if call in ids else None for call in found] == expected
+
+
+def test_a_call_without_an_id_has_the_same_one_in_every_request() -> None:
+    body = {"model": "m", "messages": [_calls("a"), {"role": "tool", "content": "x"}]}
+    first, second = (translate_request(body, source="ollama", target="openai-chat").value for _ in range(2))
+    assert first == second
+    called, answered = first["messages"][-2:]
+    assert called["tool_calls"][0]["id"] == answered["tool_call_id"]
+    assert called["tool_calls"][0]["function"]["arguments"] == '{"n":0}'
+
+
+def test_no_field_for_the_choice_leaves_what_may_be_called() -> None:
+    tools = [{"type": "function", "function": {"name": name, "parameters": {}}} for name in ("a", "b")]
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "tools": tools}
+    for choice, names in (
+        ("auto", ["a", "b"]),
+        ("none", []),
+        ("required", ["a", "b"]),
+        ({"type": "function", "function": {"name": "b"}}, ["b"]),
+    ):
+        done = translate_request({**body, "tool_choice": choice}, source="openai-chat", target="ollama")
+        sent = [tool["function"]["name"] for tool in done.value.get("tools", [])]
+        assert sent == names, choice
+        assert ("tool_choice" in {loss.feature for loss in done.losses}) is (choice != "auto")
+
+
+# Messages
+
+
+def test_texts_and_pictures_keep_their_order_in_messages_of_one_role() -> None:
+    png = "iVBORw0KGgoAAAANSUhEUg=="
+    image = {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{png}"}}
+    content = [image, {"type": "text", "text": "Above?"}, {"type": "text", "text": "Below:"}, image]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}]}
+    done = translate_request(body, source="openai-chat", target="ollama")
+    assert done.value["messages"] == [
+        {"role": "user", "content": "", "images": [png]},
+        {"role": "user", "content": "Above?"},
+        {"role": "user", "content": "Below:", "images": [png]},
+    ]
+    assert done.losses == ()
+
+
+@rows(
+    ("data", "mime"),
+    [
+        ("iVBORw0KGgoAAAANSUhEUg==", "image/png"),
+        ("/9j/4AAQSkZJRgABAQAAAQ==", "image/jpeg"),
+        ("UklGRiQAAABXRUJQVlA4IA==", "image/webp"),
+        ("UklGRiQAAABXQVZFZm10IA==", "audio/wav"),
+        ("R0lGODlhAQABAAAAACw=", "image/gif"),
+        ("not base64!", ""),
+        ("", ""),
+    ],
+)
+def test_a_picture_has_the_type_of_its_bytes(data: str, mime: str) -> None:
+    assert media_type(data) == mime
+
+
+def test_thinking_without_a_level_is_asked_of_every_dialect() -> None:
+    body = {"model": "m", "messages": [{"role": "user", "content": "x"}], "think": True}
+    chat = translate_request(body, source="ollama", target="openai-chat").value
+    assert chat["reasoning_effort"] == "medium"
+    off = translate_request({**body, "think": False}, source="ollama", target="openai-chat").value
+    assert off["reasoning_effort"] == "none"
+
+
+def test_an_answer_is_a_stream_unless_the_request_says_otherwise() -> None:
+    for stated, stream in (({}, True), ({"stream": None}, True), ({"stream": False}, False)):
+        body = {"model": "m", "messages": [{"role": "user", "content": "x"}], **stated}
+        assert translate_request(body, source="ollama", target="openai-chat").value["stream"] is stream
+        glance = surface("ollama").client.glance
+        assert glance is not None
+        assert glance(ClientBody(encode(body))).stream is stream
+    whole = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+    assert translate_request(whole, source="openai-chat", target="ollama").value["stream"] is False
+
+
+def test_options_of_ollama_alone_are_reported_where_they_are() -> None:
+    body = {
+        "model": "m",
+        "messages": [{"role": "user", "content": "x"}],
+        "keep_alive": -1,
+        "options": {"num_ctx": 8192, "num_predict": 5, "min_p": 0.1, "stop": ["END"]},
+    }
+    done = translate_request(body, source="ollama", target="anthropic")
+    assert (done.value["max_tokens"], done.value["stop_sequences"]) == (5, ["END"])
+    assert {"$.keep_alive", "$.options.num_ctx", "$.options.min_p"} == {
+        loss.path for loss in done.losses if loss.feature == "unknown_field"
+    }
+
+
+# Answers
+
+
+@rows(
+    ("finish", "reason", "lossy"),
+    [("stop", "stop", False), ("length", "length", False), ("content_filter", "stop", True)],
+)
+def test_a_reason_to_stop_is_ollamas_or_a_loss(finish: str, reason: str, lossy: bool) -> None:
+    message = {"role": "assistant", "content": "Hi"}
+    answer = {"id": "c", "model": "m", "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    done = translate_response(answer, source="openai-chat", target="ollama")
+    assert done.value["done_reason"] == reason
+    assert ("stop_reason" in {loss.feature for loss in done.losses}) is lossy
+
+
+def test_a_prompt_with_a_suffix_is_refused() -> None:
+    with pytest.raises(Unsupported) as caught:
+        dialect("ollama-generate").parse_request({"model": "m", "prompt": "a", "suffix": "b"}, Context())
+    assert caught.value.path == "$.suffix"
+
+
+@rows(
+    ("name", "body", "expected"),
+    [
+        ("ollama", {"messages": []}, "load"),
+        ("ollama", {}, "load"),
+        ("ollama", {"messages": [], "keep_alive": 0}, "unload"),
+        ("ollama", {"messages": None, "keep_alive": "0s"}, "unload"),
+        ("ollama", {"messages": [{}]}, None),
+        ("ollama", {"messages": [{"role": "user", "content": "x"}], "keep_alive": 0}, None),
+        ("ollama-generate", {"prompt": ""}, "load"),
+        ("ollama-generate", {"keep_alive": 0}, "unload"),
+        ("ollama-generate", {"prompt": "x"}, None),
+        ("ollama-generate", {"prompt": "", "images": ["iVBORw0KGgo="]}, None),
+    ],
+)
+def test_a_request_asks_something_or_is_answered_at_once(
+    name: str, body: dict[str, Any], expected: str | None
+) -> None:
+    idle = surface(name).client.idle
+    assert idle is not None
+    document = idle(ClientBody(encode({"model": "m", **body})), Context(now=1760000000))
+    assert (document or {}).get("done_reason") == expected
+    if document is not None:
+        assert (document["model"], document["created_at"], document["done"]) == (
+            "m",
+            "2025-10-09T08:53:20Z",
+            True,
+        )
+
+
+def test_times_come_back() -> None:
+    for seconds in (0, 951782400, 1709164800, 1760000000, 4102444799):
+        assert unix_seconds(iso_time(seconds)) == seconds
+    assert iso_time(1709164800) == "2024-02-29T00:00:00Z"
