@@ -27,7 +27,7 @@ def sim(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-SEEDS = 50 if WHOLE else 20
+SEEDS = 50
 
 
 @pytest.mark.parametrize("first", [1, 1 + SEEDS])

@@ -10,6 +10,7 @@ import msgspec
 from wireglot.dialects.gemini import assist
 from wireglot.dialects.gemini import surface as gemini
 from wireglot.dialects.gemini_interactions import surface as interactions
+from wireglot.dialects.google_shared import EMBED_VERBS
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.surface import Surface
 from wireglot.gateway.entry import routes
@@ -75,7 +76,7 @@ def _found_by_rule(surface: Surface) -> Iterator[Served]:
     """Paths that no table lists: a verb behind a colon. What finds them is asked for them in a test."""
     if surface.name == "gemini":
         others = tuple(version for version in VERSIONS if version != USUAL_VERSION)
-        embeds = dict.fromkeys(gemini.EMBED_VERBS, "embed")
+        embeds = dict.fromkeys(EMBED_VERBS, "embed")
         for verb, operation in ({verb: each for verb, (each, _) in gemini.VERBS.items()} | embeds).items():
             plain = f"models/{{model}}:{verb}"
             yield Served("POST", f"/{USUAL_VERSION}/{plain}", surface.name, operation, verb)
