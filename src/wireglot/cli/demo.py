@@ -69,6 +69,24 @@ EXAMPLES: Final = (
         ("candidates", 0, "content", "parts", 0, "text"),
     ),
     Example(
+        "Gemini Interactions",
+        "/v1beta/interactions",
+        "demo-ollama",
+        {"model": "demo-ollama", "input": _SAID, "store": False},
+        ("steps", 0, "content", 0, "text"),
+    ),
+    Example(
+        "Ollama",
+        "/api/chat",
+        "demo-gemini-interactions",
+        {
+            "model": "demo-gemini-interactions",
+            "stream": False,
+            "messages": [{"role": "user", "content": _SAID}],
+        },
+        ("message", "content"),
+    ),
+    Example(
         "Google Code Assist",
         "/v1internal:generateContent",
         "demo-anthropic",
