@@ -175,9 +175,10 @@ class Gateway:
         request_id = new_request_id()
         familiar = head.familiar
         known: _Known | None = familiar.found if familiar is not None else None
-        if head.path.startswith(self._parts.routes.key_roots):
-            take_key(head, self._parts.routes.key_roots)
         try:
+            if head.path.startswith(self._parts.routes.key_roots):
+                take_key(head, self._parts.routes.key_roots)
+                self._parts.routes.check_behind_key(head)
             if known is not None and known.settings is settings:
                 # Only who it is may have changed: a key can end, or be taken away, at any time.
                 caller = self._parts.gatekeeper.caller(head, known.asked, settings, known.digests)
