@@ -299,7 +299,7 @@ class Gateway:
                 incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
                 head, framing = incoming.head, form.framing
             if framing is not None:
-                reply = FramedReply(reply, framing, incoming.settings.limits.event)
+                reply = FramedReply(reply, framing)
         record = _record(head, admitted.id, asked.dialect)
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within

@@ -223,6 +223,27 @@ def test_a_stream_of_ollamas_own_passes_byte_by_byte() -> None:
         assert upstream.requests[-1].json == body
 
 
+def test_a_line_may_be_longer_than_an_event_of_the_upstream() -> None:
+    """The pieces of a call are joined to one line."""
+    pieces = ['{"city":"', *["x" * 500] * 10, '"}']
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": ""}}
+    deltas: list[dict[str, Any]] = [{"tool_calls": [call]}]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    served = Behaviour(
+        headers=(("content-type", "text/event-stream"),),
+        pieces=(*(b"data: %b\n\n" % encode(event) for event in events), b"data: [DONE]\n\n"),
+    )
+    with (
+        ScriptedUpstream(decide=lambda _: served) as upstream,
+        LiveGateway.before(upstream, "openai-chat", more="[limits]\nevent = 2000\n") as live,
+    ):
+        message = _answered(ollama.Client(live.url), "m", HELLO, True, tools=[WEATHER])
+    assert message.tool_calls is not None
+    assert message.tool_calls[0].function.arguments == {"city": "x" * 5000}
+
+
 # Keys
 
 
