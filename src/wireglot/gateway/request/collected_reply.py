@@ -81,7 +81,7 @@ class PassedReply:
 
 
 _ANY_LENGTH: Final = sys.maxsize
-"""Of an event to a client: those of upstreams are limited where they are read, and one of ours may join them."""
+"""Of an event to a client: those of upstreams are limited where they are read, and ours may join them."""
 
 
 class FramedReply(PassedReply):
