@@ -146,6 +146,10 @@ def test_models_are_listed_and_shown_with_what_they_can(client: ollama.Client) -
         architecture = shown.modelinfo["general.architecture"]
         assert shown.modelinfo[f"{architecture}.context_length"] == 200_000
     assert list(client.ps().models) == []
+    embeds = client.show("demo-embedding")
+    assert embeds.capabilities == ["embedding"]
+    assert embeds.modelinfo is not None
+    assert embeds.modelinfo["wireglot.embedding_length"] == 256
 
 
 def test_a_name_with_the_tag_latest_is_the_name(client: ollama.Client) -> None:

@@ -77,6 +77,8 @@ def render_model(model: ListedModel) -> dict[str, Any]:
     }
     if model.context:
         info[f"{_ARCHITECTURE}.context_length"] = model.context
+    if model.dimensions:
+        info[f"{_ARCHITECTURE}.embedding_length"] = model.dimensions
     return {
         "modelfile": f"FROM {model.id}\n",
         "parameters": "",
