@@ -19,6 +19,8 @@ export const TITLES: Record<string, string> = {
   "gemini-interactions": "Gemini Interactions",
   "code-assist": "Gemini Code Assist",
   "gemini-simple": "Gemini, simple",
+  ollama: "Ollama",
+  "ollama-generate": "Ollama, one prompt",
 };
 
 interface Fault {

@@ -175,9 +175,10 @@ class Gateway:
         request_id = new_request_id()
         familiar = head.familiar
         known: _Known | None = familiar.found if familiar is not None else None
-        if head.path.startswith(self._parts.routes.key_roots):
-            take_key(head, self._parts.routes.key_roots)
         try:
+            if head.path.startswith(self._parts.routes.key_roots):
+                take_key(head, self._parts.routes.key_roots)
+                self._parts.routes.check_behind_key(head)
             if known is not None and known.settings is settings:
                 # Only who it is may have changed: a key can end, or be taken away, at any time.
                 caller = self._parts.gatekeeper.caller(head, known.asked, settings, known.digests)
@@ -298,7 +299,7 @@ class Gateway:
                 incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
                 head, framing = incoming.head, form.framing
             if framing is not None:
-                reply = FramedReply(reply, framing, incoming.settings.limits.event)
+                reply = FramedReply(reply, framing)
         record = _record(head, admitted.id, asked.dialect)
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within

@@ -15,7 +15,7 @@ from wireglot.dialects.ollama.media import media_type
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.request.client_body import ClientBody
 from wireglot.ir.content import ToolCall, ToolResult
-from wireglot.ir.errors import Unsupported
+from wireglot.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.json import decode, encode
@@ -104,6 +104,24 @@ def test_results_are_paired_by_the_name_of_their_tool_or_in_order(
     assert [ids.index(call) if call in ids else None for call in found] == expected
 
 
+def test_a_result_answers_a_call_of_its_own_turn() -> None:
+    """A call of an earlier turn that was never answered gets no result of a later one."""
+    ask = {"role": "user", "content": "x"}
+    result = {"role": "tool", "content": "y"}
+    for named in ({}, {"tool_name": "a"}, {"name": "a"}):
+        messages = [_calls("a"), ask, _calls("b", "a", "a"), {**result, **named}, {**result, **named}]
+        request = OLLAMA.parse_request({"model": "m", "messages": messages}, Context())
+        ids = [part.id for m in request.messages for part in m.content if isinstance(part, ToolCall)]
+        found = [part.call_id for m in request.messages for part in m.content if isinstance(part, ToolResult)]
+        assert found == ([ids[2], ids[3]] if named else [ids[1], ids[2]]), named
+    # One that comes late is still that of the call.
+    late = OLLAMA.parse_request({"model": "m", "messages": [_calls("a"), ask, result]}, Context())
+    called, answered = late.messages[0].content[0], late.messages[-1].content[0]
+    assert isinstance(called, ToolCall)
+    assert isinstance(answered, ToolResult)
+    assert answered.call_id == called.id
+
+
 def test_a_call_without_an_id_has_the_same_one_in_every_request() -> None:
     body = {"model": "m", "messages": [_calls("a"), {"role": "tool", "content": "x"}]}
     first, second = (translate_request(body, source="ollama", target="openai-chat").value for _ in range(2))
@@ -159,6 +177,18 @@ def test_texts_and_pictures_keep_their_order_in_messages_of_one_role() -> None:
 )
 def test_a_picture_has_the_type_of_its_bytes(data: str, mime: str) -> None:
     assert media_type(data) == mime
+
+
+@rows("data", ["not base64!", "!!!", "data:image/png;base64,iVBORw0KGgo=", "\u00e9\u00e9\u00e9\u00e9", ""])
+def test_a_picture_that_is_no_base64_is_refused(data: str) -> None:
+    """As by Ollama, whose type of it is `[]byte`."""
+    said = {"role": "user", "content": "x", "images": ["iVBORw0KGgo=", data]}
+    with pytest.raises(ClientFault) as caught:
+        OLLAMA.parse_request({"model": "m", "messages": [said]}, Context())
+    assert caught.value.path == "$.messages[0].images[1]"
+    with pytest.raises(ClientFault) as caught:
+        dialect("ollama-generate").parse_request({"model": "m", "prompt": "x", "images": [data]}, Context())
+    assert caught.value.path == "$.images[0]"
 
 
 def test_thinking_without_a_level_is_asked_of_every_dialect() -> None:
@@ -222,11 +252,19 @@ def test_a_prompt_with_a_suffix_is_refused() -> None:
         ("ollama", {}, "load"),
         ("ollama", {"messages": [], "keep_alive": 0}, "unload"),
         ("ollama", {"messages": None, "keep_alive": "0s"}, "unload"),
+        ("ollama", {"messages": [], "keep_alive": "0h0.0m"}, "unload"),
+        ("ollama", {"messages": [], "keep_alive": "10m"}, "load"),
+        ("ollama", {"messages": [], "keep_alive": False}, "load"),
         ("ollama", {"messages": [{}]}, None),
+        ("ollama", {"messages": {}}, None),
+        ("ollama", {"messages": ""}, None),
+        ("ollama", {"messages": 0}, None),
         ("ollama", {"messages": [{"role": "user", "content": "x"}], "keep_alive": 0}, None),
         ("ollama-generate", {"prompt": ""}, "load"),
         ("ollama-generate", {"keep_alive": 0}, "unload"),
         ("ollama-generate", {"prompt": "x"}, None),
+        ("ollama-generate", {"prompt": []}, None),
+        ("ollama-generate", {"prompt": 0}, None),
         ("ollama-generate", {"prompt": "", "images": ["iVBORw0KGgo="]}, None),
     ],
 )
@@ -243,6 +281,22 @@ def test_a_request_asks_something_or_is_answered_at_once(
             "2025-10-09T08:53:20Z",
             True,
         )
+
+
+@rows(
+    ("kind", "stated", "status"),
+    [
+        ("billing", 429, 402),
+        ("auth", 400, 401),
+        ("rate_limit", 429, 429),
+        ("server", 503, 503),  # a circuit breaker is open
+        ("timeout", 502, 502),
+        ("overloaded", 529, 503),
+        ("server", 0, 500),
+    ],
+)
+def test_the_status_says_what_the_body_cannot(kind: Any, stated: int, status: int) -> None:
+    assert surface("ollama").status(ApiError(kind, "no", stated)) == status
 
 
 def test_times_come_back() -> None:

@@ -146,6 +146,10 @@ def test_models_are_listed_and_shown_with_what_they_can(client: ollama.Client) -
         architecture = shown.modelinfo["general.architecture"]
         assert shown.modelinfo[f"{architecture}.context_length"] == 200_000
     assert list(client.ps().models) == []
+    embeds = client.show("demo-embedding")
+    assert embeds.capabilities == ["embedding"]
+    assert embeds.modelinfo is not None
+    assert embeds.modelinfo["wireglot.embedding_length"] == 256
 
 
 def test_a_name_with_the_tag_latest_is_the_name(client: ollama.Client) -> None:
@@ -175,6 +179,13 @@ def test_a_request_that_asks_nothing_loads_or_unloads(client: ollama.Client) -> 
     assert caught.value.status_code == 404
 
 
+def test_show_asks_for_the_name_of_a_model(gateway: LiveGateway) -> None:
+    for body in ({}, {"model": ""}, {"model": 5}):
+        status, answer = _ask(gateway, "POST", "/api/show", body)
+        assert (status, "model" in decode(answer)["error"]) == (400, True)
+    assert _ask(gateway, "POST", "/api/show", {"name": "demo"})[0] == 200
+
+
 def test_an_insertion_is_refused_as_by_a_model_that_cannot(client: ollama.Client) -> None:
     with pytest.raises(ollama.ResponseError) as caught:
         client.generate("demo", "def add(", suffix="return a + b")
@@ -193,6 +204,48 @@ def test_a_stream_that_breaks_ends_in_an_error(dialect: str, fault: Any) -> None
         for _ in ollama.Client(live.url).chat("m", HELLO, stream=True):
             pass
     assert caught.value.error
+
+
+LINES = (
+    b'{"model": "up", "created_at": "2026-08-21T10:00:00.123456Z", "message": {"role": "assistant", '
+    b'"content": "", "thinking": "Hm"}, "done": false}\n'
+    b'{"model":"up","created_at":"2026-08-21T10:00:00.2Z","message":{"role":"assistant","content":"H\xc3\xa9"},'
+    b'"done":false, "new" : [1]}\n'
+    b'{"model":"up","created_at":"2026-08-21T10:00:01Z","message":{"role":"assistant","content":""},'
+    b'"done":true,"done_reason":"stop","total_duration":9,"prompt_eval_count":3,"eval_count":4}\n'
+)
+
+
+def test_a_stream_of_ollamas_own_passes_byte_by_byte() -> None:
+    served = Behaviour(headers=(("content-type", "application/x-ndjson"),), pieces=(LINES[:200], LINES[200:]))
+    with (
+        ScriptedUpstream(decide=lambda _: served) as upstream,
+        LiveGateway.before(upstream, "ollama") as live,
+    ):
+        body = {"model": "m", "messages": HELLO}
+        assert _ask(live, "POST", "/api/chat", body) == (200, LINES)
+        assert upstream.requests[-1].json == body
+
+
+def test_a_line_may_be_longer_than_an_event_of_the_upstream() -> None:
+    """The pieces of a call are joined to one line."""
+    pieces = ['{"city":"', *["x" * 500] * 10, '"}']
+    call = {"index": 0, "id": "c1", "type": "function", "function": {"name": "get_weather", "arguments": ""}}
+    deltas: list[dict[str, Any]] = [{"tool_calls": [call]}]
+    deltas += [{"tool_calls": [{"index": 0, "function": {"arguments": piece}}]} for piece in pieces]
+    events = [{"choices": [{"index": 0, "delta": delta}]} for delta in deltas]
+    events.append({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]})
+    served = Behaviour(
+        headers=(("content-type", "text/event-stream"),),
+        pieces=(*(b"data: %b\n\n" % encode(event) for event in events), b"data: [DONE]\n\n"),
+    )
+    with (
+        ScriptedUpstream(decide=lambda _: served) as upstream,
+        LiveGateway.before(upstream, "openai-chat", more="[limits]\nevent = 2000\n") as live,
+    ):
+        message = _answered(ollama.Client(live.url), "m", HELLO, True, tools=[WEATHER])
+    assert message.tool_calls is not None
+    assert message.tool_calls[0].function.arguments == {"city": "x" * 5000}
 
 
 # Keys
@@ -248,6 +301,41 @@ def test_other_paths_may_have_the_key_too(guarded: LiveGateway) -> None:
     chat = {"model": "demo", "messages": HELLO}
     assert _ask(guarded, "POST", f"/ollama/{KEY}/v1/chat/completions", chat)[0] == 200
     assert b'"version"' in _ask(guarded, "GET", f"/ollama/{KEY}/api/version")[1]
+
+
+def test_pages_and_the_admin_api_are_not_behind_a_key_in_the_path(guarded: LiveGateway) -> None:
+    for path in (
+        "/inspector",
+        "/inspector/api/exchanges",
+        "/metrics",
+        "/v1/admin/keys",
+        "/openai/v1/admin/keys",
+    ):
+        for key in (KEY, ADMIN):
+            status, body = _ask(guarded, "GET", f"/ollama/{key}{path}")
+            assert status == 404, path
+            assert key.encode() not in body
+
+
+def test_a_key_in_a_wrong_path_is_not_shown(guarded: LiveGateway) -> None:
+    for path in (
+        f"/Ollama/{KEY}/api/tags",
+        f"/ollama/x/ollama/{KEY}/api/tags",
+        f"/v1/ollama/{KEY}/api/tags",
+        f"/ollama%2F{KEY}/api/tags",
+        f"/ollama%2f{KEY}%2fapi/tags",
+        f"//ollama/{KEY}/api/tags",
+        f"/ollama/{KEY}//api/tags",
+        f"/api/ollama/{KEY}",
+        f"/ollama/{KEY}/ollama/{KEY}",
+    ):
+        status, body = _ask(guarded, "GET", path)
+        assert status in (400, 401, 404), path
+        assert KEY.encode() not in body, path
+    # A name of a model is none.
+    assert b"ollama/some-model" in _ask(guarded, "GET", f"/ollama/{KEY}/v1/models/ollama/some-model")[1]
+    guarded.wait_log(1)
+    assert KEY.encode() not in b"".join(f.read_bytes() for f in guarded.folder.rglob("*") if f.is_file())
 
 
 def test_a_key_in_the_path_is_written_down_nowhere(guarded: LiveGateway) -> None:

@@ -278,21 +278,28 @@ def render_answer(
 
 _NOTHING: Final = 4
 """Bytes of an empty member: `null`, `""`, `[]`, `[ ]`."""
-_UNLOADS: Final = (0, "0", "0s", "0m")
+_ZERO: Final = "+-0.hmsnu\u00b5"
+"""The characters of a duration of Go that is none: `0`, `0s`, `0h0m`."""
 
 
-def idle_answer(body: Body, context: Context, asks: tuple[str, ...], shape: AnswerShape) -> Document | None:
-    """The answer where none of the members that ask something does: the model is to be loaded, or unloaded.
-    Nothing need be done for that."""
+def idle_answer(body: Body, context: Context, asks: dict[str, Any], shape: AnswerShape) -> Document | None:
+    """The answer where none of the members in `asks` says more than the blank given there: the model is to be
+    loaded, or unloaded. Nothing need be done for that."""
     outline = body.outline
-    for name in asks:
+    for name, blank in asks.items():
         start, end = outline.members.get(name, (0, 0))
-        if end - start > _NOTHING or outline.get(name):
+        if end - start > _NOTHING or outline.get(name) not in (None, blank):
             return None
-    unloads = outline.get("keep_alive") in _UNLOADS
+    unloads = _is_zero(outline.get("keep_alive"))
     out = answer_head(stated_model(outline), 0, {}, context, None)
     shape.put(out, {"content": ""})
     return {**out, "done": True, "done_reason": "unload" if unloads else "load"}
+
+
+def _is_zero(duration: Any) -> bool:
+    if type(duration) is str:
+        return bool(duration) and not duration.strip(_ZERO)
+    return type(duration) in (int, float) and duration == 0
 
 
 def answer_head(

@@ -17,7 +17,7 @@ from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.ollama.answer import GENERATE, idle_answer, parse_answer, render_answer
 from wireglot.dialects.ollama.dialect import DIALECT as OLLAMA
 from wireglot.dialects.ollama.extras import NAME as FAMILY
-from wireglot.dialects.ollama.media import parse_media
+from wireglot.dialects.ollama.media import parse_images
 from wireglot.dialects.ollama.messages import MessageRenderer
 from wireglot.dialects.ollama.places import GENERATE_PLACES
 from wireglot.dialects.ollama.request import finish_request, read_settings, start_request
@@ -48,9 +48,9 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     if prompt := fields.text_or("prompt"):
         taken.add("prompt")
         parts.append(Text(prompt))
-    if images := fields.texts("images"):
+    if images := parse_images(fields):
         taken.add("images")
-        parts += map(parse_media, images)
+        parts += images
     if not parts:
         raise fields.fault("expected a prompt", "$.prompt")
     messages.append(Message("user", tuple(parts)))
@@ -131,7 +131,7 @@ SURFACE: Final = replace(
         prefixes=(),
         probes={},
         unserved={},
-        idle=partial(idle_answer, asks=("prompt", "images"), shape=GENERATE),
+        idle=partial(idle_answer, asks={"prompt": "", "images": []}, shape=GENERATE),
         turns="",
     ),
     upstream=None,

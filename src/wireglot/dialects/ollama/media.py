@@ -6,6 +6,7 @@ from base64 import b64decode
 from binascii import Error
 from typing import Final, Literal
 
+from wireglot.dialects.fields import Fields
 from wireglot.dialects.ollama.extras import NAME
 from wireglot.ir.content import Media
 from wireglot.ir.loss import Loss, feature_of, losses_of_extra
@@ -29,13 +30,29 @@ _TYPES: Final[tuple[tuple[bytes, int, str], ...]] = (
 def media_type(data: str) -> str:
     """The type of base64 data, "" where its first bytes do not tell."""
     try:
-        head = b64decode(data[:_HEAD_CHARS])
+        head = b64decode(data[:_HEAD_CHARS], validate=True)
     except (Error, ValueError):
         return ""
     for mark, start, mime in _TYPES:
         if head[start : start + len(mark)] == mark:
             return mime
     return ""
+
+
+def parse_images(message: Fields) -> list[Media]:
+    """The `images` of a request. Only how they begin is looked at: they may be large."""
+    images = message.texts("images")
+    for index, data in enumerate(images):
+        if not _is_base64(data[:_HEAD_CHARS]):
+            raise message.fault("expected base64", f"{message.path}.images[{index}]")
+    return list(map(parse_media, images))
+
+
+def _is_base64(head: str) -> bool:
+    try:
+        return bool(b64decode(head, validate=True))
+    except (Error, ValueError):
+        return False
 
 
 def parse_media(data: str) -> Media:

@@ -12,10 +12,10 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from wireglot.dialects.base import Context
-from wireglot.dialects.fields import Fields, own_form
+from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.dialects.ollama.calls import parse_call, render_call
 from wireglot.dialects.ollama.extras import NAME, keep, put_back
-from wireglot.dialects.ollama.media import parse_media, render_media
+from wireglot.dialects.ollama.media import parse_images, render_media
 from wireglot.dialects.turns import TurnWriter
 from wireglot.ir.content import (
     Foreign,
@@ -44,6 +44,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
     calls: tuple[ToolCall, ...]
     answered: str
+    is_question: bool
 
 
 class MessageReader:
@@ -53,8 +54,12 @@ class MessageReader:
     def __init__(self, context: Context) -> None:
         self._context = context
         self.messages: list[Message] = []
-        self._open: dict[str, ToolCall] = {}
-        """Calls without a result so far, by their ids."""
+        self._open: dict[str, tuple[int, ToolCall]] = {}
+        """Calls without a result so far, each with the turn it was made in, by their ids."""
+        self._turn = 0
+        """How many user messages there were."""
+        self._asked = False
+        """Whether the newest message is one of them."""
         self._ordinal = 0
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
@@ -62,7 +67,7 @@ class MessageReader:
         """The call that the newest message answers."""
 
     def read_message(self, item: Any, index: int) -> None:
-        self._made, self._answered = [], ""
+        self._made, self._answered, self._asked = [], "", False
         message = Fields(item, f"$.messages[{index}]")
         role = message.text("role").lower()
         if role == "tool":
@@ -79,23 +84,27 @@ class MessageReader:
         return "" if role in ("user", "system") else None
 
     def mark(self) -> _Mark:
-        return _Mark(tuple(self._made), self._answered)
+        return _Mark(tuple(self._made), self._answered, self._asked)
 
     def go_on(self, mark: _Mark) -> None:
         for call in mark.calls:
             self._ordinal += 1
-            self._open[call.id] = call
+            self._open[call.id] = self._turn, call
         self._open.pop(mark.answered, None)
+        self._turn += mark.is_question
 
     def snapshot(self) -> Any:
-        return self._ordinal, dict(self._open)
+        return self._ordinal, self._turn, dict(self._open)
 
     def restore(self, snapshot: Any) -> None:
-        self._ordinal, still_open = snapshot
+        self._ordinal, self._turn, still_open = snapshot
         self._open = dict(still_open)
 
     def _add(self, role: Role, message: Fields) -> None:
         value = message.value
+        if role == "user":
+            self._turn += 1
+            self._asked = True
         text = value.get("content")
         if len(value) == 2 and type(text) is str and text and value["role"] == role:
             self.messages.append(Message(role, (Text(text),)))  # as most are
@@ -115,7 +124,7 @@ class MessageReader:
 
     def _call(self, call: ToolCall) -> ToolCall:
         self._ordinal += 1
-        self._open[call.id] = call
+        self._open[call.id] = self._turn, call
         self._made.append(call)
         return call
 
@@ -132,7 +141,8 @@ class MessageReader:
         if identifier:
             taken.add("tool_call_id")
         else:
-            identifier = self._next_open(name) or self._mint(name)
+            # `name` is the word of older clients.
+            identifier = self._next_open(name or text_in(value.get("name"))) or self._mint(name)
             form["id"] = "absent"
         content: tuple[ResultPart, ...] = tuple(_content(message, taken))
         self._open.pop(identifier, None)
@@ -141,11 +151,12 @@ class MessageReader:
         self.messages.append(Message("user", (ToolResult(identifier, content, name=name, extra=extra),)))
 
     def _next_open(self, name: str) -> str:
-        """The first call without a result, of that name if one is given."""
-        for identifier, call in self._open.items():
-            if not name or call.name == name:
-                return identifier
-        return ""
+        """The first call without a result in the newest turn that has one, of that name if one is given."""
+        newest, found = -1, ""
+        for identifier, (turn, call) in self._open.items():
+            if turn > newest and (not name or call.name == name):
+                newest, found = turn, identifier
+        return found
 
 
 def _content(message: Fields, taken: set[str]) -> list[Text | Media]:
@@ -154,9 +165,9 @@ def _content(message: Fields, taken: set[str]) -> list[Text | Media]:
     if text := message.text_or("content"):
         taken.add("content")
         parts.append(Text(text))
-    if images := message.texts("images"):
+    if images := parse_images(message):
         taken.add("images")
-        parts += map(parse_media, images)
+        parts += images
     return parts
 
 

@@ -12,7 +12,7 @@ from hashlib import sha256
 from typing import Any, Final
 
 from wireglot.dialects.capabilities import Assist
-from wireglot.dialects.fields import text_in
+from wireglot.dialects.fields import Fields, text_in
 from wireglot.dialects.listed_model import ListedModel, Query
 from wireglot.dialects.surface import ModelLists
 
@@ -77,6 +77,8 @@ def render_model(model: ListedModel) -> dict[str, Any]:
     }
     if model.context:
         info[f"{_ARCHITECTURE}.context_length"] = model.context
+    if model.dimensions:
+        info[f"{_ARCHITECTURE}.embedding_length"] = model.dimensions
     return {
         "modelfile": f"FROM {model.id}\n",
         "parameters": "",
@@ -90,7 +92,10 @@ def render_model(model: ListedModel) -> dict[str, Any]:
 
 def named(body: dict[str, Any]) -> str:
     """The model that a request to `/api/show` names; `name` is the old word for it."""
-    return text_in(body.get("model")) or text_in(body.get("name"))
+    name = text_in(body.get("model")) or text_in(body.get("name"))
+    if not name:
+        raise Fields(body).wrong("model", "the name of a model")
+    return name
 
 
 MODELS: Final = ModelLists(render_list=render_list, render_model=render_model, named=named)

@@ -6,6 +6,8 @@ import re
 from functools import partial
 from typing import Final
 
+from msgspec.structs import replace
+
 from wireglot.dialects.body import (
     Body,
     RequestGlance,
@@ -13,7 +15,7 @@ from wireglot.dialects.body import (
     one_answer,
     whole_number,
 )
-from wireglot.dialects.faults import UPSTREAM_AUTH, plain_status
+from wireglot.dialects.faults import UPSTREAM_AUTH, kind_of_message, kind_of_status, plain_status
 from wireglot.dialects.ollama.answer import CHAT, idle_answer
 from wireglot.dialects.ollama.embeddings import EMBEDDINGS
 from wireglot.dialects.ollama.errors import owns_error
@@ -59,8 +61,18 @@ def asked_output(body: Body) -> int:
     return whole_number(options.get("num_predict")) if type(options) is dict else 0
 
 
+_OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
+
+
 def status(error: ApiError) -> int:
-    return 500 if error.code == UPSTREAM_AUTH else plain_status(error)
+    """The one that the error brings, unless it says another kind of error: the body says none."""
+    if error.code == UPSTREAM_AUTH:
+        return 500
+    stated = plain_status(error)
+    kind = kind_of_message(kind_of_status(stated), error.message)
+    if kind == error.kind or (kind in _OF_SERVERS and error.kind in _OF_SERVERS):
+        return stated
+    return plain_status(replace(error, status=0))
 
 
 _WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|", 1))
@@ -98,7 +110,7 @@ SURFACE: Final = Surface(
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
-        idle=partial(idle_answer, asks=("messages",), shape=CHAT),
+        idle=partial(idle_answer, asks={"messages": []}, shape=CHAT),
         asked_answers=one_answer,
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},

@@ -210,6 +210,9 @@ class Routes:
         self._roots = self._paths.roots
         self.key_roots = tuple(filter(None, {surface.client.key_root: None for surface in surfaces}))
         """Beginnings of paths behind which a key may be."""
+        names = "|".join(re.escape(root.strip("/")) for root in self.key_roots)
+        self._lost_key = re.compile(rf"((?:/|%2f)(?:{names})(?:/|%2f)+)(?:(?!%2f)[^/])+", re.IGNORECASE)
+        """A key behind such a beginning in a path that leads nowhere."""
         self._fixed: dict[tuple[str, str], Asked] = {}
         """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
 
@@ -219,6 +222,7 @@ class Routes:
         if fixed is not None:
             return fixed
         if _ENCODED_SLASH.search(path) and not self._may_hold_a_slash(path):
+            self._hide_keys(head)
             raise RequestError("bad", "the path holds an encoded slash", code="invalid_target")
         method = "GET" if head.method == "HEAD" else head.method
         if is_inspector(path):
@@ -275,7 +279,19 @@ class Routes:
         text = f"there is nothing at {head.method} {head.path}: {problem.hint or _PATHS_ARE_LISTED}"
         return RequestError("not_found", text, code="unknown_url")
 
+    def check_behind_key(self, head: Head) -> None:
+        """A key in a path authorizes a client's requests. Pages and the admin API have their own sign-in."""
+        path = head.path.removeprefix(SECOND_ROOT)
+        if is_inspector(path) or path in LOGIN_PATHS or path == "/metrics" or path.startswith(ADMIN_ROOT):
+            raise NoRoute(COMMON, hint="it is not served behind a key in the path")
+
+    def _hide_keys(self, head: Head) -> None:
+        if self.key_roots:
+            head.path = self._lost_key.sub(r"\1KEY", head.path)
+            head.target = f"{head.path}?{head.query}" if head.query else head.path
+
     def _lost(self, head: Head) -> NoRoute:
+        self._hide_keys(head)
         allowed = self._allowed(head.path)
         meant, hint = ("", "") if allowed else self._meant(head.path)
         return NoRoute(self.dialect_of(head, meant), allowed, hint)

@@ -193,7 +193,7 @@ def _raw(
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
         as_is=as_is,
-        unframe=unframing(job, target) if job.stream and target.provider.spec.forms else None,
+        unframe=unframing(job, target) if job.stream else None,
     )
 
 
@@ -269,7 +269,7 @@ def _translated(
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,
-        unframe=unframing(job, target) if stream and target.provider.spec.forms else None,
+        unframe=unframing(job, target) if stream else None,
     )
 
 

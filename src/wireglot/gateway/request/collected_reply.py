@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Final
 
@@ -79,15 +80,18 @@ class PassedReply:
         self.behind.on_pressure(pause, resume)
 
 
+_ANY_LENGTH: Final = sys.maxsize
+"""Of an event to a client: those of upstreams are limited where they are read, and ours may join them."""
+
+
 class FramedReply(PassedReply):
     """Implements `Reply`: a stream of server-sent events goes on in the framing that its client reads."""
 
-    __slots__ = ("_framer", "_framing", "_max_event")
+    __slots__ = ("_framer", "_framing")
 
-    def __init__(self, behind: Reply, framing: StreamFraming, max_event: int) -> None:
+    def __init__(self, behind: Reply, framing: StreamFraming) -> None:
         super().__init__(behind)
         self._framing = framing
-        self._max_event = max_event
         self._framer: Framer | None = None
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
@@ -104,7 +108,7 @@ class FramedReply(PassedReply):
         """The headers as they go on, with a framer where they are those of a stream."""
         if not any(name == "content-type" and value.startswith(_EVENTS) for name, value in headers):
             return headers
-        self._framer = self._framing.framer(self._max_event)
+        self._framer = self._framing.framer(_ANY_LENGTH)
         others = [header for header in headers if header[0] != "content-type"]
         return [("content-type", self._framing.content_type), *others]
 
