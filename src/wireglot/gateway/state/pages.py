@@ -75,11 +75,7 @@ class ResponsePages:
         page.send(_stored_of(page).deleted(id))
 
     async def input_items(self, page: PageRequest) -> None:
-        (id,) = page.asked.ids
-        kept = await self._responses.load(page.caller.name, id)
-        if kept is None:
-            raise self._responses.missing(page.caller.name, id, _stored_of(page).noun)
-        items: list[dict[str, Any]] = kept.input
+        items: list[dict[str, Any]] = (await self._found(page)).input
         if order_of(page) == "desc":
             items = items[::-1]
         after, limit = page.query("after"), page_size(page)

@@ -261,10 +261,10 @@ class Background:
         stored = _stored(kept)
         after = page.number(stored.events.after, -1, 0, 1 << 31)
         if not kept.background or not kept.stream:
-            noun = stored.noun
             raise RequestError(
                 "bad",
-                f"stream: only a {noun} that was created with background and stream can be streamed again",
+                f"stream: the {stored.noun} was not created with background and stream: it cannot be "
+                "streamed again",
                 code="invalid_value",
                 param="stream",
             )

@@ -1,0 +1,89 @@
+"""Stored interactions over HTTP: ids of others, paths, versions, agents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.state.responses_kit import ALICE, BOB, Stage
+from wireglot.wire.json import encode
+
+PATH = "/v1/interactions"
+VERTEX = "/v1beta1/projects/p/locations/l/interactions"
+HI: dict[str, Any] = {"model": "m1", "input": "hi"}
+
+
+@pytest.fixture(scope="module")
+def foreign() -> Iterator[Stage]:
+    """Before an upstream of another dialect."""
+    with Stage("openai-chat") as stage:
+        yield stage
+
+
+@pytest.fixture(scope="module")
+def google() -> Iterator[Stage]:
+    with Stage("gemini-interactions", routes='"research" = "mine/deep-research-1"\n') as stage:
+        yield stage
+
+
+def ask(stage: Stage, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return stage.ask(method, path, body, {"x-goog-api-key": ALICE, **named})
+
+
+def test_each_dialect_reads_only_its_own_documents(foreign: Stage) -> None:
+    interaction = ask(foreign, "POST", PATH, HI)[1]["id"]
+    response = ask(foreign, "POST", "/v1/responses", HI)[1]["id"]
+    wrong = []
+    for method, path in (
+        ("GET", f"/v1/responses/{interaction}"),
+        ("GET", f"/v1/responses/{interaction}/input_items"),
+        ("GET", f"/v1/responses/{interaction}/input_items?after=x"),
+        ("POST", f"/v1/responses/{interaction}/cancel"),
+        ("DELETE", f"/v1/responses/{interaction}"),
+        ("GET", f"{PATH}/{response}"),
+        ("GET", f"{PATH}/{response}?stream=true"),
+        ("POST", f"{PATH}/{response}/cancel"),
+        ("DELETE", f"{PATH}/{response}"),
+    ):
+        status, _ = ask(foreign, method, path)
+        if status != 404:
+            wrong.append((method, path, status))
+    assert not wrong
+    assert ask(foreign, "GET", f"{PATH}/{interaction}")[0] == 200
+    assert ask(foreign, "GET", f"/v1/responses/{response}")[0] == 200
+
+
+def test_another_callers_interaction_looks_like_one_that_never_was(foreign: Stage) -> None:
+    made = ask(foreign, "POST", PATH, HI)[1]["id"]
+    never = "v1_" + "0" * 32
+    for method, rest in (("GET", ""), ("GET", "?stream=true"), ("DELETE", ""), ("POST", "/cancel")):
+        (status, body), unknown = (
+            foreign.ask(method, f"{PATH}/{id}{rest}", headers={"x-goog-api-key": BOB}, key=BOB)
+            for id in (made, never)
+        )
+        assert (status, body["error"]["code"]) == (404, "not_found")
+        assert encode(body).replace(made.encode(), never.encode()) == encode(unknown[1])
+    assert ask(foreign, "GET", f"{PATH}/{made}")[0] == 200
+
+
+def test_every_wrong_verb_gets_an_error_of_this_dialect(foreign: Stage) -> None:
+    """Vertex's long paths, too."""
+    wrong = []
+    for root in (PATH, VERTEX):
+        for method, rest, allowed in (
+            ("GET", "", "POST"),
+            ("PUT", "", "POST"),
+            ("PUT", "/v1_x", "GET, DELETE"),
+            ("GET", "/v1_x/cancel", "POST"),
+        ):
+            status, body = ask(foreign, method, root + rest)
+            error = body["error"]
+            said = (status, error["code"], error["message"])
+            if said != (405, "invalid_request", f"{root}{rest} takes {allowed}"):
+                wrong.append((method, root + rest, said))
+    assert not wrong
+    status, body = ask(foreign, "POST", f"{PATH}/v1_x/stop")
+    assert (status, body["error"]["code"]) == (404, "not_found")
