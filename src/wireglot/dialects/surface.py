@@ -198,6 +198,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     vendor_headers: tuple[str, ...] = ()
     """The vendor's clients send them in other dialects too: they tell where nothing else does."""
 
+    version: tuple[str, str] | None = None
+    """The header in which clients name the version of the API, by its date, and the oldest that is served."""
+
     # Keys.
     key_headers: tuple[tuple[str, str], ...] = ()
     """Header, and what stands before the key in it, in lower case."""

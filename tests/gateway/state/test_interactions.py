@@ -87,3 +87,23 @@ def test_every_wrong_verb_gets_an_error_of_this_dialect(foreign: Stage) -> None:
     assert not wrong
     status, body = ask(foreign, "POST", f"{PATH}/v1_x/stop")
     assert (status, body["error"]["code"]) == (404, "not_found")
+
+
+def test_older_versions_of_the_api_are_refused(foreign: Stage) -> None:
+    """They have other fields and events (`outputs`, `content.delta`), which their clients wait for."""
+    made = ask(foreign, "POST", PATH, HI)[1]["id"]
+    asked = len(foreign.upstream.requests)
+    for method, path, body in (
+        ("POST", PATH, HI),
+        ("POST", VERTEX, HI),
+        ("POST", PATH, {**HI, "background": True}),
+        ("GET", f"{PATH}/{made}", None),
+    ):
+        status, said = ask(foreign, method, path, body, api_revision="2025-12-11")
+        assert (status, said["error"]["code"]) == (400, "failed_precondition")
+        assert "Api-Revision: 2026-05-20 or later" in said["error"]["message"]
+    assert len(foreign.upstream.requests) == asked
+    for served in ("2026-05-20", "2026-10-01", ""):
+        assert ask(foreign, "POST", PATH, HI, api_revision=served)[0] == 200
+        assert ask(foreign, "GET", f"{PATH}/{made}", api_revision=served)[0] == 200
+    assert ask(foreign, "POST", "/v1/responses", HI, api_revision="2025-12-11")[0] == 200

@@ -91,6 +91,7 @@ SURFACE: Final = Surface(
         find=find,
         endpoints=("POST /v1/interactions", "POST /v1beta/interactions"),
         prefixes=tuple(f"{version}/interactions" for version in _VERSIONS),
+        version=("Api-Revision", "2026-05-20"),  # before it: `outputs` in place of `steps`
         key_headers=(("x-goog-api-key", ""),),
         key_query="key",
         glance=glance_request,
