@@ -223,6 +223,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most tokens that an answer may have, 0 where the request does not say."""
     asked_answers: Callable[[Body], int]
     """How many answers it asks for, 0 where it does not say."""
+    agent_field: str = ""
+    """Names an agent in place of a model, which only the vendor runs. The vendor keeps what it did."""
     turns: str = ""
     """The array of the body to which every turn of a conversation adds."""
     conversation_field: str = ""

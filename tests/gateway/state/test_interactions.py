@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
 from tests.gateway.state.responses_kit import ALICE, BOB, Stage
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.wire.json import encode
 
 PATH = "/v1/interactions"
@@ -31,6 +33,17 @@ def google() -> Iterator[Stage]:
 def ask(stage: Stage, method: str, path: str, body: Any = None, **headers: str) -> tuple[int, Any]:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     return stage.ask(method, path, body, {"x-goog-api-key": ALICE, **named})
+
+
+def ask_bytes(stage: Stage, body: bytes) -> None:
+    connection = http.client.HTTPConnection("127.0.0.1", stage.gateway.port, timeout=DEADLINE_SECONDS)
+    try:
+        headers = {"x-goog-api-key": ALICE, "content-type": "application/json"}
+        connection.request("POST", PATH, body, headers)
+        answer = connection.getresponse()
+        assert (answer.status, bool(answer.read())) == (200, True)
+    finally:
+        connection.close()
 
 
 def test_each_dialect_reads_only_its_own_documents(foreign: Stage) -> None:
@@ -107,3 +120,49 @@ def test_older_versions_of_the_api_are_refused(foreign: Stage) -> None:
         assert ask(foreign, "POST", PATH, HI, api_revision=served)[0] == 200
         assert ask(foreign, "GET", f"{PATH}/{made}", api_revision=served)[0] == 200
     assert ask(foreign, "POST", "/v1/responses", HI, api_revision="2025-12-11")[0] == 200
+
+
+AGENT: dict[str, Any] = {"agent": "deep-research-1", "input": "hi", "agent_config": {"type": "deep-research"}}
+
+
+def test_an_agent_is_passed_on_to_a_google_upstream(google: Stage) -> None:
+    """Google keeps what its agents did: ids of earlier interactions are its own."""
+    wrong = []
+    for more in (
+        {},
+        {"store": True},
+        {"stream": True, "background": True},
+        {"previous_interaction_id": "v1_of_google", "environment": "env_1"},
+        {"model": None},
+    ):
+        sent = encode({**AGENT, **more})
+        ask_bytes(google, sent)
+        if google.upstream.requests[-1].body != sent:
+            wrong.append((sent, google.upstream.requests[-1].body))
+    assert not wrong
+
+
+def test_an_agent_is_renamed_by_its_route(google: Stage) -> None:
+    sent = encode({**AGENT, "agent": "research"})
+    ask_bytes(google, sent)
+    assert google.upstream.requests[-1].body == sent.replace(b'"research"', b'"deep-research-1"')
+
+
+def test_what_an_agent_does_in_the_background_could_not_be_fetched(google: Stage) -> None:
+    asked = len(google.upstream.requests)
+    status, said = ask(google, "POST", PATH, {**AGENT, "background": True})
+    assert (status, said["error"]["code"]) == (400, "failed_precondition")
+    assert said["error"]["message"].startswith("background: ")
+    assert len(google.upstream.requests) == asked
+
+
+@pytest.mark.parametrize("dialect", ["openai-chat", "gemini"])
+def test_an_agent_runs_nowhere_but_at_google(dialect: str) -> None:
+    with Stage(dialect) as stage:
+        for more in ({}, {"store": False}, {"stream": True}):
+            status, said = ask(stage, "POST", PATH, {**AGENT, **more})
+            assert (status, said["error"]["code"]) == (400, "invalid_request")
+            assert said["error"]["message"].startswith("agent: ")
+        status, said = ask(stage, "POST", PATH, {**AGENT, "agent": 5})
+        assert (status, said["error"]["message"]) == (400, "agent: expected a string")
+        assert not stage.upstream.requests

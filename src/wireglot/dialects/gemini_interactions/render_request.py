@@ -36,7 +36,7 @@ from wireglot.dialects.gemini_interactions.settings import (
 )
 from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import TurnWriter, write_turns
-from wireglot.dialects.unknown_fields import merge
+from wireglot.dialects.unknown_fields import WITHOUT, merge
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import UNNAMED_FORMAT, OutputFormat, Request, Thinking
@@ -60,7 +60,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     native = request.extra is not None and request.extra.dialect == OWN
     body: dict[str, Any] = {}
     if request.model or not native:
-        body["model"] = request.model
+        body[_named(request, form)] = request.model
     _Input(request, context, losses, native).write(body, form)
     tools = _render_tools(request, context, losses)
     if tools or form.get("tools") == []:
@@ -80,6 +80,13 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     else:
         losses_of_extra(extra, OWN, "$", losses)
     return Rendered(body, tuple(losses))
+
+
+def _named(request: Request, form: dict[str, Any]) -> str:
+    """What the name of the model is: an agent's, where the client named one in its place."""
+    fields = own_fields(request.extra, OWN)
+    names_model = "model" not in form.get(WITHOUT, ()) and fields.get("model", "") is not None
+    return "agent" if fields.get("agent") and not names_model else "model"
 
 
 def _nested(fields: dict[str, Any]) -> dict[str, Any]:

@@ -391,5 +391,8 @@ class BackgroundStart:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
-        wanted = job.outline.get("background") is True and job.settings.store.responses != "upstream"
-        return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)
+        if job.outline.get("background") is not True or job.agent_field:
+            return self._inner.answer(exchange)
+        if job.settings.store.responses == "upstream":
+            return self._inner.answer(exchange)
+        return self._background.start(exchange, self._inner)
