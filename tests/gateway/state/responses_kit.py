@@ -38,9 +38,7 @@ TOOLS: list[Any] = [
 class Stage:
     """Two callers know each other's ids, and nothing else. With a `folder` what is stored outlives the stage."""
 
-    def __init__(
-        self, dialect: str, more: str = "", folder: Path | None = None, routes: str = ""
-    ) -> None:
+    def __init__(self, dialect: str, more: str = "", folder: Path | None = None, routes: str = "") -> None:
         """`routes`: further lines of the table of models."""
         self.dialect = dialect
         self.upstream = ScriptedUpstream()
