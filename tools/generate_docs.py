@@ -88,22 +88,17 @@ def _losses() -> list[str]:
 
 def _matrix() -> list[str]:
     """What became of each probe in each direction."""
-    heads = [title(client, upstream) for client, upstream in DIRECTIONS]
-    rows = [
-        f"| {name} | "
-        + " | ".join(_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads)
-        + " |"
-        for name, row in run_matrix().items()
-    ]
-    return [
+    matrix = run_matrix()
+    lines = [
         "# Fidelity matrix",
         "",
         "Measured, not promised: each row is a small conversation or answer that the tests send in all",
-        "twelve directions between "
+        f"{len(DIRECTIONS)} directions between "
         + ", ".join(f"{letter} ({name})" for name, letter in LETTERS.items())
-        + ". `A>C` is an Anthropic",
-        "client served by a Chat upstream: requests go that way, answers come back. The upstream model has",
-        "no known limits; what a particular provider refuses comes on top, and is declared like the rest.",
+        + ".",
+        "`A>C` is an Anthropic client served by a Chat upstream: requests go that way, answers come back.",
+        "The upstream model has no known limits; what a particular provider refuses comes on top, and is",
+        "declared like the rest.",
         "",
         "| cell | meaning |",
         "|---|---|",
@@ -113,11 +108,21 @@ def _matrix() -> list[str]:
         "| dropped | not carried, with a declared loss |",
         "| refused | a clear error instead of a bad translation |",
         "| (empty) | the side that would have to say it has no word for it |",
-        "",
-        "| feature | " + " | ".join(heads) + " |",
-        "|---" * (len(heads) + 1) + "|",
-        *rows,
     ]
+    for of in LETTERS:
+        heads = [title(client, upstream) for client, upstream in DIRECTIONS if client == of]
+        lines += [
+            "",
+            f"## Clients that speak {of}",
+            "",
+            "| feature | " + " | ".join(heads) + " |",
+            "|---" * (len(heads) + 1) + "|",
+        ]
+        for name, row in matrix.items():
+            cells = [_CELLS.get(row[head], row[head].replace("n/a", "")) for head in heads]
+            if any(cells):
+                lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines
 
 
 def _page(*lines: str) -> str:

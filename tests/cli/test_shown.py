@@ -378,7 +378,7 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
 def test_checks_are_asked_at_every_endpoint(monkeypatch):
     asked = answering(monkeypatch, *[GatewayUnreachable("x")] * 50)
     found = list(smoke.checks(TARGET, "a model"))
-    assert len(found) == 4 + 4 + 7 * 4 + 2
+    assert len(found) == 4 + 4 + 8 * 4 + 2
     assert {each.fault for each in found} == {"no answer: x"}
     assert [(each.endpoint, each.check) for each in found[:5]] == [
         ("GET /v1/models", "models, anthropic"),
@@ -408,6 +408,7 @@ def test_checks_are_asked_at_every_endpoint(monkeypatch):
             "/v1beta/models/a%20model:streamGenerateContent?alt=sse",
         ]
         * 2,
+        *["/v1/interactions"] * 4,
         *["/v1internal:generateContent", "/v1internal:streamGenerateContent?alt=sse"] * 2,
         *["/v1/gemini"] * 4,
         *["/api/chat"] * 4,

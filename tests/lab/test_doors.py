@@ -130,7 +130,7 @@ def test_all_routes_of_the_gateway_are_knocked_at() -> None:
     public = {route.path for route in known if routes.is_public(*route)}
     assert public == {
         "/", "/api/event_logging/batch", "/api/event_logging/v2/batch", "/api/hello", "/health", "/healthz",
-        "/inference-profiles", "/readyz",
+        "/inference-profiles", "/ollama", "/readyz",
     }  # fmt: skip
 
 

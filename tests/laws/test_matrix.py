@@ -29,6 +29,9 @@ def test_no_answer_feature_is_lost_in_silence(client, upstream):
 @directions
 def test_reasoning_state_comes_back_to_its_minter(client, upstream):
     grades = {probe.name: grade_state(probe, client, upstream) for probe in state_probes(upstream)}
+    if client == "ollama":  # messages without a place for it: a reported loss, and a gateway keeps it itself
+        assert [(name, grade) for name, grade in grades.items() if grade in LIES] == []
+        return
     assert [(name, grade) for name, grade in grades.items() if grade != "side channel"] == []
 
 

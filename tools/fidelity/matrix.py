@@ -21,14 +21,21 @@ from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 from wireglot.testing.laws import crossed_request, crossed_response, opened
-from wireglot.testing.strategies.samples import MAIN
 from wireglot.translate import translate_request, translate_response
 
 Grade = Literal["kept", "side channel", "approximated", "refused", "dropped", "n/a", "LOST", "FALSE ALARM"]
 """The last two are lies: lost without a loss, or a loss without a change. The laws forbid them."""
 
-LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemini": "G"}
-DIRECTIONS = tuple(permutations(MAIN, 2))
+LETTERS = {
+    "anthropic": "A",
+    "openai-chat": "C",
+    "openai-responses": "R",
+    "gemini": "G",
+    "gemini-interactions": "I",
+    "ollama": "O",
+}
+"""Dialects that are another one in an envelope are left out: they have its grades."""
+DIRECTIONS = tuple(permutations(LETTERS, 2))
 _CONTEXT = Context()
 _MODEL = "model"
 _DETAILS = (".mime", ".name", ".strict")
@@ -173,6 +180,10 @@ def said_back(client: str, question: dict[str, Any], answer: dict[str, Any]) -> 
             turns, key = [answer["choices"][0]["message"]], "messages"
         case "openai-responses":
             turns, key = answer["output"], "input"
+        case "gemini-interactions":
+            turns, key = answer["steps"], "input"
+        case "ollama":
+            turns, key = [answer["message"]], "messages"
         case _:
             turns, key = [answer["candidates"][0]["content"]], "contents"
     first, _, *rest = question[key]

@@ -97,6 +97,12 @@ PACKAGES = (
         ),
     ),
     Package("dialects/anthropic", ("dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)),
+    Package("dialects/ollama", ("dialects/ollama/*.py",), ("tests/dialects/ollama", *_WIRE)),
+    Package(
+        "dialects/gemini_interactions",
+        ("dialects/gemini_interactions/*.py",),
+        ("tests/dialects/gemini_interactions", *_WIRE),
+    ),
     Package("dialects/openai_chat", ("dialects/openai_chat/*.py",), ("tests/dialects/openai_chat", *_WIRE)),
     Package(
         "dialects/openai_responses",

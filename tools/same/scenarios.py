@@ -12,18 +12,12 @@ from typing import Any, Final
 from tools.same.record import ADMIN, SECRET, Answer, Recorder, Setup
 from wireglot.providers import spec as specs
 from wireglot.providers.limits import Limits
+from wireglot.testing.live_gateway import BASES
 from wireglot.testing.scripted_upstream import FAULTS, Behaviour
 
 _FIXTURES: Final = Path(__file__).parents[2] / "tests/fixtures"
 CLIENTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist", "gemini-simple")
 UPSTREAMS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assist")
-_BASES: Final = {
-    "anthropic": "",
-    "openai-chat": "/v1",
-    "openai-responses": "/v1",
-    "gemini": "/v1beta",
-    "code-assist": "",
-}
 _QUICK: Final = (
     "retry = { base = 0.001, wait_max = 0.05 }\nbreaker = { consecutive = 1000000, minimum = 1000000 }\n"
 )
@@ -646,7 +640,7 @@ def _caller(name: str) -> dict[str, str]:
 
 
 def _provider(name: str, dialect: str, *lines: str) -> str:
-    base = f'dialect = "{dialect}"\nbase_url = "{{upstream}}{_BASES[dialect]}"\n'
+    base = f'dialect = "{dialect}"\nbase_url = "{{upstream}}{BASES.get(dialect, "")}"\n'
     return f"[providers.{name}]\n{base}" + "".join([_QUICK, *lines])
 
 
@@ -720,7 +714,7 @@ def setups() -> tuple[Setup, ...]:
     frugal = _SERVER + _LIMITS + "remembered = 0\n" + _NO_OTHERS + _own_providers() + _MODELS + _keys()
     listed = "".join(
         f'[providers.{provider}-{dialect}]\ncatalog = "{provider}"\ndialects = ["{dialect}"]\n'
-        f'base_url = "{{upstream}}{_BASES[dialect]}"\n{_api_key(provider)}{_QUICK}'
+        f'base_url = "{{upstream}}{BASES.get(dialect, "")}"\n{_api_key(provider)}{_QUICK}'
         for provider, dialect in dict.fromkeys(
             (provider, dialect) for provider, dialect, _ in _catalog_routes()
         )

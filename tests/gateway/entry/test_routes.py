@@ -90,7 +90,7 @@ def test_a_model_list_is_reported_in_the_dialect_of_who_asks(headers, query, dia
         ("POST", "/v1/models", "openai-chat", ("GET",)),
         ("POST", "/v1/messages/batches", "anthropic", ()),
         ("POST", "/v1beta/cachedContents", "gemini", ()),
-        ("POST", "/v1beta/models/x:batchEmbedContents", "gemini", ()),
+        ("POST", "/v1beta/models/x:asyncBatchEmbedContent", "gemini", ()),
         ("GET", "/v1internal:nothing", "code-assist", ("POST",)),
         ("PUT", "/v1/responses/x", "openai-responses", ("GET", "DELETE")),
         ("PUT", "/v1/responses/input_tokens", "openai-responses", ("POST",)),

@@ -218,7 +218,14 @@ RECORDED = {"model": "old", "messages": [{"role": "user", "content": "Hi"}], "ma
 
 class Traces:
     def __init__(self, *, truncated: bool = False, missing: bool = False, stream: bool = False) -> None:
-        row = SimpleNamespace(asked="kimi/kimi-k3", dialect="openai-chat", stream=stream, key="team", at=5.0)
+        row = SimpleNamespace(
+            asked="kimi/kimi-k3",
+            dialect="openai-chat",
+            operation="generate",
+            stream=stream,
+            key="team",
+            at=5.0,
+        )
         request = SimpleNamespace(body=encode(RECORDED).decode(), truncated=truncated)
         self._trace = None if missing else SimpleNamespace(row=row, request=request)
         self._row = row

@@ -116,6 +116,15 @@ def in_stream(dialect: str, id: str) -> tuple[bytes, ...]:
             chunk: dict[str, Any] = {"candidates": [said], "modelVersion": "m1"}
             error = {"error": {"code": 500, "message": f"{id} failed", "status": "INTERNAL"}}
             return (frame({"response": chunk} if dialect == "code-assist" else chunk), frame(error))
+        case "gemini-interactions":
+            begun = {"id": "v1_1", "object": "interaction", "status": "in_progress", "model": "m1"}
+            steps: list[dict[str, Any]] = [
+                {"event_type": "interaction.created", "interaction": begun},
+                {"event_type": "step.start", "index": 0, "step": {"type": "model_output"}},
+                {"event_type": "step.delta", "index": 0, "delta": {"type": "text", "text": "Hi"}},
+                {"event_type": "error", "error": {"code": "internal", "message": f"{id} failed"}},
+            ]
+            return tuple(frame(step, step["event_type"]) for step in steps)
         case "openai-chat":
             choice = {"index": 0, "delta": {"role": "assistant", "content": "Hi"}, "finish_reason": None}
             chunk = {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m1"}

@@ -165,13 +165,13 @@ def test_a_model_that_leads_nowhere_is_not_found(stage: Stage, sdk: str) -> None
     assert not stage.upstream.requests
 
 
-def test_images_are_reported_as_elsewhere(stage: Stage) -> None:
+def test_what_is_not_served_is_reported_as_elsewhere(stage: Stage) -> None:
     """[L14] In the words that the vendors' SDKs read."""
     with pytest.raises(openai.NotFoundError, match="images are not served") as caught:
         stage.gpt.images.generate(model="gpt-image-1", prompt="x")
     assert caught.value.code == "not_served"
-    with pytest.raises(genai_errors.ClientError, match="images\\) are not served") as refused:
-        stage.gemini.models.generate_images(model="imagen-4.0-generate-001", prompt="x")
+    with pytest.raises(genai_errors.ClientError, match="explicit caches are not served") as refused:
+        list(stage.gemini.caches.list())
     assert (refused.value.code, refused.value.status) == (404, "NOT_FOUND")
     assert not stage.upstream.requests
 

@@ -110,6 +110,7 @@ _UNSERVED: Final = {
     ":batchGenerateContent": "batches",
     ":bidiGenerateContent": "live sessions",
     "/v1beta/files": "files",
+    "/v1/cachedContents": "explicit caches",
     "/v1beta/cachedContents": "explicit caches",
     "/v1beta/batches": "batches",
 }

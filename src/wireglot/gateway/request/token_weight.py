@@ -187,7 +187,8 @@ class Estimator:
     def conversation(request: Request, session: str = "", caller: str = "") -> str:
         """A name for the conversation: the caller with its session id, or with how the conversation began."""
         state = hashlib.blake2b(digest_size=16)
-        for text in (caller, session, *(() if session else _beginnings(request))):
+        beginnings = (session,) if session else _beginnings(request)
+        for text in (caller, "session" if session else "texts", *beginnings):
             state.update(f"{len(text)}:{text[:_HEAD]}".encode("utf-8", "surrogatepass"))
         return state.hexdigest()
 
