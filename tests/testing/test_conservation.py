@@ -190,6 +190,14 @@ def test_a_renamed_tool_excuses_its_calls_and_a_narrowed_choice_the_tools():
     assert missing(LOST["call"][0], (Loss("$.tool_choice", "tool_choice", "approximated"),)) != []
 
 
+def test_a_tool_that_is_held_back_is_excused_and_one_that_is_sent_at_once_is_not():
+    source, atom = LOST["tool"]
+    place = f"{atom.path}.deferred"
+    assert missing(source, (Loss(place, "tool.deferred", "emulated"),)) == []
+    assert missing(source, (Loss(place, "tool.deferred", "dropped"),)) == [atom]
+    assert missing(source, (Loss("$.tools[5].deferred", "tool.deferred", "emulated"),)) == [atom]
+
+
 def test_one_of_several_losses_excuses():
     source, atom = LOST["text"]
     other = Loss("$.seed", "sampling.seed", "dropped")

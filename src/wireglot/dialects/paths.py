@@ -11,6 +11,8 @@ from wireglot.dialects.surface import Probe, Route, RouteMatch, Surface
 
 STAR: Final = "*"
 _OPERATIONS: Final = "/operations/"
+_FOUND_BY: Final = ("GET", "DELETE", "POST")
+"""Methods of paths that no table lists."""
 """Gemini's long-running operations have paths below the model's; model names contain slashes too."""
 
 
@@ -100,7 +102,7 @@ class Paths:
         found = [method for method, known in self._exact.items() if path in known]
         if not found:
             found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
-        for method in ("GET", "POST"):
+        for method in _FOUND_BY:
             if any(find(method, path) is not None for _, find in self._finders):
                 found.append(method)
         return tuple(dict.fromkeys(found))
@@ -112,7 +114,7 @@ class Paths:
         if owner is not None:
             return owner
         for surface, find in self._finders:
-            if find("POST", path) is not None:
+            if any(find(method, path) is not None for method in _FOUND_BY):
                 return surface
         for surface in self._surfaces:
             if any(name in headers for name in surface.client.headers):

@@ -198,6 +198,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     vendor_headers: tuple[str, ...] = ()
     """The vendor's clients send them in other dialects too: they tell where nothing else does."""
 
+    version: tuple[str, str] | None = None
+    """The header in which clients name the version of the API, by its date, and the oldest that is served."""
+
     # Keys.
     key_headers: tuple[tuple[str, str], ...] = ()
     """Header, and what stands before the key in it, in lower case."""
@@ -220,6 +223,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most tokens that an answer may have, 0 where the request does not say."""
     asked_answers: Callable[[Body], int]
     """How many answers it asks for, 0 where it does not say."""
+    agent_field: str = ""
+    """Names an agent in place of a model, which only the vendor runs. The vendor keeps what it did."""
     turns: str = ""
     """The array of the body to which every turn of a conversation adds."""
     conversation_field: str = ""

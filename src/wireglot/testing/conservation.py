@@ -82,6 +82,11 @@ def _is_declared(atom: Atom, losses: list[Loss]) -> bool:
         or (loss.feature in _RENAMED and atom.kind == "call")
         # A narrowed choice may leave the other tools out.
         or (loss.feature == "tool_choice" and atom.kind == "tool")
+        # A deferred tool is held back until the client has found it.
+        or (
+            (loss.feature, loss.action, atom.kind) == ("tool.deferred", "emulated", "tool")
+            and _is_within(loss.path, atom.path)
+        )
         for loss in losses
     )
 

@@ -300,9 +300,10 @@ def test_vertex_has_longer_paths(method, tail, found):
     assert (match and (match.operation, match.verb, match.ids)) == found
 
 
-def test_agents_are_refused_by_name():
+def test_an_agent_is_routed_by_its_name():
     assert SURFACE.client.glance is not None
+    assert SURFACE.client.glance(Sent(agent="deep-research", input="x")).model == "deep-research"
+    assert SURFACE.client.glance(Sent(agent="deep-research", model="m", stream=True)).model == "m"
     with pytest.raises(BadField, match="agent"):
-        SURFACE.client.glance(Sent(agent="deep-research", input="x"))
-    assert SURFACE.client.glance(Sent(model="m", stream=True)).model == "m"
+        SURFACE.client.glance(Sent(agent=5, input="x"))
     assert SURFACE.client.asked_output(Sent(generation_config={"max_output_tokens": 7})) == 7

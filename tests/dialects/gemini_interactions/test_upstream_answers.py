@@ -172,6 +172,14 @@ def test_a_summary_may_be_in_the_start_of_its_thought():
     assert (thought.text, thought.signature and thought.signature.data) == ("Hm.", "U0lH")
 
 
+@rows(
+    "deltas", [[], [delta(0, "thought_summary", content={"type": "text", "text": "Hm"})]], ids=["no", "some"]
+)
+def test_a_signature_may_be_in_the_start_of_its_thought(deltas):
+    thought = fold(events(created(), start(0, "thought", signature="U0lH"), *deltas, stop(0), completed()))
+    assert thought.content == (Reasoning("Hm" * len(deltas), Signature("U0lH", CONTEXT.origin(OWN))),)
+
+
 def test_a_thought_that_shows_nothing_is_one():
     (thought,) = fold(
         events(

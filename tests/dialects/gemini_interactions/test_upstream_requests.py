@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
@@ -410,3 +412,11 @@ def test_calls_keep_their_ids_for_models_that_pair_by_place_elsewhere():
     ]
     body, _ = fitted("gemini-2.5-flash", messages=messages)
     assert [step.get("id", step.get("call_id")) for step in body["input"][1:]] == ["call_7", "call_7"]
+
+
+@rows("more", [{}, {"model": None}], ids=["absent", "null"])
+def test_an_agent_takes_the_place_of_a_model(more):
+    """Also where a request is written again: its route names the agent."""
+    asked = CODEC.parse_request({"agent": "research", "input": "hi", **more}, Context())
+    body = CODEC.render_request(replace(asked, model="deep-research-1"), Context()).value
+    assert body == {"agent": "deep-research-1", "input": "hi", **more}

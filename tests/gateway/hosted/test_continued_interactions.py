@@ -168,12 +168,15 @@ def test_tokens_without_end_end_at_the_maximum_of_rounds(gateway: LiveGateway, g
 
 
 @EITHER
+@pytest.mark.parametrize("stored", [False, True], ids=["not_stored", "stored"])
 def test_a_client_of_the_dialect_continues_by_itself(
-    gateway: LiveGateway, google: Google, stream: bool
+    gateway: LiveGateway, google: Google, stream: bool, stored: bool
 ) -> None:
-    google.reset("dG9rZW4x")
+    """Of a stored interaction its SDK sends the id and the token alone. Google keeps nothing of it: it gets
+    the input again, without the words that it continues."""
+    google.reset("dG9rZW4x", "dG9rZW4y")
     client = genai.Client(api_key="x", http_options=types.HttpOptions(base_url=gateway.url))
-    asked: Any = {"model": "m1", "input": "hi", "store": False, "automatic_continuation": True}
+    asked: Any = {"model": "m1", "input": "hi", "store": stored, "automatic_continuation": True}
     if stream:
         events: Any = client.interactions.create(**asked, stream=True)
         text = "".join(
@@ -183,5 +186,7 @@ def test_a_client_of_the_dialect_continues_by_itself(
         )
     else:
         text = client.interactions.create(**asked).output_text
-    assert text == "More. Done." if stream else text.endswith("Done.")
-    assert [body.get("continuation_token") for body in google.asked] == [None, "dG9rZW4x"]
+    assert text == "More. More. Done." if stream else text.endswith("Done.")
+    first, second, third = google.asked
+    assert second == {**first, "continuation_token": "dG9rZW4x"}
+    assert third == {**first, "continuation_token": "dG9rZW4y"}

@@ -201,7 +201,7 @@ def test_a_response_and_an_interaction_go_on_from_each_other(stage: Stage) -> No
         ({"store": "yes"}, "store"),
         ({"previous_interaction_id": 5}, "previous_interaction_id"),
         ({"background": True, "store": False}, "background"),
-        ({"agent": "deep-research-pro", "model": None}, "agent"),
+        ({"agent": 5, "model": None}, "agent"),
         ({"input": [{"type": "text", "text": "a"}, {"type": "user_input"}]}, "input[1]"),
         ({"input": [{"type": "function_result", "result": "x"}]}, "input[0].call_id"),
     ],

@@ -38,10 +38,12 @@ TOOLS: list[Any] = [
 class Stage:
     """Two callers know each other's ids, and nothing else. With a `folder` what is stored outlives the stage."""
 
-    def __init__(self, dialect: str, more: str = "", folder: Path | None = None) -> None:
+    def __init__(self, dialect: str, more: str = "", folder: Path | None = None, routes: str = "") -> None:
+        """`routes`: further lines of the table of models."""
         self.dialect = dialect
         self.upstream = ScriptedUpstream()
         self._more = more
+        self._routes = routes
         self._folder = folder
         self.gateway: LiveGateway
 
@@ -65,7 +67,7 @@ class Stage:
             f'[providers.mine]\ndialect = "{self.dialect}"\n'
             f'base_url = "{self.upstream.url}{BASES[self.dialect]}"\n'
             'api_key = "upstream-key-0123456789"\nretry = {retries = 0}\n'
-            f'[models]\n"*" = "mine/*"\n[keys]\n{keys}{self._more}'
+            f'[models]\n{self._routes}"*" = "mine/*"\n[keys]\n{keys}{self._more}'
         )
         self.gateway = LiveGateway(toml, folder=self._folder).__enter__()
         # Loosely typed: tests make requests of dicts, which the SDK's overloads know nothing of.

@@ -278,6 +278,12 @@ def test_google_is_asked_by_generate_content_unless_the_client_or_the_operator_s
     assert interactions.urls["generate"] == "https://generativelanguage.googleapis.com/v1beta/interactions"
 
 
+@pytest.mark.parametrize("agent", ["deep-research-pro-preview-12-2025", "antigravity-preview-05-2026"])
+def test_agents_of_google_are_found_by_their_names(agent):
+    target = route(settings(catalogued("gemini", "k")), agent, "gemini-interactions")[0]
+    assert (target.provider.name, target.dialect, target.model) == ("gemini", "gemini-interactions", agent)
+
+
 def test_a_dialects_own_vendor_is_never_fitted_to_and_a_flavor_is():
     """C34"""
     assert route(settings(catalogued("anthropic")), "claude-fable-5", "anthropic")[0].plain

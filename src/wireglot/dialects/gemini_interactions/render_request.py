@@ -7,7 +7,7 @@ from typing import Any, Final, assert_never
 
 from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE, NO_SAFEGUARDS
-from wireglot.dialects.fields import own_form
+from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini_interactions.names import (
     EFFORTS,
     LEVELS,
@@ -18,6 +18,7 @@ from wireglot.dialects.gemini_interactions.names import (
     put_back,
 )
 from wireglot.dialects.gemini_interactions.render_steps import (
+    CONTINUATION,
     content_of,
     render_called,
     render_replayed_thought,
@@ -26,6 +27,7 @@ from wireglot.dialects.gemini_interactions.render_steps import (
     without_token,
 )
 from wireglot.dialects.gemini_interactions.render_tools import render_choice, render_tools
+from wireglot.dialects.gemini_interactions.response import REPORTED
 from wireglot.dialects.gemini_interactions.settings import (
     GENERATION,
     GENERATION_FIELDS,
@@ -34,7 +36,7 @@ from wireglot.dialects.gemini_interactions.settings import (
 )
 from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import TurnWriter, write_turns
-from wireglot.dialects.unknown_fields import merge
+from wireglot.dialects.unknown_fields import WITHOUT, merge
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import UNNAMED_FORMAT, OutputFormat, Request, Thinking
@@ -58,7 +60,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     native = request.extra is not None and request.extra.dialect == OWN
     body: dict[str, Any] = {}
     if request.model or not native:
-        body["model"] = request.model
+        body[_named(request, form)] = request.model
     _Input(request, context, losses, native).write(body, form)
     tools = _render_tools(request, context, losses)
     if tools or form.get("tools") == []:
@@ -78,6 +80,13 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     else:
         losses_of_extra(extra, OWN, "$", losses)
     return Rendered(body, tuple(losses))
+
+
+def _named(request: Request, form: dict[str, Any]) -> str:
+    """What the name of the model is: an agent's, where the client named one in its place."""
+    fields = own_fields(request.extra, OWN)
+    names_model = "model" not in form.get(WITHOUT, ()) and fields.get("model", "") is not None
+    return "agent" if fields.get("agent") and not names_model else "model"
 
 
 def _nested(fields: dict[str, Any]) -> dict[str, Any]:
@@ -224,6 +233,7 @@ class _Input(TurnWriter):
 
     def __init__(self, request: Request, context: Context, losses: list[Loss], native: bool) -> None:
         self._messages = request.messages
+        self._extra = request.extra
         self._context = context
         self._native = native
         self.losses = losses
@@ -233,6 +243,8 @@ class _Input(TurnWriter):
     def write(self, body: dict[str, Any], form: dict[str, Any]) -> None:
         messages, token = without_token(self._messages)
         body.update(token)
+        if self._continues_stored(form):
+            messages = _without_answer(messages)
         start = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
         shape = form.get("input")
         only = messages[start] if len(messages) == start + 1 else None
@@ -254,6 +266,11 @@ class _Input(TurnWriter):
             instruction = self._instruction(messages[:start])
             if instruction is not None:
                 body["system_instruction"] = instruction
+
+    def _continues_stored(self, form: dict[str, Any]) -> bool:
+        """Whether a token is sent with the history of an interaction that the gateway has stored."""
+        has_history = "previous_interaction_id" in form.get(REPORTED, {})
+        return has_history and bool(own_fields(self._extra, OWN).get(CONTINUATION))
 
     def _instruction(self, messages: tuple[Message, ...]) -> str | None:
         texts: list[str] = []
@@ -405,6 +422,15 @@ class _Input(TurnWriter):
                 steps[0]["content"] = contents[0]["text"]
         put_back(steps[-1], extra)
         return steps
+
+
+def _without_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
+    """Without the answer at their end: the token of an interaction that Google does not store goes with the
+    input that it answers."""
+    end = len(messages)
+    while end and messages[end - 1].role == "assistant":
+        end -= 1
+    return messages[:end]
 
 
 def _flush(steps: list[dict[str, Any]], kind: str, contents: list[dict[str, Any]]) -> None:

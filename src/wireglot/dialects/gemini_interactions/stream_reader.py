@@ -240,7 +240,9 @@ class InteractionsReader(AnswerReader):
         step = self._step = _OpenStep(index, kind, value.value)
         if kind == FUNCTION_CALL:
             self._start_call(step, value, out)
-        elif kind == THOUGHT and value.value.get("summary"):
+        elif kind == THOUGHT and not value.value.get("summary"):
+            step.signature = text_in(value.value.get("signature"))
+        elif kind == THOUGHT:
             thought = parse_answer_thought(value, self._origin, self._context)
             if type(thought) is Reasoning:
                 step.signature = text_in(value.value.get("signature"))

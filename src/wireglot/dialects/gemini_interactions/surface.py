@@ -43,6 +43,7 @@ VERTEX_VERSIONS: Final = ("v1", "v1beta1")
 _VERTEX: Final = re.compile(
     rf"/(?:{'|'.join(VERTEX_VERSIONS)})/projects/[^/]+/locations/[^/]+/interactions(?:/([^/]+)(/cancel)?)?/?"
 )
+AGENT: Final = "agent"
 _PATHS: Final = (
     Route("POST", "/interactions", "generate"),
     Route("GET", "/interactions/*", "state", "responses.get"),
@@ -66,11 +67,16 @@ def find(method: str, path: str) -> RouteMatch | None:
 
 
 def glance_request(body: Body) -> RequestGlance:
-    if body.outline.get("agent") is not None and body.outline.get("model") is None:
-        raise BadField(
-            "agent: agents run only at Google itself; name a model", "$.agent", "failed_precondition"
-        )
-    return glance_body(body)
+    """An agent is routed by its name, as a model is."""
+    seen, agent = glance_body(body), body.outline.get(AGENT)
+    if agent is None or seen.model:
+        return seen
+    if type(agent) is not str:
+        raise BadField("agent: expected a string", "$.agent")
+    if body.outline.get("background") is True and not seen.stream:
+        detail = "what an agent does in the background is kept by Google: stream it, or call Google itself"
+        raise BadField(f"background: {detail}", "$.background", "failed_precondition")
+    return RequestGlance(agent, seen.stream)
 
 
 def asked_output(body: Body) -> int:
@@ -91,9 +97,11 @@ SURFACE: Final = Surface(
         find=find,
         endpoints=("POST /v1/interactions", "POST /v1beta/interactions"),
         prefixes=tuple(f"{version}/interactions" for version in _VERSIONS),
+        version=("Api-Revision", "2026-05-20"),  # before it: `outputs` in place of `steps`
         key_headers=(("x-goog-api-key", ""),),
         key_query="key",
         glance=glance_request,
+        agent_field=AGENT,
         asked_output=asked_output,
         asked_answers=one_answer,
         timeout_field="timeout",

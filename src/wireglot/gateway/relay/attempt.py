@@ -165,7 +165,7 @@ def _raw(
     job = exchange.job
     job.content.check()
     body = job.body
-    named = target.surface.model_field
+    named = job.agent_field or target.surface.model_field
     if named and target.model != job.model:
         body = job.outline.replaced(named, encode(target.model))
     filled = _filled_fields(target) if target.upstream.body_variables else None

@@ -13,6 +13,7 @@ from wireglot.gateway.entry.callers import sealing
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.client_body import ClientBody, bad_json
+from wireglot.gateway.request.headers import check_version
 from wireglot.gateway.request.job import EMULATE_HEADER, Incoming, Job
 from wireglot.gateway.settings import LossPolicy
 from wireglot.gateway.targets.routing import known_name
@@ -90,6 +91,8 @@ def read(
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
+    if client.version is not None:
+        check_version(head, client)
     framing = spoken.framing(head.query) if spoken.sse_query else "sse"
     limits = settings.limits
     if len(body) > 2 * limits.json_items:

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from itertools import repeat
 from typing import Final
 
+from wireglot.dialects.base import ClientSide
 from wireglot.dialects.registry import surface
+from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head, Headers
 from wireglot.ir.loss import Loss, grouped, sum_of, worst_first
 from wireglot.wire.json import encode
@@ -51,6 +53,17 @@ def cross_origin(origin: str) -> Headers:
         ("access-control-expose-headers", _EXPOSED),
         ("vary", "origin"),
     ]
+
+
+def check_version(head: Head, client: ClientSide) -> None:
+    """Refuse clients that wait for the answers of an older version of their API."""
+    if client.version is None:
+        return
+    name, oldest = client.version
+    stated = head.headers.get(name.lower(), "")
+    if stated and stated < oldest:
+        text = f"{name}: {stated[:32]} is not served here: send {name}: {oldest} or later, or no such header"
+        raise RequestError("bad", text, code="failed_precondition", param=name)
 
 
 def wants_details(head: Head) -> bool:

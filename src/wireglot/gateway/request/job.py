@@ -75,6 +75,13 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
         return held is not None and self.outline.get(held.field) is not None
 
     @property
+    def agent_field(self) -> str:
+        """The field that names an agent in place of a model; "": the request names a model."""
+        field = self.surface.client.agent_field
+        names_agent = field and field in self.outline.members and not self.outline.get("model")
+        return field if names_agent else ""
+
+    @property
     def emulates(self) -> bool:
         """Whether the gateway may do itself what the upstream cannot."""
         return self.context.emulates

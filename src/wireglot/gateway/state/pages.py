@@ -13,6 +13,7 @@ from wireglot.dialects.base import Stored
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request.headers import check_version
 from wireglot.gateway.request.page_request import PageRequest, listed, order_of, page_size, unavailable
 from wireglot.gateway.state.conversations.pages import ConversationPages, SessionPages
 from wireglot.gateway.state.keys.admin import AdminPages
@@ -58,6 +59,7 @@ class ResponsePages:
     async def _found(self, page: PageRequest) -> KeptResponse:
         """One of the dialect's own: documents of another would mean nothing to its clients."""
         (id,) = page.asked.ids
+        check_version(page.head, surface(page.asked.dialect).client)
         kept = await self._responses.load(page.caller.name, id)
         if kept is not None:
             kept = await self._background.current(page.caller.name, id, kept)
@@ -75,11 +77,7 @@ class ResponsePages:
         page.send(_stored_of(page).deleted(id))
 
     async def input_items(self, page: PageRequest) -> None:
-        (id,) = page.asked.ids
-        kept = await self._responses.load(page.caller.name, id)
-        if kept is None:
-            raise self._responses.missing(page.caller.name, id, _stored_of(page).noun)
-        items: list[dict[str, Any]] = kept.input
+        items: list[dict[str, Any]] = (await self._found(page)).input
         if order_of(page) == "desc":
             items = items[::-1]
         after, limit = page.query("after"), page_size(page)

@@ -261,10 +261,10 @@ class Background:
         stored = _stored(kept)
         after = page.number(stored.events.after, -1, 0, 1 << 31)
         if not kept.background or not kept.stream:
-            noun = stored.noun
             raise RequestError(
                 "bad",
-                f"stream: only a {noun} that was created with background and stream can be streamed again",
+                f"stream: the {stored.noun} was not created with background and stream: it cannot be "
+                "streamed again",
                 code="invalid_value",
                 param="stream",
             )
@@ -391,5 +391,8 @@ class BackgroundStart:
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         job = exchange.job
-        wanted = job.outline.get("background") is True and job.settings.store.responses != "upstream"
-        return self._background.start(exchange, self._inner) if wanted else self._inner.answer(exchange)
+        if job.outline.get("background") is not True or job.agent_field:
+            return self._inner.answer(exchange)
+        if job.settings.store.responses == "upstream":
+            return self._inner.answer(exchange)
+        return self._background.start(exchange, self._inner)

@@ -73,9 +73,9 @@ class Chain:
     def load_history(self, exchange: Exchange) -> Awaitable[None] | None:
         """A step for dialects that know stored responses: a stateful request is made whole, any other left
         alone."""
-        if is_upstreams(exchange):
-            return None
         job = exchange.job
+        if is_upstreams(exchange) or job.agent_field:
+            return None
         if job.settings.store.responses == "upstream" and exchange.targets[0].dialect == job.dialect:
             return None  # the settings leave it to a provider that stores responses itself
         options = _options(exchange)
