@@ -102,7 +102,24 @@ RESPONSES: list[Any] = [
         **_RESPONSE, "status": "completed", "output": [_TEXT, _CALL], "usage": _RESPONSE_USAGE}},
 ]  # fmt: skip
 
-GOOD = {"openai-chat": CHAT, "gemini": GEMINI, "anthropic": ANTHROPIC, "openai-responses": RESPONSES}
+OLLAMA: list[Any] = [
+    {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": "Hel"},
+     "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:01Z", "message": {"role": "assistant", "content": "lo"},
+     "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:02Z", "message": {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "call_1", "function": {"index": 0, "name": "f", "arguments": {"a": 1}}}]}, "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:03Z", "message": {"role": "assistant", "content": ""},
+     "done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 4},
+]  # fmt: skip
+
+GOOD = {
+    "openai-chat": CHAT,
+    "gemini": GEMINI,
+    "anthropic": ANTHROPIC,
+    "openai-responses": RESPONSES,
+    "ollama": OLLAMA,
+}
 
 
 def numbered(events: list[Any]) -> list[Any]:
@@ -142,7 +159,7 @@ def test_a_good_stream_breaks_no_rule_and_says_what_it_says() -> None:
         assert reply.usage is not None
         assert (reply.usage.input, reply.usage.output) == (3, 4)
     assert read("anthropic", fresh("anthropic")).thoughts[0].state == "sig"
-    assert [read(dialect, fresh(dialect)).pieces for dialect in GOOD] == [2, 2, 1, 2]
+    assert [read(dialect, fresh(dialect)).pieces for dialect in GOOD] == [2, 2, 1, 2, 2]
 
 
 Edit = Callable[[list[Any]], Any]
@@ -190,6 +207,7 @@ def again(at: int, to: int) -> Edit:
 
 _CALL_DELTA = (2, "choices", 0, "delta", "tool_calls", 0)
 _LATER_DELTA = (3, "choices", 0, "delta", "tool_calls", 0)
+_OLLAMA_CALL = (2, "message", "tool_calls", 0, "function")
 
 BREACHES = [
     # Chat
@@ -286,6 +304,29 @@ BREACHES = [
     Breach("openai-responses", put(12, "response", "status", "failed"), "ending", "response.status"),
     Breach("openai-responses", insert(13, {"type": "odd", "sequence_number": 13}), "ending", "behind the last event"),
     Breach("openai-responses", cut(12), "ending", "the last event came 0 times"),
+    # Ollama
+    Breach("ollama", lambda events: events.clear(), "opening", "the stream has no line"),
+    Breach("ollama", put(0, "message", "role", "model"), "opening", "line 0.message.role"),
+    Breach("ollama", put(1, "message", "role", "model"), "order", "line 1.message.role"),
+    Breach("ollama", cut(1, "message", "content"), "order", "line 1.message: there is no field content"),
+    Breach("ollama", cut(1, "created_at"), "order", "no field created_at"),
+    Breach("ollama", put(1, "done", "no"), "order", "line 1.done: expected true or false"),
+    Breach("ollama", put(1, "model", "n"), "identity", "line 1: model was 'm' and now is 'n'"),
+    Breach("ollama", cut(3), "ending", "done was reported 0 times"),
+    Breach("ollama", again(1, 4), "ending", "line 4: something after the line that is done"),
+    Breach("ollama", cut(3, "done_reason"), "ending", "no field done_reason"),
+    Breach("ollama", put(3, "done_reason", "tired"), "ending", "line 3.done_reason"),
+    Breach("ollama", insert(1, {"error": "out of memory"}), "ending", "line 1: an error: out of memory"),
+    Breach("ollama", cut(3, "eval_count"), "usage", "no field eval_count"),
+    Breach("ollama", put(*_OLLAMA_CALL, "arguments", '{"a": 1}'), "calls", "arguments: expected an object"),
+    Breach("ollama", cut(*_OLLAMA_CALL, "arguments"), "calls", "no field arguments"),
+    Breach("ollama", put(*_OLLAMA_CALL, "name", ""), "calls", "name: expected a text that is not empty"),
+    Breach("ollama", put(*_OLLAMA_CALL, "index", 1), "indexes", "the calls have the indexes [1]"),
+    Breach("ollama", again(2, 3), "indexes", "the calls have the indexes [0, 0]"),
+    Breach("ollama", insert(1, ProbeFrame("", "", ("",))), "frames", "line 1 is empty"),
+    Breach("ollama", insert(1, ProbeFrame("", "", ("data: {}",))), "frames", "line 1 is no JSON object: 'data: {}'"),
+    Breach("ollama", insert(1, ProbeFrame("", "{oops")), "frames", "its data is no JSON object"),
+    Breach("ollama", insert(1, ProbeFrame("", json.dumps(OLLAMA[1]).replace("lo", "l\u2028o"))), "frames", "ends a line"),
 ]  # fmt: skip
 
 
@@ -314,7 +355,31 @@ def test_comments_and_pings_break_nothing() -> None:
     assert read("openai-responses", [*fresh("openai-responses"), done]).faults == []
 
 
+def test_calls_of_older_ollama_servers_have_neither_ids_nor_an_index_of_zero() -> None:
+    events = fresh("ollama")
+    second = copy.deepcopy(events[2])
+    second["message"]["tool_calls"][0]["function"]["index"] = 1
+    del events[2]["message"]["tool_calls"][0]["function"]["index"]
+    del events[2]["message"]["tool_calls"][0]["id"]
+    reply = read("ollama", [*events[:3], second, events[3]])
+    assert reply.faults == []
+    assert [call.id for call in reply.calls] == ["", "call_1"]
+    del second["message"]["tool_calls"][0]["function"]["index"]
+    assert read("ollama", [*events[:3], second, events[3]]).faults == []
+
+
+def test_the_lines_of_ollama_are_its_frames() -> None:
+    body = b' {"a":1}\r\n\nplain\n{"b":2}'
+    assert WIRES["ollama"].frames(body) == [
+        ProbeFrame("", '{"a":1}'),
+        ProbeFrame("", "", ("",)),
+        ProbeFrame("", "", ("plain",)),
+        ProbeFrame("", '{"b":2}'),
+    ]
+    assert WIRES["ollama"].frames(body + b"\n") == WIRES["ollama"].frames(body)
+
+
 def test_a_stream_without_any_frame_has_neither_beginning_nor_end() -> None:
-    for name in ("anthropic", "openai-chat", "gemini"):
+    for name in ("anthropic", "openai-chat", "gemini", "ollama"):
         assert read(name, []).faults, name
     assert ("opening", "the stream has no chunk") in read("gemini", []).faults

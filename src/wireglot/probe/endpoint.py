@@ -124,6 +124,8 @@ def root_of(base_url: str, dialect: str) -> str:
     path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
     if dialect == "anthropic":
         path = path.removesuffix("/v1")
+    elif dialect == "ollama":
+        path = path.removesuffix("/api")
     name = f"[{host}]" if ":" in host else host
     place = f"{parts.scheme}://{name}" + (f":{port}" if port else "")
     return place + (path or _ROOTS.get(dialect, ""))

@@ -85,7 +85,7 @@ def wrong_type(talk: Talk) -> None:
 def _limited(talk: Talk, most: object) -> dict[str, Any]:
     """A question with this limit, by whatever name the dialect has for it."""
     body = _body(talk)
-    settings = body.get("generationConfig", body)
+    settings = body.get(talk.wire.settings, body)
     for name in LIMITS:
         if name in settings:
             settings[name] = most
@@ -125,6 +125,7 @@ _SAMPLING: Final[dict[str, dict[str, Any]]] = {
     "openai-chat": {"temperature": 0.5, "seed": 7},
     "openai-responses": {"temperature": 0.5},
     "gemini": {"generationConfig": {"temperature": 0.5, "topK": 20, "seed": 7}},
+    "ollama": {"options": {"temperature": 0.5, "top_k": 20, "seed": 7}},
 }
 _METADATA: Final[dict[str, dict[str, Any]]] = {
     "anthropic": {"metadata": {"user_id": "probe"}},

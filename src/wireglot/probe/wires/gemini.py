@@ -46,6 +46,7 @@ class GeminiWire(Wire):
     name = "gemini"
     key_header = ("x-goog-api-key", "")
     turns = "contents"
+    settings = "generationConfig"
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         settings: dict[str, Any] = {"maxOutputTokens": question.most}
