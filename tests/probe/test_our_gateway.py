@@ -29,6 +29,7 @@ SAMPLED: Final = {
     "openai-responses": ("demo", "demo-anthropic"),
     "gemini": ("demo", "demo-openai-responses"),
     "ollama": ("demo", "demo-anthropic"),
+    "gemini-interactions": ("demo", "demo-openai-chat"),
 }
 PAIRS: Final = [(name, model) for name in WIRES for model in (UPSTREAMS if WHOLE else SAMPLED[name])]
 MAY_BE_MISSING: Final = {

@@ -52,6 +52,7 @@ ROOTS = [
     ("http://a-b_c.example", "anthropic", "http://a-b_c.example"),
     ("http://h:11434", "ollama", "http://h:11434"),
     ("https://h/api", "ollama", "https://h"),
+    ("http://h", "gemini-interactions", "http://h/v1beta"),
 ]
 
 
@@ -413,7 +414,14 @@ def test_a_rehearsal_adds_up_what_cases_may_cost():
 
 
 def test_cases_are_those_of_their_dialects():
-    assert list(WIRES) == ["anthropic", "openai-chat", "openai-responses", "gemini", "ollama"]
+    assert list(WIRES) == [
+        "anthropic",
+        "openai-chat",
+        "openai-responses",
+        "gemini",
+        "ollama",
+        "gemini-interactions",
+    ]
     for name in WIRES:
         assert cases_for(name) == tuple(each for each in CASES if name in (*each.dialects, *each.lacking))
     assert not [each.id for each in CASES if {*each.dialects} & each.lacking.keys()]

@@ -90,7 +90,8 @@ def of_stream(dialect: str, question: ProbeQuestion) -> Iterator[str]:
     for number, frame in enumerate(frames):
         document = frame.document()
         for path in paths(document) if isinstance(document, dict) else ():
-            place = f"{document.get('type', 'chunk')} {shown(path)}"
+            kind = document.get("type") or document.get("event_type", "chunk")
+            place = f"{kind} {shown(path)}"
             if place in seen:
                 continue
             seen.add(place)

@@ -127,6 +127,17 @@ DOCUMENTS: Final[dict[str, Any]] = {
         "eval_count": 1,
     },
     "ollama error": {"error": "oops"},
+    "gemini-interactions read": {
+        "object": "interaction",
+        "model": "m",
+        "status": "completed",
+        "steps": [
+            {"type": "model_output", "content": [{"type": "text", "text": "hi"}]},
+            {"type": "function_call", "id": "c1", "name": "f", "arguments": {}},
+        ],
+        "usage": {"total_input_tokens": 1, "total_output_tokens": 1, "total_tokens": 2},
+    },
+    "gemini-interactions error": {"error": {"code": "api_error", "message": "oops"}},
     "ollama models": {
         "models": [
             {
@@ -183,6 +194,16 @@ REQUIRED: Final = {
         "message.tool_calls.0.function.name",
     ),
     "ollama error": ("error",),
+    "gemini-interactions read": (
+        "object",
+        "model",
+        "status",
+        "steps.0.type",
+        "steps.0.content.0.type",
+        "steps.1.id",
+        "steps.1.name",
+    ),
+    "gemini-interactions error": ("error.code", "error.message"),
     "ollama models": ("models.0.name", "models.0.model", "models.0.modified_at"),
 }
 

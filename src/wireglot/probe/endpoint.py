@@ -56,7 +56,12 @@ def _handlers() -> dict[int, _Handler]:
 
 
 _MAX_BODY: Final = 16 * 2**20
-_ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+_ROOTS: Final = {
+    "openai-chat": "/v1",
+    "openai-responses": "/v1",
+    "gemini": "/v1beta",
+    "gemini-interactions": "/v1beta",
+}
 """What stands before a dialect's paths where a base URL has no path of its own."""
 
 

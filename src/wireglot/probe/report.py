@@ -218,6 +218,8 @@ _STYLES: Final = {
     ("gemini", "1"): "budget",
     ("ollama", "0"): "effort",
     ("ollama", "1"): "effort",
+    ("gemini-interactions", "0"): "level",
+    ("gemini-interactions", "1"): "level",
 }
 _SWITCHES: Final = ("parallel_switch", "strict_tools", "developer_role")
 _LISTS: Final = {

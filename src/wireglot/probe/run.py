@@ -21,6 +21,7 @@ from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Verdict
 from wireglot.probe.talk import ProbeCase, ProbeExchange, ProbeLedger, Talk
 from wireglot.probe.wires.anthropic import AnthropicWire
 from wireglot.probe.wires.gemini import GeminiWire
+from wireglot.probe.wires.gemini_interactions import InteractionsWire
 from wireglot.probe.wires.ollama import OllamaWire
 from wireglot.probe.wires.openai_chat import ChatWire
 from wireglot.probe.wires.openai_responses import ResponsesWire
@@ -157,7 +158,15 @@ def rehearse(cases: Iterable[ProbeCase], wire: Wire, model: str) -> Rehearsal:
 
 
 WIRES: Final[dict[str, Wire]] = {
-    wire.name: wire for wire in (AnthropicWire(), ChatWire(), ResponsesWire(), GeminiWire(), OllamaWire())
+    wire.name: wire
+    for wire in (
+        AnthropicWire(),
+        ChatWire(),
+        ResponsesWire(),
+        GeminiWire(),
+        OllamaWire(),
+        InteractionsWire(),
+    )
 }
 
 

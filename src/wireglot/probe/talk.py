@@ -281,7 +281,7 @@ Cost = Literal["free", "small", "medium", "large"]
 """free: no tokens are spent by a good endpoint. small: one short answer or two. medium: several. large: only
 where it is asked for."""
 
-DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama")
+DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama", "gemini-interactions")
 WEIGHTS: Final[dict[Level, int]] = {"must": 3, "should": 1}
 
 

@@ -272,6 +272,7 @@ _HALTS: Final = {
     "openai-chat": ("stop",),
     "gemini": ("STOP",),
     "ollama": ("stop",),
+    "gemini-interactions": ("completed",),
 }
 """The stop reasons of an answer that a stop sequence ended."""
 

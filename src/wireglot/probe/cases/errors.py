@@ -31,7 +31,7 @@ def missing_key(talk: Talk, key: str = "") -> None:
     got = _post(talk, _body(talk), key=key)
     if got.status == 200:
         raise NotApplicable("it answers without a key, or with any")
-    talk.refuses(got, *((400, 401, 403) if talk.wire.name == "gemini" else (401, 403)))
+    talk.refuses(got, *talk.wire.key_refusals)
 
 
 @ERRORS.case("wrong-key")
@@ -126,6 +126,7 @@ _SAMPLING: Final[dict[str, dict[str, Any]]] = {
     "openai-responses": {"temperature": 0.5},
     "gemini": {"generationConfig": {"temperature": 0.5, "topK": 20, "seed": 7}},
     "ollama": {"options": {"temperature": 0.5, "top_k": 20, "seed": 7}},
+    "gemini-interactions": {"generation_config": {"seed": 7}},
 }
 _METADATA: Final[dict[str, dict[str, Any]]] = {
     "anthropic": {"metadata": {"user_id": "probe"}},

@@ -18,6 +18,8 @@ class Wire(ABC):
     name: ClassVar[str]
     key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
     """The header that carries a key, and what stands before the key in it."""
+    key_refusals: ClassVar[tuple[int, ...]] = (401, 403)
+    """Statuses of a request without a key, or with a wrong one."""
     turns: ClassVar[str] = "messages"
     """The field of a body that holds the conversation."""
     settings: ClassVar[str] = ""
