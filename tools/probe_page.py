@@ -17,7 +17,14 @@ _NAMED: Final = 8
 _SHOWN: Final = 160
 _NOT_WORKING: Final = ("reported", "neither", "causes", "not counted")
 _PLACE: Final = re.compile(r"^(?:frame \d+\S*(?: \([^)]*\)\S*)?|\$\S*): |\d+")
-_LETTERS = {"anthropic": "A", "openai-chat": "C", "openai-responses": "R", "gemini": "G"}
+_LETTERS = {
+    "anthropic": "A",
+    "openai-chat": "C",
+    "openai-responses": "R",
+    "gemini": "G",
+    "ollama": "O",
+    "gemini-interactions": "I",
+}
 
 
 def blocks() -> dict[str, str]:

@@ -216,7 +216,7 @@ def test_a_budget_in_money_needs_a_price() -> None:
 
 def test_a_model_that_does_not_call_is_asked_once_more_and_then_nothing_is_said() -> None:
     def unwilling(request: Recorded) -> Behaviour:
-        body = request.body.replace(b"weather", b"whether")
+        body = request.body.replace(b"weather", b"whether").replace(b"Call the tool", b"There is the tool")
         asked = Recorded("POST", request.path, request.query, request.headers, body, 1)
         return server("openai-chat", Breakage())(asked)
 

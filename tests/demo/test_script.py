@@ -95,6 +95,21 @@ def test_it_calls_the_tool_that_the_prompt_speaks_of() -> None:
     assert script.stop.reason == "tool_calls"
 
 
+@rows(
+    ("prompt", "called"),
+    [
+        ("What time is it? Call the tool get_time to find out.", ["get_time"]),
+        ("Enter a plan with the tool save_plan.", ["save_plan"]),
+        ("Call the tool get_times.", []),
+        ("What does the tool get_time do?", []),
+        ("Is get_time a tool?", []),
+    ],
+)
+def test_it_calls_a_tool_that_the_prompt_orders_by_its_name(prompt: str, called: list[str]) -> None:
+    tools = (WEATHER, CLOCK, Tool("save_plan", "Saves a plan", CITY))
+    assert [call.name for call in calls_of(answer(ask(prompt, tools=tools)))] == called
+
+
 def test_tools_that_change_things_are_not_the_first_to_be_tried() -> None:
     tools = (Tool("Agent", "Start an agent", CITY), Tool("delete_all", "", CITY), CLOCK)
     assert calls_of(answer(ask("[[demo:tools 1]] Hello", tools=tools)))[0].name == "get_time"

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from tests.tiers import rows
 from wireglot.history import Assistant, BadHistory, History, Unfinished, native_calls
 from wireglot.history.ask import tools_of
 from wireglot.history.pairs import boundaries, cut_place, leading_system, open_calls, pending_calls
@@ -25,7 +26,7 @@ from wireglot.ir.content import (
 )
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.outcome import Response, Stop, Usage
-from wireglot.ir.request import Tool
+from wireglot.ir.request import HostedTool, Tool
 from wireglot.ir.stream import (
     BrokenGrammar,
     Delta,
@@ -302,6 +303,29 @@ def test_a_history_equals_one_that_has_said_as_much() -> None:
 def test_a_tool_is_read_by_the_dialect_it_is_written_in(tool: dict[str, Any], name: str) -> None:
     (found,) = tools_of([tool])
     assert (found.name if isinstance(found, Tool) else found.native.type) == name
+
+
+@rows(
+    ("tool", "written_in", "kind"),
+    [
+        ({"type": "google_search"}, "gemini-interactions", "web_search"),
+        ({"type": "url_context"}, "gemini-interactions", "web_fetch"),
+        ({"type": "code_execution"}, "gemini-interactions", "code_execution"),
+        ({"type": "google_maps"}, "gemini-interactions", "google_maps"),
+        ({"type": "computer_use"}, "gemini-interactions", "computer"),
+        ({"type": "mcp_server", "name": "a", "url": "https://a.example/"}, "gemini-interactions", "mcp"),
+        ({"type": "retrieval"}, "gemini-interactions", "retrieval"),
+        ({"type": "file_search", "file_search_store_names": ["a"]}, "gemini-interactions", "file_search"),
+        ({"type": "file_search", "vector_store_ids": ["a"]}, "openai-responses", "file_search"),
+        ({"type": "code_execution_20250825", "name": "code_execution"}, "anthropic", "code_execution"),
+    ],
+)
+def test_a_hosted_tool_is_read_by_the_dialect_it_is_written_in(
+    tool: dict[str, Any], written_in: str, kind: str
+) -> None:
+    (found,) = tools_of([tool])
+    assert isinstance(found, HostedTool)
+    assert (found.native.dialect, found.kind) == (written_in, kind)
 
 
 @pytest.mark.parametrize("tool", [{}, {"a": 1}, {"a": {}, "b": {}}, {"name": "f"}])

@@ -13,6 +13,8 @@ from wireglot.probe.cases.schemas import FLAT
 from wireglot.wire.json import BadJson, decode, encode
 
 A, C, R, G = "anthropic", "openai-chat", "openai-responses", "gemini"
+O, I = "ollama", "gemini-interactions"  # noqa: E741 - as the others
+_SETTINGS: Final = ("generationConfig", "options", "generation_config")
 _RIVERS: Final = "Rivers begin in the hills and end in the sea. "
 
 # Changes of answers
@@ -90,6 +92,8 @@ def one_piece(served: Served) -> Served:
         C: r'("content":")((?:[^"\\]|\\.)+)(")',
         R: r'("delta":")((?:[^"\\]|\\.)*)(")',
         G: r'("text":")((?:[^"\\]|\\.)+)(")',
+        O: r'("content":")((?:[^"\\]|\\.)+)(")',
+        I: r'("type":"text","text":")((?:[^"\\]|\\.)+)(")',
     }[served.dialect]
     found = served.frames
     holding = [n for n, frame in enumerate(found) if re.search(pattern, frame)]
@@ -121,7 +125,7 @@ def asked(change: Callable[[dict[str, Any]], object], *, only_stream: bool = Fal
 
 def forgets(*names: str) -> Breakage:
     def forget(document: dict[str, Any]) -> None:
-        for place in (document, document.get("generationConfig", {})):
+        for place in (document, *(document.get(name, {}) for name in _SETTINGS)):
             for name in names:
                 place.pop(name, None)
 
@@ -146,12 +150,12 @@ def sent(change: Change) -> Breakage:
 
 
 def per(**by: Breakage) -> dict[str, Breakage]:
-    names = {"a": A, "c": C, "r": R, "g": G}
+    names = {"a": A, "c": C, "r": R, "g": G, "o": O, "i": I}
     return {names[letter]: breakage for letter, breakage in by.items()}
 
 
 def all_of(breakage: Breakage) -> dict[str, Breakage]:
-    return dict.fromkeys((A, C, R, G), breakage)
+    return dict.fromkeys((A, C, R, G, O, I), breakage)
 
 
 def lists_only(document: dict[str, Any]) -> None:
@@ -176,9 +180,11 @@ def flat_schema(document: dict[str, Any]) -> None:
         (document.get("response_format", {}).get("json_schema", {}), "schema"),
         (document.get("text", {}).get("format", {}), "schema"),
         (document.get("generationConfig", {}), "responseJsonSchema"),
+        (document, "format"),
+        (document.get("response_format", {}), "schema"),
     )
     for place, name in places:
-        if name in place:
+        if isinstance(place.get(name), dict):
             place[name] = FLAT
 
 
@@ -186,6 +192,8 @@ def any_tool(document: dict[str, Any]) -> None:
     """A choice that names a tool becomes one that names none."""
     if "toolConfig" in document:
         document["toolConfig"]["functionCallingConfig"].pop("allowedFunctionNames", None)
+    elif "generation_config" in document:
+        document["generation_config"]["tool_choice"] = "any"
     elif "tool_choice" in document:
         document["tool_choice"] = {"type": "any"} if "max_tokens" in document else "required"
 
@@ -193,16 +201,18 @@ def any_tool(document: dict[str, Any]) -> None:
 def no_choice(document: dict[str, Any]) -> None:
     document.pop("tool_choice", None)
     document.pop("toolConfig", None)
+    document.get("generation_config", {}).pop("tool_choice", None)
 
 
-_NO_USAGE: Final = swap((r'"usage', '"us_age'))
-_ONE_ID: Final = swap((r'"(id|responseId)":"((?:msg_|chatcmpl-|resp_)?demo)[0-9a-f]*"', r'"\1":"\2"'))
+_NO_USAGE: Final = swap((r'"usage', '"us_age'), (r'"eval_count"', '"eval"'))
+_ONE_ID: Final = swap((r'"(id|responseId)":"((?:msg_|chatcmpl-|resp_|v1_)?demo)[0-9a-f]*"', r'"\1":"\2"'))
 _TWICE: Final = swap((WORDS, f"{WORDS} {WORDS}"))
 _STOPS: Final = swap(
     ('"stop_reason":"[a-z_]+"', '"stop_reason":"refusal"'),
     ('"finish_reason":"[a-z_]+"', '"finish_reason":"content_filter"'),
-    ('"status":"(completed|incomplete)"', '"status":"failed"'),
+    ('"status":"(completed|incomplete|requires_action)"', '"status":"failed"'),
     ('"finishReason":"[A-Z_]+"', '"finishReason":"OTHER"'),
+    ('"done_reason":"[a-z_]+"', '"done_reason":"unload"'),
 )
 _ENDLESS: Final = swap(
     ('"stop_reason":"[a-z_]+"', '"stop_reason":"end_turn"'),
@@ -211,6 +221,7 @@ _ENDLESS: Final = swap(
     ('"status":"incomplete"', '"status":"completed"'),
     ("response.incomplete", "response.completed"),
     ('"finishReason":"[A-Z_]+"', '"finishReason":"STOP"'),
+    ('"done_reason":"[a-z_]+"', '"done_reason":"stop"'),
 )
 _SILENT: Final = swap(
     (r'("text":")(?:[^"\\]|\\.)*"', r'\1"'),
@@ -227,8 +238,8 @@ _NO_STATE: Final = swap(
     (r'"thoughtSignature":"[^"]+",?', ""),
     (r",\}", "}"),
 )
-_COUNTS: Final = r"(input_tokens|prompt_tokens|promptTokenCount)"
-_OUTPUTS: Final = r"(output_tokens|completion_tokens|candidatesTokenCount)"
+_COUNTS: Final = r"(input_tokens|prompt_tokens|promptTokenCount|prompt_eval_count|total_input_tokens)"
+_OUTPUTS: Final = r"(output_tokens|completion_tokens|candidatesTokenCount|eval_count|total_output_tokens)"
 _TOTALS: Final = r"(total_tokens|totalTokenCount)"
 
 
@@ -240,7 +251,9 @@ def _much_cached(served: Served) -> Served:
     """Of a conversation that has results in it."""
     if b"17 degrees" not in served.asked:
         return served
-    return numbers("(cache_read_input_tokens|cached_tokens|cachedContentTokenCount)", 99_999)(served)
+    return numbers(
+        "(cache_read_input_tokens|cached_tokens|cachedContentTokenCount|total_cached_tokens)", 99_999
+    )(served)
 
 
 _LAST: Final = frames(lambda found: found[:-1])
@@ -249,20 +262,33 @@ _REFUSED_RESULTS: Final = per(
     c=sent(refuse(400, '"role":"tool"')),
     r=sent(refuse(400, '"function_call_output"')),
     g=sent(refuse(400, '"functionResponse"')),
+    o=sent(refuse(400, '"role":"tool"')),
+    i=sent(refuse(400, '"function_result"')),
 )
 _REFUSED_STATE: Final = per(
     a=sent(refuse(400, '"signature"')),
     c=sent(refuse(400, '"reasoning_content"')),
     r=sent(refuse(400, '"encrypted_content"', '"function_call_output"')),
     g=sent(refuse(400, '"thoughtSignature"')),
+    o=sent(refuse(400, '"thinking"')),
+    i=sent(refuse(400, '"signature"')),
 )
 _NO_SCHEMA: Final = per(
     a=forgets("output_config"),
     c=forgets("response_format"),
     r=forgets("text"),
     g=forgets("responseJsonSchema", "responseMimeType"),
+    o=forgets("format"),
+    i=forgets("response_format"),
 )
-_NO_STOP: Final = per(a=forgets("stop_sequences"), c=forgets("stop"), g=forgets("stopSequences"))
+_NO_STOP: Final = per(
+    a=forgets("stop_sequences"),
+    c=forgets("stop"),
+    g=forgets("stopSequences"),
+    o=forgets("stop"),
+    i=forgets("stop_sequences"),
+)
+_MIXED_UP: Final = all_of(sent(_ONE_CALL_ID)) | {G: sent(_ONE_CITY)}
 _PLAIN: Final = all_of(asked(plain_schema))
 _BROKEN_WITH: Final = "x_wireglot_probe"
 
@@ -285,18 +311,24 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(frames(lambda found: [f"event: chunk\n{frame}" for frame in found])),
         r=sent(swap(("event: response.output_text.delta", "event: text"), only="stream")),
         g=sent(frames(lambda found: [": ping", *found])),
+        o=sent(frames(lambda found: [found[0], " ", *found[1:]])),
+        i=sent(swap(("event: step.delta", "event: text"), only="stream")),
     ),
     "streams.opening": per(
         a=sent(frames(lambda found: found[1:])),
         c=sent(frames(lambda found: found[1:])),
         r=sent(frames(lambda found: found[1:])),
         g=sent(swap((r'"responseId":"[^"]*",?', ""), (r",\}", "}"), only="stream")),
+        o=sent(frames(lambda found: [found[0].replace('"role":"assistant"', '"role":"model"'), *found[1:]])),
+        i=sent(swap(('"status":"in_progress"', '"status":"completed"'), only="stream")),
     ),
     "streams.order": per(
         a=sent(without("content_block_stop")),
         c=sent(frames(lambda found: [found[0], *(f.replace('"delta"', '"dleta"') for f in found[1:])])),
         r=sent(without("output_item.done")),
         g=sent(frames(lambda found: [found[0], *(f.replace('"model"', '"assistant"') for f in found[1:])])),
+        o=sent(frames(lambda found: [found[0], found[1].replace('"message"', '"delta"'), *found[2:]])),
+        i=sent(without("step.stop")),
     ),
     "streams.nulls": per(
         a=sent(swap((',"container":null', ""), only="stream")),
@@ -307,11 +339,15 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(swap(('"index":0,"(id|function)"', r'"index":4,"\1"'), only="stream")),
         r=sent(swap(('"sequence_number":4\\b', '"sequence_number":40'), only="stream")),
         g=sent(swap(('"index":0', '"index":1'), only="stream")),
+        o=sent(swap(('"index":0', '"index":1'), only="stream")),
+        i=sent(swap(('"index":0', '"index":4'), only="stream")),
     ),
     "streams.identity": per(
         c=sent(frames(lambda found: [found[0], *(f.replace("chatcmpl-", "chatcmpl-x") for f in found[1:])])),
         r=sent(frames(lambda found: [*found[:-1], found[-1].replace('"fc_', '"fc_x')])),
         g=sent(frames(lambda found: [found[0], *(f.replace('"responseId":"', '"responseId":"x') for f in found[1:])])),
+        o=sent(frames(lambda found: [found[0], *(f.replace('"model":"', '"model":"x') for f in found[1:])])),
+        i=sent(frames(lambda found: [found[0], *(f.replace('"id":"v1_', '"id":"v1_x') for f in found[1:])])),
     ),
     "streams.ending": all_of(sent(_LAST)),
     "streams.text": all_of(sent(without("orange"))),
@@ -321,14 +357,21 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(frames(lambda found: [f for f in found if 'Par' not in f])),
         r=sent(without("function_call_arguments.delta")),
         g=sent(swap((r'"args":\{[^}]*\}', '"args":"Paris"'), only="stream")),
+        o=sent(swap((r'"arguments":\{[^}]*\}', '"arguments":"Paris"'), only="stream")),
+        i=sent(swap((r'"arguments":\{\}', '"arguments":{"city":"Paris"}'), only="stream")),
     ),
-    "streams.call-grammar": per(a=sent(_ENDLESS), c=sent(_ENDLESS), r=sent(without("output_item.done")), g=sent(_STOPS)),
-    "streams.parallel": per(a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(_ONE_CITY)),
+    "streams.call-grammar": per(
+        a=sent(_ENDLESS), c=sent(_ENDLESS), r=sent(without("output_item.done")), g=sent(_STOPS), o=sent(_STOPS),
+        i=sent(_STOPS),
+    ),
+    "streams.parallel": _MIXED_UP,
     "streams.usage": per(
         a=sent(swap(('"usage"', '"us_age"'), only="stream")),
         c=sent(swap(('"usage"', '"us_age"'), only="stream")),
         r=sent(swap(('"usage"', '"us_age"'), only="stream")),
         g=sent(swap(('"usageMetadata"', '"us_age"'), only="stream")),
+        o=sent(swap(('"eval_count"', '"eval"'), only="stream")),
+        i=sent(swap(('"usage"', '"us_age"'), only="stream")),
     ),
     "streams.usage-unasked": per(
         c=asked(lambda document: document.update(stream_options={"include_usage": True}), only_stream=True)
@@ -346,14 +389,18 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="whole")),
         r=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="whole")),
         g=sent(swap((r'"args":\{\}', '"args":[]'), (r'("name":"get_time")\}', r'\1,"args":[]}'), only="whole")),
+        o=sent(swap((r'"arguments":\{\}', '"arguments":null'), only="whole")),
+        i=sent(swap((r'"arguments":\{\}', '"arguments":null'), only="whole")),
     ),
     "tools.no-arguments-stream": per(
         a=sent(swap((r'"partial_json":"\{\}"', '"partial_json":"null"'), ('"input":\\{\\}', '"input":null'), only="stream")),
         c=sent(swap((r'"arguments":"\{\}"', '"arguments":"null"'), only="stream")),
         r=sent(swap((r'"(arguments|delta)":"\{\}"', r'"\1":"null"'), only="stream")),
         g=sent(swap((r'"args":\{\}', '"args":[]'), (r'("name":"get_time")\}', r'\1,"args":[]}'), only="stream")),
+        o=sent(swap((r'"arguments":\{\}', '"arguments":null'), only="stream")),
+        i=sent(swap((r'"arguments":\{\}', '"arguments":null'), only="stream")),
     ),
-    "tools.parallel": per(a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(_ONE_CITY)),
+    "tools.parallel": _MIXED_UP,
     "tools.parallel-off": per(a=forgets("tool_choice"), c=forgets("parallel_tool_calls"), r=forgets("parallel_tool_calls")),
     "tools.unicode": all_of(sent(_MOJIBAKE)),
     "tools.names": all_of(sent(swap(("look_up-the_weather_of_a_city[a-z0-9_-]*", "look_up-the_weather_of_a_city")))),
@@ -375,15 +422,19 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(refuse(400, '"role":"tool"', '"content":""')),
         r=sent(refuse(400, '"output":""')),
         g=sent(refuse(400, '"output":""')),
+        o=sent(refuse(400, '"role":"tool","content":""')),
+        i=sent(refuse(400, '"result":""')),
     ),
     "results.parts": per(
-        a=sent(refuse(500, '"tool_result"')), c=sent(refuse(500, '"role":"tool"')), r=sent(refuse(500, "function_call_output"))
+        a=sent(refuse(500, '"tool_result"')), c=sent(refuse(500, '"role":"tool"')), r=sent(refuse(500, "function_call_output")),
+        i=sent(refuse(500, '"function_result"')),
     ),
     "results.picture": all_of(sent(refuse(500, "iVBORw0KGgo"))),
     "results.foreign-ids": all_of(sent(refuse(400, "get_weather_0"))),
     "results.text-and-call": all_of(sent(refuse(400, "Let me look."))),
     "results.two-rounds": per(
-        a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(refuse(400, "And what is the weather"))
+        a=sent(_ONE_CALL_ID), c=sent(_ONE_CALL_ID), r=sent(_ONE_CALL_ID), g=sent(refuse(400, "And what is the weather")),
+        o=sent(_ONE_CALL_ID), i=sent(_ONE_CALL_ID),
     ),
     "results.orphan": all_of(sent(refuse(500, "call_nowhere"))) | {G: sent(refuse(500, "17.3 degrees"))},
     # Stop reasons
@@ -406,6 +457,7 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
         c=sent(numbers("(reasoning_tokens)", 9999)),
         r=sent(numbers("(reasoning_tokens)", 9999)),
         g=sent(numbers(_TOTALS, 9999)),
+        i=sent(numbers(_TOTALS, 9999)),
     ),
     # Reasoning
     "reasoning.whole": all_of(
@@ -432,14 +484,14 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "texts.system-stream": all_of(unheard(SYSTEM, only_stream=True)) | {G: sent(numbers(_COUNTS, 1, only="stream"))},
     "texts.system-midway": all_of(sent(refuse(500, SYSTEM))),
     "texts.developer": all_of(unheard(SYSTEM)),
-    "texts.plain": per(r=asked(lists_only)),
+    "texts.plain": per(r=asked(lists_only), i=asked(lists_only)),
     "texts.history": all_of(unheard(LONG, _RIVERS)),
     "texts.two-users": all_of(unheard(LONG)),
     "texts.letters": all_of(sent(_MOJIBAKE)),
     "texts.picture": all_of(sent(refuse(500, "iVBORw0KGgo"))),
     # Fields
     "fields.unknown": all_of(sent(refuse(400, _BROKEN_WITH))),
-    "fields.sampling": all_of(sent(refuse(500, '"temperature"'))),
+    "fields.sampling": all_of(sent(refuse(500, '"temperature"'))) | {I: sent(refuse(500, '"seed"'))},
     "fields.metadata": per(
         a=sent(refuse(500, '"metadata"')), c=sent(refuse(500, '"user":"probe"')), r=sent(refuse(500, '"metadata"'))
     ),

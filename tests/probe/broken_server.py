@@ -9,6 +9,7 @@ from typing import Final
 from wireglot.demo.service import refused, serve, target_of
 from wireglot.dialects.faults import kind_of_status
 from wireglot.ir.errors import ApiError
+from wireglot.probe.run import WIRES
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.testing.scripted_upstream.behaviour import Recorded
 from wireglot.wire.json import BadJson, decode
@@ -30,14 +31,18 @@ class Served:
 
     @property
     def streams(self) -> bool:
-        return self.headers.get("content-type", "").startswith("text/event-stream")
+        return self.headers.get("content-type", "").startswith(WIRES[self.dialect].stream_type)
+
+    @property
+    def _between(self) -> str:
+        return "\n" if self.dialect == "ollama" else "\n\n"
 
     @property
     def frames(self) -> list[str]:
-        return [frame for frame in self.body.decode().split("\n\n") if frame]
+        return [frame for frame in self.body.decode().split(self._between) if frame]
 
     def with_frames(self, frames: list[str]) -> Served:
-        return replace(self, body="".join(f"{frame}\n\n" for frame in frames).encode())
+        return replace(self, body="".join(frame + self._between for frame in frames).encode())
 
     def error(self, status: int, message: str = "The double was asked to refuse this.") -> Served:
         made = refused(self.dialect, ApiError(kind_of_status(status), message, status))

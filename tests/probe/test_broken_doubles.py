@@ -47,7 +47,8 @@ def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
 
 
 def no_stream(served: Served) -> Served:
-    return replace(served, headers={"content-type": "text/event-stream"}, body=b"<h1>Welcome</h1>")
+    kind = WIRES[served.dialect].stream_type
+    return replace(served, headers={"content-type": kind}, body=b"<h1>Welcome</h1>")
 
 
 @pytest.mark.parametrize("dialect", WIRES)

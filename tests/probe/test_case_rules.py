@@ -24,7 +24,7 @@ class Scripted:
         self.replies = list(replies)
         self.asked: list[tuple[str, ProbeQuestion]] = []
         self.exchanges = [type("Exchange", (), {"kind": kind})()]
-        self.wire = type("Wire", (), {"name": wire})()
+        self.wire = WIRES[wire]
 
     def _next(self, how: str, question: ProbeQuestion) -> Any:
         self.asked.append((how, question))

@@ -50,6 +50,9 @@ ROOTS = [
     ("https://h/x/v1", "openai-chat", "https://h/x/v1"),
     ("http://[::1]:8/a b", "openai-chat", "http://[::1]:8/a%20b"),
     ("http://a-b_c.example", "anthropic", "http://a-b_c.example"),
+    ("http://h:11434", "ollama", "http://h:11434"),
+    ("https://h/api", "ollama", "https://h"),
+    ("http://h", "gemini-interactions", "http://h/v1beta"),
 ]
 
 
@@ -232,8 +235,14 @@ def test_evidence_is_kept_up_to_4000_bytes_and_limits_of_answers_are_added_up():
     assert talk.exchanges[1].request == "y" * 4000 + "… (4,001 bytes)"
     assert ledger.most_output == 0
     talk.post(b'{"max_tokens": 7}', "/a")
-    talk.post(b'{"generationConfig": {"maxOutputTokens": 200000}}', "/a")
+    talk.post(b'{"max_tokens": 200000}', "/a")
     assert ledger.most_output == 7 + 100_000
+    for wire, body in (
+        ("gemini", b'{"generationConfig": {"maxOutputTokens": 20}}'),
+        ("ollama", b'{"options": {"num_predict": 300}}'),
+    ):
+        Talk(Scripted(got()), WIRES[wire], "m", ledger).post(body, "/a")
+    assert ledger.most_output == 7 + 100_000 + 20 + 300
 
 
 def test_paths_hold_the_model_and_others_do_not_apply():
@@ -405,9 +414,17 @@ def test_a_rehearsal_adds_up_what_cases_may_cost():
 
 
 def test_cases_are_those_of_their_dialects():
-    assert list(WIRES) == ["anthropic", "openai-chat", "openai-responses", "gemini"]
+    assert list(WIRES) == [
+        "anthropic",
+        "openai-chat",
+        "openai-responses",
+        "gemini",
+        "ollama",
+        "gemini-interactions",
+    ]
     for name in WIRES:
-        assert cases_for(name) == tuple(each for each in CASES if name in each.dialects)
+        assert cases_for(name) == tuple(each for each in CASES if name in (*each.dialects, *each.lacking))
+    assert not [each.id for each in CASES if {*each.dialects} & each.lacking.keys()]
     assert {each.theme for each in CASES} >= {"answers", "streams", "tools", "errors"}
 
 

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 from tests.laws.cases import FIXTURES
 from wireglot.probe.cases.prompts import HELLO, WEATHER_FORCED
 from wireglot.probe.question import ProbeQuestion, ask
-from wireglot.probe.reply import Broken, ProbeFrame, frames_of
+from wireglot.probe.reply import Broken, ProbeFrame
 from wireglot.probe.run import WIRES, DemoEndpoint
 from wireglot.probe.talk import ProbeLedger, Talk
 
@@ -85,12 +85,13 @@ def of_whole(dialect: str, question: ProbeQuestion) -> Iterator[str]:
 
 def of_stream(dialect: str, question: ProbeQuestion) -> Iterator[str]:
     """Of frames that have the same fields the first is changed."""
-    frames = frames_of(answered(dialect, replace(question, stream=True)))
+    frames = WIRES[dialect].frames(answered(dialect, replace(question, stream=True)))
     seen: set[str] = set()
     for number, frame in enumerate(frames):
         document = frame.document()
         for path in paths(document) if isinstance(document, dict) else ():
-            place = f"{document.get('type', 'chunk')} {shown(path)}"
+            kind = document.get("type") or document.get("event_type", "chunk")
+            place = f"{kind} {shown(path)}"
             if place in seen:
                 continue
             seen.add(place)

@@ -399,3 +399,40 @@ def test_a_model_is_listed_on_any_page(dialect: str, query: str) -> None:
     for again, count in ((False, 3), (True, 1)):
         with pytest.raises(Broken, match=f"four is none of the {count} that are listed"):
             run("four", again=again)
+
+
+def test_a_feature_that_a_dialect_lacks_does_not_apply_and_nothing_is_sent() -> None:
+    lacking = [case for case in cases_for("ollama") if "ollama" in case.lacking]
+    assert {"tools.required", "usage.total", "lists.count"} <= {case.id for case in lacking}
+    ledger = ProbeLedger()
+    findings = list(run_cases(lacking, DemoEndpoint("ollama"), WIRES["ollama"], "demo", ledger))
+    assert [(each.verdict, each.words) for each in findings] == [
+        ("not applicable", case.lacking["ollama"]) for case in lacking
+    ]
+    assert ledger.requests == 0
+
+
+def test_no_tool_choice_is_learned_of_a_dialect_without_one() -> None:
+    ledger = ProbeLedger()
+    case = next(case for case in CASES if case.id == "tools.names")
+    (finding,) = run_cases([case], DemoEndpoint("ollama"), WIRES["ollama"], "demo", ledger)
+    assert finding.verdict == "pass"
+    assert "tool_choices" not in ledger.facts
+
+
+def test_calls_of_ollama_need_no_ids() -> None:
+    """Servers before 0.12 send none: results are paired by name and place."""
+    wanted = {"tools.id", "tools.parallel", "results.several", "results.result"}
+    cases = [case for case in CASES if case.id in wanted]
+    endpoint = BrokenEndpoint("ollama", sent(swap((r'"id":"call_demo[0-9a-f]+",', ""))))
+    findings = run_cases(cases, endpoint, WIRES["ollama"], "demo", ProbeLedger())
+    assert {each.id: each.verdict for each in findings} == dict.fromkeys(wanted, "pass") | {
+        "tools.id": "not applicable"
+    }
+
+
+def test_a_model_of_ollama_is_listed_with_the_tag_that_says_nothing() -> None:
+    entry = {"modified_at": "2026-01-01T00:00:00Z", "size": 0, "digest": "", "details": {}}
+    names = ["one:latest", "two:7b"]
+    document = {"models": [{**entry, "name": name, "model": name} for name in names]}
+    assert WIRES["ollama"].models(document) == ["one:latest", "one", "two:7b"]

@@ -114,6 +114,42 @@ DOCUMENTS: Final[dict[str, Any]] = {
     },
     "gemini error": {"error": {"code": 500, "status": "INTERNAL", "message": "oops"}},
     "gemini models": {"models": [{"name": "models/m", "supportedGenerationMethods": ["generateContent"]}]},
+    "ollama read": {
+        "model": "m",
+        "created_at": "2026-01-01T00:00:00Z",
+        "message": {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+        },
+        "done": True,
+        "done_reason": "stop",
+        "eval_count": 1,
+    },
+    "ollama error": {"error": "oops"},
+    "gemini-interactions read": {
+        "object": "interaction",
+        "model": "m",
+        "status": "completed",
+        "steps": [
+            {"type": "model_output", "content": [{"type": "text", "text": "hi"}]},
+            {"type": "function_call", "id": "c1", "name": "f", "arguments": {}},
+        ],
+        "usage": {"total_input_tokens": 1, "total_output_tokens": 1, "total_tokens": 2},
+    },
+    "gemini-interactions error": {"error": {"code": "api_error", "message": "oops"}},
+    "ollama models": {
+        "models": [
+            {
+                "name": "m:latest",
+                "model": "m:latest",
+                "modified_at": "2026-01-01T00:00:00Z",
+                "size": 0,
+                "digest": "",
+                "details": {},
+            }
+        ]
+    },
 }
 REQUIRED: Final = {
     "anthropic read": (
@@ -150,6 +186,25 @@ REQUIRED: Final = {
     "gemini read": ("candidates.0.content.parts.0.functionCall.name", "candidates.0.finishReason"),
     "gemini error": ("error.status", "error.message"),
     "gemini models": ("models.0.name",),
+    "ollama read": (
+        "model",
+        "created_at",
+        "message.role",
+        "done_reason",
+        "message.tool_calls.0.function.name",
+    ),
+    "ollama error": ("error",),
+    "gemini-interactions read": (
+        "object",
+        "model",
+        "status",
+        "steps.0.type",
+        "steps.0.content.0.type",
+        "steps.1.id",
+        "steps.1.name",
+    ),
+    "gemini-interactions error": ("error.code", "error.message"),
+    "ollama models": ("models.0.name", "models.0.model", "models.0.modified_at"),
 }
 
 

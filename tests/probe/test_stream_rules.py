@@ -102,7 +102,48 @@ RESPONSES: list[Any] = [
         **_RESPONSE, "status": "completed", "output": [_TEXT, _CALL], "usage": _RESPONSE_USAGE}},
 ]  # fmt: skip
 
-GOOD = {"openai-chat": CHAT, "gemini": GEMINI, "anthropic": ANTHROPIC, "openai-responses": RESPONSES}
+OLLAMA: list[Any] = [
+    {"model": "m", "created_at": "2026-01-01T00:00:00Z", "message": {"role": "assistant", "content": "Hel"},
+     "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:01Z", "message": {"role": "assistant", "content": "lo"},
+     "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:02Z", "message": {"role": "assistant", "content": "", "tool_calls": [
+        {"id": "call_1", "function": {"index": 0, "name": "f", "arguments": {"a": 1}}}]}, "done": False},
+    {"model": "m", "created_at": "2026-01-01T00:00:03Z", "message": {"role": "assistant", "content": ""},
+     "done": True, "done_reason": "stop", "prompt_eval_count": 3, "eval_count": 4},
+]  # fmt: skip
+
+_INTERACTION = {"id": "v1_1", "object": "interaction", "model": "m"}
+INTERACTIONS: list[Any] = [
+    {"event_type": "interaction.created", "interaction": {**_INTERACTION, "status": "in_progress"}},
+    {"event_type": "interaction.status_update", "interaction_id": "v1_1", "status": "in_progress"},
+    {"event_type": "step.start", "index": 0, "step": {"type": "thought"}},
+    {"event_type": "step.delta", "index": 0, "delta": {
+        "type": "thought_summary", "content": {"type": "text", "text": "hm"}}},
+    {"event_type": "step.delta", "index": 0, "delta": {"type": "thought_signature", "signature": "sig"}},
+    {"event_type": "step.stop", "index": 0},
+    {"event_type": "step.start", "index": 1, "step": {"type": "model_output"}},
+    {"event_type": "step.delta", "index": 1, "delta": {"type": "text", "text": "Hel"}},
+    {"event_type": "step.delta", "index": 1, "delta": {"type": "text", "text": "lo"}},
+    {"event_type": "step.stop", "index": 1},
+    {"event_type": "step.start", "index": 2, "step": {
+        "type": "function_call", "id": "c1", "name": "f", "arguments": {}}},
+    {"event_type": "step.delta", "index": 2, "delta": {"type": "arguments_delta", "arguments": '{"a"'}},
+    {"event_type": "step.delta", "index": 2, "delta": {"type": "arguments_delta", "arguments": ": 1}"}},
+    {"event_type": "step.stop", "index": 2},
+    {"event_type": "interaction.completed", "interaction": {**_INTERACTION, "status": "requires_action", "usage": {
+        "total_input_tokens": 3, "total_output_tokens": 3, "total_thought_tokens": 1, "total_tokens": 7}}},
+    "[DONE]",
+]  # fmt: skip
+
+GOOD = {
+    "openai-chat": CHAT,
+    "gemini": GEMINI,
+    "anthropic": ANTHROPIC,
+    "openai-responses": RESPONSES,
+    "ollama": OLLAMA,
+    "gemini-interactions": INTERACTIONS,
+}
 
 
 def numbered(events: list[Any]) -> list[Any]:
@@ -141,8 +182,9 @@ def test_a_good_stream_breaks_no_rule_and_says_what_it_says() -> None:
         assert (call.name, json.loads(call.arguments)) == ("f", {"a": 1}), dialect
         assert reply.usage is not None
         assert (reply.usage.input, reply.usage.output) == (3, 4)
-    assert read("anthropic", fresh("anthropic")).thoughts[0].state == "sig"
-    assert [read(dialect, fresh(dialect)).pieces for dialect in GOOD] == [2, 2, 1, 2]
+    for dialect in ("anthropic", "gemini-interactions"):
+        assert [(each.text, each.state) for each in read(dialect, fresh(dialect)).thoughts] == [("hm", "sig")]
+    assert [read(dialect, fresh(dialect)).pieces for dialect in GOOD] == [2, 2, 1, 2, 2, 2]
 
 
 Edit = Callable[[list[Any]], Any]
@@ -190,6 +232,7 @@ def again(at: int, to: int) -> Edit:
 
 _CALL_DELTA = (2, "choices", 0, "delta", "tool_calls", 0)
 _LATER_DELTA = (3, "choices", 0, "delta", "tool_calls", 0)
+_OLLAMA_CALL = (2, "message", "tool_calls", 0, "function")
 
 BREACHES = [
     # Chat
@@ -286,6 +329,64 @@ BREACHES = [
     Breach("openai-responses", put(12, "response", "status", "failed"), "ending", "response.status"),
     Breach("openai-responses", insert(13, {"type": "odd", "sequence_number": 13}), "ending", "behind the last event"),
     Breach("openai-responses", cut(12), "ending", "the last event came 0 times"),
+    # Ollama
+    Breach("ollama", lambda events: events.clear(), "opening", "the stream has no line"),
+    Breach("ollama", put(0, "message", "role", "model"), "opening", "line 0.message.role"),
+    Breach("ollama", put(1, "message", "role", "model"), "order", "line 1.message.role"),
+    Breach("ollama", cut(1, "message", "content"), "order", "line 1.message: there is no field content"),
+    Breach("ollama", cut(1, "created_at"), "order", "no field created_at"),
+    Breach("ollama", put(1, "done", "no"), "order", "line 1.done: expected true or false"),
+    Breach("ollama", put(1, "model", "n"), "identity", "line 1: model was 'm' and now is 'n'"),
+    Breach("ollama", cut(3), "ending", "done was reported 0 times"),
+    Breach("ollama", again(1, 4), "ending", "line 4: something after the line that is done"),
+    Breach("ollama", cut(3, "done_reason"), "ending", "no field done_reason"),
+    Breach("ollama", put(3, "done_reason", "tired"), "ending", "line 3.done_reason"),
+    Breach("ollama", insert(1, {"error": "out of memory"}), "ending", "line 1: an error: out of memory"),
+    Breach("ollama", cut(3, "eval_count"), "usage", "no field eval_count"),
+    Breach("ollama", put(*_OLLAMA_CALL, "arguments", '{"a": 1}'), "calls", "arguments: expected an object"),
+    Breach("ollama", cut(*_OLLAMA_CALL, "arguments"), "calls", "no field arguments"),
+    Breach("ollama", put(*_OLLAMA_CALL, "name", ""), "calls", "name: expected a text that is not empty"),
+    Breach("ollama", put(*_OLLAMA_CALL, "index", 1), "indexes", "the calls have the indexes [1]"),
+    Breach("ollama", again(2, 3), "indexes", "the calls have the indexes [0, 0]"),
+    Breach("ollama", insert(1, ProbeFrame("", "", ("",))), "frames", "line 1 is empty"),
+    Breach("ollama", insert(1, ProbeFrame("", "", ("data: {}",))), "frames", "line 1 is no JSON object: 'data: {}'"),
+    Breach("ollama", insert(1, ProbeFrame("", "{oops")), "frames", "its data is no JSON object"),
+    Breach("ollama", insert(1, ProbeFrame("", json.dumps(OLLAMA[1]).replace("lo", "l\u2028o"))), "frames", "ends a line"),
+    # Interactions
+    Breach("gemini-interactions", cut(0), "opening", "frame 0: the stream begins with interaction.status_update"),
+    Breach("gemini-interactions", again(0, 1), "opening", "frame 1: a second interaction.created"),
+    Breach("gemini-interactions", put(0, "interaction", "status", "completed"), "opening", "interaction.status"),
+    Breach("gemini-interactions", put(0, "interaction", "object", "x"), "opening", "interaction.object"),
+    Breach("gemini-interactions", cut(0, "interaction", "model"), "opening", "no field model"),
+    Breach("gemini-interactions", cut(1, "event_type"), "order", "no field event_type"),
+    Breach("gemini-interactions", put(1, "interaction_id", "x"), "identity", "interaction_id was 'v1_1' and now is 'x'"),
+    Breach("gemini-interactions", put(14, "interaction", "id", "x"), "identity", "id was 'v1_1' and now is 'x'"),
+    Breach("gemini-interactions", cut(5), "order", "frame 5: a step starts before step 0 has stopped"),
+    Breach("gemini-interactions", cut(13), "order", "step 2 has no step.stop"),
+    Breach("gemini-interactions", again(8, 10), "order", "step.delta of step 1, and no step is open"),
+    Breach("gemini-interactions", again(9, 10), "order", "step.stop of step 1, and no step is open"),
+    Breach("gemini-interactions", put(7, "delta", "type", "thought_signature"), "order", "for a step of type model_output"),
+    Breach("gemini-interactions", put(7, "delta", "text", 5), "order", "delta.text: expected a text"),
+    Breach("gemini-interactions", put(6, "index", 3), "indexes", "a step with the index 3, expected 1"),
+    Breach("gemini-interactions", put(7, "index", 0), "indexes", "index 0, and step 1 is open"),
+    Breach("gemini-interactions", put(9, "index", 0), "indexes", "index 0, and step 1 is open"),
+    Breach("gemini-interactions", again(4, 5), "thoughts", "a second signature of one step"),
+    Breach("gemini-interactions", again(3, 5), "thoughts", "a summary after the signature"),
+    Breach("gemini-interactions", put(10, "step", "arguments", {"b": 2}), "calls", "in step.start and in deltas"),
+    Breach("gemini-interactions", put(10, "step", "arguments", None), "calls", "arguments: expected an object"),
+    Breach("gemini-interactions", put(10, "step", "id", ""), "calls", "id: expected a text that is not empty"),
+    Breach("gemini-interactions", cut(10, "step", "name"), "calls", "no field name"),
+    Breach("gemini-interactions", cut(12), "calls", "step 2.arguments: no JSON"),
+    Breach("gemini-interactions", cut(14), "ending", "interaction.completed came 0 times"),
+    Breach("gemini-interactions", again(14, 15), "ending", "interaction.completed after interaction.completed"),
+    Breach("gemini-interactions", put(14, "interaction", "status", "in_progress"), "ending", "interaction.status"),
+    Breach("gemini-interactions", cut(15), "ending", "`data: [DONE]` came 0 times"),
+    Breach("gemini-interactions", again(1, 16), "ending", "frame 16: something after [DONE]"),
+    Breach("gemini-interactions", insert(2, {"event_type": "error", "error": {}}), "ending", "frame 2: an error"),
+    Breach("gemini-interactions", cut(14, "interaction", "usage"), "usage", "no field usage"),
+    Breach("gemini-interactions", cut(14, "interaction", "usage", "total_tokens"), "usage", "no field total_tokens"),
+    Breach("gemini-interactions", insert(1, ProbeFrame("", "{oops")), "frames", "its data is no JSON object"),
+    Breach("gemini-interactions", insert(2, ProbeFrame("x", json.dumps(INTERACTIONS[1]))), "frames", "`event: x` of an event"),
 ]  # fmt: skip
 
 
@@ -305,7 +406,7 @@ def test_usage_that_nobody_asked_for_is_told() -> None:
 
 def test_comments_and_pings_break_nothing() -> None:
     comment = ProbeFrame("", "", (": keep-alive",))
-    for dialect in ("openai-chat", "anthropic", "openai-responses"):
+    for dialect in ("openai-chat", "anthropic", "openai-responses", "gemini-interactions"):
         events = fresh(dialect)
         assert read(dialect, [comment, *events[:2], comment, *events[2:]]).faults == [], dialect
     ping = {"type": "ping"}
@@ -314,7 +415,45 @@ def test_comments_and_pings_break_nothing() -> None:
     assert read("openai-responses", [*fresh("openai-responses"), done]).faults == []
 
 
+def test_calls_of_older_ollama_servers_have_neither_ids_nor_an_index_of_zero() -> None:
+    events = fresh("ollama")
+    second = copy.deepcopy(events[2])
+    second["message"]["tool_calls"][0]["function"]["index"] = 1
+    del events[2]["message"]["tool_calls"][0]["function"]["index"]
+    del events[2]["message"]["tool_calls"][0]["id"]
+    reply = read("ollama", [*events[:3], second, events[3]])
+    assert reply.faults == []
+    assert [call.id for call in reply.calls] == ["", "call_1"]
+    del second["message"]["tool_calls"][0]["function"]["index"]
+    assert read("ollama", [*events[:3], second, events[3]]).faults == []
+
+
+def test_a_stream_of_interactions_may_leave_out_what_its_steps_do_not_need() -> None:
+    """As some servers do: no arguments in the start of a call, and `completed` for a turn with one."""
+    events = fresh("gemini-interactions")
+    del events[10]["step"]["arguments"]
+    events[14]["interaction"]["status"] = "completed"
+    reply = read("gemini-interactions", events)
+    assert (reply.faults, reply.stop, reply.calls[0].arguments) == ([], "tool", '{"a": 1}')
+    assert reply.items == [
+        {"type": "thought", "summary": [{"type": "text", "text": "hm"}], "signature": "sig"},
+        {"type": "model_output", "content": [{"type": "text", "text": "Hello"}]},
+        {"type": "function_call", "id": "c1", "name": "f", "arguments": {"a": 1}},
+    ]
+
+
+def test_the_lines_of_ollama_are_its_frames() -> None:
+    body = b' {"a":1}\r\n\nplain\n{"b":2}'
+    assert WIRES["ollama"].frames(body) == [
+        ProbeFrame("", '{"a":1}'),
+        ProbeFrame("", "", ("",)),
+        ProbeFrame("", "", ("plain",)),
+        ProbeFrame("", '{"b":2}'),
+    ]
+    assert WIRES["ollama"].frames(body + b"\n") == WIRES["ollama"].frames(body)
+
+
 def test_a_stream_without_any_frame_has_neither_beginning_nor_end() -> None:
-    for name in ("anthropic", "openai-chat", "gemini"):
+    for name in ("anthropic", "openai-chat", "gemini", "ollama", "gemini-interactions"):
         assert read(name, []).faults, name
     assert ("opening", "the stream has no chunk") in read("gemini", []).faults

@@ -315,7 +315,7 @@ def _add_pairs(commands: Commands) -> None:
     option(parser, "--to", "DIALECT", "and its translation", dest="target", default="gemini")
 
 
-_DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
+_DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama", "gemini-interactions")
 
 
 def _add_probe(commands: Commands) -> None:

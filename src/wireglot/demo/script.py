@@ -30,6 +30,7 @@ from wireglot.demo.tools import (
     callable_tools,
     closing_tools,
     hints_of,
+    ordered_tools,
     places_in,
     reading_tools,
     suitable_tools,
@@ -339,8 +340,11 @@ class _Author:
             return [tool for tool in offered if tool.name not in used] or offered
         if self.directives.calls or self._must_call:
             return suitable_tools(offered, self.turn.prompt)
-        # A question is no order: what is offered is called only where a directive or the choice says so.
-        return weather_tools(offered, self.turn.prompt) if self.turn.said else []
+        # A question is no order: what is offered is called only where a directive, the choice or an order
+        # says so.
+        if not self.turn.said:
+            return []
+        return weather_tools(offered, self.turn.prompt) or ordered_tools(offered, self.turn.prompt)
 
     def _readers(self, offered: list[Tool]) -> list[Tool]:
         """Tools to read a file with, the next one first: one that showed no nonce is not asked again."""

@@ -58,6 +58,8 @@ _CLOSING: Final = frozenset(
 
 _WEATHER: Final = re.compile(r"\bweather\b", re.IGNORECASE)
 
+_ORDER: Final = re.compile(r"\b(?:[Cc]all|[Ww]ith) the tool ([\w-]+)")
+
 _WORD: Final = re.compile(r"[^\W_]{3,}")
 _PATH: Final = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[\w.@%+~-]+(?:/[\w.@%+~-]+)*|\b[\w-]+\.[a-z]{1,4}\b")
 _PLACE: Final = re.compile(r"\b(?:in|for|at|of|à|en|a|für|nach)\s+([A-ZÀ-Þ][\w'-]+(?:\s[A-ZÀ-Þ][\w'-]+)?)")
@@ -108,6 +110,12 @@ def weather_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
         return []
     named = [(tool, bare_name(tool.name)) for tool in tools]
     return [tool for tool, name in named if "weather" in name and _HEAVY.search(name) is None]
+
+
+def ordered_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
+    """Those that the prompt orders by name: without a tool choice nothing else demands a call."""
+    names = set(_ORDER.findall(prompt))
+    return [tool for tool in tools if tool.name in names]
 
 
 def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:

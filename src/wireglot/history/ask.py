@@ -240,8 +240,23 @@ _BARE: dict[str, dict[str, Any]] = {
     "openai-chat": {"model": "", "messages": _SAID},
     "openai-responses": {"model": "", "input": _SAID},
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "-"}]}]},
+    "gemini-interactions": {"model": "", "input": "-"},
 }
 """The least that is a request: only the tools beside it are read. One in which nothing is said is refused."""
+
+_OF_INTERACTIONS = frozenset(
+    {
+        "google_search",
+        "url_context",
+        "code_execution",
+        "google_maps",
+        "computer_use",
+        "mcp_server",
+        "retrieval",
+    }
+)
+"""Types of hosted tools that only Gemini's Interactions API has. Its functions are written as those of
+Responses, and Ollama's as those of Chat."""
 
 
 def tools_of(tools: Iterable[AnyTool | Mapping[str, Any]]) -> tuple[AnyTool, ...]:
@@ -269,6 +284,8 @@ def _dialect_of(tool: dict[str, Any]) -> str | None:
         return "anthropic"
     if kind in ("function", "custom") and "name" in tool:
         return "openai-responses"
+    if (isinstance(kind, str) and kind in _OF_INTERACTIONS) or "file_search_store_names" in tool:
+        return "gemini-interactions"
     if kind is not None:
         # Anthropic's own tools carry the date of their version, OpenAI's mostly do not but have no name.
         return "anthropic" if "name" in tool else "openai-responses"

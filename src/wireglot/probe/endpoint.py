@@ -56,7 +56,12 @@ def _handlers() -> dict[int, _Handler]:
 
 
 _MAX_BODY: Final = 16 * 2**20
-_ROOTS: Final = {"openai-chat": "/v1", "openai-responses": "/v1", "gemini": "/v1beta"}
+_ROOTS: Final = {
+    "openai-chat": "/v1",
+    "openai-responses": "/v1",
+    "gemini": "/v1beta",
+    "gemini-interactions": "/v1beta",
+}
 """What stands before a dialect's paths where a base URL has no path of its own."""
 
 
@@ -124,6 +129,8 @@ def root_of(base_url: str, dialect: str) -> str:
     path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
     if dialect == "anthropic":
         path = path.removesuffix("/v1")
+    elif dialect == "ollama":
+        path = path.removesuffix("/api")
     name = f"[{host}]" if ":" in host else host
     place = f"{parts.scheme}://{name}" + (f":{port}" if port else "")
     return place + (path or _ROOTS.get(dialect, ""))

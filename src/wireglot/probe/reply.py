@@ -163,6 +163,12 @@ class At:
             raise at.broken("a whole number")
         return at.value
 
+    def boolean(self, name: str) -> bool:
+        at = self.get(name)
+        if type(at.value) is not bool:
+            raise at.broken("true or false")
+        return at.value
+
     def maybe_number(self, name: str) -> int | None:
         return self.number(name) if self.has(name) else None
 

@@ -216,6 +216,10 @@ _STYLES: Final = {
     ("openai-responses", "1"): "effort",
     ("gemini", "0"): "level",
     ("gemini", "1"): "budget",
+    ("ollama", "0"): "effort",
+    ("ollama", "1"): "effort",
+    ("gemini-interactions", "0"): "level",
+    ("gemini-interactions", "1"): "level",
 }
 _SWITCHES: Final = ("parallel_switch", "strict_tools", "developer_role")
 _LISTS: Final = {

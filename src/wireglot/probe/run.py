@@ -21,6 +21,8 @@ from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Verdict
 from wireglot.probe.talk import ProbeCase, ProbeExchange, ProbeLedger, Talk
 from wireglot.probe.wires.anthropic import AnthropicWire
 from wireglot.probe.wires.gemini import GeminiWire
+from wireglot.probe.wires.gemini_interactions import InteractionsWire
+from wireglot.probe.wires.ollama import OllamaWire
 from wireglot.probe.wires.openai_chat import ChatWire
 from wireglot.probe.wires.openai_responses import ResponsesWire
 from wireglot.probe.wires.wire import Wire
@@ -54,6 +56,9 @@ def run_cases(
 ) -> Iterator[ProbeFinding]:
     """Each finding as soon as it is there. `affordable` gives why a case may not be run any more, or ""."""
     for case in cases:
+        if why := case.lacking.get(wire.name, ""):
+            yield ProbeFinding(id=case.id, verdict="not applicable", words=why, tries=0)
+            continue
         if why := affordable(case):
             yield ProbeFinding(id=case.id, verdict="not run", words=why, tries=0)
             continue
@@ -153,7 +158,15 @@ def rehearse(cases: Iterable[ProbeCase], wire: Wire, model: str) -> Rehearsal:
 
 
 WIRES: Final[dict[str, Wire]] = {
-    wire.name: wire for wire in (AnthropicWire(), ChatWire(), ResponsesWire(), GeminiWire())
+    wire.name: wire
+    for wire in (
+        AnthropicWire(),
+        ChatWire(),
+        ResponsesWire(),
+        GeminiWire(),
+        OllamaWire(),
+        InteractionsWire(),
+    )
 }
 
 
@@ -175,4 +188,5 @@ CASES: Final[tuple[ProbeCase, ...]] = tuple(case for theme in THEMES for case in
 
 
 def cases_for(dialect: str) -> tuple[ProbeCase, ...]:
-    return tuple(case for case in CASES if dialect in case.dialects)
+    """Those that apply to it, and those about a feature that it lacks."""
+    return tuple(case for case in CASES if dialect in case.dialects or dialect in case.lacking)

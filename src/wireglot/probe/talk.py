@@ -13,7 +13,7 @@ import msgspec
 from wireglot.dialects.registry import surface
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, NoReply
 from wireglot.probe.question import ProbeQuestion
-from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply, frames_of
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.wires.wire import Wire
 from wireglot.wire.json import BadJson, decode, encode
 
@@ -25,7 +25,7 @@ _REFUSALS: Final = frozenset({400, 404, 422, 501})
 _AGENT: Final = ("user-agent", "wireglot-probe")
 _LEFT_OUT: Final = "x-wireglot-losses"
 """The only header known by which a gateway tells what it could not carry."""
-LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens")
+LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
 """What dialects call the limit of an answer."""
 SIZE_OF_EVIDENCE: Final = 4000
 
@@ -106,7 +106,7 @@ class Talk:
         got = self.send(msgspec.structs.replace(question, stream=True))
         if got.status != _OK:
             self._answered(got)
-        frames = frames_of(got.body)
+        frames = self.wire.frames(got.body)
         if not any(frame.data for frame in frames):
             # Most rules of a stream hold of an empty one.
             kind = got.headers.get("content-type", "") or "no type"
@@ -166,7 +166,7 @@ class Talk:
             return found
         self._ledger.requests += 1
         self._ledger.bytes_sent += len(body)
-        self._ledger.most_output += _most(body)
+        self._ledger.most_output += _most(body, self.wire.settings)
         try:
             got = self._endpoint.ask(ask)
         except NoReply as fault:
@@ -256,13 +256,13 @@ class Talk:
         )
 
 
-def _most(body: bytes) -> int:
+def _most(body: bytes, settings_field: str) -> int:
     """The most tokens that an answer may have."""
     try:
         document = decode(body)
     except BadJson:
         return 0
-    settings = document.get("generationConfig", document)
+    settings = document.get(settings_field, document)
     for name in LIMITS:
         if type(settings.get(name)) is int:
             return min(int(settings[name]), 100_000)
@@ -281,7 +281,7 @@ Cost = Literal["free", "small", "medium", "large"]
 """free: no tokens are spent by a good endpoint. small: one short answer or two. medium: several. large: only
 where it is asked for."""
 
-DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
+DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama", "gemini-interactions")
 WEIGHTS: Final[dict[Level, int]] = {"must": 3, "should": 1}
 
 
@@ -298,6 +298,8 @@ class CaseText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     dialects: tuple[str, ...] = DIALECTS
     excuses: tuple[str, ...] = ()
     """What an answer may say it left out: then the case does not apply, as if it had been refused."""
+    lacking: dict[str, str] = {}
+    """Dialects without the feature, and why the case does not apply to them: nothing is sent."""
 
 
 Check = Callable[[Talk], object]
@@ -344,6 +346,12 @@ class Theme:
     def cases(self) -> tuple[ProbeCase, ...]:
         """In the order of the list."""
         return tuple(
-            ProbeCase(id=f"{self.name}.{name}", check=self._checks[name], **msgspec.structs.asdict(text))
+            ProbeCase(id=f"{self.name}.{name}", check=self._checks[name], **_with_feature(text))
             for name, text in self._texts.items()
         )
+
+
+def _with_feature(text: CaseText) -> dict[str, Any]:
+    """The fields of a case, whose dialects are those that have the feature."""
+    dialects = tuple(name for name in text.dialects if name not in text.lacking)
+    return {**msgspec.structs.asdict(text), "dialects": dialects}

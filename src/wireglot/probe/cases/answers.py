@@ -31,8 +31,10 @@ def shape(talk: Talk) -> None:
     reply.require("repeated")
     if not reply.text.strip():
         raise Broken("the answer has no text")
-    if not reply.id or not reply.model:
-        raise Broken(f"the answer tells no {'model' if reply.id else 'id'}")
+    if talk.wire.has_answer_ids and not reply.id:
+        raise Broken("the answer tells no id")
+    if not reply.model:
+        raise Broken("the answer tells no model")
 
 
 @ANSWERS.case("nulls")
@@ -265,6 +267,14 @@ def picture(talk: Talk) -> None:
 STOPS: Final = Theme("stops")
 _SHORT: Final = ask(LONG, most=16)
 _STOPPED: Final = ask(EXACT, stop=("yellow",))
+_HALTS: Final = {
+    "anthropic": ("stop_sequence", "end_turn"),
+    "openai-chat": ("stop",),
+    "gemini": ("STOP",),
+    "ollama": ("stop",),
+    "gemini-interactions": ("completed",),
+}
+"""The stop reasons of an answer that a stop sequence ended."""
 
 
 def _cut(reply: ProbeReply) -> None:
@@ -293,7 +303,7 @@ def _halted(reply: ProbeReply, name: str) -> None:
         raise Broken(f"the text has the stop sequence in it: {reply.text[:80]!r}")
     if "green" in reply.text:
         raise Broken(f"the text goes on behind the stop sequence: {reply.text[:80]!r}")
-    wanted = {"anthropic": ("stop_sequence", "end_turn"), "openai-chat": ("stop",), "gemini": ("STOP",)}[name]
+    wanted = _HALTS[name]
     if reply.stop_word not in wanted:
         raise Broken(f"expected the stop reason {wanted[0]!r}, found {reply.stop_word!r}")
 

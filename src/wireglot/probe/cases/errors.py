@@ -31,7 +31,7 @@ def missing_key(talk: Talk, key: str = "") -> None:
     got = _post(talk, _body(talk), key=key)
     if got.status == 200:
         raise NotApplicable("it answers without a key, or with any")
-    talk.refuses(got, *((400, 401, 403) if talk.wire.name == "gemini" else (401, 403)))
+    talk.refuses(got, *talk.wire.key_refusals)
 
 
 @ERRORS.case("wrong-key")
@@ -85,7 +85,7 @@ def wrong_type(talk: Talk) -> None:
 def _limited(talk: Talk, most: object) -> dict[str, Any]:
     """A question with this limit, by whatever name the dialect has for it."""
     body = _body(talk)
-    settings = body.get("generationConfig", body)
+    settings = body.get(talk.wire.settings, body)
     for name in LIMITS:
         if name in settings:
             settings[name] = most
@@ -125,6 +125,8 @@ _SAMPLING: Final[dict[str, dict[str, Any]]] = {
     "openai-chat": {"temperature": 0.5, "seed": 7},
     "openai-responses": {"temperature": 0.5},
     "gemini": {"generationConfig": {"temperature": 0.5, "topK": 20, "seed": 7}},
+    "ollama": {"options": {"temperature": 0.5, "top_k": 20, "seed": 7}},
+    "gemini-interactions": {"generation_config": {"seed": 7}},
 }
 _METADATA: Final[dict[str, dict[str, Any]]] = {
     "anthropic": {"metadata": {"user_id": "probe"}},

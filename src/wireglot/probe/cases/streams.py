@@ -33,9 +33,9 @@ _STREAMED: Final = replace(WEATHER_FORCED, stream=True)
 @STREAMS.case("content-type")
 def content_type(talk: Talk) -> None:
     talk.stream(ask(HELLO))
-    kind = talk.exchanges[-1].kind
-    if not kind.lower().startswith("text/event-stream"):
-        raise Broken(f"content-type: expected text/event-stream, found {kind or 'none'}")
+    kind, expected = talk.exchanges[-1].kind, talk.wire.stream_type
+    if not kind.lower().startswith(expected):
+        raise Broken(f"content-type: expected {expected}, found {kind or 'none'}")
 
 
 def _text_keeps(rule: Rule, talk: Talk) -> None:
@@ -125,5 +125,8 @@ def usage_unasked(talk: Talk) -> None:
 @STREAMS.case("refusal")
 def refusal(talk: Talk) -> None:
     body = talk.wire.body(talk.model, ask(ONE_CITY, stream=True))
-    del body[talk.wire.turns]
+    if talk.wire.requires_turns:
+        del body[talk.wire.turns]
+    else:
+        body[talk.wire.turns] = 17
     talk.refuses(talk.post(encode(body), talk.path("stream")), *INVALID)

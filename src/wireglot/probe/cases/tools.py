@@ -53,11 +53,12 @@ def arguments_of(reply: ProbeReply) -> dict[str, Any]:
 def forced(talk: Talk, question: ProbeQuestion) -> ProbeReply:
     """With a tool that must be called, where the endpoint takes that of a plain one. What else is refused
     then is refused for the tool's sake."""
-    try:
-        talk.optional(WEATHER_FORCED, "tool_choices", "required")
-        question = replace(question, choice="required")
-    except NotApplicable:
-        pass
+    if talk.wire.has_tool_choice:
+        try:
+            talk.optional(WEATHER_FORCED, "tool_choices", "required")
+            question = replace(question, choice="required")
+        except NotApplicable:
+            pass
     reply = talk.stream(question) if question.stream else talk.ask(question)
     if not reply.calls:
         reply.require_all()
@@ -79,6 +80,8 @@ def call(talk: Talk) -> None:
 @TOOLS.case("id")
 def call_id(talk: Talk) -> None:
     name = called(talk).calls[0].id
+    if not name and not talk.wire.has_call_ids:
+        raise NotApplicable("its calls have no ids")
     plain = name.replace("_", "").replace("-", "").replace(".", "").replace(":", "")
     if not plain.isalnum() or not name.isascii() or len(name) > 64:
         raise Broken(f"the id is {name!r}")
@@ -221,7 +224,7 @@ def several(talk: Talk) -> None:
     reply = talk.ask(question)
     check_made_several(reply)
     results = [ProbeResult(call, text) for call, text in zip(reply.calls, (_SIGN, _SECOND), strict=False)]
-    if talk.wire.name != "gemini":  # it pairs by place where there are no ids
+    if talk.wire.name != "gemini" and all(call.id for call in reply.calls):  # without ids: paired by place
         results.reverse()
     _reported(talk.ask(with_results(question, reply, *results)), _SIGN, _SECOND)
 

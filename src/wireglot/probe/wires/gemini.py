@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import quote
 
 from wireglot.probe.question import (
     PICTURE,
@@ -21,7 +20,8 @@ from wireglot.probe.question import (
     User,
 )
 from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage, Stop
-from wireglot.probe.wires.wire import ProbeReader, Wire
+from wireglot.probe.wires.google import GoogleWire
+from wireglot.probe.wires.wire import ProbeReader
 from wireglot.wire.json import decode, encode_text
 
 _STOPS: Final[dict[str, Stop]] = {"STOP": "end", "MAX_TOKENS": "length"}
@@ -42,10 +42,10 @@ _MODES: Final = {"auto": "AUTO", "none": "NONE", "required": "ANY"}
 _PICTURE: Final = {"inlineData": {"mimeType": PICTURE_TYPE, "data": PICTURE}}
 
 
-class GeminiWire(Wire):
+class GeminiWire(GoogleWire):
     name = "gemini"
-    key_header = ("x-goog-api-key", "")
     turns = "contents"
+    settings = "generationConfig"
 
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]:
         settings: dict[str, Any] = {"maxOutputTokens": question.most}
@@ -67,21 +67,6 @@ class GeminiWire(Wire):
 
     def count(self, document: Any) -> int:
         return At(document).number("totalTokens")
-
-    def models(self, document: Any) -> list[str]:
-        names = []
-        for entry in At(document).get("models").each():
-            name = entry.text("name", filled=True)
-            if not name.startswith("models/"):
-                raise entry.get("name").broken("a name that begins with models/")
-            entry.get("supportedGenerationMethods").each()
-            names.append(name.removeprefix("models/"))
-        return names
-
-    def next_page(self, document: Any) -> str:
-        at = At(document)
-        token = at.text("nextPageToken") if at.has("nextPageToken") else ""
-        return f"?pageToken={quote(token, safe='')}" if token else ""
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         if isinstance(document, list) and len(document) == 1:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from wireglot.probe.question import ProbeQuestion
-from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, Rule
+from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, Rule, frames_of
 from wireglot.wire.json import BadJson, decode
 
 
@@ -18,9 +18,21 @@ class Wire(ABC):
     name: ClassVar[str]
     key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
     """The header that carries a key, and what stands before the key in it."""
+    key_refusals: ClassVar[tuple[int, ...]] = (401, 403)
+    """Statuses of a request without a key, or with a wrong one."""
     turns: ClassVar[str] = "messages"
     """The field of a body that holds the conversation."""
+    settings: ClassVar[str] = ""
+    """The field of a body that holds the settings; empty: the body itself."""
     thinking_ways: ClassVar[int] = 2
+    stream_type: ClassVar[str] = "text/event-stream"
+    """The content type of a stream."""
+    has_answer_ids: ClassVar[bool] = True
+    has_call_ids: ClassVar[bool] = True
+    """Whether every call has an id. Without, one may have it all the same."""
+    has_tool_choice: ClassVar[bool] = True
+    requires_turns: ClassVar[bool] = True
+    """Whether a request without a conversation is invalid."""
 
     @abstractmethod
     def body(self, model: str, question: ProbeQuestion) -> dict[str, Any]: ...
@@ -30,6 +42,10 @@ class Wire(ABC):
 
     @abstractmethod
     def stream_reader(self, question: ProbeQuestion) -> ProbeReader: ...
+
+    def frames(self, body: bytes) -> list[ProbeFrame]:
+        """The events of a stream. Those without data were none."""
+        return frames_of(body)
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         """Its kind and its message. Raises Broken where it is no error of the dialect. As OpenAI has it."""
