@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Protocol
 
@@ -34,6 +35,7 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
 from wireglot.ir.content import Media, Origin, Part, ToolResult
+from wireglot.ir.embedding import EmbeddingRequest
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Candidate, Usage, added
 from wireglot.ir.purpose import RequestFacts
@@ -105,6 +107,8 @@ class Exchange(msgspec.Struct, eq=False):
     """The check of its answer, while that runs."""
     files: dict[tuple[str, str], MediaFile] = {}
     """What the gateway has downloaded for upstreams that take no addresses, by its address and kind."""
+    answered_parts: dict[str, tuple[bytes, ...]] = {}
+    """The answers that are there, by target, of a request for embeddings that is sent in several."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
@@ -142,6 +146,7 @@ class Exchange(msgspec.Struct, eq=False):
     """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
     _conversation: str = ""
     _document: dict[str, Any] | None = None
+    _embedding: EmbeddingRequest | None = None
     _own: Request | None = None
     _places: RequestPlaces | None = None
     _request: Request | None = None
@@ -183,6 +188,15 @@ class Exchange(msgspec.Struct, eq=False):
                 self._unread = refusal
                 raise
         return self._request
+
+    def embedding(self) -> EmbeddingRequest:
+        """The body of a request for embeddings in neutral terms. Read once."""
+        if self._embedding is None:
+            job, spoken = self.job, self.job.surface.embeddings
+            assert spoken is not None, "only a dialect with embeddings has a path to them"
+            parse = spoken.forms[job.embed_operation].parse_request
+            self._embedding = with_request_errors(lambda: parse(self.document(), job.context))
+        return self._embedding
 
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
@@ -236,12 +250,12 @@ class Exchange(msgspec.Struct, eq=False):
         return Usage(input=self.expected_input(), output=-(-weight // TOKEN))
 
     def affinity(self) -> str:
-        """The same, also for a body that only its own vendor can read."""
-        try:
-            return self.conversation_key()
-        except RequestError:
-            opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
-            return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
+        """The same, also for a body that only its own vendor can read, or that is no conversation."""
+        if self.job.asked.operation != "embed":
+            with suppress(RequestError):
+                return self.conversation_key()
+        opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
+        return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
 
     def effort(self) -> str:
         """What the request asks for, where we can read it."""

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, Surface
+from wireglot.dialects.base import Context, EmbedOperation, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.client_body import ClientBody
@@ -73,6 +73,11 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
         """The conversation is held by the provider itself: only its own vendor can go on with it."""
         held = self.surface.client.thread
         return held is not None and self.outline.get(held.field) is not None
+
+    @property
+    def embed_operation(self) -> EmbedOperation:
+        """The endpoint of a request for embeddings, among those of its dialect."""
+        return "embed_one" if self.asked.verb == "embed_one" else "embed"
 
     @property
     def emulates(self) -> bool:
