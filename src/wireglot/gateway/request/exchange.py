@@ -27,7 +27,7 @@ from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
-from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
+from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
@@ -162,6 +162,11 @@ class Exchange(msgspec.Struct, eq=False):
         record.facts = job.surface.client.facts(job.head.headers)
 
     @property
+    def embeds(self) -> bool:
+        """Whether it is a request for embeddings: no conversation, and `request` cannot read it."""
+        return self.job.asked.operation == "embed"
+
+    @property
     def differs(self) -> bool:
         """Whether what is asked is more or less than the client's body says."""
         return self.stripped or bool(self.invented) or self.sealed
@@ -251,7 +256,7 @@ class Exchange(msgspec.Struct, eq=False):
 
     def affinity(self) -> str:
         """The same, also for a body that only its own vendor can read, or that is no conversation."""
-        if self.job.asked.operation != "embed":
+        if not self.embeds:
             with suppress(RequestError):
                 return self.conversation_key()
         opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
@@ -259,6 +264,8 @@ class Exchange(msgspec.Struct, eq=False):
 
     def effort(self) -> str:
         """What the request asks for, where we can read it."""
+        if self.embeds:
+            return ""
         try:
             return self.request().thinking.effort or ""
         except RequestError:
@@ -271,6 +278,8 @@ class Exchange(msgspec.Struct, eq=False):
     def prompt_tokens(self) -> int:
         """An estimate of what the body itself holds, 0 where we cannot read it."""
         try:
+            if self.embeds:
+                return embedding_tokens(self.embedding().inputs)
             return -(-token_weight(self.request()) // TOKEN)
         except RequestError:
             return 0
@@ -278,6 +287,9 @@ class Exchange(msgspec.Struct, eq=False):
     def has_images(self) -> bool:
         """Whether the body holds an image, where we can read it."""
         try:
+            if self.embeds:
+                contents = [each.content for each in self.embedding().inputs]
+                return any(_holds_image(content) for content in contents if isinstance(content, tuple))
             messages = self.request().messages
         except RequestError:
             return False

@@ -39,7 +39,7 @@ _MAX_ANSWERS: Final = 128
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """What the request may come to: its own size, and all that it lets the model say."""
-    output = 0 if exchange.job.asked.operation == "embed" else _output(exchange, target)
+    output = 0 if exchange.embeds else _output(exchange, target)
     return Usage(input=_input(exchange), output=output)
 
 
@@ -56,7 +56,7 @@ def _input(exchange: Exchange) -> int:
     if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
         try:
             # A picture's letters are not its tokens.
-            if exchange.job.asked.operation == "embed":
+            if exchange.embeds:
                 return embedding_tokens(exchange.embedding().inputs)
             return whole_input(exchange)
         except RequestError:
