@@ -16,6 +16,7 @@ from tests.gateway.trace.trace_kit import Look
 from tests.gateway.trace.trace_kit import stage as traced_stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway.request.exchange import MAX_REPORTED_LOSSES
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -524,6 +525,11 @@ def test_a_trace_shows_both_sides_and_the_losses() -> None:
             ("translated", "/v1/embeddings", {"model": "gemini-up/m", "input": TEXTS, "user": "u"}),
             ("forwarded", "/v1/embeddings", {"model": "openai-chat-up/m", "input": "x"}),
             ("refused", "/v1/embeddings", {"model": "gemini-up/m", "input": [[1]]}),
+            (
+                "many",
+                "/v1beta/models/openai-chat-up/m:batchEmbedContents",
+                gemini_batch(*["x"] * 300, taskType="CLUSTERING", title="t"),
+            ),
         ):
             connection.request("POST", path, encode(body), {"content-type": "application/json"})
             answer = connection.getresponse()
@@ -539,6 +545,9 @@ def test_a_trace_shows_both_sides_and_the_losses() -> None:
         assert not translated.get("notes")
         assert [loss["pointer"] for loss in translated["losses"]] == ["/user"]
         assert seen.look.trace(ids["forwarded"])["row"]["passthrough"]
+        lost = seen.look.trace(ids["many"])["attempts"][0]["losses"]
+        assert {loss["feature"] for loss in lost} == {"embedding.task", "embedding.title"}
+        assert len(lost) <= MAX_REPORTED_LOSSES
         replayed = seen.look.raw("replay", "POST", {"id": ids["translated"], "dry": True})
         assert (replayed.status, replayed.json["error"]["code"]) == (400, "unsupported")
         assert seen.look.over(ids["refused"])["status"] == 400

@@ -27,7 +27,7 @@ from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_co
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, some_of_each
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.token_weight import ESTIMATED, embedding_tokens, is_unreported
@@ -129,7 +129,7 @@ def _translated(exchange: Exchange, target: Target, credential: Credential | Non
         bodies.append(encode(rendered.value))
         counts.append(len(part.inputs))
         losses += [msgspec.structs.replace(loss, path=place(loss.path, start)) for loss in rendered.losses]
-    found = tuple(dict.fromkeys(losses))
+    found = some_of_each(tuple(dict.fromkeys(losses)))
     if found:
         refuse_losses(exchange, found)
     before = exchange.answered_parts.get(target.name, ())

@@ -215,8 +215,7 @@ class Exchange(msgspec.Struct, eq=False):
         places = self._own_places() if losses else None
         if places is None:
             return losses
-        if len(losses) > MAX_REPORTED_LOSSES:
-            losses = _some_of_each(losses)
+        losses = some_of_each(losses)
         return places.located(losses, asked)
 
     def lose(self, *losses: Loss) -> None:
@@ -406,8 +405,10 @@ def _is_large(job: Job) -> bool:
     return weight(job.body, job.outline.grown) > LARGE_BYTES
 
 
-def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+def some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
     """The worst of very many, and one at least of everything that happened."""
+    if len(losses) <= MAX_REPORTED_LOSSES:
+        return losses
     worst = worst_first(losses)
     firsts = {(loss.feature, loss.action): loss for loss in reversed(worst)}.values()
     return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:MAX_REPORTED_LOSSES]
