@@ -308,7 +308,7 @@ def translate_embedding_response(
         original = _object(request, ClientFault)
         form = client.forms[client.operation(original)]
         asked = form.parse_request(original, context)
-        response = joined_embeddings([upstream.parse_response(document, context)], len(asked.inputs))
+        response = joined_embeddings([upstream.parse_response(document, context)], [len(asked.inputs)])
         rendered = form.render_response(response, context, asked)
     losses = answer_located(None, rendered.losses)
     refuse_losses(losses, strict)

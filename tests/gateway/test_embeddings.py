@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import threading
 from collections.abc import Iterator
 from typing import Any, Final
 
@@ -14,7 +15,8 @@ from tests.gateway.faults.faults_kit import provider
 from tests.gateway.trace.trace_kit import Look
 from tests.gateway.trace.trace_kit import stage as traced_stage
 from tests.tiers import rows
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway.request.exchange import MAX_REPORTED_LOSSES
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.wire.json import decode, encode
@@ -38,14 +40,17 @@ def toml(upstream: ScriptedUpstream, sick: ScriptedUpstream) -> str:
         + provider("goog", upstream, "gemini", QUICK)
         + f'[providers.llama]\ndialect = "ollama"\nbase_url = "{upstream.url}"\n{QUICK}\n'
         + provider("sick", sick, "gemini", QUICK)
+        + "".join(provider(name, sick, "gemini", QUICK) for name in ("parts", "unread", "spent", "left"))
         + provider("deaf", upstream, "anthropic", QUICK)
-        + '[models]\nfallen = ["deaf/x", "sick/second", "chat/third"]\nnobody = "deaf/x"\n'
+        + '[models]\nfallen = ["deaf/x", "sick/second", "chat/third"]\nspent-first = ["spent/second", "chat/third"]\nnobody = "deaf/x"\n'
         + '[prices]\n"chat/*" = { input = 1000, output = 0 }\n"goog/*" = { input = 2000, output = 0 }\n'
         + key_table("open", "")
         + key_table("narrow", 'models = ["chat/only"]')
         + key_table("slow", "requests_per_minute = 1")
         + key_table("poor", "cost_per_day = 0.000001")
         + key_table("small", "tokens_per_day = 40")
+        + "".join(key_table(f"unsaid{number}", "tokens_per_day = 100") for number in range(4))
+        + key_table("pictures", "tokens_per_day = 20000")
     )
 
 
@@ -77,6 +82,9 @@ class Stage:
         status, _, body = self.post("/v1/embeddings", {"model": model, "input": given, **more}, key)
         assert status == 200, body
         return decode(body)
+
+    def rows_by_model(self) -> dict[str, dict[str, Any]]:
+        return {row["model"]: row for row in self.rows("model")}
 
     def rows(self, group: str) -> list[dict[str, Any]]:
         connection = http.client.HTTPConnection("127.0.0.1", self.gateway.port, timeout=DEADLINE_SECONDS)
@@ -259,12 +267,64 @@ def test_many_inputs_are_sent_in_several_requests(stage: Stage) -> None:
 def test_a_part_that_fails_is_no_half_answer_and_what_was_paid_is_charged(stage: Stage) -> None:
     texts = ["four"] * 150
     stage.sick.next(Behaviour(), Behaviour(error=500))
-    answer = stage.embed("sick/in-parts", texts, dimensions=4)
+    answer = stage.embed("parts/in-parts", texts, dimensions=4)
+    assert len(answer["data"]) == 150
+    # What has been answered is not sent, nor paid for, a second time.
+    assert [len(request.json["requests"]) for request in stage.sick.requests] == [100, 50, 50]
+    assert answer["usage"]["prompt_tokens"] == 150
+    assert stage.rows_by_model()["in-parts"]["input_tokens"] == 150
+
+
+def test_a_part_that_cannot_be_read_is_asked_for_again_with_all_others(stage: Stage) -> None:
+    stage.sick.next(
+        Behaviour(), Behaviour(body=encode({"embeddings": [], "usageMetadata": {"promptTokenCount": 7}}))
+    )
+    answer = stage.embed("unread/unread-part", ["four"] * 150, dimensions=4)
     assert len(answer["data"]) == 150
     assert [len(request.json["requests"]) for request in stage.sick.requests] == [100, 50, 100, 50]
     assert answer["usage"]["prompt_tokens"] == 150
-    rows = {row["model"]: row for row in stage.rows("model")}
-    assert rows["in-parts"]["input_tokens"] == 100 + 150
+    assert stage.rows_by_model()["unread-part"]["input_tokens"] == 100 + 7 + 150
+
+
+def test_parts_of_one_model_are_never_joined_with_those_of_another(stage: Stage) -> None:
+    stage.sick.next(Behaviour(), *[Behaviour(error=500)] * 9)
+    answer = stage.embed("spent-first", ["four"] * 150, dimensions=4)
+    assert len(stage.sick.requests[0].json["requests"]) == 100
+    (request,) = stage.upstream.requests
+    assert len(request.json["input"]) == len(answer["data"]) == 150
+    assert answer["usage"]["prompt_tokens"] == 150
+
+
+def test_parts_of_an_answer_that_no_client_waits_for_are_charged(stage: Stage) -> None:
+    gate = threading.Event()
+    stage.sick.next(Behaviour(), Behaviour(gate=gate))
+    connection = http.client.HTTPConnection("127.0.0.1", stage.gateway.port, timeout=DEADLINE_SECONDS)
+    body = encode({"model": "left/left", "input": ["four"] * 150, "dimensions": 4})
+    try:
+        connection.request(
+            "POST",
+            "/v1/embeddings",
+            body,
+            {"authorization": "Bearer open", "content-type": "application/json"},
+        )
+        wait_until(lambda: len(stage.sick.requests) == 2, "the second part to be asked for")
+    finally:
+        connection.close()
+        wait_until(lambda: "left" in stage.rows_by_model(), "the account of the request")
+        gate.set()
+    assert stage.rows_by_model()["left"]["input_tokens"] == 100
+
+
+def test_usage_that_only_some_parts_report_is_estimated_for_the_others(stage: Stage) -> None:
+    unsaid = encode({"embeddings": [GOOD] * 50})
+    stage.sick.next(Behaviour(), Behaviour(body=unsaid))
+    texts = ["four and twenty words"] * 150
+    body = {"model": "parts/some", "input": texts, "dimensions": 1}
+    status, headers, answered = stage.post("/v1/embeddings", body)
+    assert (status, headers["x-wireglot-estimate"]) == (200, "true")
+    reported = sum(-(-len(text) // 4) for text in texts[:100])
+    assert decode(answered)["usage"]["prompt_tokens"] > reported
+    assert stage.rows_by_model()["some"]["input_tokens"] == decode(answered)["usage"]["prompt_tokens"]
 
 
 # Refused.
@@ -338,6 +398,7 @@ GOOD: Final = {"values": [0.5]}
         [],
         b'{"embeddings":[{"values":[NaN]},{"values":[1]}]}',
         b"<html>",
+        b'{"embeddings":[{"values":[1' + b"0" * 400 + b']},{"values":[1]}]}',
         {"error": {"code": 503, "message": "busy", "status": "UNAVAILABLE"}},
     ],
 )
@@ -400,6 +461,43 @@ def test_requests_tokens_and_money_are_limited(stage: Stage) -> None:
     assert [stage.post("/v1/embeddings", long, "small")[0] for _ in range(2)] == [200, 429]
 
 
+LONG_TEXT: Final = "word " * 100
+
+
+@rows(
+    ("key", "path", "body", "answer"),
+    [
+        ("unsaid0", "/v1/embeddings", {"model": "chat/m", "input": LONG_TEXT}, {"data": [{"index": 0, "embedding": [1.0]}]}),
+        ("unsaid1", "/v1beta/models/chat/m:embedContent", {"content": {"parts": [{"text": LONG_TEXT}]}}, {"data": [{"index": 0, "embedding": [1.0]}]}),
+        ("unsaid2", "/v1beta/models/llama/m:batchEmbedContents", {"requests": [{"content": {"parts": [{"text": LONG_TEXT}]}}]}, {"embeddings": [[1.0]]}),
+        ("unsaid3", "/api/embeddings", {"model": "goog/m", "prompt": LONG_TEXT}, {"embedding": {"values": [1.0]}}),
+    ],
+)  # fmt: skip
+def test_an_answer_without_usage_is_charged_to_a_budget(running, key, path, body, answer):
+    running.reset()
+    running.upstream.next(*[Behaviour(body=encode(answer))] * 2)
+    assert [running.post(path, body, key)[0] for _ in range(2)] == [200, 429]
+
+
+def test_a_picture_is_reserved_for_by_its_tokens(stage: Stage) -> None:
+    """Not by the length of its base64: another request with the same budget would be refused meanwhile."""
+    picture = {"inlineData": {"mimeType": "image/png", "data": "A" * 400_000}}
+    body = {"content": {"parts": [picture]}}
+    path, answer = "/v1beta/models/goog/m:embedContent", encode({"embedding": {"values": [1.0]}})
+    gate = threading.Event()
+    stage.upstream.next(Behaviour(body=answer, gate=gate), Behaviour(body=answer))
+    statuses: list[int] = []
+    first = threading.Thread(target=lambda: statuses.append(stage.post(path, body, "pictures")[0]))
+    first.start()
+    try:
+        wait_until(lambda: stage.upstream.requests, "the first request")
+        statuses.append(stage.post(path, body, "pictures")[0])
+    finally:
+        gate.set()
+        first.join()
+    assert statuses == [200, 200]
+
+
 def test_a_request_is_answered_once_for_an_idempotency_key(stage: Stage) -> None:
     body = {"model": "chat/m", "input": "once"}
     first = stage.post("/v1/embeddings", body, idempotency_key="k1")
@@ -427,6 +525,11 @@ def test_a_trace_shows_both_sides_and_the_losses() -> None:
             ("translated", "/v1/embeddings", {"model": "gemini-up/m", "input": TEXTS, "user": "u"}),
             ("forwarded", "/v1/embeddings", {"model": "openai-chat-up/m", "input": "x"}),
             ("refused", "/v1/embeddings", {"model": "gemini-up/m", "input": [[1]]}),
+            (
+                "many",
+                "/v1beta/models/openai-chat-up/m:batchEmbedContents",
+                gemini_batch(*["x"] * 300, taskType="CLUSTERING", title="t"),
+            ),
         ):
             connection.request("POST", path, encode(body), {"content-type": "application/json"})
             answer = connection.getresponse()
@@ -442,6 +545,9 @@ def test_a_trace_shows_both_sides_and_the_losses() -> None:
         assert not translated.get("notes")
         assert [loss["pointer"] for loss in translated["losses"]] == ["/user"]
         assert seen.look.trace(ids["forwarded"])["row"]["passthrough"]
+        lost = seen.look.trace(ids["many"])["attempts"][0]["losses"]
+        assert {loss["feature"] for loss in lost} == {"embedding.task", "embedding.title"}
+        assert len(lost) <= MAX_REPORTED_LOSSES
         replayed = seen.look.raw("replay", "POST", {"id": ids["translated"], "dry": True})
         assert (replayed.status, replayed.json["error"]["code"]) == (400, "unsupported")
         assert seen.look.over(ids["refused"])["status"] == 400

@@ -366,9 +366,12 @@ def test_an_answer_that_is_none_is_the_upstreams_fault(name, body, place):
 
 def test_every_input_has_its_vector() -> None:
     one = EmbeddingResponse("m", (Embedding((1.0,)),), Usage(input=1))
-    assert joined_embeddings([one, one], 2).usage == Usage(input=2)
+    assert joined_embeddings([one, one], [1, 1]).usage == Usage(input=2)
     with pytest.raises(UpstreamFault, match="1 vectors for 2 inputs"):
-        joined_embeddings([one], 2)
+        joined_embeddings([one], [2])
+    two = EmbeddingResponse("m", (Embedding((1.0,)), Embedding((2.0,))))
+    with pytest.raises(UpstreamFault, match="1 vectors for 2 inputs"):
+        joined_embeddings([one, two], [2, 1])  # as many as there are inputs, for others than these
 
 
 def test_a_number_that_float32_has_not_cannot_be_packed() -> None:

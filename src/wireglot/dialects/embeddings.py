@@ -21,6 +21,8 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import added
 
 _FLOAT: Final = "f"
+_MAX_INTEGER: Final = 2**53
+"""A float has all up to here. JSON has integers of any length, which few readers take."""
 _BIG_ENDIAN: Final = sys.byteorder == "big"
 _PLACE: Final = re.compile(r"\$\.inputs\[(\d+)\](?:\.(\w+))?(.*)", re.DOTALL)
 
@@ -38,6 +40,8 @@ def read_vector(value: Any, path: str) -> tuple[float, ...]:
     for index, number in enumerate(value):
         if type(number) is not float and type(number) is not int:
             raise UpstreamFault(f"expected a number, got {describe(number)}", f"{path}[{index}]")
+        if type(number) is int and abs(number) > _MAX_INTEGER:
+            raise UpstreamFault("expected a number in the range of float32", f"{path}[{index}]")
     return tuple(value)
 
 
@@ -158,14 +162,15 @@ def fitting_form(
     return max(there, key=lambda each: each[1].max_inputs)
 
 
-def joined_embeddings(answers: Sequence[EmbeddingResponse], inputs: int) -> EmbeddingResponse:
-    """The answers to the parts of one request as one. Each input must have its vector: a client that got
-    fewer could not tell which."""
+def joined_embeddings(answers: Sequence[EmbeddingResponse], counts: Sequence[int]) -> EmbeddingResponse:
+    """The answers to the parts of one request as one. `counts`: the inputs of each part. Each input must have
+    its vector: a client that got fewer could not tell which."""
+    for answer, inputs in zip(answers, counts, strict=True):
+        if len(answer.embeddings) != inputs:
+            raise UpstreamFault(f"{len(answer.embeddings)} vectors for {inputs} inputs")
     whole = answers[0]
     for answer in answers[1:]:
         whole = msgspec.structs.replace(
             whole, embeddings=whole.embeddings + answer.embeddings, usage=added(whole.usage, answer.usage)
         )
-    if len(whole.embeddings) != inputs:
-        raise UpstreamFault(f"{len(whole.embeddings)} vectors for {inputs} inputs")
     return whole

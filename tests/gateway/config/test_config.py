@@ -303,6 +303,20 @@ def test_another_host_than_the_entrys_has_a_websocket_only_if_it_says_so(
     assert chat.websockets is None
 
 
+def test_a_fallback_to_another_embedding_model_is_noted(tmp_path: Path) -> None:
+    providers = '[providers.openai]\napi_key = "k"\n[providers.gemini]\napi_key = "k"\n[providers.mine]\ndialect = "openai-chat"\nbase_url = "http://localhost"\n'
+    for targets, noted in (
+        ('["openai/text-embedding-3-small", "gemini/gemini-embedding-001"]', True),
+        ('["openai/gpt-5.5", "openai/text-embedding-3-small", "openai/text-embedding-3-large"]', True),
+        ('["openai/text-embedding-3-small", "mine/text-embedding-3-small"]', False),
+        ('["openai/gpt-5.5", "gemini/gemini-3.1-pro-preview"]', False),
+        ('"openai/text-embedding-3-small"', False),
+    ):
+        settings = loaded(tmp_path, f"{providers}[models]\nvectors = {targets}\n")
+        found = [note for note in settings.notes if "vectors falls back" in note]
+        assert bool(found) is noted, targets
+
+
 def test_plain_http_beyond_the_own_network_is_noted(tmp_path: Path) -> None:
     text = '[providers.mine]\ndialect = "anthropic"\nbase_url = "http://{}"\n'
     for host, noted in (

@@ -46,6 +46,25 @@ def test_a_longer_prompt_has_more_tokens_and_an_unreadable_one_none() -> None:
     assert asked("unreadable").prompt_tokens() == 0
 
 
+def test_what_is_to_be_embedded_is_read_as_such() -> None:
+    def embedding(path: str, body: Any) -> Exchange:
+        return kit.exchange(kit.settings(), body, path=path)
+
+    short, long = (
+        embedding("/v1/embeddings", {"model": "m", "input": ["word " * count] * 2}) for count in (1, 1000)
+    )
+    assert 0 < short.prompt_tokens() < 50
+    assert 1000 < long.prompt_tokens() < 4000
+    assert not long.has_images()
+    assert long.effort() == ""
+    assert embedding("/v1/embeddings", {"model": "m", "input": 1}).prompt_tokens() == 0
+    picture = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
+    one = embedding("/v1beta/models/m:embedContent", {"content": {"parts": [{"text": "a"}, picture]}})
+    assert one.has_images()
+    assert short.affinity() != long.affinity()
+    assert not short.record.beginning
+
+
 def test_the_effort_is_the_one_that_was_asked_for() -> None:
     hello = user({"type": "text", "text": "hi"})
     assert asked(hello, output_config={"effort": "high"}).effort() == "high"

@@ -29,7 +29,7 @@ from wireglot.gateway.request.exchange import (
     MAX_REPORTED_LOSSES,
     Exchange,
     FurtherAnswer,
-    _some_of_each,
+    some_of_each,
     whole_usage,
 )
 from wireglot.gateway.request.headers import cross_origin, identity, wants_details
@@ -310,7 +310,7 @@ def test_losses_are_for_the_client_only_where_it_wants_them() -> None:
 def test_of_very_many_losses_the_worst_and_one_of_each_are_reported() -> None:
     many = tuple(Loss(f"$.{number}", "sampling.seed", "dropped", "") for number in range(200))
     rare = Loss("$.x", "image", "dropped", "")
-    found = _some_of_each((*many, rare))
+    found = some_of_each((*many, rare))
     assert len(found) == MAX_REPORTED_LOSSES == 128
     assert rare in found
 

@@ -18,6 +18,7 @@ from wireglot.gateway.config.keys import read_groups, read_keys, read_managed
 from wireglot.gateway.config.login import login_notes, read_login, with_public_host
 from wireglot.gateway.config.models import (
     check_model,
+    mixed_vectors,
     read_rules,
     retired_targets,
     unreachable_rules,
@@ -104,6 +105,7 @@ def load(
     known = {**providers, **{name: unset.provider for name, unset in off.items()}}
     rules = without_providers(read_rules(_given(whole, "models"), known, named, problems), off)
     notes.extend(retired_targets(rules, providers))
+    notes.extend(mixed_vectors(rules, providers))
     notes.extend(unreachable_rules(rules, known))
     currency = str(whole.values.get("currency") or Settings().currency)
     search = read_search(whole.raw("search"), references, key_needed=keys_needed, currency=currency)

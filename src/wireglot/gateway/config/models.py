@@ -46,6 +46,24 @@ def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) ->
                 yield f"models: {rule.match} leads to {target}, which is retired{instead}"
 
 
+def mixed_vectors(rules: Iterable[Rule], providers: Mapping[str, Provider]) -> Iterator[str]:
+    """Notes on rules that fall back to another embedding model: an index with vectors of both is of no use,
+    and nothing in an answer shows it."""
+    for rule in rules:
+        embedding: dict[str, str] = {}
+        for target in rule.targets:
+            prefix, _, model = target.partition("/")
+            entry = providers[prefix].spec.model(model) if prefix in providers else None
+            if entry is not None and entry.embeds:
+                embedding.setdefault(model.rpartition("/")[2], target)
+        if len(embedding) > 1:
+            first, other, *_ = embedding.values()
+            yield (
+                f"models: {rule.match} falls back from {first} to {other}, whose vectors cannot be compared: "
+                "use one embedding model in a rule"
+            )
+
+
 def check_model(
     model: str,
     path: str,

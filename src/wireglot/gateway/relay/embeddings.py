@@ -27,10 +27,10 @@ from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_co
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
-from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.exchange import Exchange, some_of_each
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.job import Job
-from wireglot.gateway.request.token_weight import ESTIMATED, TOKEN, is_unreported, part_weight, text_weight
+from wireglot.gateway.request.token_weight import ESTIMATED, embedding_tokens, is_unreported
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
@@ -38,7 +38,7 @@ from wireglot.http import failures
 from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Answer, Outbound
-from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, TokenIds
+from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot.ir.errors import Unsupported, UpstreamFault
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage, added
@@ -55,14 +55,19 @@ class PreparedEmbedding(Prepared, frozen=True, kw_only=True):
 
     asked_for: EmbeddingRequest | None = None
     more: tuple[Outbound, ...] = ()
-    """The requests after the first one, where the upstream takes fewer inputs at once."""
+    """The requests after `outbound`, where the upstream takes fewer inputs at once."""
+    before: tuple[bytes, ...] = ()
+    """The answers to requests before `outbound`, which an earlier attempt at the same target has brought."""
+    counts: tuple[int, ...] = ()
+    """How many inputs each of all these requests has."""
 
 
 class _Answered(msgspec.Struct, frozen=True):
     body: bytes
     headers: Headers
     losses: tuple[Loss, ...]
-    usage: Usage | None
+    charged: Usage | None
+    """What this attempt used: of an earlier one's requests only what no provider reported."""
     model: str
     is_estimated: bool
 
@@ -72,16 +77,12 @@ def prepare(
 ) -> tuple[Target, PreparedEmbedding]:
     """The request made ready for a target that embeds."""
     job = exchange.job
-    operation = _operation(job)
+    operation = job.embed_operation
     if target.dialect == job.dialect and operation in target.urls:
         return target, _raw(job, target, credential, operation)
     if exchange.policy == "as-is":
         raise not_as_is(target)
     return target, _translated(exchange, target, credential)
-
-
-def _operation(job: Job) -> EmbedOperation:
-    return "embed_one" if job.asked.verb == "embed_one" else "embed"
 
 
 def _raw(
@@ -103,7 +104,7 @@ def _raw(
 def _translated(exchange: Exchange, target: Target, credential: Credential | None) -> PreparedEmbedding:
     job, form = exchange.job, _form(exchange.job)
     context = upstream_context(job, target, credential)
-    request = with_request_errors(lambda: form.parse_request(exchange.document(), job.context))
+    request = exchange.embedding()
     asked = msgspec.structs.replace(request, model=target.model)
     forms = _embeddings(target.surface).forms.items()
     operation, theirs = fitting_form((each for each in forms if each[0] in target.urls), len(asked.inputs))
@@ -119,17 +120,22 @@ def _translated(exchange: Exchange, target: Target, credential: Credential | Non
         return form.place(_moved(path, start), request)
 
     bodies: list[bytes] = []
+    counts: list[int] = []
     losses: list[Loss] = []
     for start in range(0, len(asked.inputs), size):
         part = asked if not start and size >= len(asked.inputs) else _part(asked, start, size)
         rendering = partial(_render, theirs, part, context, partial(place, start=start))
         rendered = with_request_errors(rendering)
         bodies.append(encode(rendered.value))
+        counts.append(len(part.inputs))
         losses += [msgspec.structs.replace(loss, path=place(loss.path, start)) for loss in rendered.losses]
-    found = tuple(dict.fromkeys(losses))
+    found = some_of_each(tuple(dict.fromkeys(losses)))
     if found:
         refuse_losses(exchange, found)
-    first, *more = (outbound(job, target, credential, operation=operation, body=body) for body in bodies)
+    before = exchange.answered_parts.get(target.name, ())
+    first, *more = (
+        outbound(job, target, credential, operation=operation, body=body) for body in bodies[len(before) :]
+    )
     return PreparedEmbedding(
         outbound=first,
         stream=False,
@@ -138,6 +144,8 @@ def _translated(exchange: Exchange, target: Target, credential: Credential | Non
         losses=found,
         asked_for=request,
         more=tuple(more),
+        before=before,
+        counts=tuple(counts),
     )
 
 
@@ -167,7 +175,7 @@ def _embeddings(spoken: Surface) -> Embeddings:
 
 
 def _form(job: Job) -> EmbeddingForm:
-    return _embeddings(job.surface).forms[_operation(job)]
+    return _embeddings(job.surface).forms[job.embed_operation]
 
 
 class EmbeddingDelivery:
@@ -187,24 +195,49 @@ class EmbeddingDelivery:
             exchange.record.used(await aside(looking) if len(body) > LARGE_BYTES else looking())
             self._send(exchange, body)
             return
-        bodies = [body]
+        bodies = await self._all_parts(exchange, target, prepared, body)
+        size = sum(map(len, bodies))
+        rendering = partial(_rendered, exchange.job, target, prepared, bodies)
         try:
-            for further in prepared.more:
-                patience = target.provider.timeouts.total
-                bodies.append(await self._relay.ask(exchange, target, further, patience))
-                await held.room(len(bodies[-1]))
-            size = sum(map(len, bodies))
-            rendering = partial(_rendered, exchange.job, target, prepared, bodies)
             rendered = await aside(rendering) if size > LARGE_BYTES else rendering()
         except AttemptFailed as failed:
-            exchange.record.answered_nothing(failed.error, _paid(target, bodies))
+            exchange.answered_parts.pop(target.name, None)  # any of them may be the one
+            paid: Usage | None = None
+            for each in bodies[len(prepared.before) :]:
+                paid = added(paid, await _paid(target, each))
+            exchange.record.answered_nothing(failed.error, paid)
             raise
-        exchange.record.used(rendered.usage, "estimated" if rendered.is_estimated else "provider")
+        exchange.record.used(rendered.charged, "estimated" if rendered.is_estimated else "provider")
         exchange.record.stopped("", rendered.model)
         if rendered.losses:
             exchange.lose(*rendered.losses)
         await held.room(max(0, len(rendered.body) - size))
         self._send(exchange, rendered.body, rendered.headers)
+
+    async def _all_parts(
+        self, exchange: Exchange, target: Target, prepared: PreparedEmbedding, body: bytes
+    ) -> list[bytes]:
+        """The answers to all requests that one was split into. Those that are there are paid for: another
+        attempt at the target goes on from them."""
+        held, record = exchange.held, exchange.record
+        bodies = [*prepared.before, body]
+        paid: Usage | None = None
+        if prepared.before:
+            await held.room(sum(map(len, prepared.before)))
+        try:
+            for further in prepared.more:
+                paid = added(paid, await _paid(target, bodies[-1]))
+                patience = target.provider.timeouts.total
+                bodies.append(await self._relay.ask(exchange, target, further, patience))
+                await held.room(len(bodies[-1]))
+        except AttemptFailed as failed:
+            exchange.answered_parts[target.name] = tuple(bodies)
+            record.answered_nothing(failed.error, paid)
+            raise
+        except BaseException:
+            record.used(paid, "partial" if paid is not None else None)
+            raise
+        return bodies
 
     def _send(self, exchange: Exchange, body: bytes, headers: Sequence[tuple[str, str]] = ()) -> None:
         exchange.record.answered()
@@ -224,13 +257,16 @@ def _usage_of(target: Target, body: bytes) -> Usage | None:
     return usage
 
 
-def _paid(target: Target, bodies: list[bytes]) -> Usage | None:
-    """What answers cost of which the client gets nothing."""
-    paid: Usage | None = None
-    for body in bodies:
-        with suppress(BadJson):
-            paid = added(paid, _embeddings(target.surface).usage(body))
-    return paid
+async def _paid(target: Target, body: bytes) -> Usage | None:
+    """What an answer cost of which the client may get nothing."""
+    looking = partial(_reported, target, body)
+    return await aside(looking) if len(body) > LARGE_BYTES else looking()
+
+
+def _reported(target: Target, body: bytes) -> Usage | None:
+    with suppress(BadJson):
+        return _embeddings(target.surface).usage(body)
+    return None
 
 
 def _checked(target: Target, body: bytes) -> dict[str, object]:
@@ -255,37 +291,43 @@ def _rendered(job: Job, target: Target, prepared: PreparedEmbedding, bodies: lis
             _embeddings(target.surface).parse_response(_checked(target, body), prepared.context)
             for body in bodies
         ]
-        response = joined_embeddings(answers, len(request.inputs))
-        is_estimated = form.tells_usage and is_unreported(response.usage)
+        response = joined_embeddings(answers, prepared.counts)
+        whole, charged, is_estimated = _usages(answers, request.inputs, len(prepared.before))
         if is_estimated:
-            usage = Usage(input=_weight(request.inputs))
-            response = msgspec.structs.replace(response, usage=usage)
+            response = msgspec.structs.replace(response, usage=whole if form.tells_usage else None)
         rendered = form.render_response(response, prepared.context, request)
     except UpstreamFault as fault:
         raise _unread(fault) from None
     losses = answer_located(None, rendered.losses)
+    is_told = is_estimated and form.tells_usage
     return _Answered(
         encode(rendered.value),
-        [ESTIMATE] if is_estimated else [],
-        losses=(*losses, ESTIMATED) if is_estimated else losses,
-        usage=response.usage,
+        [ESTIMATE] if is_told else [],
+        losses=(*losses, ESTIMATED) if is_told else losses,
+        charged=charged,
         model=response.model,
         is_estimated=is_estimated,
     )
 
 
-def _weight(inputs: Sequence[EmbeddingInput]) -> int:
-    """An estimate of their tokens."""
-    weight = 0
-    for each in inputs:
-        content = each.content
-        if isinstance(content, TokenIds):
-            weight += len(content.ids) * TOKEN
-        elif isinstance(content, str):
-            weight += text_weight(content)
-        else:
-            weight += sum(map(part_weight, content))
-    return max(1, -(-weight // TOKEN))
+def _usages(
+    answers: Sequence[EmbeddingResponse], inputs: Sequence[EmbeddingInput], before: int
+) -> tuple[Usage | None, Usage | None, bool]:
+    """What all answers used, what of it is still to be charged, and whether any of it is an estimate. Of the
+    first `before` answers what their provider reported has been charged."""
+    whole: Usage | None = None
+    charged: Usage | None = None
+    is_estimated, start = False, 0
+    for index, answer in enumerate(answers):
+        end = start + len(answer.embeddings)
+        usage, is_new = answer.usage, index >= before
+        if usage is None or is_unreported(usage):
+            usage, is_new, is_estimated = Usage(input=embedding_tokens(inputs[start:end])), True, True
+        whole = added(whole, usage)
+        if is_new:
+            charged = added(charged, usage)
+        start = end
+    return whole, charged, is_estimated
 
 
 def _unread(fault: UpstreamFault) -> AttemptFailed:

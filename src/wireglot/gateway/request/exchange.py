@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Coroutine, Iterable
+from contextlib import suppress
 from itertools import repeat
 from typing import Any, Final, Protocol
 
@@ -26,7 +27,7 @@ from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
-from wireglot.gateway.request.token_weight import TOKEN, Estimator, token_weight
+from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
@@ -34,6 +35,7 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport
 from wireglot.ir.content import Media, Origin, Part, ToolResult
+from wireglot.ir.embedding import EmbeddingRequest
 from wireglot.ir.loss import Loss, worst_first
 from wireglot.ir.outcome import Candidate, Usage, added
 from wireglot.ir.purpose import RequestFacts
@@ -105,6 +107,8 @@ class Exchange(msgspec.Struct, eq=False):
     """The check of its answer, while that runs."""
     files: dict[tuple[str, str], MediaFile] = {}
     """What the gateway has downloaded for upstreams that take no addresses, by its address and kind."""
+    answered_parts: dict[str, tuple[bytes, ...]] = {}
+    """The answers that are there, by target, of a request for embeddings that is sent in several."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
@@ -142,6 +146,7 @@ class Exchange(msgspec.Struct, eq=False):
     """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
     _conversation: str = ""
     _document: dict[str, Any] | None = None
+    _embedding: EmbeddingRequest | None = None
     _own: Request | None = None
     _places: RequestPlaces | None = None
     _request: Request | None = None
@@ -155,6 +160,11 @@ class Exchange(msgspec.Struct, eq=False):
         self.is_large = len(job.body) > LARGE_BYTES and _is_large(job)
         record.model, record.stream, record.session = job.model, job.stream, job.session
         record.facts = job.surface.client.facts(job.head.headers)
+
+    @property
+    def embeds(self) -> bool:
+        """Whether it is a request for embeddings: no conversation, and `request` cannot read it."""
+        return self.job.asked.operation == "embed"
 
     @property
     def differs(self) -> bool:
@@ -184,6 +194,15 @@ class Exchange(msgspec.Struct, eq=False):
                 raise
         return self._request
 
+    def embedding(self) -> EmbeddingRequest:
+        """The body of a request for embeddings in neutral terms. Read once."""
+        if self._embedding is None:
+            job, spoken = self.job, self.job.surface.embeddings
+            assert spoken is not None, "only a dialect with embeddings has a path to them"
+            parse = spoken.forms[job.embed_operation].parse_request
+            self._embedding = with_request_errors(lambda: parse(self.document(), job.context))
+        return self._embedding
+
     def rewrite(self, request: Request) -> None:
         """Ask this instead of what the body says: it can no longer pass as it came."""
         self._request = request
@@ -196,8 +215,7 @@ class Exchange(msgspec.Struct, eq=False):
         places = self._own_places() if losses else None
         if places is None:
             return losses
-        if len(losses) > MAX_REPORTED_LOSSES:
-            losses = _some_of_each(losses)
+        losses = some_of_each(losses)
         return places.located(losses, asked)
 
     def lose(self, *losses: Loss) -> None:
@@ -236,15 +254,17 @@ class Exchange(msgspec.Struct, eq=False):
         return Usage(input=self.expected_input(), output=-(-weight // TOKEN))
 
     def affinity(self) -> str:
-        """The same, also for a body that only its own vendor can read."""
-        try:
-            return self.conversation_key()
-        except RequestError:
-            opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
-            return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
+        """The same, also for a body that only its own vendor can read, or that is no conversation."""
+        if not self.embeds:
+            with suppress(RequestError):
+                return self.conversation_key()
+        opening = hashlib.blake2b(self.job.body[:_OPENING_BYTES], digest_size=8)
+        return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
 
     def effort(self) -> str:
         """What the request asks for, where we can read it."""
+        if self.embeds:
+            return ""
         try:
             return self.request().thinking.effort or ""
         except RequestError:
@@ -257,6 +277,8 @@ class Exchange(msgspec.Struct, eq=False):
     def prompt_tokens(self) -> int:
         """An estimate of what the body itself holds, 0 where we cannot read it."""
         try:
+            if self.embeds:
+                return embedding_tokens(self.embedding().inputs)
             return -(-token_weight(self.request()) // TOKEN)
         except RequestError:
             return 0
@@ -264,6 +286,9 @@ class Exchange(msgspec.Struct, eq=False):
     def has_images(self) -> bool:
         """Whether the body holds an image, where we can read it."""
         try:
+            if self.embeds:
+                contents = [each.content for each in self.embedding().inputs]
+                return any(_holds_image(content) for content in contents if isinstance(content, tuple))
             messages = self.request().messages
         except RequestError:
             return False
@@ -380,8 +405,10 @@ def _is_large(job: Job) -> bool:
     return weight(job.body, job.outline.grown) > LARGE_BYTES
 
 
-def _some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
+def some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
     """The worst of very many, and one at least of everything that happened."""
+    if len(losses) <= MAX_REPORTED_LOSSES:
+        return losses
     worst = worst_first(losses)
     firsts = {(loss.feature, loss.action): loss for loss in reversed(worst)}.values()
     return tuple(dict.fromkeys([*reversed(firsts), *worst]))[:MAX_REPORTED_LOSSES]

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.dialects.base import Context, Surface
+from wireglot.dialects.base import Context, EmbedOperation, Surface
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.request.client_body import ClientBody
@@ -80,6 +80,11 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
         field = self.surface.client.agent_field
         names_agent = field and field in self.outline.members and not self.outline.get("model")
         return field if names_agent else ""
+
+    @property
+    def embed_operation(self) -> EmbedOperation:
+        """The endpoint of a request for embeddings, among those of its dialect."""
+        return "embed_one" if self.asked.verb == "embed_one" else "embed"
 
     @property
     def emulates(self) -> bool:

@@ -21,6 +21,7 @@ import msgspec
 
 from wireglot.dialects.base import ClientSide
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
+from wireglot.ir.embedding import EmbeddingInput, TokenIds
 from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import AnyTool, HostedTool, Request
@@ -96,6 +97,20 @@ def part_weight(part: Part) -> int:
             return len(encode(part.value)) * _JSON
         case _:
             assert_never(part)
+
+
+def embedding_tokens(inputs: Iterable[EmbeddingInput]) -> int:
+    """An estimate of the tokens of what is to be embedded."""
+    weight = 0
+    for each in inputs:
+        content = each.content
+        if isinstance(content, TokenIds):
+            weight += len(content.ids) * TOKEN
+        elif isinstance(content, str):
+            weight += text_weight(content)
+        else:
+            weight += sum(map(part_weight, content))
+    return max(1, -(-weight // TOKEN))
 
 
 def text_weight(text: str, letter: int = LETTER) -> int:

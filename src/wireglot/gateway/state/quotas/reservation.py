@@ -18,7 +18,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.account_details import shown_route
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import CANDIDATE
-from wireglot.gateway.request.token_weight import TOKEN, token_weight
+from wireglot.gateway.request.token_weight import TOKEN, embedding_tokens, token_weight
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.failures import AttemptFailed
@@ -39,7 +39,7 @@ _MAX_ANSWERS: Final = 128
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """What the request may come to: its own size, and all that it lets the model say."""
-    output = 0 if exchange.job.asked.operation == "embed" else _output(exchange, target)
+    output = 0 if exchange.embeds else _output(exchange, target)
     return Usage(input=_input(exchange), output=output)
 
 
@@ -55,7 +55,10 @@ def _input(exchange: Exchange) -> int:
     marks = exchange.job.surface.client.media_marks
     if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
         try:
-            return token_weight(exchange.request()) // TOKEN  # a picture's letters are not its tokens
+            # A picture's letters are not its tokens.
+            if exchange.embeds:
+                return embedding_tokens(exchange.embedding().inputs)
+            return whole_input(exchange)
         except RequestError:
             pass  # reported to the client by the one that must read it
     return len(body) // LETTERS_PER_TOKEN
