@@ -47,7 +47,7 @@ class _Mark(msgspec.Struct, frozen=True):
     is_question: bool
 
 
-class MessageReader:
+class MessageParser:
     """Implements `TurnReader`. Results name the tool or the call that they answer, or neither: they are
     paired with the calls before them."""
 

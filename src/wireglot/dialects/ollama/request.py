@@ -10,7 +10,7 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.ollama.extras import NAME, keep, put_back
-from wireglot.dialects.ollama.messages import MessageReader, MessageRenderer
+from wireglot.dialects.ollama.messages import MessageParser, MessageRenderer
 from wireglot.dialects.ollama.settings import (
     MISSING,
     REQUEST_FIELDS,
@@ -35,7 +35,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     turns = fields.array("messages")
     if not turns:
         raise fields.fault("expected at least one message", "$.messages")
-    conversation = MessageReader(context)
+    conversation = MessageParser(context)
     read_turns(conversation, turns, context, NAME)
     return read_settings(fields, tuple(conversation.messages), {"messages"}, {"native": True}, context)
 
