@@ -22,6 +22,7 @@ from tools.http_api.document import (
     document,
 )
 from tools.http_api.operations import OPERATIONS
+from tools.http_api.page import page
 from tools.http_api.routes import served
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, names, surfaces
@@ -324,3 +325,10 @@ def test_the_page_and_the_file_are_those_of_the_code():
     """As `make docs` writes them."""
     written = json.loads((ROOT / "docs" / "reference" / "openapi.json").read_text(encoding="utf-8"))
     assert written["paths"].keys() == DOCUMENT["paths"].keys()
+
+
+def test_only_paths_with_a_verb_end_in_one():
+    text = "\n".join(page(DOCUMENT))
+    assert "/interactions`, where" in text
+    assert "/interactions:" not in text
+    assert "/models/{model}:...`, where" in text

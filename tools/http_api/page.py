@@ -128,7 +128,8 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
             if operation is None or operation["tags"] != [tag]:
                 continue
             if (choices := _versions(item)) is not None:
-                forms.setdefault(path.partition(":")[0], choices)
+                form, colon, _ = path.partition(":")
+                forms.setdefault(f"{form}:..." if colon else form, choices)
                 continue
             name = f"{method.upper()} {path}"
             rows.append((f"`{name}`", _what(operation)))
@@ -143,7 +144,7 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
         yield f"Also with `{root}` before the path: {which}."
     for form, choices in forms.items():
         yield ""
-        yield f"Also as `{form}:...`, where `{{version}}` is {choices}."
+        yield f"Also as `{form}`, where `{{version}}` is {choices}."
     if vendors:
         whole = [url for url in vendors if not any(url.startswith(f"{each}/") for each in vendors)]
         yield ""
