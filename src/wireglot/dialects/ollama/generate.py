@@ -1,7 +1,8 @@
 """Ollama's `/api/generate`: one prompt, and what `/api/chat` has beside its messages.
 
-An Ollama server gets it unchanged. Elsewhere a prompt is a user turn. What continues a text instead of answering (`suffix`) is refused, as Ollama refuses
-it for models that cannot insert; `raw`, `template` and the tokens of `context` are reported as losses.
+An Ollama server gets it unchanged. Elsewhere a prompt is a user turn. What continues a text instead of
+answering (`suffix`) is refused, as Ollama refuses it for models that cannot insert; `raw`, `template` and the
+tokens of `context` are reported as losses.
 """
 
 from __future__ import annotations
