@@ -23,7 +23,7 @@ from wireglot.http.application import Headers
 from wireglot.http.transport import Answer, Outbound, Timeouts, TransportFault
 from wireglot.ir.content import Extra, ToolCall
 from wireglot.ir.embedding import Embedding, EmbeddingResponse
-from wireglot.ir.errors import ApiError, ClientFault
+from wireglot.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot.ir.outcome import Response, Usage
 from wireglot.ir.request import Request
 from wireglot.ir.stream import Delta, Event, Failure, Finish, PartStart, Start, unfold
@@ -151,7 +151,7 @@ def serve(
         request, stream = _read(speaks, target, body)
     except _Refused as fault:
         return refused(target.dialect, fault.error, seed)
-    except (ClientFault, BadJson) as fault:
+    except (ClientFault, Unsupported, BadJson) as fault:
         return refused(target.dialect, ApiError("invalid_request", str(fault), 400), seed)
     if target.operation == "count":
         return _whole(
@@ -199,7 +199,7 @@ def _embedded(
             if (given.dimensions or 0) > vectors.MAX_DIMENSIONS:
                 place = form.place(f"$.inputs[{index}].dimensions", request)
                 raise ClientFault(f"expected at most {vectors.MAX_DIMENSIONS}", place)
-    except (ClientFault, BadJson) as fault:
+    except (ClientFault, Unsupported, BadJson) as fault:
         return refused(target.dialect, ApiError("invalid_request", str(fault), 400), seed)
     response = EmbeddingResponse(
         request.model or target.model or MODELS[0],

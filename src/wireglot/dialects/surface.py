@@ -350,6 +350,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     paths: Mapping[UpstreamOperation, str]
     """Behind a provider's base URL; `{model}` stands for the model's name."""
+    of_family: bool = False
+    """Served by every provider of the dialect's family, at that one's base URL: none states it by itself."""
     passed_headers: tuple[str, ...] = ()
     """Client headers that belong to the dialect and go on with it. No other header of a client does."""
     fixed_headers: tuple[tuple[str, str], ...] = ()

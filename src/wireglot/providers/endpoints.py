@@ -37,14 +37,16 @@ def endpoint(
     spec: ProviderSpec, dialect: str, operation: Operation, model: str = "", variables: Mapping[str, str] = {}
 ) -> str:
     """The URL for one request. A name that could leave its place in the path is refused."""
-    upstream = surface(dialect).upstream
+    spoken = surface(dialect)
+    upstream = spoken.upstream
     form = spec.forms.get(dialect) if spec.forms else None
     own = form is not None and bool(form.paths)
     paths = form.paths if form is not None and own else upstream.paths if upstream is not None else {}
     path = paths.get(operation)
     if path is None or operation in spec.lacks:
         raise NoEndpoint(f"{dialect} has no endpoint to {operation}")
-    base = spec.base_urls.get(dialect, spec.base_url).rstrip("/")
+    listed = spoken.family if upstream is not None and upstream.of_family else dialect
+    base = spec.base_urls.get(listed, spec.base_url).rstrip("/")
     if "{" in base or own:
         known = {**spec.variables, **variables}
         base = _filled(base, known)

@@ -227,6 +227,26 @@ def test_a_stream_of_ollamas_own_passes_byte_by_byte() -> None:
         assert upstream.requests[-1].json == body
 
 
+def test_a_prompt_reaches_an_ollama_server_unchanged() -> None:
+    """With what is of use for completions only there."""
+    answer = {"model": "m", "response": "a + b", "done": True, "done_reason": "stop", "context": [1, 2]}
+    served = Behaviour(headers=(("content-type", "application/json"),), body=encode(answer))
+    body = {"model": "m", "prompt": "def add(", "suffix": "return", "raw": True, "stream": False}
+    with (
+        ScriptedUpstream(decide=lambda _: served) as upstream,
+        LiveGateway.before(upstream, "ollama") as live,
+    ):
+        assert _ask(live, "POST", "/api/generate", body) == (200, encode(answer))
+        assert (upstream.requests[-1].path, upstream.requests[-1].json) == ("/api/generate", body)
+    with ScriptedUpstream() as upstream:
+        home = (
+            f'[providers.ollama]\nbase_urls = {{ ollama = "{upstream.url}" }}\n[models]\n"*" = "ollama/*"\n'
+        )
+        with LiveGateway(home) as live:
+            assert "".join(p.response or "" for p in ollama.Client(live.url).generate("m", "Hi", stream=True))
+            assert upstream.requests[-1].path == "/api/generate"
+
+
 def test_a_line_may_be_longer_than_an_event_of_the_upstream() -> None:
     """The pieces of a call are joined to one line."""
     pieces = ['{"city":"', *["x" * 500] * 10, '"}']

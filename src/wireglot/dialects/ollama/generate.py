@@ -1,7 +1,8 @@
 """Ollama's `/api/generate`: one prompt, and what `/api/chat` has beside its messages.
 
-A prompt is a user turn. What continues a text instead of answering (`suffix`) is refused, as Ollama refuses
-it for models that cannot insert; `raw`, `template` and the tokens of `context` are reported as losses.
+An Ollama server gets it unchanged. Elsewhere a prompt is a user turn. What continues a text instead of
+answering (`suffix`) is refused, as Ollama refuses it for models that cannot insert; `raw`, `template` and the
+tokens of `context` are reported as losses.
 """
 
 from __future__ import annotations
@@ -121,6 +122,9 @@ def stream_writer(context: Context, request: Request | None = None) -> StreamWri
     return OllamaWriter(context, request, GENERATE)
 
 
+_UPSTREAM: Final = OLLAMA.surface.upstream
+assert _UPSTREAM is not None
+
 SURFACE: Final = replace(
     OLLAMA.surface,
     name=NAME,
@@ -134,7 +138,9 @@ SURFACE: Final = replace(
         idle=partial(idle_answer, asks={"prompt": "", "images": []}, shape=GENERATE),
         turns="",
     ),
-    upstream=None,
+    upstream=replace(
+        _UPSTREAM, paths={"generate": "/api/generate", "stream": "/api/generate"}, of_family=True
+    ),
     assist=None,
     embeddings=None,
 )

@@ -204,7 +204,11 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
 
 def upstream_dialects() -> tuple[str, ...]:
     """All that a provider can speak, those among them that were registered from outside."""
-    return tuple(surface.name for surface in surfaces() if surface.upstream is not None)
+    return tuple(
+        surface.name
+        for surface in surfaces()
+        if surface.upstream is not None and not surface.upstream.of_family
+    )
 
 
 def read_dialects(table: Table, start: ProviderSpec, *, known: bool) -> dict[str, Any]:

@@ -337,6 +337,8 @@ def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | No
     spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects
     asking = registry.surface(dialect)
     own = dialect if asking.upstream is not None else asking.family
+    if asking.upstream is not None and asking.upstream.of_family and asking.family in spoken:
+        spoken = (own, *spoken)
     chosen = own if own in spoken else spoken[0]
     policy = losses or provider.losses
     first = _spoken_in(provider, model, chosen, asking, own=chosen == own, losses=policy)
