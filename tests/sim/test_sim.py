@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.tiers import WHOLE
-
 ROOT = Path(__file__).parents[2]
 
 
