@@ -421,7 +421,7 @@ def test_no_tool_choice_is_learned_of_a_dialect_without_one() -> None:
 
 
 def test_calls_of_ollama_need_no_ids() -> None:
-    """Servers before 0.12 send none: results are paired by name and place."""
+    """Servers before 0.12.10 send none: results are paired by name and place."""
     wanted = {"tools.id", "tools.parallel", "results.several", "results.result"}
     cases = [case for case in CASES if case.id in wanted]
     endpoint = BrokenEndpoint("ollama", sent(swap((r'"id":"call_demo[0-9a-f]+",', ""))))
@@ -429,6 +429,13 @@ def test_calls_of_ollama_need_no_ids() -> None:
     assert {each.id: each.verdict for each in findings} == dict.fromkeys(wanted, "pass") | {
         "tools.id": "not applicable"
     }
+
+
+def test_calls_of_ollama_without_an_index_are_not_judged_by_it() -> None:
+    case = next(case for case in CASES if case.id == "streams.indexes")
+    endpoint = BrokenEndpoint("ollama", sent(swap((r'"index":0,', ""))))
+    (finding,) = run_cases([case], endpoint, WIRES["ollama"], "demo", ProbeLedger())
+    assert (finding.verdict, finding.words) == ("not applicable", "its calls have no index")
 
 
 def test_a_model_of_ollama_is_listed_with_the_tag_that_says_nothing() -> None:

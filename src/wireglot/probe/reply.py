@@ -84,6 +84,8 @@ class ProbeReply(msgspec.Struct, kw_only=True):
     """To be sent back as the model's turn."""
     pieces: int = 0
     """Of text, in a stream."""
+    has_indexes: bool = True
+    """Whether a stream has indexes to be judged by."""
     faults: list[tuple[Rule, str]] = []
     state: str = ""
     """What must come back with the answer: all signatures together."""

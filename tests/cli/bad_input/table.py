@@ -556,8 +556,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "probe": {
         "typo": (
             Case("prob", 2, "there is no command prob: did you mean probe? (see wireglot --help)"),
-            Case("probe {gateway} --dialect antropic", 2, "--dialect: expected one of anthropic, openai-chat, openai-responses, gemini, got antropic: did you mean anthropic? (see wireglot probe --help)"),
-            Case("probe {gateway}", 2, "--dialect: say which one it claims to speak: anthropic, openai-chat, openai-responses, gemini"),
+            Case("probe {gateway} --dialect antropic", 2, "--dialect: expected one of anthropic, openai-chat, openai-responses, gemini, ollama, gemini-interactions, got antropic: did you mean anthropic? (see wireglot probe --help)"),
+            Case("probe {gateway}", 2, "--dialect: say which one it claims to speak: anthropic, openai-chat, openai-responses, gemini, ollama, gemini-interactions"),
             Case("probe", 2, "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"),
             Case("probe {gateway} --dialect gemini --only tool.call", 2, "--only: there is no case tool.call: did you mean tools.call?"),
             Case("probe {gateway} --dialect gemini --budget much", 2, "--budget: expected a number of tokens (200000) or an amount of money (0.50USD)"),

@@ -14,8 +14,9 @@ from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnfra
 from wireglot.dialects.ollama.media import media_type
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.request.client_body import ClientBody
-from wireglot.ir.content import ToolCall, ToolResult
+from wireglot.ir.content import Extra, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported
+from wireglot.ir.outcome import Response, Stop
 from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.json import decode, encode
@@ -129,6 +130,15 @@ def test_a_call_without_an_id_has_the_same_one_in_every_request() -> None:
     called, answered = first["messages"][-2:]
     assert called["tool_calls"][0]["id"] == answered["tool_call_id"]
     assert called["tool_calls"][0]["function"]["arguments"] == '{"n":0}'
+
+
+@rows("extra", [None, Extra("anthropic", {"caller": {"type": "direct"}})])
+def test_calls_of_another_dialect_are_numbered_as_servers_do_it(extra: Extra | None) -> None:
+    calls = tuple(ToolCall(f"c{number}", "f", "{}", extra=extra) for number in range(2))
+    document = OLLAMA.render_response(
+        Response("id", "m", content=calls, stop=Stop("tool_calls")), Context()
+    ).value
+    assert [call["function"]["index"] for call in document["message"]["tool_calls"]] == [0, 1]
 
 
 def test_no_field_for_the_choice_leaves_what_may_be_called() -> None:

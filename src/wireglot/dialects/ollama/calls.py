@@ -73,7 +73,7 @@ def render_call(part: ToolCall, path: str, losses: list[Loss], index: int | None
     function: dict[str, Any] = {}
     if "index" in form:
         function["index"] = form["index"]
-    elif index is not None and part.extra is None:
+    elif index is not None and (part.extra is None or part.extra.dialect != NAME):
         function["index"] = index
     function["name"] = part.name
     if part.kind == "custom":

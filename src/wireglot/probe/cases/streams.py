@@ -22,7 +22,7 @@ from wireglot.probe.cases.prompts import (
     check_made_several,
 )
 from wireglot.probe.question import ask
-from wireglot.probe.reply import Broken, Inconclusive, Rule
+from wireglot.probe.reply import Broken, Inconclusive, NotApplicable, Rule
 from wireglot.probe.talk import INVALID, Talk, Theme
 from wireglot.wire.json import encode
 
@@ -46,6 +46,13 @@ def _call_keeps(rule: Rule, talk: Talk) -> None:
     called(talk, _STREAMED).require(rule)
 
 
+def _call_is_indexed(rule: Rule, talk: Talk) -> None:
+    reply = called(talk, _STREAMED)
+    if not reply.has_indexes:
+        raise NotApplicable("its calls have no index")
+    reply.require(rule)
+
+
 def _both_keep(rule: Rule, talk: Talk) -> None:
     _text_keeps(rule, talk)
     _call_keeps(rule, talk)
@@ -56,7 +63,7 @@ _RULES: Final[dict[Rule, Callable[[Rule, Talk], None]]] = {
     "opening": _text_keeps,
     "order": _text_keeps,
     "ending": _text_keeps,
-    "indexes": _call_keeps,
+    "indexes": _call_is_indexed,
     "identity": _call_keeps,
     "nulls": _both_keep,
 }

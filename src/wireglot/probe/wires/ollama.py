@@ -107,7 +107,7 @@ class OllamaWire(Wire):
 
 
 def read_call(call: At) -> ProbeCall:
-    """Servers before 0.12 send no ids."""
+    """Servers before 0.12.10 send no ids."""
     function = call.get("function")
     name, arguments = function.text("name", filled=True), function.get("arguments").object()
     return ProbeCall(call.text("id") if call.has("id") else "", name, encode_text(arguments))
@@ -165,7 +165,7 @@ def _tool(offer: Offer) -> dict[str, Any]:
     made: dict[str, Any] = {"name": offer.name}
     if offer.description:
         made["description"] = offer.description
-    # The server's template reads the properties of every tool.
+    # `parameters` is not optional in the type of the server (`api.ToolFunction`).
     made["parameters"] = {"type": "object", "properties": {}} if offer.schema is None else offer.schema
     return {"type": "function", "function": made}
 
@@ -248,8 +248,9 @@ class _Reader(ProbeReader):
     def end(self) -> None:
         self.unless(self.lines > 0, "opening", "the stream has no line")
         self.unless(self.ends == 1, "ending", f"done was reported {self.ends} times, expected once")
-        if any(index is not None for index in self.indexes):
-            # Older servers leave out an index of 0.
+        self.reply.has_indexes = any(index is not None for index in self.indexes)
+        if self.reply.has_indexes:
+            # Servers before 0.12.6 leave out an index of 0.
             found = [index or 0 for index in self.indexes]
             self.unless(found == list(range(len(found))), "indexes", f"the calls have the indexes {found}")
         if self.thought:
