@@ -115,7 +115,9 @@ class HostedTools:
         tools = self._lacking(exchange, exchange.targets[0]) if self._serving else []
         if not tools and self._serving and len(exchange.targets) > 1:
             exchange.fall_back = self._fall_back
-        if not tools and not _may_pause(exchange):
+        upstream = exchange.targets[0].upstream
+        pauses = (upstream.pauses or upstream.resume is not None) and _may_pause(exchange)
+        if not tools and not pauses:
             return self._inner.answer(exchange)
         return self._answer(exchange, tools)
 

@@ -165,7 +165,7 @@ def _raw(
     job = exchange.job
     job.content.check()
     body = job.body
-    named = job.agent_field or target.surface.model_field
+    named = (job.surface.client.agent_field and job.agent_field) or target.surface.model_field
     if named and target.model != job.model:
         body = job.outline.replaced(named, encode(target.model))
     filled = _filled_fields(target) if target.upstream.body_variables else None
@@ -184,6 +184,7 @@ def _raw(
     losses = unsent(job, target) if target.provider.spec.forms else ()
     if losses:
         refuse_losses(exchange, losses)
+    is_framed = job.stream and (target.provider.spec.forms or target.upstream.framing)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
         stream=job.stream,
@@ -193,7 +194,7 @@ def _raw(
         leaks_calls=() if as_is or operation == "compact" else target.limits.leaks_calls,
         own_usage=own_usage,
         as_is=as_is,
-        unframe=unframing(job, target) if job.stream else None,
+        unframe=unframing(job, target) if is_framed else None,
     )
 
 
@@ -255,6 +256,7 @@ def _translated(
     if usage is not None:
         value[usage.field] = usage.asking(value.get(usage.field))
     operation: Operation = "stream" if stream else "generate"
+    is_framed = stream and (target.provider.spec.forms or target.upstream.framing)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=encode(value)),
         stream=stream,
@@ -269,7 +271,7 @@ def _translated(
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,
-        unframe=unframing(job, target) if stream else None,
+        unframe=unframing(job, target) if is_framed else None,
     )
 
 
