@@ -242,7 +242,9 @@ def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
     if exchange.targets:
         return None  # a further round of an answer goes to those that may answer the first
     job = exchange.job
-    model = job.surface.client.model_name(job.model)
+    client, model = job.surface.client, job.model
+    if client.alias_prefix or client.alias_suffix:
+        model = client.model_name(model)
     if exchange.is_large and router.has_conditions and router.reads_body(job.settings, model):
         return _read_and_route(router, exchange, model)
     exchange.targets = router.targets(job.settings, model, job.dialect, exchange)
