@@ -53,6 +53,9 @@ class InteractionsTap(SseTap):
 
     def _frame(self, frame: Frame) -> None:
         name = frame.event
+        if frame.data == b"[DONE]":  # what follows the last event, in a frame of its own
+            self.ended = True
+            return
         if name == _DELTA and b"usage" not in frame.data:
             return
         if _TELLING.search(frame.data) is None and not name:
@@ -88,10 +91,10 @@ class InteractionsTap(SseTap):
             self._highest = max(index, self._highest)
 
     def _complete(self, body: dict[str, Any]) -> None:
-        if self.ended and self.error is None:
+        if self.complete and self.error is None:
             self._flawed("second_end")
         self._report(body.get("usage"))
-        self.complete = self.ended = True
+        self.complete = True
         steps = body.get("steps")
         self._calls = self._calls or _has_calls(steps)
         self.stop = _stop(body.get("status"), self._calls, body.get("errors"))
