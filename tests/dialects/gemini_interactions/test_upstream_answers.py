@@ -419,3 +419,14 @@ def test_the_tap_hears_usage_and_end():
 def test_the_glance_sees_a_call():
     seen = CODEC.surface.glance((FIXTURES / "responses" / "calls_completed.json").read_bytes())
     assert seen.stop == "tool_calls"
+
+
+def test_a_forwarded_stream_ends_with_its_last_frame_only():
+    tap = CODEC.surface.tap(1 << 20)
+    tap.feed(
+        b'event: interaction.completed\ndata: {"event_type":"interaction.completed",'
+        b'"interaction":{"id":"v1_1","status":"completed"}}\n\n'
+    )
+    assert (tap.complete, tap.ended) == (True, False)
+    tap.feed(b"event: done\ndata: [DONE]\n\n")
+    assert (tap.complete, tap.ended) == (True, True)
