@@ -121,7 +121,7 @@ def compose(
     )
 
     # Pages.
-    sessions = InspectorSessions()
+    sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
     traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
     state_pages = StatePages(state, traces.forget)
     inspector = Inspector(
