@@ -423,7 +423,14 @@ def _private(task: Launch, remark: str) -> _Found:
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
         f"its own, by {_format_place(file.path)}" if file.path is not None else "its own",
         choice.remark or remark,
-        Own(file, choice.environ, overrides, task.log, Path(task.program).name, key_of_its_own(_CALLER)[0]),
+        Own(
+            file,
+            choice.environ,
+            overrides,
+            task.log,
+            client=Path(task.program).name,
+            operator_key=key_of_its_own(_CALLER)[0],
+        ),
         has_inspector=choice.settings.server.inspector != "off",
     )
 
