@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
-from typing import Any, Final, Literal, NamedTuple
+from typing import Any, Final, Literal, NamedTuple, cast
 
 import msgspec
 
@@ -277,7 +277,7 @@ def _with_term(found: Filter, term: re.Match[str], now: float) -> Filter:
         raise BadFilter(f"{shown}: expected {_EXPECTED['status']}")
     elif field.kind in ("number", "cost", "duration"):
         raise BadFilter(f"{shown}: expected {_EXPECTED[field.kind]}; {name} is compared with <, <=, > or >=")
-    made = Term(name, operator, values, number, bool(term["not"]))  # type: ignore[arg-type]
+    made = Term(name, cast("Operator", operator), values, number, bool(term["not"]))
     return _replaced(found, terms=(*found.terms, made))
 
 

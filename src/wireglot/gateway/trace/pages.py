@@ -452,7 +452,7 @@ def _wanted(page: PageRequest, viewer: Viewer) -> Wanted:
     try:
         wanted = Wanted.of(parse_parameters(given, time.time()))
     except BadFilter as problem:
-        raise RequestError("bad", str(problem), code="invalid_filter", param="q") from None
+        raise RequestError("bad", str(problem), code="invalid_value", param="q") from None
     sort, descending = page.query("sort"), True
     if sort:
         sort, descending = sort.removeprefix("-"), sort.startswith("-")
