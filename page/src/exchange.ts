@@ -6,7 +6,7 @@ import { type Side, otherSide, partners, withAnalysis } from "./links";
 import { onRow } from "./live";
 import { param, setQuery } from "./route";
 import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "./stream";
-import type { Attempt, Link, Message, Row, Trace, TracedLoss } from "./types";
+import type { Attempt, CacheTruth, Link, Message, Row, Trace, TracedLoss } from "./types";
 
 export type Document = "request" | "answer";
 export type SideName = `${Side}-${Document}`;
@@ -52,6 +52,8 @@ function steady<T>(make: () => T[]): ReadonlySignal<T[]> {
 
 export class Exchange {
   readonly trace = signal<Trace | null>(null);
+  /** What the provider's cache should have had of it; null while that is not known. */
+  readonly cache = signal<CacheTruth | null>(null);
   readonly problem = signal("");
   private readonly newest = signal<Row | null>(null);
   /** Counts up when the chosen part is to be brought into sight. */
@@ -123,6 +125,9 @@ export class Exchange {
         this.trace.value = found;
         this.problem.value = "";
         if (!found.request) return;
+        const cache = get<{ turns: CacheTruth[] }>(`${where}/cache`, {}, stop.signal);
+        // Beside what is shown: without it the exchange is whole.
+        void cache.then(({ turns }) => { this.cache.value = turns[0] ?? null; }, () => undefined);
         try {
           this.trace.value = withAnalysis(found, await get<Trace>(where, { only: "told" }, stop.signal));
         } catch (caught) {

@@ -3,6 +3,7 @@ import type { Exchange } from "../exchange";
 import { duration, lossesTold, money, whole } from "../format";
 import { param, setQuery } from "../route";
 import type { Attempt, Message, Row, Trace, TracedLoss } from "../types";
+import { CacheOfExchange } from "./cachetruth";
 import { LossMark } from "./partcard";
 import { Copy, Grade, Tabs } from "./small";
 
@@ -26,7 +27,7 @@ export function Details({ exchange, trace, row }: { exchange: Exchange; trace: T
       <div id="details-panel" role="tabpanel" aria-labelledby={`details-panel-tab-${chosen}`} tabIndex={0}>
         {chosen === "losses" ? <LossTable losses={losses} row={row} recorded={recorded} /> : null}
         {chosen === "attempts" ? <Attempts attempts={attempts} shown={attempt} /> : null}
-        {chosen === "usage" ? <Usage row={row} /> : null}
+        {chosen === "usage" ? <><Usage row={row} /><CacheOfExchange exchange={exchange} /></> : null}
         {chosen === "headers" ? <Headers trace={trace} attempt={attempt} /> : null}
         {chosen === "summary" ? <Summary attempt={attempt} /> : null}
         {chosen === "raw" ? (

@@ -4,6 +4,7 @@ import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
 import { duration, lossesTold, moment, money, target, whole } from "../format";
 import { rows } from "../live";
+import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
 import { RecordingButton } from "../parts/recording";
@@ -64,6 +65,7 @@ export function ExchangeView({ id }: { id: string }) {
 
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
+  const cache = exchange.cache.value;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
@@ -88,6 +90,11 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <Losses losses={lossesTold(row)} />
         <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
+        {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
+          <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
+            <CacheMark truth={cache} />
+          </button>
+        ) : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
         {row.session ? <A href={to([], { session: row.session })}>conversation</A> : null}

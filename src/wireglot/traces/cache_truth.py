@@ -1,7 +1,8 @@
-"""How much of a request a provider's prompt cache should have had, how much it had, and what broke the rest.
+"""How much of a request should have come from a provider's prompt cache, how much did, and what broke it.
 
-A turn is compared with the one before it in the same conversation: what both requests to the same provider and model
-have in common from their beginning is what the cache can give. Tokens are estimated from that turn's own usage.
+A turn is compared with the one before it in the same conversation: what both requests to the same provider
+and model have in common from their beginning is what the cache can give. Its tokens are estimated from the
+usage that was reported of the turn before.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
 from wireglot.wire.json import encode_text
 
 Verdict = Literal["first", "hit", "partly", "missed", "none", "unknown"]
-"""first: there is no turn before it. none: nothing was to be expected. unknown: there is no body or no usage."""
+"""first: there is no turn before it. none: nothing was expected. unknown: there is no body, or no usage."""
 
 
 class CacheBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -67,10 +68,11 @@ _MEDIA_FROM: Final = 2000
 _TOKEN: Final = 4
 """Characters, where nothing was counted."""
 _LOOKBACK: Final = 20
-"""Blocks before a mark in which Anthropic looks for an earlier entry (docs, prompt caching, read 2026-03-05)."""
+"""Blocks before a mark in which Anthropic looks for an earlier entry (its page on prompt caching)."""
 _TTL: Final = {"5m": 300.0, "1h": 3600.0}
 _IDLE: Final = 300.0
 """After which providers that cache by themselves may have dropped it."""
+_UNKNOWN_RULES: Final = "how this provider caches is not in the catalog: any equal beginning counts"
 _ENOUGH: Final = 0.9
 _SECOND: Final = 1000.0
 _MINUTE: Final = 60.0
@@ -78,7 +80,7 @@ _MINUTE: Final = 60.0
 
 def conversation_cache(rows: Iterable[Row], read: Read) -> list[CacheTruth]:
     """Of every turn of a conversation, the oldest first."""
-    ordered = sorted(rows, key=lambda row: row.at)
+    ordered = sorted(rows, key=_age)
     known: dict[str, _Turn] = {}
 
     def turn(row: Row) -> _Turn:
@@ -93,10 +95,12 @@ def conversation_cache(rows: Iterable[Row], read: Read) -> list[CacheTruth]:
 
 def exchange_cache(row: Row, rows: Iterable[Row], read: Read) -> CacheTruth:
     """Of one turn. `rows`: of its conversation."""
-    earlier = sorted(
-        (each for each in rows if (each.at, each.id) < (row.at, row.id)), key=lambda each: each.at
-    )
-    return _truth(_turn(row, read), earlier, lambda each: _turn(each, read))
+    before = (each for each in rows if (each.at, each.id) < (row.at, row.id))
+    return _truth(_turn(row, read), sorted(before, key=_age), lambda each: _turn(each, read))
+
+
+def _age(row: Row) -> tuple[float, str]:
+    return row.at, row.id
 
 
 # --- a turn
@@ -132,12 +136,12 @@ class _Turn(msgspec.Struct, frozen=True):
 def _turn(row: Row, read: Read) -> _Turn:
     trace = read(row.id) if row.recorded else None
     attempt = trace.attempts[-1] if trace is not None and trace.attempts else None
-    if trace is None or attempt is None:
-        return _Turn(
-            row, [], Limits(), fault="no body was recorded" if trace is None else "no provider was called"
-        )
-    # What was recorded knows more than a row that was fetched while it ran.
-    row = trace.row
+    if trace is None:
+        return _Turn(row, [], Limits(), fault="its bodies were not recorded, or are not on this machine")
+    if attempt is None:
+        return _Turn(row, [], Limits(), fault="no provider was called")
+    # It was not known yet which conversation it belongs to.
+    row = msgspec.structs.replace(trace.row, session=row.session)
     try:
         check_linkable(attempt.request, "the upstream request")
         body = document(attempt.request, "the upstream request")
@@ -214,9 +218,8 @@ def _said(body: dict[str, Any], base: str) -> Iterator[_Block]:
             if not isinstance(turn, dict):
                 yield _block(here, turn)
                 continue
-            rest = {
-                name: value for name, value in turn.items() if name not in (inside, "role", "cache_control")
-            }
+            apart = (inside, "role", "cache_control")
+            rest = {name: value for name, value in turn.items() if name not in apart}
             yield from _each(turn.get(inside), f"{here}/{inside}", str(turn.get("role", "")))
             if any(value not in (None, "", []) for value in rest.values()):
                 yield _block(here, rest)
@@ -251,9 +254,8 @@ def _bare(value: Any) -> tuple[Any, int]:
         items = [_bare(each) for each in value]
         return [each for each, _ in items], sum(weight for _, weight in items)
     if isinstance(value, str):
-        is_media = (
-            len(value) > _MEDIA_FROM and " " not in value[:_MEDIA_FROM] and "\n" not in value[:_MEDIA_FROM]
-        )
+        head = value[:_MEDIA_FROM]
+        is_media = len(value) > _MEDIA_FROM and " " not in head and "\n" not in head
         return value, min(len(value), _MEDIA_WEIGHT) if is_media else len(value)
     return value, len(str(value))
 
@@ -295,9 +297,7 @@ def _is_kin(row: Row, other: Row) -> bool:
 
 def _without_rival(known: dict[str, Any], row: Row, before: Sequence[Row]) -> CacheTruth:
     if not before:
-        return CacheTruth(
-            **known, verdict="first", note="the first turn: there is nothing before it to reuse"
-        )
+        return CacheTruth(**known, verdict="first", note="there is no turn before it")
     last = before[-1]
     changed = "another provider" if last.provider != row.provider else "another model"
     broken = CacheBreak(
@@ -338,11 +338,8 @@ class _Common:
         cached: int | None = known["cached"]
         verdict = _verdict(expected, cached)
         if verdict == "unknown":
-            note = (
-                "the provider does not say how much came from its cache"
-                if self.turn.row.tokens
-                else "no usage is known"
-            )
+            is_used = self.turn.row.tokens is not None
+            note = "the provider reports no tokens from its cache" if is_used else "no usage is known"
         elif verdict in ("missed", "partly") and not note:
             note = self._unexplained()
         return CacheTruth(
@@ -367,11 +364,7 @@ class _Common:
         if self.same < len(self.before.blocks) and self.same < len(self.turn.blocks):
             one, other = self.before.blocks[self.same], self.turn.blocks[self.same]
             weight += one.weight * _common(one.text, other.text) / len(one.text)
-        note = (
-            ""
-            if limits.cache
-            else "how this provider caches is not in the catalog: any equal beginning counts"
-        )
+        note = "" if limits.cache else _UNKNOWN_RULES
         return self._tokens(weight), self._difference(), note
 
     def _marked(self) -> tuple[int, CacheBreak | None, str]:
@@ -384,11 +377,7 @@ class _Common:
         if found:
             return self._tokens(sum(self._weights[: max(found)])), difference, ""
         if not written:
-            return (
-                0,
-                difference,
-                "the turn before marks nothing with cache_control, without which nothing is cached",
-            )
+            return 0, difference, "the turn before has no cache_control, without which nothing is cached"
         if not asked:
             at, ttl = written[-1]
             gone = CacheBreak(
@@ -400,10 +389,8 @@ class _Common:
             return 0, gone, ""
         if not alive:
             kept = max(_TTL.get(ttl, _TTL["5m"]) for _, ttl in written)
-            passed = CacheBreak(
-                reason=f"its time passed: kept for {_minutes(kept)}, used again after {_minutes(self.gap)}"
-            )
-            return 0, passed, ""
+            passed = f"its time passed: kept for {_minutes(kept)}, used again after {_minutes(self.gap)}"
+            return 0, CacheBreak(reason=passed), ""
         if equal:
             return 0, difference, f"no mark within {_LOOKBACK} blocks after what the turn before cached"
         return 0, difference, ""
@@ -418,25 +405,12 @@ class _Common:
         if (moved := _tools_changed(self.before.blocks, self.turn.blocks, one, other)) is not None:
             return moved
         if other is None:
-            return CacheBreak(
-                reason="the conversation is shorter than before",
-                pointer=one.pointer,
-                before=shown(one.value),
-                after="absent",
-            )
-        if (earlier := _section(one)) != (later := _section(other)):  # one of them has more there
-            is_gone = earlier < later
-            place = one if is_gone else other
-            known = (
-                {"before": shown(place.value), "after": "absent"}
-                if is_gone
-                else {"before": "absent", "after": shown(place.value)}
-            )
-            return CacheBreak(
-                reason=f"{_where(place)} was {'removed' if is_gone else 'added'}",
-                pointer=place.pointer,
-                **known,
-            )
+            return _gone(one, "the conversation is shorter than before")
+        if _section(one) < _section(other):
+            return _gone(one, f"{_where(one)} was removed")
+        if _section(one) > _section(other):
+            added = f"{_where(other)} was added"
+            return CacheBreak(reason=added, pointer=other.pointer, before="absent", after=shown(other.value))
         steps, was, now = first_difference(one.value, other.value) or ((), one.value, other.value)
         place = other.pointer + (pointer(steps) if steps else "")
         before, after = _around(was, now)
@@ -449,6 +423,10 @@ class _Common:
         if self.turn.limits.cache != "marked" and self.gap > _IDLE:
             return f"{_minutes(self.gap)} passed since the turn before: the provider may have dropped it"
         return "nothing in the requests explains it: the provider dropped it, or asked another machine"
+
+
+def _gone(block: _Block, reason: str) -> CacheBreak:
+    return CacheBreak(reason=reason, pointer=block.pointer, before=shown(block.value), after="absent")
 
 
 def _verdict(expected: int, cached: int | None) -> Verdict:
@@ -466,13 +444,16 @@ def _minutes(seconds: float) -> str:
 
 
 def _tool_names(blocks: Iterable[_Block]) -> list[str]:
-    return [_tool_name(block) for block in blocks if "/tools/" in block.pointer]
+    return [_tool_name(block) for block in blocks if _section(block) == 0]
 
 
 def _tool_name(block: _Block) -> str:
-    value = block.value if isinstance(block.value, dict) else {}
-    inner = value.get("function") if isinstance(value.get("function"), dict) else value
-    return str(inner.get("name") or value.get("type") or "") or shown(value, 60)
+    value = block.value
+    if not isinstance(value, dict):
+        return shown(value, 60)
+    inner = value.get("function")
+    named = inner if isinstance(inner, dict) else value
+    return str(named.get("name") or value.get("type") or "") or shown(value, 60)
 
 
 def _tools_changed(
@@ -480,23 +461,23 @@ def _tools_changed(
 ) -> CacheBreak | None:
     """Where the tools are others, or in another order; one that changed is a difference as any."""
     was, now = _tool_names(before), _tool_names(after)
-    is_tool = "/tools/" in one.pointer or (other is not None and "/tools/" in other.pointer)
-    if not is_tool or was == now:
+    mine = one if _section(one) == 0 else None
+    theirs = other if other is not None and _section(other) == 0 else None
+    place = theirs or mine
+    if place is None or was == now:
         return None
     reason = "the tools are in another order"
     if sorted(was) != sorted(now):
         added = [name for name in now if name not in was]
         gone = [name for name in was if name not in now]
-        what = [
-            f"{word} {', '.join(each[:3])}" for word, each in (("added", added), ("removed", gone)) if each
-        ]
-        reason = f"tools changed: {'; '.join(what) or 'one more than once'}"
-    place = other.pointer if other is not None and "/tools/" in other.pointer else one.pointer
+        named = (("added", added), ("removed", gone))
+        what = [f"{word} {', '.join(each[:3])}" for word, each in named if each]
+        reason = f"tools changed: {'; '.join(what) or 'one is there twice'}"
     return CacheBreak(
         reason=reason,
-        pointer=place,
-        before=_tool_name(one) if "/tools/" in one.pointer else "absent",
-        after=_tool_name(other) if other is not None and "/tools/" in other.pointer else "absent",
+        pointer=place.pointer,
+        before=_tool_name(mine) if mine is not None else "absent",
+        after=_tool_name(theirs) if theirs is not None else "absent",
     )
 
 
@@ -513,9 +494,10 @@ _SETTINGS: Final = ("/tool_choice", "/thinking")
 
 def _section(block: _Block) -> int:
     """Tools come first, then the system text, then settings, then what was said."""
-    if "/tools/" in block.pointer:
+    place = block.pointer.removeprefix("/request")
+    if place.startswith("/tools/"):
         return 0
-    if "/system" in block.pointer or "/instructions" in block.pointer:
+    if place.startswith(("/system", "/instructions")):
         return 1
     return 2 if block.pointer.endswith(_SETTINGS) else 3
 

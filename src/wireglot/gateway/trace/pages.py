@@ -28,6 +28,7 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import SORTS, Wanted
 from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_analysis
+from wireglot.traces.cache_truth import conversation_cache, exchange_cache
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.pointer import resolve
 from wireglot.traces.trace import Row, Trace, TraceMessage
@@ -184,6 +185,8 @@ _PAGE_USUAL: Final = 100
 _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_CONVERSATIONS: Final = 200
+_MAX_CACHE_TURNS: Final = 60
+"""Of a conversation: each is read and compared."""
 _MAX_MINUTES: Final = 24 * 60
 _MAX_IDS: Final = 500
 _MAX_EXPORTS: Final = 4
@@ -208,6 +211,7 @@ class TracePages:
         return {
             "exchanges.list": self._list,
             "exchanges.get": self._get,
+            "exchanges.cache": self._cache,
             "exchanges.export": self._export,
             "exchanges.image": self._image,
             "exchanges.fields": self._fields,
@@ -406,6 +410,28 @@ class TracePages:
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(_as_seen(row, page, viewer), recorded=False)
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
+
+    async def _cache(self, page: PageRequest, viewer: Viewer) -> None:
+        row, _, _ = await self._found(page, viewer, reported=False)
+        rows = await self._with_sessions(viewer)
+        row = next((each for each in rows if each.id == row.id), row)
+        if not row.session:
+            rows = [row]
+        turns = [each for each in rows if each.session == row.session and each.key == row.key]
+        readable = {each.id for each in turns if _as_seen(each, page, viewer) is each}
+
+        def compare() -> Any:
+            reader = self._traces.reader()
+
+            def read(id: str) -> Trace | None:
+                return reader(id) if id in readable else None
+
+            if page.query("all"):
+                newest = sorted(turns, key=lambda each: each.at)[-_MAX_CACHE_TURNS:]
+                return conversation_cache(newest, read)
+            return [exchange_cache(row, turns, read)]
+
+        page.send({"turns": await self._telling.do(compare)})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
         trace = await self._recorded(page, viewer)
