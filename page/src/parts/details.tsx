@@ -53,7 +53,7 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
     );
   return (
     <div class="scroll-x" tabIndex={0} role="group" aria-label="Losses">
-    <table>
+    <table class="stacked">
       <thead>
         <tr>
           <th>Grade</th>
@@ -67,9 +67,9 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
         {losses.map((loss, index) => (
           <tr key={index}>
             <td><Grade grade={loss.grade} /></td>
-            <td>{loss.feature}</td>
-            <td>{loss.action}</td>
-            <td>
+            <td data-label="Feature">{loss.feature}</td>
+            <td data-label="What happened">{loss.action}</td>
+            <td data-label="Where">
               {loss.pointer && recorded ? (
                 <button type="button" class="quiet path" onClick={() => setQuery({ sel: `client-${loss.document === "request" ? "request" : "answer"}:${loss.pointer}`, pane: "" })}>
                   {loss.path}
@@ -79,7 +79,7 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
               )}
               {loss.document === "request" ? "" : " of the answer"}
             </td>
-            <td>{loss.detail}</td>
+            <td data-label="Why">{loss.detail}</td>
           </tr>
         ))}
       </tbody>

@@ -7,7 +7,9 @@ import { rows } from "../live";
 import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
+import { Player } from "../parts/player";
 import { RecordingButton } from "../parts/recording";
+import { ExchangeSearch, FoundInExchange } from "../parts/search";
 import { Copy, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { Timeline } from "../parts/timeline";
 import { A, go, param, setQuery, to } from "../route";
@@ -52,6 +54,7 @@ export function ExchangeView({ id }: { id: string }) {
       {exchange.recorded.value ? (
         <>
           <Timeline exchange={exchange} />
+          <FoundInExchange exchange={exchange} />
           <Chosen exchange={exchange} />
           <Panes exchange={exchange} />
         </>
@@ -73,6 +76,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
           <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
         </h1>
         <div class="exchange-actions">
+          {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
           {trace.request ? <a class="button" href={exportAddress(row.id)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
@@ -122,6 +126,7 @@ function Chosen({ exchange }: { exchange: Exchange }) {
 
 function Panes({ exchange }: { exchange: Exchange }) {
   const shown = param("pane") || "client-request";
+  const streams = exchange.clientEvents.value.length > 0 || exchange.upstreamEvents.value.length > 0;
   return (
     <>
       <div class="pane-choice">
@@ -129,6 +134,7 @@ function Panes({ exchange }: { exchange: Exchange }) {
       </div>
       <div class={`panes show-${shown}`} id="panes">
         {exchange.sides.map((side) => <Pane key={side.name} side={side} />)}
+        {streams ? <Player exchange={exchange} /> : null}
       </div>
     </>
   );
