@@ -13,7 +13,7 @@ from wireglot.stores.durations import BOUNDS, Durations, letter_of, merged, of_l
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import Outcome, UsageQuery, UsageRow, UsageTotal
-from wireglot.stores.usage_sums import COLUMNS, DAY, HOUR, MARKS, SUMS, SUMMED_FROM, _taken
+from wireglot.stores.usage_sums import COLUMNS, DAY, HOUR, MARKS, SUMMED_FROM, SUMS, _taken
 
 FIRST = 1_772_323_200_000
 """2026-03-01"""
@@ -92,7 +92,9 @@ def assert_close(found: Durations, exact: Durations) -> None:
     assert sum(found.counts.values()) == sum(exact.counts.values())
     for percent in (1, 50, 95, 99, 100):
         value, wanted = found.percentile(percent), exact.percentile(percent)
-        assert value == wanted or (value is not None and wanted is not None and abs(value - wanted) <= wanted / 20)
+        assert value == wanted or (
+            value is not None and wanted is not None and abs(value - wanted) <= wanted / 20
+        )
 
 
 async def assert_equals_the_rows(ledger, rows: list[UsageRow] | None = None) -> None:
@@ -280,7 +282,7 @@ def test_durations_are_within_five_percent_in_their_buckets():
 
 def test_durations_are_merged_and_ranked():
     assert Durations().percentile(50) is None
-    hundred = Durations({value: 1 for value in range(1, 101)})
+    hundred = Durations(dict.fromkeys(range(1, 101), 1))
     assert [hundred.percentile(each) for each in (50, 95, 99, 100)] == [50, 95, 99, 100]
     both = merged([hundred, Durations({7: 2}, is_exact=False)])
     assert (both.counts[7], both.is_exact) == (3, False)
@@ -298,7 +300,18 @@ def test_cells_are_taken_out_of_gaps():
 def test_a_sum_depends_on_all_columns_that_it_is_made_of():
     """A change of one of them must take it away. What it is made of has a name of its own in these tables: a
     change of the columns is another table, so that an older program next to a newer one is right as well."""
-    not_summed = {"id", "instance", "dialect", "session", "upstream_dialect", "stream", "status", "error", "attempts", "flags"}
+    not_summed = {
+        "id",
+        "instance",
+        "dialect",
+        "session",
+        "upstream_dialect",
+        "stream",
+        "status",
+        "error",
+        "attempts",
+        "flags",
+    }
     assert set(UsageRow.__struct_fields__) - set(SUMMED_FROM) == not_summed
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert SUMS.removeprefix("usage_sums_") == MARKS.removeprefix("usage_summed_")

@@ -87,9 +87,7 @@ def letter_of(value: int) -> str:
 def packed(text: str) -> str:
     """The same, about as short as can be."""
     counts = sorted(_counted(text).items())
-    return "".join(
-        letter * count if count <= _REPEATED else f"{letter}{count}" for letter, count in counts
-    )
+    return "".join(letter * count if count <= _REPEATED else f"{letter}{count}" for letter, count in counts)
 
 
 def letter_sql(value: str, low: int = 0, high: int = len(BOUNDS)) -> str:

@@ -128,6 +128,7 @@ SPENT: Final[dict[Spender, str]] = {
     "caller_group": f"{_SPENT.format('caller_group')} AND caller_group <> ''",
 }
 
+
 class UsageSql(NamedTuple):
     """Statements about usage, and where databases say the same in other words. The values are numbered in the
     order in which they first occur, which both read: SQLite takes `$1` for a name."""

@@ -204,9 +204,7 @@ class SumsSql(NamedTuple):
         # One letter for each row, or its number.
         for name, value in (("took", _TOOK), ("first_byte", "first_byte")):
             if name in wanted:
-                names[name] = (
-                    f"CAST({value} AS text) || ' '" if is_exact else letter_sql(f"({value})")
-                )
+                names[name] = f"CAST({value} AS text) || ' '" if is_exact else letter_sql(f"({value})")
         tables, sources, values = [], [], list[Any]()
         if cover.runs:
             tables.append(f"runs (span, since, until) AS (VALUES {_tuples(cover.runs)})")
@@ -271,13 +269,13 @@ def kept(work: Work, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
     for row in found:
         *numbers, took, first_byte, losses = row[count:]
         whole = map(int, numbers)
-        rows.append((work.span, *row[:count], *whole, packed(took), packed(first_byte), _packed_losses(losses)))
+        rows.append(
+            (work.span, *row[:count], *whole, packed(took), packed(first_byte), _packed_losses(losses))
+        )
     return rows
 
 
-_READY: Final = (
-    f"SELECT at FROM {MARKS} WHERE span = $1 AND ready = 1 AND at >= $2 AND at < $3 ORDER BY at"
-)
+_READY: Final = f"SELECT at FROM {MARKS} WHERE span = $1 AND ready = 1 AND at >= $2 AND at < $3 ORDER BY at"
 _UNSUMMED_DAY: Final = (
     f"SELECT day FROM (SELECT at - at % {DAY} AS day FROM {MARKS} WHERE span = {HOUR} AND ready = 1"
     f" AND at >= $1 AND at < $2 GROUP BY 1 HAVING count(*) = 24) whole WHERE NOT EXISTS"

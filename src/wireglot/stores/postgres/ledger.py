@@ -92,8 +92,7 @@ _MARKED: Final = f"SELECT span, at FROM {MARKS} WHERE token = $1 AND ready = 0 O
 _KEEP: Final = (
     f"INSERT INTO {SUMS} ({', '.join(COLUMNS)}) SELECT * FROM unnest("
     + ", ".join(
-        f"${place}::{'numeric' if name in SUM_NUMBERS else 'text'}[]"
-        for place, name in enumerate(COLUMNS, 1)
+        f"${place}::{'numeric' if name in SUM_NUMBERS else 'text'}[]" for place, name in enumerate(COLUMNS, 1)
     )
     + ")"
 )
@@ -153,7 +152,9 @@ class PostgresLedger:
             async with connection.transaction():
                 # Waits for those who have written a row and not yet committed it: they cannot see the mark,
                 # and we could not see their row.
-                await connection.execute(f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})", timeout=LONG_SECONDS)
+                await connection.execute(
+                    f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})", timeout=LONG_SECONDS
+                )
                 await connection.execute(_MARK, work.span, token, list(work.cells), timeout=LONG_SECONDS)
 
         await self._pool.run(mark)
@@ -169,7 +170,9 @@ class PostgresLedger:
                 if chosen:
                     await connection.execute(_KEEP, *map(list, arrays), timeout=LONG_SECONDS)
                 await connection.execute(
-                    f"UPDATE {MARKS} SET ready = 1 WHERE token = $1 AND ready = 0", token, timeout=LONG_SECONDS
+                    f"UPDATE {MARKS} SET ready = 1 WHERE token = $1 AND ready = 0",
+                    token,
+                    timeout=LONG_SECONDS,
                 )
 
         await self._pool.run(keep)
