@@ -154,7 +154,7 @@ def test_what_is_kept_is_used_and_what_changed_is_not(run, ledger):
 
     async def is_exact() -> bool:
         (total,) = await ledger.totals(UsageQuery(until=NOW))
-        return total.took.is_exact
+        return bool(total.took.is_exact)
 
     async def work() -> None:
         await ledger.apply(rows)

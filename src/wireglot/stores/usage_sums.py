@@ -1,8 +1,8 @@
 """Sums of usage by hour and day, which the SQL engines keep next to the rows: statements without a database.
 
-A sum is computed from the rows of an hour that is over, and kept. A trigger removes the sums of an hour and its
-day with every change of a row in it, so what is kept always equals the rows, whoever writes them. A report
-takes whole days and hours from the sums and reads the rows of the rest.
+A sum is computed from the rows of an hour that is over, and kept. A trigger removes the sums of an hour and of
+its day with every change of a row in it, so what is kept always equals the rows, by whichever program they are
+written. A report takes whole days and hours from the sums and reads the rows of the rest.
 
 To add up an hour, it is marked first. The sums are written only if its mark is still there: a row that was
 written meanwhile has removed it.
@@ -211,7 +211,8 @@ class SumsSql(NamedTuple):
             chosen, values = self._filters(query, "model")
             sources.append(
                 f"SELECT {', '.join('at AS started' if name == 'started' else name for name in wanted)}"
-                f" FROM runs CROSS JOIN {SUMS} s WHERE s.span = runs.span AND at >= since AND at < until{chosen}"
+                f" FROM runs CROSS JOIN {SUMS} s WHERE s.span = runs.span"
+                f" AND at >= since AND at < until{chosen}"
             )
         if cover.gaps:
             tables.append(f"gaps (since, until) AS (VALUES {_tuples(cover.gaps)})")

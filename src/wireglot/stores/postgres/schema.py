@@ -104,8 +104,8 @@ _ADDED: Final = {
 }
 
 
-# Tables that can be computed from the others: they need no version, and the triggers keep them right whichever
-# program writes rows.
+# Tables that can be computed from the others: they need no version, and the triggers keep them right, by
+# whichever program rows are written.
 WRITERS_LOCK: Final = "hashtextextended('wireglot usage ' || current_schema(), 0)"
 """Shared by all that are writing rows of usage."""
 _SPANS: Final = (HOUR, DAY)
