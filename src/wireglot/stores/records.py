@@ -114,8 +114,8 @@ Grouping = Literal[
     "caller", "caller_group", "model", "provider", "day", "session", "outcome", "operation", "purpose",
     "agent", "client", "step",
 ]  # fmt: skip
-"""`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC; `step` is
-when a stretch of `UsageQuery.step` began, in unix milliseconds."""
+"""`model` is the upstream's (`upstream_model`), or where it was not called the client's; `day` is UTC; `step`
+is when a stretch of `UsageQuery.step` began, in milliseconds."""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):

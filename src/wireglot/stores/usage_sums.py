@@ -1,8 +1,8 @@
 """Sums of usage by hour and day, which the SQL engines keep next to the rows: statements without a database.
 
-A sum is computed from the rows of an hour that is over, and kept. A trigger removes the sums of an hour and of
-its day with every change of a row in it, so what is kept always equals the rows, by whichever program they are
-written. A report takes whole days and hours from the sums and reads the rows of the rest.
+A sum is computed from the rows of an hour that is over, and kept. A trigger removes the sums of an hour and
+of its day with every change of a row in it, so what is kept always equals the rows, by whichever program they
+are written. A report takes whole days and hours from the sums and reads the rows of the rest.
 
 To add up an hour, it is marked first. The sums are written only if its mark is still there: a row that was
 written meanwhile has removed it.
