@@ -30,6 +30,7 @@ from wireglot.cli import (
 from wireglot.cli.doctor import machine_checks, provider_checks
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_of, reachable, usable_key
 from wireglot.cli.terminal import Failed, Paint, Unusable, count, grouped, loss_lines, one_line, what, why
+from wireglot.gateway.relay import key_checks
 from wireglot.ir.loss import Loss
 from wireglot.traces.trace import Row, TraceCounted, TraceFrame
 

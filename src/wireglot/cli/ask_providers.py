@@ -8,6 +8,8 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, NamedTuple
 
+import msgspec
+
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.relay.key_checks import KeyChecker, ProviderAnswer, is_asked
 from wireglot.gateway.settings import Credential, Provider
@@ -30,6 +32,13 @@ def ask_providers(
         for credential in provider.credentials or (None,)
     ]
     return asyncio.run(_ask(asked, clock, timeouts)) if asked else []
+
+
+def try_key(provider: Provider, key: str) -> ProviderAnswer:
+    """What a provider says of one of its keys. Raises StopIteration where it does not use this one."""
+    credential = next(each for each in provider.credentials if each.secret.value == key)
+    (answer,) = ask_providers([msgspec.structs.replace(provider, credentials=(credential,))])
+    return answer
 
 
 async def _ask(

@@ -35,6 +35,8 @@ Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", 
 """taken: it answers, and takes the key if it wants one. forbidden: it knows the key and does not let it ask,
 or only through programs that it knows. other: what answers there is no such provider."""
 
+Verdict = Literal["good", "refused", "unknown"]
+
 MAX_SECONDS: Final = 10.0
 _FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=MAX_SECONDS)
 _NEAR: Final = Timeouts(connect=1.0, tls=2.0, first_byte=3.0, idle=3.0, total=5.0)
@@ -86,6 +88,35 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     @property
     def is_on(self) -> bool:
         return self.outcome == "taken"
+
+    @property
+    def verdict(self) -> Verdict:
+        """On the key."""
+        if self.outcome in ("taken", "unpaid"):
+            return "good"
+        return "refused" if self.outcome == "refused" else "unknown"
+
+    @property
+    def is_unreached(self) -> bool:
+        """Whether nothing answers there, as without a network. What only takes its time may answer yet."""
+        return self.outcome == "silent" and self.problem in ("dns", "connect", "tls", "protocol")
+
+    def sentence(self, title: str) -> str:
+        """What it says of the key."""
+        says = f" (it says: {self.words})" if self.words else ""
+        match self.outcome:
+            case "taken":
+                return f"{title} takes the key"
+            case "unpaid":
+                return f"{title} takes the key, and not its account{says}"
+            case "refused":
+                return f"{title} refuses the key{says}"
+            case "forbidden":
+                return f"{title} does not let the key ask{says}"
+            case "silent":
+                return f"{title} cannot be reached at {self.host}: {self.words}"
+            case _:
+                return f"{title} could not say whether it takes the key{says}"
 
     @property
     def host(self) -> str:
