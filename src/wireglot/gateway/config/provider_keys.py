@@ -76,17 +76,16 @@ def _provider_key(
     variables = tuple(dict.fromkeys((*stated, *known)))
     set_to = next((each for each in variables if environ.get(each, "").strip()), "")
     kept = next((each for each in variables if each in places), "")
-    found = ProviderKey(
+    source: KeyState = "environment" if set_to else places[kept] if kept else "missing"
+    return ProviderKey(
         name,
         spec.title if spec is not None else name,
-        "missing",
-        variables,
-        set_to or kept,
-        kept,
-        INSTEAD.get(str(spec.login.get("kind")), "") if spec is not None and spec.login else "",
+        _state(provider, spec, source),
+        variables=variables,
+        variable=set_to or kept,
+        kept=kept,
+        instead=INSTEAD.get(str(spec.login.get("kind")), "") if spec is not None and spec.login else "",
     )
-    source: KeyState = "environment" if set_to else places[kept] if kept else "missing"
-    return msgspec.structs.replace(found, state=_state(provider, spec, source))
 
 
 def _state(provider: Provider | None, spec: ProviderSpec | None, source: KeyState) -> KeyState:
