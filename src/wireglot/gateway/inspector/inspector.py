@@ -322,6 +322,8 @@ def inspector_handlers(
         "setup": setup,
         "ask": AskPage(submit).ask,
         "replay": ReplayPage(submit, traces).replay,
-        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
+        "dashboard": DashboardPage(
+            state.ledger, ledger, health, scrape, traces, state.quotas, state.keys
+        ).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }
