@@ -112,11 +112,11 @@ async def assert_equals_the_rows(ledger, rows: list[UsageRow] | None = None) -> 
         assert bare == list(map(without_durations, wanted)), query
 
 
-@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("seed", range(2))
 def test_sums_equal_the_rows_whatever_happens_to_them(run, engine, ledger, seed):
     """FAULTS rule L: rows come late, twice and out of order, crash and come back, are forgotten and pruned."""
     chance = random.Random(seed)
-    rows = [made_up(chance, f"r{n:03}") for n in range(150)]
+    rows = [made_up(chance, f"r{n:03}") for n in range(80)]
     ends = [ended(chance, row) for row in rows]
 
     async def one_step() -> None:
@@ -138,7 +138,7 @@ def test_sums_equal_the_rows_whatever_happens_to_them(run, engine, ledger, seed)
                 await engine.wipe("b")
 
     async def everything() -> None:
-        for _ in range(12):
+        for _ in range(10):
             await one_step()
         await assert_equals_the_rows(ledger)
         await sum_all_up(ledger)

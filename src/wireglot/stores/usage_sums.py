@@ -48,8 +48,23 @@ DIMENSIONS: Final[tuple[Grouping, ...]] = (
     "caller", "caller_group", "model", "provider", "client", "agent", "purpose", "operation", "outcome",
 )  # fmt: skip
 """All that usage is grouped by, but its session: there are nearly as many sessions as requests."""
+_KEPT: Final = ("", *DIMENSIONS[:-1])
+"""Most reports are by one dimension. For each of them, and for none, there are sums besides those of all
+(`kept` is "*"): with this dimension and the outcome kept, and the others "". They are a tenth as many."""
+_ALL_KEPT: Final = "*"
 COUNTED: Final = ("requests", *COUNTS, "cost", "unpriced", "milliseconds", "lossy")
-COLUMNS: Final = ("span", "at", *DIMENSIONS, *COUNTED, "first", "last", "took", "first_byte", "losses")
+COLUMNS: Final = (
+    "span",
+    "at",
+    "kept",
+    *DIMENSIONS,
+    *COUNTED,
+    "first",
+    "last",
+    "took",
+    "first_byte",
+    "losses",
+)
 
 SUM_NUMBERS: Final = frozenset(("span", "at", *COUNTED, "first", "last"))
 
@@ -211,7 +226,7 @@ class SumsSql(NamedTuple):
             chosen, values = self._filters(query, "model")
             sources.append(
                 f"SELECT {', '.join('at AS started' if name == 'started' else name for name in wanted)}"
-                f" FROM runs CROSS JOIN {SUMS} s WHERE s.span = runs.span"
+                f" FROM runs CROSS JOIN {SUMS} s WHERE s.span = runs.span AND s.kept = '{_kept(query)}'"
                 f" AND at >= since AND at < until{chosen}"
             )
         if cover.gaps:
@@ -265,15 +280,50 @@ class SumsSql(NamedTuple):
 
 def kept(work: Work, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Rows of the table, by COLUMNS."""
-    count = 1 + len(DIMENSIONS)
-    rows = []
-    for row in found:
-        *numbers, took, first_byte, losses = row[count:]
-        whole = map(int, numbers)
-        rows.append(
-            (work.span, *row[:count], *whole, packed(took), packed(first_byte), _packed_losses(losses))
-        )
-    return rows
+    sums: dict[tuple[Any, ...], list[_Sum]] = {}
+    for at, *row in found:
+        *dimensions, outcome = row[: len(DIMENSIONS)]
+        numbers = [int(number) for number in row[len(DIMENSIONS) : -3]]
+        each = _Sum(numbers, row[-3], row[-2], row[-1] or "")
+        sums[at, _ALL_KEPT, *dimensions, outcome] = [each]
+        for place, name in enumerate(_KEPT, -1):
+            rest = [value if at_place == place else "" for at_place, value in enumerate(dimensions)]
+            sums.setdefault((at, name, *rest, outcome), []).append(each)
+    return [(work.span, *group, *_as_columns(parts)) for group, parts in sums.items()]
+
+
+class _Sum(NamedTuple):
+    numbers: list[int]
+    """As COUNTED, the first and the last."""
+    took: str
+    first_byte: str
+    losses: str
+
+
+def _as_columns(parts: Sequence[_Sum]) -> tuple[Any, ...]:
+    *counted, first, last = zip(*[part.numbers for part in parts], strict=True)
+    return (
+        *map(sum, counted),
+        min(first),
+        max(last),
+        packed("".join([part.took for part in parts])),
+        packed("".join([part.first_byte for part in parts])),
+        _packed_losses("\n".join([part.losses for part in parts])),
+    )
+
+
+def _kept(query: UsageQuery) -> str:
+    """Which sums answer a query."""
+    filtered = {
+        "caller": query.caller is not None,
+        "model": query.model,
+        "provider": query.provider,
+        "caller_group": query.group,
+        "client": query.client,
+        "agent": query.agent,
+    }
+    needed = {*_dimensions(query), *(name for name, value in filtered.items() if value)} - {"outcome"}
+    return _ALL_KEPT if len(needed) > 1 else next(iter(needed), "")
 
 
 _READY: Final = f"SELECT at FROM {MARKS} WHERE span = $1 AND ready = 1 AND at >= $2 AND at < $3 ORDER BY at"

@@ -157,7 +157,8 @@ CREATE TABLE {sums} (
     FOREIGN KEY (span, at) REFERENCES {marks} ON DELETE CASCADE
 );
 CREATE INDEX ON {sums} (span, at);
-CREATE INDEX ON {sums} (caller, span, at);
+CREATE INDEX ON {sums} (kept, span, at);
+CREATE INDEX ON {sums} (caller, span, at) WHERE kept = '*';
 {functions}""" + "".join(
         f"CREATE TRIGGER {MARKS}_{name} AFTER {event} ON {usage} {tables}"
         f" FOR EACH STATEMENT EXECUTE FUNCTION {schema}.{MARKS}_{function}();\n"

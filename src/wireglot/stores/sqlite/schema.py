@@ -126,7 +126,8 @@ STORE_DERIVED: Final = (
     " ready INTEGER NOT NULL, PRIMARY KEY (span, at)) STRICT, WITHOUT ROWID",
     f"TABLE {{exists}} {SUMS} ({_SUM_COLUMNS}) STRICT",
     f"INDEX {{exists}} {SUMS}_at ON {SUMS} (span, at)",
-    f"INDEX {{exists}} {SUMS}_caller ON {SUMS} (caller, span, at)",
+    f"INDEX {{exists}} {SUMS}_kept ON {SUMS} (kept, span, at)",
+    f"INDEX {{exists}} {SUMS}_caller ON {SUMS} (caller, span, at) WHERE kept = '*'",
     f"TRIGGER {{exists}} {MARKS}_inserted AFTER INSERT ON usage BEGIN {_unsum('NEW')} END",
     f"TRIGGER {{exists}} {MARKS}_deleted AFTER DELETE ON usage BEGIN {_unsum('OLD')} END",
     f"TRIGGER {{exists}} {MARKS}_updated AFTER UPDATE OF {', '.join(SUMMED_FROM)} ON usage"
