@@ -103,11 +103,11 @@ export function inCurrency(value: number, currency: string): string {
   }
 }
 
-/** From a number of before to that of now. "" where there is nothing to compare. */
-export function change(now: number | null | undefined, before: number | null | undefined): string {
+/** From a number of before to that of now; less than `least` percent is none. "" where there is nothing to compare. */
+export function change(now: number | null | undefined, before: number | null | undefined, least = 1): string {
   if (now === null || now === undefined || before === null || before === undefined) return "";
   if (now === before) return now ? "= as before" : "";
   if (!before) return "▲ none before";
   const part = Math.round((now / before - 1) * 100);
-  return part ? `${part > 0 ? "▲" : "▼"} ${Math.abs(part)} % vs. before` : "≈ as before";
+  return Math.abs(part) >= least ? `${part > 0 ? "▲" : "▼"} ${Math.abs(part)} % vs. before` : "≈ as before";
 }

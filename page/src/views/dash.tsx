@@ -148,6 +148,8 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
   const total = page.total;
   const before = page.previous;
   const since = (now: number | null | undefined, then: number | null | undefined) => (before ? change(now, then) : "");
+  // Percentiles of sums say nothing of smaller differences.
+  const slower = (now: number | null | undefined, then: number | null | undefined) => (before ? change(now, then, page.durations === "within_5_percent" ? 11 : 1) : "");
   const grouped = useMemo(
     () => (name: string): Series[] => {
       if (!page.groups.length) return [{ name: "all", values: page.series[name] ?? [] }];
@@ -180,8 +182,8 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
       <dl class="figures">
         <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${total.open} running` : ""} change={since(total.requests, before?.requests)} />
         <Figure name="Failed" value={whole(total.errors)} about={total.requests ? `${((total.errors / total.requests) * 100).toFixed(1)} %` : ""} bad={total.errors > 0} change={since(total.errors, before?.errors)} />
-        <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} change={since(total.latency_ms?.p50, before?.latency_ms?.p50)} />
-        <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} change={since(total.first_ms?.p50, before?.first_ms?.p50)} />
+        <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} change={slower(total.latency_ms?.p50, before?.latency_ms?.p50)} />
+        <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} change={slower(total.first_ms?.p50, before?.first_ms?.p50)} />
         <Figure name="Tokens" value={count(tokens(total))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} change={since(tokens(total), before ? tokens(before) : null)} />
         <Figure name={`Cost, ${page.currency ?? "USD"}`} value={!total.requests ? "–" : cost === null || cost === undefined || !priced(total) ? "not known" : price(cost)} about={priced(total) && total.unpriced ? `${total.unpriced} without a price` : ""} change={priced(total) ? since(cost, before?.cost) : ""} />
       </dl>

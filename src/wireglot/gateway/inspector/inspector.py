@@ -349,15 +349,10 @@ def inspector_handlers(
         "translate": TranslatePage().translate,
         "setup": setup,
         "ask": AskPage(submit).ask,
-<<<<<<< HEAD
         "replay": ReplayPage(submit, traces, preview).replay,
         "targets": Targets().targets,
-        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
-=======
-        "replay": ReplayPage(submit, traces).replay,
         "dashboard": DashboardPage(
             state.ledger, ledger, health, scrape, traces, state.quotas, state.keys
         ).dashboard,
->>>>>>> dash-wip
         **KeyPages(admin, state.engine).handlers,
     }
