@@ -25,8 +25,8 @@ const text = (value: string | undefined) => <span>{value}</span>;
 
 export const COLUMNS: Column[] = [
   { id: "time", name: "Time", least: 72, grows: 0, rank: 0, sort: "time", cell: (row) => <time dateTime={new Date(row.at * 1000).toISOString()}>{clock(row.at)}</time> },
+  { id: "client", name: "Client", least: 100, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span>{row.client || "unknown"}<Purpose row={row} /></span> },
   { id: "title", name: "Last words", least: 150, grows: 3, rank: 3, cell: (row) => text(row.title) },
-  { id: "client", name: "Client", least: 92, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span>{row.client || "unknown"}<Purpose row={row} /></span> },
   { id: "asked", name: "Requested", least: 100, grows: 1.35, rank: 6, sort: "asked", ascends: true, cell: (row) => text(row.asked || row.path) },
   {
     id: "target", name: "Answered by", least: 120, grows: 1.8, rank: 4, sort: "target", ascends: true,
@@ -38,7 +38,7 @@ export const COLUMNS: Column[] = [
   { id: "tokens", name: "Tokens", least: 60, grows: 0, rank: 9, sort: "tokens", cell: (row) => text(count(tokensOf(row.tokens))) },
   { id: "cached", name: "Cached", least: 60, grows: 0, rank: 11, cell: (row) => text(count(row.tokens?.cached)) },
   { id: "cost", name: "Cost", least: 66, grows: 0, rank: 10, sort: "cost", cell: (row) => text(money(row.cost)) },
-  { id: "losses", name: "Losses", least: 132, grows: 0, rank: 5, sort: "losses", cell: (row, habits) => <LossCell row={row} habits={habits} /> },
+  { id: "losses", name: "Losses", least: 144, grows: 0, rank: 5, sort: "losses", cell: (row, habits) => <LossCell row={row} habits={habits} /> },
   { id: "dialect", name: "Dialect", least: 110, grows: 0, rank: 12, cell: (row) => text(row.dialect) },
   { id: "key", name: "Key", least: 80, grows: 0.6, rank: 13, cell: (row) => text(row.key) },
   { id: "attempts", name: "Attempts", least: 66, grows: 0, rank: 14, cell: (row) => text(row.attempts ? String(row.attempts) : "") },
@@ -80,8 +80,8 @@ function LossCell({ row, habits }: { row: Row; habits: Habits }) {
   if (usual.length && !fresh.length && !other.length) return <span class="faint">{usual.length} usual</span>;
   return (
     <>
-      <Losses losses={told} />
       {fresh.length ? <span class="tag accent">new</span> : null}
+      <Losses losses={told} />
     </>
   );
 }

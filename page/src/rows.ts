@@ -24,6 +24,9 @@ export const skipped = signal(0);
 /** What was seen of each filter's values, for the menus. */
 export const seen = signal<Partial<Record<Filter, string[]>>>({});
 
+/** Whether any row has one: only those whose bodies were recorded do. */
+export const titled = signal(false);
+
 const byId = new Map<string, Row>();
 const held = new Map<string, Row>();
 let filters: Filters = {};
@@ -79,6 +82,7 @@ function remember(all: (Row | null)[]): void {
   };
   for (const row of all) {
     if (!row) continue;
+    if (row.title) titled.value = true;
     add("client", row.client);
     add("dialect", row.dialect);
     add("model", row.asked);

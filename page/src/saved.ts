@@ -18,7 +18,7 @@ interface Remembered {
   beside: boolean | null;
 }
 
-export const DEFAULT_COLUMNS = ["time", "client", "asked", "target", "status", "first", "total", "tokens", "cost", "losses"];
+export const DEFAULT_COLUMNS = ["time", "client", "title", "asked", "target", "status", "first", "total", "tokens", "cost", "losses"];
 
 const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : []);
 

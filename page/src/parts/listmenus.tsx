@@ -26,7 +26,7 @@ export function TimeRange() {
   const [custom, setCustom] = useState(!known);
   const on = Boolean(since || until);
   return (
-    <span class={on ? "filter on" : "filter"}>
+    <span class={on ? "filter time on" : "filter time"}>
       <select
         aria-label="Time"
         value={custom || !known ? "custom" : since}

@@ -13,7 +13,7 @@ import { RecordingButton } from "../parts/recording";
 import { Problem, Waiting, useTitle } from "../parts/small";
 import { Virtual } from "../parts/virtual";
 import { go, listAddress, param, rememberList, setQuery, to } from "../route";
-import { type Filter, FILTERS, type Filters, failed, loading, more, next, paused, rows, seen, setPaused, show, skipped, unread, waiting } from "../rows";
+import { type Filter, FILTERS, type Filters, failed, loading, more, next, paused, rows, seen, setPaused, show, skipped, titled, unread, waiting } from "../rows";
 import { remember, remembered } from "../saved";
 import type { Row } from "../types";
 import { ExchangeView } from "./exchange";
@@ -152,7 +152,7 @@ export function LiveList() {
   const habits = useHabits();
   const [width, setWidth] = useState(innerWidth);
   const chosen = remembered.value.columns;
-  const columns = useMemo(() => (narrow ? phoneColumns() : fitting(chosen, width)), [chosen, width, narrow]);
+  const columns = useMemo(() => (narrow ? phoneColumns() : fitting(titled.value ? chosen : chosen.filter((id) => id !== "title"), width)), [chosen, width, narrow, titled.value]);
   useEffect(() => {
     rememberList(ofList);
     void show(filtersOf());
