@@ -122,7 +122,14 @@ def compose(
 
     # Pages.
     sessions = InspectorSessions()
-    traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
+    traces = Traces(
+        settings,
+        observer,
+        state.sealer,
+        state.fleet_log,
+        sessions,
+        asks_for_keys=lambda: gatekeeper.asks_for_keys(gateway.settings),
+    )
     state_pages = StatePages(state, traces.forget)
     inspector = Inspector(
         routes.match,
