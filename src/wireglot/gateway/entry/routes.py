@@ -72,6 +72,7 @@ INSPECTOR_ROUTES: Final = (
     OwnRoute("POST", "/inspector/api/recording", "recording.set"),
     OwnRoute("POST", "/inspector/api/replay", "replay"),
     OwnRoute("POST", "/inspector/api/translate", "translate"),
+    OwnRoute("GET", "/inspector/api/targets", "targets"),
     OwnRoute("GET", "/inspector/api/setup", "setup"),
     OwnRoute("POST", "/inspector/api/ask", "ask"),
     OwnRoute("GET", "/inspector/api/dashboard", "dashboard"),

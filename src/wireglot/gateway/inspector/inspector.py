@@ -34,6 +34,7 @@ from wireglot.gateway.inspector.access import (
 from wireglot.gateway.inspector.dashboard import DashboardPage
 from wireglot.gateway.inspector.key_pages import KeyPages
 from wireglot.gateway.inspector.playground import TranslatePage
+from wireglot.gateway.inspector.preview import Preview, Targets
 from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage, Submit
 from wireglot.gateway.inspector.setup_page import setup
 from wireglot.gateway.observe.log import Note
@@ -315,13 +316,15 @@ def inspector_handlers(
     scrape: Callable[[], Awaitable[bytes]],
     submit: Submit,
     traces: Traces,
+    preview: Preview,
 ) -> Mapping[str, InspectorHandler]:
     ledger = state.engine.ledger
     return {
         "translate": TranslatePage().translate,
         "setup": setup,
         "ask": AskPage(submit).ask,
-        "replay": ReplayPage(submit, traces).replay,
+        "replay": ReplayPage(submit, traces, preview).replay,
+        "targets": Targets().targets,
         "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }
