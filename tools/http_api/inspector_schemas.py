@@ -8,8 +8,8 @@ import msgspec
 
 from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
 from wireglot.gateway.inspector.playground import KINDS
-from wireglot.ir.grades import GRADE_MEANINGS
 from wireglot.gateway.trace.growing import GrowingTrace
+from wireglot.ir.grades import GRADE_MEANINGS
 from wireglot.traces.trace import Row, Trace
 
 
@@ -122,9 +122,12 @@ def inspector_schemas() -> dict[str, Schema]:
 
 def _trace_schemas() -> dict[str, Schema]:
     """A row and a trace as they are declared, their parts under names of their own."""
-    _, parts = msgspec.json.schema_components((Row, Trace, GrowingTrace), ref_template="#/components/schemas/{name}")
+    _, parts = msgspec.json.schema_components(
+        (Row, Trace, GrowingTrace), ref_template="#/components/schemas/{name}"
+    )
+    own = ("Row", "GrowingTrace")
     named = {
-        name: name if name in ("Row", "GrowingTrace") else f"Trace{name.removeprefix('Traced').removeprefix('Trace')}"
+        name: name if name in own else f"Trace{name.removeprefix('Traced').removeprefix('Trace')}"
         for name in parts
     }
     found = {named[name]: _renamed(schema, named) for name, schema in parts.items()}

@@ -139,14 +139,17 @@ class Redactor:
         one. None of them may be shown before more has come."""
         if self._beginnings is None:
             self._beginnings = sorted({*self._pieces, *self._short})
-        known = self._beginnings
+        known, open_bytes = self._beginnings, 0
         for length in range(min(len(data), PIECE_BYTES - 1), _FEW_BYTES - 1, -1):
             end = data[-length:]
             place = bisect_left(known, end)
             if place < len(known) and known[place].startswith(end):
-                return length
+                open_bytes = length
+                break
+        while open_bytes and data[-open_bytes - 1 : PIECE_BYTES - open_bytes - 1 or None] in self._pieces:
+            open_bytes += 1
         found = _OPEN.search(data[-_OPEN_BYTES:])
-        return len(found[0]) if found is not None else 0
+        return max(open_bytes, len(found[0]) if found is not None else 0)
 
     def _suspects(self, data: bytes) -> list[int]:
         """Where a gram of a secret is, of those that are looked at: each piece holds one of these."""

@@ -14,8 +14,8 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.trace.made_trace import Scrubber
 from wireglot.gateway.trace.recording import Recording, recording_of
-from wireglot.http.copies import Room
 from wireglot.http.application import Head
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Outbound
 from wireglot.ir.request import Request

@@ -24,11 +24,11 @@ from wireglot.gateway.trace.pages import add_turn
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.policy import RecordingPolicy
 from wireglot.gateway.trace.recording import Recording, Writer, recording_of
-from wireglot.http.copies import MessageCopy, Room
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
+from wireglot.http.copies import MessageCopy, Room
 from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage

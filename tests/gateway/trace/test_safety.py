@@ -20,9 +20,9 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import recording_of
-from wireglot.http.copies import Room
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.http.application import Head
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway

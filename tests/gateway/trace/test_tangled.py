@@ -19,8 +19,8 @@ from tests.gateway.trace.trace_kit import id_of, stage
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import recording_of
-from wireglot.http.copies import Room
 from wireglot.http.application import Head
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.traces import bodies
 from wireglot.traces.analysis import with_analysis

@@ -86,22 +86,19 @@ class _Frames:
         new = self._new_events(side)
         if not new:
             return
-        waiting = self._held + new
-        context = self._context
-        clean = clean_events([*context, *waiting], scrub)
+        context, waiting = self._context, self._held + new
         held = open_events([*context, *waiting], scrub)
         if sum(len(data) for _, data in waiting) > _HELD_BYTES:
             held = 0
-        shown = max(0, len(waiting) - held)
-        self._held = waiting[shown:]
-        if len(clean) == len(context) + len(waiting):
-            told = clean[len(context) : len(context) + shown]
-        else:  # a secret in two events: they have become one
-            told, self._held, shown = clean, [], len(waiting)
+        place = max(0, len(waiting) - held)
+        self._held = waiting[place:]
+        if not place:
+            return
+        told = clean_events([*context, *waiting[:place]], scrub, shown=len(context))[len(context) :]
         self.frames += [
             TraceFrame(milliseconds(at, started), data.decode("utf-8", "replace")) for at, data in told
         ]
-        kept = [*context, *waiting[:shown]][-_CONTEXT_EVENTS:]
+        kept = [*context, *told][-_CONTEXT_EVENTS:]
         while kept and sum(len(data) for _, data in kept) > _CONTEXT_BYTES:
             kept.pop(0)
         self._context = kept

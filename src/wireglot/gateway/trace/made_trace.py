@@ -92,10 +92,11 @@ class Scrubber:
         clean = self.data(data)
         return text if clean is data else clean.decode("utf-8", "replace")
 
-    def spread(self, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    def spread(self, pieces: list[tuple[float, bytes]], shown: int = 0) -> list[tuple[float, bytes]]:
         """A model writes a secret in many small events: none of them holds it, all together do. Strings are
         joined by their field, and by field within the same choice, call or part. Where a joined text holds a
-        secret, the first event gets the clean text and the others an empty one."""
+        secret, the first event gets the clean text and the others an empty one. `shown`: so many were shown
+        before, and stay as they are: the first of the others gets what is new."""
         documents = [_document(data) for _, data in pieces]
         joined: dict[tuple[Any, ...], list[_Place]] = {}
         for number, document in enumerate(documents):
@@ -103,7 +104,7 @@ class Scrubber:
                 joined.setdefault((key[0],), []).append(place)
                 if len(key) > 1:
                     joined.setdefault(key, []).append(place)
-        changed = {number for places in joined.values() for number in self._hide(places)}
+        changed = {number for places in joined.values() for number in self._hide(places, shown)}
         unread = [number for number, document in enumerate(documents) if document is None]
         said = (found for number in unread for found in _STRING.finditer(pieces[number][1]))
         whole = b"".join(found["text"] for found in said if not found["names"])
@@ -116,13 +117,18 @@ class Scrubber:
             for number, (at, data) in enumerate(pieces)
         ]
 
-    def _hide(self, places: list[_Place]) -> list[int]:
+    def _hide(self, places: list[_Place], shown: int) -> list[int]:
         """The events that had to change."""
         whole = "".join(place.owner[place.name] for place in places).encode("utf-8", "surrogatepass")
         clean = self.data(whole)
         if clean is whole:
             return []
         text = clean.decode("utf-8", "replace")
+        before = "".join(place.owner[place.name] for place in places if place.event < shown)
+        while not text.startswith(before):  # as far as it was clean
+            before = before[:-1]
+        text = text[len(before) :]
+        places = [place for place in places if place.event >= shown]
         for place in places:
             place.owner[place.name], text = text, ""
         return [place.event for place in places]
@@ -419,13 +425,15 @@ def _frames(
     return [TraceFrame(milliseconds(at, started), decoder.decode(data)) for at, data in cut]
 
 
-def clean_events(cut: list[tuple[float, bytes]], scrub: Scrubber) -> list[tuple[float, bytes]]:
-    """One for each, or one for all of them where a secret lies in two."""
+def clean_events(
+    cut: list[tuple[float, bytes]], scrub: Scrubber, shown: int = 0
+) -> list[tuple[float, bytes]]:
+    """One for each, or one for all of them where a secret lies in two. `shown`: see `spread`."""
     clean = [(at, scrub.data(data)) for at, data in cut]
     joined = b"".join(data for _, data in clean)
     if scrub.data(joined) is not joined:  # a secret in two events: none of it may be left
-        clean = [(cut[-1][0], scrub.data(b"".join(data for _, data in cut)))]
-    return scrub.spread(clean)
+        clean = [*cut[:shown], (cut[-1][0], scrub.data(b"".join(data for _, data in cut[shown:])))]
+    return scrub.spread(clean, shown)
 
 
 def open_events(cut: list[tuple[float, bytes]], scrub: Scrubber) -> int:

@@ -125,9 +125,7 @@ def _without_account(grown: GrowingTrace, page: PageRequest) -> GrowingTrace:
     """The same, for a viewer with a client key."""
     providers = page.settings.providers
     attempts = [
-        msgspec.structs.replace(
-            each, error=without_account_text(each.error, providers.get(each.provider))
-        )
+        msgspec.structs.replace(each, error=without_account_text(each.error, providers.get(each.provider)))
         for each in grown.attempts
     ]
     return msgspec.structs.replace(grown, attempts=attempts)

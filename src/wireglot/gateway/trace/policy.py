@@ -98,9 +98,7 @@ class RecordingPolicy:
         """The same of one that runs: whether anybody may look at what is recorded of it meanwhile."""
         routes = self.settings.routes
         return (
-            bool(self.until)
-            or not routes
-            or any(_pattern(each).fullmatch(record.model) for each in routes)
+            bool(self.until) or not routes or any(_pattern(each).fullmatch(record.model) for each in routes)
         )
 
     def _look(self) -> None:

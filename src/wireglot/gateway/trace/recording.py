@@ -109,9 +109,7 @@ class Recording(msgspec.Struct, eq=False):
         now, outbound, context = time.monotonic(), prepared.outbound, prepared.context
         self.stretches.append(("translation", now))
         room, body = self.room, outbound.body
-        request = MessageCopy(
-            room, self.body_bytes, outbound.method, outbound.url, headers=outbound.headers
-        )
+        request = MessageCopy(room, self.body_bytes, outbound.method, outbound.url, headers=outbound.headers)
         size = len(body)
         if size > self.body_bytes or room.held > room.most - size - PIECE_BYTES:
             request.add(body)
@@ -131,10 +129,10 @@ class Recording(msgspec.Struct, eq=False):
             RecordedAttempt(
                 now,
                 target,
-                prepared.stream,
-                prepared.raw,
-                context.account,
-                context.emulates,
+                stream=prepared.stream,
+                passthrough=prepared.raw,
+                account=context.account,
+                emulates=context.emulates,
                 losses=prepared.losses,
                 request=request,
                 differing=asked,
@@ -207,7 +205,9 @@ def recording_of(
         request.size = size
         request.held = size + PIECE_BYTES
         room.held += size + PIECE_BYTES
-    return Recording(record, room, body_bytes, request, MessageCopy(room, body_bytes), keeper)
+    return Recording(
+        record, room, body_bytes, request=request, answer=MessageCopy(room, body_bytes), keeper=keeper
+    )
 
 
 class RecordedAnswer:

@@ -27,6 +27,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.fleet_traces import FleetMember, FleetTraces
 from wireglot.gateway.trace.growing import GrowingTrace, GrowingTraces
 from wireglot.gateway.trace.made_trace import made_trace
+from wireglot.gateway.trace.memory import RecentRecordings
 from wireglot.gateway.trace.peers import (
     Commanded,
     PeerCommand,
@@ -35,7 +36,6 @@ from wireglot.gateway.trace.peers import (
     Peers,
     SiblingWorkers,
 )
-from wireglot.gateway.trace.memory import RecentRecordings
 from wireglot.gateway.trace.policy import RECORDED_OPERATIONS, RecordingPolicy
 from wireglot.gateway.trace.recording import Recording, Writer, recording_of
 from wireglot.gateway.trace.rows import ExchangeRows, Listener, redacted
