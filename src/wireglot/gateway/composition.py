@@ -122,7 +122,7 @@ def compose(
     )
 
     # Pages.
-    sessions = InspectorSessions()
+    sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
     traces = Traces(
         settings,
         observer,

@@ -14,14 +14,17 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from wireglot import __version__
+from wireglot.gateway.trace.conversations import history_of, read_request, title_of
 from wireglot.gateway.trace.recording import RecordedAttempt, Recording
 from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, repaired, row_of
 from wireglot.http.copies import MessageCopy
 from wireglot.http.redaction import MASK, Redactor
+from wireglot.ir.errors import legible
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
+from wireglot.wire.json import repair_text
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
@@ -322,6 +325,9 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     notes += [f"the provider broke a rule: {FLAWS.get(flaw, flaw)}" for flaw in record.flaws]
     if withhold_unsearched(recording, scrub):
         notes.append(_UNSEARCHED)
+    said = read_request(record.dialect, body) if not scrub.unsearched else None
+    title = legible(scrub.text(repair_text(title_of(said))))
+    row = msgspec.structs.replace(row, title=title, history=None if row.session else history_of(said))
     attempts = [traced_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
     return Trace(
         version=__version__,
