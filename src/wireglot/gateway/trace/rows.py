@@ -252,7 +252,7 @@ class ExchangeRows:
 
 def _what_matters(record: Record) -> tuple[object, ...]:
     return (record.provider, record.upstream_model, record.attempts, record.first_byte, record.status,
-            len(record.losses), record.recorded)  # fmt: skip
+            len(record.losses), record.recorded, record.waits, record.waits_until)  # fmt: skip
 
 
 # Rows.
@@ -293,6 +293,8 @@ def facts_of(record: Record) -> Facts:
         _counted(record.grouped_losses()) if record.losses else None,
         record.recorded,
         record.booked,
+        record.waits,
+        record.waits_until,
     )
 
 
@@ -301,7 +303,7 @@ def row_of(facts: Facts, worker: str) -> Row:
     (
         at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
         upstream_dialect, status, outcome, stop, attempts, agent, about, session, belongs_to,
-        stream, passthrough, error, tokens, source, cost, losses, recorded, booked,
+        stream, passthrough, error, tokens, source, cost, losses, recorded, booked, waits, until,
     ) = facts  # fmt: skip
     grades, features = losses or ((), ())
     fields: dict[str, Any] = {
@@ -341,6 +343,9 @@ def row_of(facts: Facts, worker: str) -> Row:
         "recorded": recorded,
         "booked": booked,
     }
+    if waits and not finished:
+        fields["waits_for"] = waits
+        fields["waits_until"] = round(at + until - started, 3) if until else None
     row = Row(**fields)
     return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else repaired(row)
 
