@@ -331,7 +331,7 @@ def test_show_says_what_the_cache_should_have_had_and_what_broke_it() -> None:
     assert lines[at : at + 4] == [
         "  cache    1,024 of about 5,000 expected (compared with req_a)",
         "           a date or time in the system text changed, at /system/0/text",
-        "           - Today is 2026-11-17[2J",
+        "           - Today is 2026-11-17 [2J",
         "           + Today is 2026-11-18",
     ]
     unknown = CacheTruth(id="b", at=1.0, verdict="unknown", note="no usage is known")
