@@ -134,7 +134,7 @@ class _Turn(msgspec.Struct, frozen=True):
 
 
 def _turn(row: Row, read: Read) -> _Turn:
-    trace = read(row.id) if row.recorded else None
+    trace = read(row.id)
     attempt = trace.attempts[-1] if trace is not None and trace.attempts else None
     if trace is None:
         return _Turn(row, [], Limits(), fault="its bodies were not recorded, or are not on this machine")

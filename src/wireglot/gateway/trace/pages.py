@@ -21,7 +21,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.conversations import DERIVED, with_sessions
 from wireglot.gateway.trace.export import FORMATS, ExportFormat, csv_lines, har_entries, json_lines
-from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, parse_parameters
+from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, Term, parse_parameters
 from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
@@ -429,11 +429,14 @@ class TracePages:
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
 
     async def _cache(self, page: PageRequest, viewer: Viewer) -> None:
-        row, _, _ = await self._found(page, viewer, reported=False)
-        rows = await self._with_sessions(viewer)
-        row = next((each for each in rows if each.id == row.id), row)
-        if not row.session:
-            rows = [row]
+        row = await self._row(page, viewer)
+        if row.session:  # as its client names it: no others need to be looked at
+            named = Term("session", "=", (row.session.lower(),))
+            rows = await self._traces.listed(_seen_by(viewer, Wanted(terms=(named,))))
+        else:
+            rows = await self._with_sessions(viewer)
+            row = next((each for each in rows if each.id == row.id), row)
+            rows = rows if row.session else [row]
         turns = [each for each in rows if each.session == row.session and each.key == row.key]
         readable = {each.id for each in turns if _as_seen(each, page, viewer) is each}
 
