@@ -9,7 +9,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON
+from wireglot.dialects.registry import COMMON, surface
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.guard import new_request_id
@@ -20,7 +20,7 @@ from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
 from wireglot.gateway.request.account_details import shown_model
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
-from wireglot.gateway.request.body import read
+from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming
@@ -64,7 +64,7 @@ class Targets:
             for name in catalog.names()
             if name not in settings.providers
             for entry in catalog.provider(name).models
-            if entry.answers
+            if entry.answers and not route_provider(settings, f"{name}/{entry.match}")
         ]
         page.send({"targets": [*on, *off][:_MAX_TARGETS], "count": len(on) + len(off)})
 
@@ -153,6 +153,9 @@ def route_provider(settings: Settings, model: str) -> str:
 
 
 async def _exchange(incoming: Incoming, body: bytes, redactor: Redactor) -> Exchange:
+    cloud = surface(incoming.asked.dialect).client.cloud
+    if cloud is not None:
+        incoming, body = in_vendor_form(incoming, body, cloud)
     id, now = new_request_id(), time.time()
     job = read(incoming, body, id=id, now=int(now))
     head = incoming.head
