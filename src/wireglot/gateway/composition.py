@@ -122,7 +122,7 @@ def compose(
     )
 
     # Pages.
-    sessions = InspectorSessions()
+    sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
     traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
     state_pages = StatePages(state, traces.forget)
     preview = Preview(lambda: observer.redactor, hosted_tool_offer(steps))
