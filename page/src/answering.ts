@@ -3,7 +3,7 @@ import { ApiError, API, message, session } from "./api";
 import { eventsIn } from "./alignment";
 import { parse } from "./json/parse";
 import { type Part, readAnswer } from "./reading";
-import { foldEvents, settled } from "./stream";
+import { type StreamEvent, foldEvents, settled } from "./stream";
 
 export interface Answer {
   to: string;
@@ -19,11 +19,25 @@ export interface Answer {
 
 export const began = (to: string): Answer => ({ to, id: "", state: "running", status: 0, parts: [], error: "", began: Date.now(), ended: 0 });
 
-/** Parts of what came so far: of a stream, or of a whole document. */
-export function partsOf(text: string): Part[] {
-  const whole = text.trimStart().startsWith("{") ? parse(text).value : undefined;
-  if (whole !== undefined) return readAnswer(whole);
-  return foldEvents(eventsIn(text)).map(settled);
+/** What came so far, with every event read once. */
+class Coming {
+  text = "";
+  private read = 0;
+  private readonly events: StreamEvent[] = [];
+
+  /** Its parts: of a stream, or of a whole document. */
+  parts(): Part[] {
+    if (this.text.trimStart().startsWith("{") && !/\n\s*\{/.test(this.text)) {
+      const whole = parse(this.text).value;
+      if (whole !== undefined) return readAnswer(whole);
+    }
+    const end = /^(?:data|event|id|retry|):/.test(this.text) ? this.text.lastIndexOf("\n\n") + 2 : this.text.lastIndexOf("\n") + 1;
+    if (end > this.read) {
+      this.events.push(...eventsIn(this.text.slice(this.read, end)));
+      this.read = end;
+    }
+    return foldEvents(this.events).map(settled);
+  }
 }
 
 /** What an error says, in whichever dialect. */
@@ -40,7 +54,7 @@ const DRAW_MS = 80;
 export async function answer(body: unknown, first: Answer, report: (answer: Answer) => void, signal: AbortSignal): Promise<void> {
   let now = first;
   const set = (change: Partial<Answer>) => report((now = { ...now, ...change }));
-  let text = "";
+  const coming = new Coming();
   try {
     const response = await fetch(`${API}/replay`, {
       method: "POST",
@@ -59,19 +73,19 @@ export async function answer(body: unknown, first: Answer, report: (answer: Answ
     for (const reader = response.body?.getReader(); reader; ) {
       const { done, value } = await reader.read();
       if (done) break;
-      text += decoder.decode(value, { stream: true });
+      coming.text += decoder.decode(value, { stream: true });
       if (response.ok && Date.now() - drawn > DRAW_MS) {
-        set({ parts: partsOf(text) });
+        set({ parts: coming.parts() });
         drawn = Date.now();
       }
     }
-    if (!response.ok) set({ state: "failed", error: errorOf(text, response.status), ended: Date.now() });
+    if (!response.ok) set({ state: "failed", error: errorOf(coming.text, response.status), ended: Date.now() });
     else {
-      const parts = partsOf(text);
+      const parts = coming.parts();
       set({ state: parts.some((part) => part.kind === "error") ? "failed" : "done", parts, ended: Date.now() });
     }
   } catch (caught) {
-    if (signal.aborted) set({ state: "left", parts: partsOf(text), ended: Date.now() });
-    else set({ state: "failed", error: message(caught), parts: partsOf(text), ended: Date.now() });
+    if (signal.aborted) set({ state: "left", parts: coming.parts(), ended: Date.now() });
+    else set({ state: "failed", error: message(caught), parts: coming.parts(), ended: Date.now() });
   }
 }

@@ -211,8 +211,12 @@ const SHORT: Record<string, string> = {
 };
 const DATA = new Set(["data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json", "expand-data"]);
 
+/** The command stands at the beginning: a document may come before its options, and not before it. */
+const BEGINNING = 4000;
+
 export function isCurl(text: string): boolean {
-  return /(?:^|[|;&\n]|\$ |> )\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:sudo |time |exec )?(?:\S*\/)?curl(?:\.exe)?(?=\s)/.test(text) && !/^\s*[{[]/.test(text);
+  const beginning = text.slice(0, BEGINNING);
+  return beginning.includes("curl") && !/^\s*[{[]/.test(beginning) && /(?:^|[|;&\n]|\$ |> )\s*(?:[A-Za-z_]\w*=\S*\s+)*(?:sudo |time |exec )?(?:\S*\/)?curl(?:\.exe)?(?=\s)/.test(beginning);
 }
 
 /** Raises a Fault that names the place and what was expected. */

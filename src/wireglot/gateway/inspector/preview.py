@@ -16,6 +16,7 @@ from wireglot.gateway.entry.guard import new_request_id
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.pages.models import listed, models, permitted
+from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
 from wireglot.gateway.request.account_details import shown_model
@@ -32,6 +33,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.search import Limiter
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
@@ -41,8 +43,10 @@ from wireglot.traces.analysis import with_analysis
 from wireglot.traces.trace import Trace
 
 _OUTPUT_UNSAID: Final = 128 * 1024
-_MAX_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * MIB
 _MAX_TARGETS: Final = 4000
+_AT_ONCE_BYTES: Final = 8 * KIB
+"""A few milliseconds, with the links between the documents."""
 
 OfferTools = Callable[[Exchange], Awaitable[None] | None]
 """Offers functions in place of the tools that the gateway runs itself."""
@@ -86,6 +90,7 @@ class Preview:
         """`redactor`: the one of the current settings."""
         self._redactor = redactor
         self._offer = offer
+        self._turn = Limiter(1, aside)
 
     async def estimate(
         self, page: PageRequest, viewer: Viewer, incoming: Incoming, model: str, body: bytes, *, shows: bool
@@ -119,8 +124,8 @@ class Preview:
         offering = self._offer(exchange)
         if offering is not None:
             await offering
-        if len(job.body) > LARGE_BYTES:
-            return await aside(lambda: self._trace(exchange, target))
+        if len(job.body) > _AT_ONCE_BYTES:
+            return await self._turn.do(lambda: self._trace(exchange, target))
         return self._trace(exchange, target)
 
     def _trace(self, exchange: Exchange, target: Target) -> Trace:
