@@ -199,6 +199,23 @@ def test_tools():
 
 
 @rows(
+    ("allowed", "names", "rest"),
+    [
+        ([{"mode": "auto", "tools": ["a"]}], ("a",), ()),
+        ([{"tools": ["a"]}, {"tools": ["b"]}], ("a", "b"), ()),
+        ([{"mode": "any", "tools": ["a"]}], ("a",), ("allowed_tools.mode",)),
+        ([{"mode": "none", "tools": ["a"]}, {"tools": ["b"]}], ("b",), ("allowed_tools.mode",)),
+    ],
+)
+def test_a_mode_beside_the_tools_of_a_server_is_reported(allowed, names, rest):
+    """Other dialects list the tools of a server without saying whether one must be called."""
+    declared = {"type": "mcp_server", "name": "d", "url": "https://e.com", "allowed_tools": allowed}
+    (tool,) = read(tools=[declared]).tools
+    assert isinstance(tool, HostedTool)
+    assert tool.server == McpServer("d", "https://e.com", allowed=names, rest=rest)
+
+
+@rows(
     ("body", "path"),
     [
         ({"input": None}, "$.input"),
