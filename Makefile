@@ -153,8 +153,8 @@ page/node_modules: page/package-lock.json
 page: page/node_modules ## Build the inspector's page into src/wireglot/gateway/inspector/assets (needs Node with npm)
 	cd page && npm run --silent types && npm run --silent build
 
-page-check: page/node_modules ## Fail if the page that is shipped is not the one that is built
-	cd page && npm run --silent types && npm run --silent check
+page-check: page/node_modules ## Check the page's TypeScript: linter, types, unit tests, and that what is shipped is what is built
+	cd page && npm run --silent lint && npm run --silent types && npm run --silent test -- --test-reporter=dot && npm run --silent check
 
 # Where it is there, the tests look at the page with it.
 chromium: ## Install Chromium where it is missing (on Debian, as root), for the tests of the inspector's page

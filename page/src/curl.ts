@@ -3,6 +3,7 @@ import type { Message } from "./types";
 
 const quote = (text: string) => `'${text.replaceAll("'", "'\\''")}'`;
 // What no header has, and a terminal would obey.
+// biome-ignore lint/suspicious/noControlCharactersInRegex: these are what it removes
 const plain = (text: string) => text.replaceAll(/[\u0000-\u001f\u007f-\u009f]/g, "");
 const LEFT_OUT = new Set(["host", "content-length", "connection", "accept-encoding", "transfer-encoding"]);
 

@@ -49,7 +49,7 @@ function middle(a: string[], b: string[]): Piece[] {
   if (!n || !m) return whole;
   const most = Math.min(n + m, MOST_STEPS);
   const trail: Int32Array[] = [];
-  let v = new Int32Array(2 * most + 2);
+  const v = new Int32Array(2 * most + 2);
   const mid = most;
   for (let d = 0; d <= most; d++) {
     trail.push(v.slice());

@@ -73,7 +73,7 @@ function Help({ close }: { close: () => void }) {
 }
 
 function current(): preact.ComponentChild {
-  const [name, first, second] = place.value.path;
+  const [name, first, ...rest] = place.value.path;
   switch (name ?? "") {
     case "":
       return <LiveList />;
@@ -92,7 +92,7 @@ function current(): preact.ComponentChild {
     case "replay":
       return <Replay key={first} id={first ?? ""} />;
     case "compare":
-      return <Compare key={`${first}/${second}`} left={first ?? ""} right={second ?? ""} />;
+      return <Compare ids={[first ?? "", ...rest].filter(Boolean)} />;
     default:
       return (
         <section class="prose">

@@ -30,6 +30,7 @@ from wireglot.cli import (
 from wireglot.cli.doctor import machine_checks, provider_checks
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_of, reachable, usable_key
 from wireglot.cli.terminal import Failed, Paint, Unusable, count, grouped, loss_lines, one_line, what, why
+from wireglot.gateway.observe.running import RunningGateway
 from wireglot.ir.loss import Loss
 from wireglot.traces.trace import Row, TraceCounted, TraceFrame
 
@@ -154,16 +155,22 @@ def test_where_a_link_leads_is_shown_before_it_is_approved(tmp_path, monkeypatch
 
 @rows("host, shown", [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("", "127.0.0.1"), ("10.1.1.1", "10.1.1.1")])
 def test_the_page_of_a_gateway_that_listens_everywhere_is_on_this_machine(host, shown, monkeypatch):
-    monkeypatch.setattr(inspect, "operated_gateway", lambda config: None)
+    known: list[Any] = []
+    monkeypatch.setattr(inspect, "find_running", lambda environ, system: known)
+    monkeypatch.setattr(inspect, "find_private", lambda environ: [])
+    monkeypatch.setattr(inspect, "is_gateway", lambda address: True)
     settings = SimpleNamespace(server=SimpleNamespace(host=host, port=8484))
     monkeypatch.setattr(inspect, "settings_of", lambda config: settings)
     arguments = argparse.Namespace(url=None, config=None)
-    assert inspect._address(arguments) == GatewayAddress("http", shown, 8484)
-    running = SimpleNamespace(url=f"http://{f'[{host}]' if ':' in host else host or 'h'}:1")
-    monkeypatch.setattr(inspect, "operated_gateway", lambda config: running)
-    assert inspect._address(arguments).port == 1
+    assert inspect._running(arguments) == (GatewayAddress("http", shown, 8484), "")
+    url = f"http://{f'[{host}]' if ':' in host else host or 'h'}:1"
+    known.append(RunningGateway(url, 1, "1", key="operator"))
+    address, key = inspect._running(arguments)
+    assert (address.port, key) == (1, "operator")
     arguments.url = "http://other:2/v1"
-    assert inspect._address(arguments) == GatewayAddress("http", "other", 2)
+    assert inspect._running(arguments) == (GatewayAddress("http", "other", 2), "")
+    arguments.url = address.url
+    assert inspect._running(arguments) == (address, "operator")
 
 
 def test_a_browser_is_opened_where_there_is_one(monkeypatch, capsys):
@@ -201,11 +208,11 @@ def test_a_page_is_shown_where_the_gateway_has_one(status, body, fine, monkeypat
     monkeypatch.setattr(inspect, "ask", ask)
     address = GatewayAddress("http", "h", 1)
     if fine:
-        assert inspect._open_page(address, open_it=False) == 0
+        assert inspect._open_page(address, "", open_it=False) == 0
         assert capsys.readouterr().out == "http://h:1/inspector\n"
     else:
         with pytest.raises(Failed, match="http://h:1: status"):
-            inspect._open_page(address, open_it=False)
+            inspect._open_page(address, "", open_it=False)
     assert asked == [("GET", "/inspector/api/session")]
 
 

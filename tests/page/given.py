@@ -448,6 +448,14 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
             ],
             "currency": "USD",
         },
+        ("GET", "/targets"): {
+            "targets": [
+                {"id": "demo", "on": True, "context": 200000, "output": 32000},
+                {"id": "gemini/gemini-3-pro", "on": True, "context": 1048576, "output": 65536},
+                {"id": "kimi/kimi-k3", "on": False, "context": 262144, "output": 0},
+            ],
+            "count": 3,
+        },
         ("POST", "/translate"): translated,
         ("POST", "/replay"): {
             "model": "gemini-3-pro",

@@ -124,21 +124,43 @@ def test_a_stream_is_seen_while_it_runs(gateway, upstream, opened):
     expect(row).to_contain_text("200")
 
 
-def test_the_same_request_goes_to_another_model_and_the_answers_are_compared(gateway, opened):
+def test_the_same_request_goes_to_other_models_and_the_answers_are_compared(gateway, opened):
     ask(gateway)
     page = opened(gateway.url + "/inspector")
     newest(page, gateway)
     page.get_by_role("link", name="Replay …").click()
-    page.get_by_label("Send it to").fill("demo/demo")
+    field = page.get_by_role("combobox", name="Send it to")
     expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("mine/")
-    # What was reported meanwhile takes nothing away of what is typed.
-    expect(page.get_by_label("Send it to")).to_have_value("demo/demo")
-    page.get_by_label("Send it to").press("Enter")
+    # All models are offered, whatever the field holds.
+    field.click()
+    options = page.get_by_role("listbox", name="Models").get_by_role("option")
+    expect(options.filter(has_text=re.compile("^demo/demo-gemini *200k"))).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(field).to_have_value(re.compile("^mine/"))
+    # What is typed holds without leaving the field: the first click sends.
+    field.fill("demo/demo")
     expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("demo/demo")
+    expect(field).to_have_value("demo/demo")
     page.get_by_role("button", name="Send it and compare").click()
     expect(page.get_by_role("heading", name="Compare")).to_be_visible()
     expect(page.get_by_role("row", name="Answered by")).to_contain_text("demo/demo")
     expect(page.get_by_role("heading", name="Text", exact=True)).to_be_visible()
+    # A third one, chosen with the keyboard.
+    page.get_by_role("link", name="Replay again …").click()
+    field.press("ArrowDown")
+    field.fill("demo gemini")
+    field.press("ArrowDown")
+    expect(options.first).to_have_attribute("aria-selected", "true")
+    field.press("Enter")
+    expect(field).to_have_value(re.compile("^demo.*gemini$"))
+    expect(page.get_by_role("status").filter(has_text="Goes to")).to_contain_text("gemini")
+    page.get_by_role("button", name="Send it and compare").click()
+    expect(page.get_by_role("group", name=re.compile("^Text [123]:"))).to_have_count(3)
+    expect(page.get_by_role("group", name=re.compile("^Text 1:")).locator("ins, del")).to_have_count(0)
+    page.get_by_role("button", name="Compare with 3").click()
+    expect(page).to_have_url(re.compile("against=req_"))
+    page.get_by_role("link", name="Leave out 2").click()
+    expect(page.get_by_role("columnheader")).to_have_count(3)
 
 
 @pytest.mark.whole

@@ -274,6 +274,11 @@ def _responses(route: Served, reported: Operation) -> dict[str, Any]:
     if route.operation == "login":
         page = {"description": "why not", "content": {**_PAGE["content"], _JSON: off}}
         return {**found, "4XX": page, "5XX": page}
+    if route.verb == "session.enter":
+        found["410"] = {
+            "description": "used already, or too old",
+            "content": {"text/plain": {"schema": text()}},
+        }
     return {**found, "4XX": errors, "5XX": errors}
 
 
@@ -432,7 +437,11 @@ def _security(route: Served) -> list[dict[str, list[str]]] | None:
     if route.operation == "inspector":
         if route.verb.startswith("keys."):
             return [{"inspector-session": []}, {"admin-secret": []}]
-        return [] if route.verb in ("page", "asset") else [*_client_security(), {"inspector-session": []}]
+        return (
+            []
+            if route.verb in ("page", "asset", "session.enter")
+            else [*_client_security(), {"inspector-session": []}]
+        )
     if route.operation in ("health", "ready", "stub", "login"):
         return []
     query = surface(route.dialect).client.key_query if route.dialect else ""

@@ -62,8 +62,10 @@ def inspector_schemas() -> dict[str, Schema]:
                 "text": text("JSON, or the events of a stream; at most 1 MiB"),
                 "request": text("what an answer or a stream answers: it brings back names of tools"),
                 "model": text("where the text names none"),
+                "only": listed(text(), "the dialects to translate to; all others where none is named"),
+                "aligned": flag("of a stream: `events` in the place of its text"),
             },
-            optional=("request", "model"),
+            optional=("request", "model", "only", "aligned"),
         ),
         **_trace_schemas(),
         "Problem": fields(problem, optional=("line", "column", "offset")),
@@ -74,8 +76,11 @@ def inspector_schemas() -> dict[str, Schema]:
                 "more_losses": whole("so many more"),
                 "error": ref("Problem"),
                 "broken": flag("the stream ends in an error"),
+                "events": listed(
+                    text(), "of each event of the text, what became of it; last, what its end adds"
+                ),
             },
-            optional=("more_losses", "error", "broken"),
+            optional=("more_losses", "error", "broken", "events"),
         ),
         "Translations": fields(
             {
@@ -90,7 +95,9 @@ def inspector_schemas() -> dict[str, Schema]:
                     "description": "by the names of all other dialects",
                     "additionalProperties": ref("Translation"),
                 },
-            }
+                "events": listed(text(), "of the text, where it is aligned"),
+            },
+            optional=("events",),
         ),
         "ToAsk": fields(
             {
@@ -174,8 +181,10 @@ def _trace_schemas() -> dict[str, Schema]:
                 "body": {"description": "to ask in its place: an object, or its text"},
                 "stream": flag("to stream or not, where the dialect's path tells it; else as it was asked"),
                 "dry": flag("only tell what it may cost"),
+                "show": flag("with `dry`: what would be sent, too, as a trace without an answer"),
+                "answer": flag("answer with what the request is answered with"),
             },
-            optional=("id", "to", "dialect", "body", "stream", "dry"),
+            optional=("id", "to", "dialect", "body", "stream", "dry", "show", "answer"),
         ),
     }
 

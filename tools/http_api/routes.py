@@ -26,6 +26,7 @@ _IDS: Final = {
     "keys": "name",
     "callers": "name",
     "exchanges": "request_id",
+    "enter": "ticket",
 }
 """What an id is called, by the piece of the path before it."""
 

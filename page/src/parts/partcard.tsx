@@ -139,7 +139,7 @@ export function PartCard({ part, lit, linked, losses = [], choose, picture, jump
       ) : part.kind === "image" ? (
         part.data && picture ? (
           shown === "yes" ? (
-            <img class="picture" src={picture(part.data)} alt={`A picture of the exchange, ${part.name ?? ""}`} onError={() => setShown("failed")} />
+            <img class="picture" src={picture(part.data)} alt={`Part of the exchange, ${part.name ?? ""}`} onError={() => setShown("failed")} />
           ) : shown === "failed" ? (
             <p class="faint">The gateway has no picture of a kind that is shown here (PNG, JPEG, GIF, WebP).</p>
           ) : (

@@ -1,24 +1,28 @@
 // When what happened: the steps on the way, and every event of both streams, to play and to scrub.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { Exchange } from "../exchange";
 import { duration } from "../format";
+import type { Side } from "../links";
 import { setQuery } from "../route";
 import { type StreamEvent, firstWord, gapsOf } from "../stream";
-import type { Step } from "../types";
-
-interface Props {
-  steps: Step[];
-  total: number;
-  client: StreamEvent[];
-  upstream: StreamEvent[];
-  /** Milliseconds shown, or null for all. */
-  at: number | null;
-  /** Moments of the event in focus and of its partners. */
-  lit: { client: number[]; upstream: number[] };
-}
 
 const WIDTH = 1000;
 
-export function Timeline({ steps, total, client, upstream, at, lit }: Props) {
+/** Moments of the event in focus and of its partners. */
+function litTicks(exchange: Exchange): { client: number[]; upstream: number[] } {
+  const focus = exchange.focus.value;
+  const times = (side: Side, indexes: number[]) => indexes.flatMap((index) => exchange.eventsOf(side)[index]?.ms ?? []);
+  const of = (side: Side) => (!focus ? [] : times(side, focus.side === side ? [focus.index] : exchange.focusPartners.value));
+  return { client: of("client"), upstream: of("upstream") };
+}
+
+export function Timeline({ exchange }: { exchange: Exchange }) {
+  const steps = exchange.trace.value?.steps ?? [];
+  const total = exchange.row.value?.total_ms ?? 0;
+  const client = exchange.clientEvents.value;
+  const upstream = exchange.upstreamEvents.value;
+  const at = exchange.at.value;
+  const lit = litTicks(exchange);
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
   const now = useRef(at ?? 0);

@@ -1,4 +1,4 @@
-// Two answers to one request, side by side, with their differences marked.
+// Two to six answers to one request, side by side, with what differs from one of them marked.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message } from "../api";
 import { type Piece, alike, diff } from "../diff";
@@ -11,28 +11,30 @@ import { A, param, setQuery, to } from "../route";
 import { eventsOf, foldEvents, settled } from "../stream";
 import type { Message, Row, Trace } from "../types";
 
-function useTrace(id: string): [Trace | null, string] {
-  const [trace, setTrace] = useState<Trace | null>(null);
-  const [problem, setProblem] = useState("");
+export const MOST_COMPARED = 6;
+
+function useTraces(ids: string[]): [Map<string, Trace>, Map<string, string>] {
+  const [found, setFound] = useState(new Map<string, Trace>());
+  const [problems, setProblems] = useState(new Map<string, string>());
+  const named = ids.join(" ");
   useEffect(() => {
     const stop = new AbortController();
-    const load = () =>
+    const load = (id: string) =>
       get<Trace>(`/exchanges/${encodeURIComponent(id)}`, {}, stop.signal)
-        .then((found) => {
-          setTrace(found);
-          setProblem("");
-        })
-        .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    void load();
+        .then((trace) => setFound((before) => new Map(before).set(id, trace)))
+        .catch((caught: unknown) => {
+          if (!stop.signal.aborted) setProblems((before) => new Map(before).set(id, message(caught)));
+        });
+    for (const id of ids) void load(id);
     const leave = onRow((row) => {
-      if (row.id === id && (row.state ?? "running") !== "running") void load();
+      if (ids.includes(row.id) && (row.state ?? "running") !== "running") void load(row.id);
     });
     return () => {
       stop.abort();
       leave();
     };
-  }, [id]);
-  return [trace, problem];
+  }, [named]);
+  return [found, problems];
 }
 
 function partsOf(answer: Message | undefined): Part[] {
@@ -54,110 +56,140 @@ const textOf = (parts: Part[], kind: Part["kind"]) =>
     .map((part) => (part.name ? `${part.name}\n${part.text}` : part.text))
     .join("\n\n");
 
-function Marked({ pieces, side }: { pieces: Piece[]; side: "left" | "right" }) {
+/** A text as it differs from another: what only that one says is struck through, what only this one says underlined. */
+function Marked({ pieces }: { pieces: Piece[] }) {
   return (
     <div class="words">
-      {pieces.map((piece, index) =>
-        piece.kind === "same" ? piece.text : piece.kind === side ? side === "left" ? <del key={index}>{piece.text}</del> : <ins key={index}>{piece.text}</ins> : null,
-      )}
+      {pieces.map((piece, index) => (piece.kind === "same" ? piece.text : piece.kind === "left" ? <del key={index}>{piece.text}</del> : <ins key={index}>{piece.text}</ins>))}
     </div>
   );
 }
 
-export function Compare({ left, right }: { left: string; right: string }) {
+const FACTS: [string, (row: Row) => string, ((row: Row) => number | null | undefined) | null][] = [
+  ["Answered by", target, null],
+  ["Status", (row) => String(row.status ?? ""), null],
+  ["Stop", (row) => row.stop ?? "", null],
+  ["First byte", (row) => duration(row.first_ms), (row) => row.first_ms],
+  ["Total", (row) => duration(row.total_ms), (row) => row.total_ms],
+  ["Tokens in", (row) => (row.tokens ? whole(row.tokens.input ?? 0) : ""), (row) => row.tokens?.input],
+  ["Tokens out", (row) => (row.tokens ? whole(row.tokens.output ?? 0) : ""), (row) => row.tokens?.output],
+  ["Cost", (row) => money(row.cost), (row) => row.cost],
+];
+
+/** How a figure differs from that of the one that all are compared with. */
+export function changeOf(from: number | null | undefined, value: number | null | undefined): string {
+  if (typeof from !== "number" || typeof value !== "number" || from <= 0 || from === value) return "";
+  return `${value >= from ? "+" : "−"}${Math.abs(Math.round((value / from - 1) * 100))} %`;
+}
+
+function bodyOf(trace: Trace): string {
+  const parsed = parse(trace.request?.body ?? "");
+  return parsed.value === undefined ? (trace.request?.body ?? "") : JSON.stringify(parsed.value, null, 2);
+}
+
+interface Compared {
+  name: string;
+  texts: string[];
+}
+
+function sectionsOf(traces: Trace[], mode: string): Compared[] {
+  if (mode === "request") return [{ name: "Request", texts: traces.map(bodyOf) }];
+  const answers = traces.map((trace) => partsOf(trace.answer));
+  return KINDS.map(([kind, name]) => ({ name, texts: answers.map((parts) => textOf(parts, kind)) })).filter((each) => each.texts.some(Boolean));
+}
+
+export function Compare({ ids }: { ids: string[] }) {
   useTitle("Compare");
-  const [a, aProblem] = useTrace(left);
-  const [b, bProblem] = useTrace(right);
+  const chosen = [...new Set(ids)].slice(0, MOST_COMPARED);
+  const [found, problems] = useTraces(chosen);
   const mode = param("what") || "answer";
-  const sections = useMemo(() => {
-    if (!a || !b) return [];
-    if (mode === "request") {
-      const body = (trace: Trace) => {
-        const parsed = parse(trace.request?.body ?? "");
-        return parsed.value === undefined ? (trace.request?.body ?? "") : JSON.stringify(parsed.value, null, 2);
-      };
-      return [{ name: "Request", pieces: diff(body(a), body(b)) }];
-    }
-    const one = partsOf(a.answer);
-    const two = partsOf(b.answer);
-    return KINDS.map(([kind, name]) => ({ name, pieces: diff(textOf(one, kind), textOf(two, kind)) })).filter((each) => each.pieces.length);
-  }, [a, b, mode]);
-  if (!a || !b) return aProblem || bProblem ? <section class="prose"><h1>Compare</h1><Problem>{aProblem || bProblem}</Problem></section> : <Waiting />;
-  const facts: [string, (row: Row) => string, ((row: Row) => number | null | undefined) | null][] = [
-    ["Answered by", target, null],
-    ["Status", (row) => String(row.status ?? ""), null],
-    ["Stop", (row) => row.stop ?? "", null],
-    ["First byte", (row) => duration(row.first_ms), (row) => row.first_ms],
-    ["Total", (row) => duration(row.total_ms), (row) => row.total_ms],
-    ["Tokens in", (row) => (row.tokens ? whole(row.tokens.input ?? 0) : ""), (row) => row.tokens?.input],
-    ["Tokens out", (row) => (row.tokens ? whole(row.tokens.output ?? 0) : ""), (row) => row.tokens?.output],
-    ["Cost", (row) => money(row.cost), (row) => row.cost],
-  ];
-  const running = [a.row, b.row].some((row) => (row.state ?? "running") === "running");
+  const traces = chosen.flatMap((id) => found.get(id) ?? []);
+  const against = Math.max(0, chosen.indexOf(param("against")));
+  const sections = useMemo(() => (traces.length === chosen.length ? sectionsOf(traces, mode) : []), [found, mode, chosen.join(" ")]);
+  if (chosen.length < 2)
+    return (
+      <section class="prose">
+        <h1>Compare</h1>
+        <p>Name two to {MOST_COMPARED} exchanges in the address: <code>/inspector/compare/ID/ID</code>. Replay and the playground lead here, too.</p>
+      </section>
+    );
+  const missing = chosen.filter((id) => !found.has(id));
+  const bad = missing.find((id) => problems.has(id));
+  const base = traces[against];
+  if (missing.length || !base) return bad ? <section class="prose"><h1>Compare</h1><Problem>{problems.get(bad)}</Problem></section> : <Waiting />;
+  const running = traces.some(({ row }) => (row.state ?? "running") === "running");
+  const without = (id: string) => to(["compare", ...chosen.filter((each) => each !== id)], { what: param("what") });
+  const others = chosen.filter((id) => id !== base.row.id);
   return (
     <section class="compare">
       <header class="bar">
         <h1>Compare</h1>
         <Choice label="What is compared" options={[["answer", "Answers"], ["request", "Requests"]]} value={mode} choose={(each) => setQuery({ what: each === "answer" ? "" : each }, true)} />
         <div class="actions">
-          <A class="button" href={to(["compare", right, left])}>Swap</A>
-          <A class="button" href={to(["replay", left])}>Replay again …</A>
+          {chosen.length < MOST_COMPARED ? <A class="button" href={to(["replay", base.row.id], { with: others.join(",") })}>Replay again …</A> : null}
         </div>
       </header>
-      {running ? <Waiting what="One of them is still running" /> : null}
-      <div class="card scroll-x" tabIndex={0} role="group" aria-label="Figures of both">
-        <table class="facts-table">
+      {running ? <Waiting what="Some are still running" /> : null}
+      <div class="card scroll-x" tabIndex={0} role="group" aria-label="Figures of all">
+        <table class={`facts-table of-${chosen.length}`}>
           <thead>
             <tr>
               <th><span class="unseen">What</span></th>
-              {[a.row, b.row].map((row, index) => (
-                <th key={index}>
-                  <A href={to(["x", row.id])}>{index ? "right" : "left"}: {row.asked || row.id}</A> <span class="faint">{moment(row.at)}</span>
+              {traces.map(({ row }, index) => (
+                <th key={row.id} scope="col">
+                  <A href={to(["x", row.id])}>{index + 1}: {row.asked || row.id}</A> <span class="faint">{moment(row.at)}</span>
+                  <div class="compared-with">
+                    {index === against ? <span class="tag accent">compared with</span> : <button type="button" class="quiet" onClick={() => setQuery({ against: row.id }, true)}>Compare with {index + 1}</button>}
+                    {chosen.length > 2 ? <A href={without(row.id)} aria-label={`Leave out ${index + 1}`}>×</A> : null}
+                  </div>
                 </th>
               ))}
-              <th>Difference</th>
             </tr>
           </thead>
           <tbody>
-            {facts.map(([name, show, value]) => {
-              const one = value?.(a.row);
-              const two = value?.(b.row);
-              const change = typeof one === "number" && typeof two === "number" && one > 0 && one !== two ? `${two >= one ? "+" : "−"}${Math.abs(Math.round((two / one - 1) * 100))} %` : "";
-              return (
-                <tr key={name}>
-                  <th scope="row">{name}</th>
-                  <td>{name === "Status" ? <Status row={a.row} /> : show(a.row)}</td>
-                  <td>{name === "Status" ? <Status row={b.row} /> : show(b.row)}</td>
-                  <td class="faint">{change || (value === null && show(a.row) !== show(b.row) ? "differs" : "")}</td>
-                </tr>
-              );
-            })}
+            {FACTS.map(([name, show, value]) => (
+              <tr key={name}>
+                <th scope="row">{name}</th>
+                {traces.map(({ row }, index) => (
+                  <td key={row.id}>
+                    {name === "Status" ? <Status row={row} /> : show(row)}
+                    {index !== against ? <span class="faint"> {changeOf(value?.(base.row), value?.(row)) || (value === null && show(row) !== show(base.row) ? "differs" : "")}</span> : null}
+                  </td>
+                ))}
+              </tr>
+            ))}
             <tr>
               <th scope="row">Losses</th>
-              <td><Losses losses={lossesTold(a.row)} /></td>
-              <td><Losses losses={lossesTold(b.row)} /></td>
-              <td />
+              {traces.map(({ row }) => <td key={row.id}><Losses losses={lossesTold(row)} /></td>)}
             </tr>
           </tbody>
         </table>
       </div>
-      {sections.map((each) => {
-        const likeness = alike(each.pieces);
-        return (
-          <section key={each.name} class="compared card">
-            <header>
-              <h2>{each.name}</h2>
-              <span class="faint">{likeness === 1 ? "the same" : `${Math.round(likeness * 100)} % alike`}</span>
-            </header>
-            <div class={mode === "request" ? "two mono" : "two"}>
-              <div class="side" aria-label={`Left: ${target(a.row)}`} role="group" tabIndex={0}><Marked pieces={each.pieces} side="left" /></div>
-              <div class="side" aria-label={`Right: ${target(b.row)}`} role="group" tabIndex={0}><Marked pieces={each.pieces} side="right" /></div>
-            </div>
-          </section>
-        );
-      })}
-      {!sections.length ? <p class="faint">{a.answer && b.answer ? "Both answers are empty." : "The bodies of one of them were not recorded."}</p> : null}
-      <p class="faint">Struck through: only on the left. Underlined: only on the right.</p>
+      {sections.map((each) => <Section key={each.name} {...each} traces={traces} against={against} mono={mode === "request"} />)}
+      {!sections.length ? <p class="faint">{traces.every((trace) => trace.answer) ? "All answers are empty." : "The bodies of one of them were not recorded."}</p> : null}
+      <p class="faint">Struck through: only {against + 1} says it. Underlined: {against + 1} does not.</p>
+    </section>
+  );
+}
+
+function Section({ name, texts, traces, against, mono }: Compared & { traces: Trace[]; against: number; mono: boolean }) {
+  const base = texts[against] ?? "";
+  const compared = useMemo(() => texts.map((text) => diff(base, text)), [base, ...texts]);
+  const same = texts.every((text) => text === base);
+  return (
+    <section class="compared card">
+      <header>
+        <h2>{name}</h2>
+        {same ? <span class="faint">the same</span> : null}
+      </header>
+      <div class={`sides of-${texts.length}${mono ? " mono" : ""}`}>
+        {traces.map(({ row }, index) => (
+          <div key={row.id} class="side" aria-label={`${name} ${index + 1}: ${target(row)}`} role="group" tabIndex={0}>
+            <p class="faint">{index + 1} {index === against ? "" : `· ${Math.round(alike(compared[index] ?? []) * 100)} % alike`}</p>
+            {index === against ? <div class="words">{base}</div> : <Marked pieces={compared[index] ?? []} />}
+          </div>
+        ))}
+      </div>
     </section>
   );
 }

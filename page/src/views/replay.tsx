@@ -1,33 +1,26 @@
 // The same request to another provider, model or dialect, changed before it goes if one likes; it says who pays.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message, send } from "../api";
-import { count, money, target } from "../format";
+import { target } from "../format";
+import { Combobox } from "../parts/combobox";
 import { EditorBox } from "../parts/editorbox";
+import { Pays } from "../parts/pays";
 import { Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
+import { type Preview, optionsOf, useTargets } from "../targets";
 import type { Trace } from "../types";
 import { DIALECTS, TITLES } from "./play";
 import type { Translated } from "./play";
-import type { SetupPage } from "./setup";
-
-interface Dry {
-  model?: string;
-  provider?: string;
-  pays?: string;
-  key?: string;
-  dialect?: string;
-  estimate?: { input?: number | null; output_most?: number | null; cost?: number | null } | null;
-}
+import { MOST_COMPARED } from "./compare";
 
 export function Replay({ id }: { id: string }) {
   useTitle("Replay");
   const [trace, setTrace] = useState<Trace | null>(null);
-  const [setup, setSetup] = useState<SetupPage | null>(null);
+  const targets = useTargets();
   const [body, setBody] = useState<string | null>(null);
-  const [reported, setDry] = useState<(Dry & { of: string }) | null>(null);
+  const [reported, setDry] = useState<(Preview & { of: string }) | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
-  const [typed, setTyped] = useState<string | null>(null);
   const [translation, setTranslation] = useState<{ of: string; text: string } | null>(null);
   useEffect(() => {
     get<Trace>(`/exchanges/${encodeURIComponent(id)}`)
@@ -35,7 +28,6 @@ export function Replay({ id }: { id: string }) {
         setTrace(found);
       })
       .catch((caught: unknown) => setProblem(message(caught)));
-    get<SetupPage>("/setup").then(setSetup).catch(() => undefined);
   }, [id]);
 
   // As it was, until another is named: nothing writes into the field behind who types in it.
@@ -82,7 +74,7 @@ export function Replay({ id }: { id: string }) {
     if (!trace || !wanted || broken) return;
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      send<Dry>("POST", "/replay", { ...question(), dry: true }, stop.signal)
+      send<Preview>("POST", "/replay", { ...question(), dry: true }, stop.signal)
         .then((found) => {
           setDry({ ...found, of: `${wanted} ${spoken}` });
           setProblem("");
@@ -108,8 +100,7 @@ export function Replay({ id }: { id: string }) {
         <p><A href={to(["x", id])}>Back to the exchange</A></p>
       </section>
     );
-  const names = [...new Set([...(setup?.models ?? []), target(trace.row)].filter(Boolean))];
-  const estimate = dry?.estimate;
+  const others = param("with").split(",").filter(Boolean);
   return (
     <section class="replay">
       <header class="bar">
@@ -119,18 +110,7 @@ export function Replay({ id }: { id: string }) {
         </p>
       </header>
       <div class="replay-form card">
-        <label>
-          Send it to
-          <input type="text" list="models" value={typed ?? wanted} placeholder="provider/model" spellcheck={false} onInput={(event) => setTyped(event.currentTarget.value)} onChange={(event) => {
-            setTyped(null);
-            setQuery({ to: event.currentTarget.value }, true);
-          }} />
-          <datalist id="models">
-            {names.map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
-        </label>
+        <Combobox label="Send it to" list="Models" value={wanted} placeholder="provider/model" options={optionsOf(targets, false)} choose={(each) => setQuery({ to: each }, true)} />
         <label>
           Speaking
           <select value={spoken} onChange={(event) => setQuery({ dialect: event.currentTarget.value === dialect ? "" : event.currentTarget.value }, true)}>
@@ -143,16 +123,7 @@ export function Replay({ id }: { id: string }) {
         </label>
         <div class="pays" role="status">
           {dry ? (
-            <>
-              <p>
-                Goes to <strong>{[dry.provider, dry.model].filter(Boolean).join("/")}</strong>. {dry.pays ? <>It is paid with the key {dry.pays === "config" ? "in the configuration" : <>of <strong>{dry.pays}</strong></>}</> : "No provider key needed"}{dry.key ? <>, and is counted for <strong>{dry.key}</strong></> : ""}.
-              </p>
-              <p class="faint">
-                {estimate?.input ? `About ${count(estimate.input)} tokens in` : "How many tokens go in is not known"}
-                {estimate?.output_most ? `, at most ${count(estimate.output_most)} out` : ""}
-                {estimate?.cost !== null && estimate?.cost !== undefined ? <>: it may cost up to <strong>{money(estimate.cost)}</strong>.</> : "; its price is not known."}
-              </p>
-            </>
+            <Pays preview={dry} />
           ) : wanted && !problem ? (
             <Waiting what="Estimating the cost" />
           ) : null}
@@ -160,13 +131,13 @@ export function Replay({ id }: { id: string }) {
         <button
           type="button"
           class="main"
-          disabled={busy || !dry || Boolean(broken) || (typed !== null && typed !== wanted)}
+          disabled={busy || !dry || dry.sends === false || Boolean(broken)}
           onClick={async () => {
             setBusy(true);
             setProblem("");
             try {
               const { id: made } = await send<{ id: string }>("POST", "/replay", { ...question(), dry: false });
-              go(to(["compare", id, made]));
+              go(to(["compare", id, ...others.filter((each) => each !== id).slice(2 - MOST_COMPARED), made]));
             } catch (caught) {
               setProblem(message(caught));
             } finally {
@@ -174,7 +145,7 @@ export function Replay({ id }: { id: string }) {
             }
           }}
         >
-          {busy ? "Sending …" : "Send it and compare"}
+          {busy ? "Sending …" : dry || problem || broken ? "Send it and compare" : "Estimating …"}
         </button>
       </div>
       {problem ? <Problem>{problem}</Problem> : null}

@@ -8,23 +8,29 @@ import secrets
 import sys
 import tempfile
 import threading
+import time
 import webbrowser
+from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
+from wireglot.cli.menu import pick
 from wireglot.cli.own_gateway import ask_own_gateway
 from wireglot.cli.remote_gateway import (
     GatewayAddress,
     address_of,
     ask,
-    operated_gateway,
+    is_gateway,
     reachable,
 )
-from wireglot.cli.terminal import OK, Failed, Unusable, say
+from wireglot.cli.run.asking import can_ask
+from wireglot.cli.terminal import OK, Failed, Unusable, one_line, say
 from wireglot.cli.trace import from_file
-from wireglot.cli.trust import settings_of
+from wireglot.cli.trust import find_config, settings_of
+from wireglot.gateway.inspector.access import sign_in_ticket
+from wireglot.gateway.observe.running import SYSTEM_DATA, RunningGateway, find_private, find_running
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Trace
@@ -41,25 +47,69 @@ def run(arguments: argparse.Namespace) -> int:
         if arguments.url is not None or arguments.config is not None:
             raise Unusable("FILE: an exported exchange needs neither --url nor --config")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
-    return _open_page(_address(arguments), open_it=not arguments.no_browser)
+    return _open_page(*_running(arguments), open_it=not arguments.no_browser)
 
 
-def _address(arguments: argparse.Namespace) -> GatewayAddress:
+def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
+    """Which gateway is meant, and the key of its own user where that is this one."""
+    known = [
+        each
+        for each in (*find_running(os.environ, system=SYSTEM_DATA), *find_private(os.environ))
+        if each.key
+    ]
     if arguments.url is not None:
-        return address_of(arguments.url)
-    running = operated_gateway(arguments.config)
-    if running is not None:
-        return address_of(reachable(running.url))
-    server = settings_of(arguments.config).server
-    return GatewayAddress("http", _ANYWHERE.get(server.host, server.host), server.port)
+        address = address_of(arguments.url)
+        return address, next((each.key for each in known if reachable(each.url) == address.url), "")
+    config = find_config(arguments.config).path
+    wanted = str(config.absolute()) if config is not None and arguments.config is not None else ""
+    found = [
+        each for each in known if wanted in ("", each.config) and is_gateway(address_of(reachable(each.url)))
+    ]
+    if not found:
+        server = settings_of(arguments.config).server
+        return GatewayAddress("http", _ANYWHERE.get(server.host, server.host), server.port), ""
+    chosen = found[0] if len(found) == 1 else _one_of(found)
+    return address_of(reachable(chosen.url)), chosen.key
 
 
-def _open_page(address: GatewayAddress, *, open_it: bool) -> int:
-    answer = ask(address, "GET", f"{_PAGE}/api/session")
-    if answer.status != _DONE or "access" not in answer.document():
-        raise Failed(f"{address.url}: {answer.complaint()}")
-    _show(f"{address.url}{_PAGE}", open_it=open_it)
+def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
+    rows = [f"{reachable(each.url)}  {_whose(each)}" for each in found]
+    if not can_ask():
+        listed = "".join(f"\n  wireglot inspect --url {one_line(row)}" for row in rows)
+        raise Unusable(f"{len(found)} gateways of yours run, name one:{listed}")
+    chosen = pick("Gateway:", rows)
+    if chosen is None:
+        raise Unusable("none was chosen")
+    return found[chosen]
+
+
+def _whose(running: RunningGateway) -> str:
+    if running.client:
+        return f"private, of {running.client}"
+    return f"by {running.config}" if running.config else "without a configuration"
+
+
+def _open_page(address: GatewayAddress, key: str, *, open_it: bool) -> int:
+    link = page_link(address, key)
+    browses = open_it and has_browser()
+    # What a browser is called with can be read by others, but is worth nothing after its first use.
+    print(f"{address.url}{_PAGE}" if browses else link, flush=True)
+    if browses:
+        webbrowser.open(link)
     return OK
+
+
+def page_link(address: GatewayAddress, key: str) -> str:
+    """The page, with a sign-in that works once where it wants one. Raises NoAnswer and Failed. `key`: of the
+    gateway's own user; "": not known."""
+    answer = ask(address, "GET", f"{_PAGE}/api/session")
+    reported = answer.document()
+    if answer.status != _DONE or "access" not in reported:
+        raise Failed(f"{address.url}: {answer.complaint()}")
+    page = f"{address.url}{_PAGE}"
+    return (
+        f"{page}/enter/{sign_in_ticket(key, time.time())}" if key and reported["access"] == "none" else page
+    )
 
 
 def _show_file(trace: Trace, *, open_it: bool) -> int:
@@ -86,11 +136,11 @@ def _show_file(trace: Trace, *, open_it: bool) -> int:
 
 def _show(url: str, *, open_it: bool) -> None:
     print(url, flush=True)
-    if open_it and _has_browser():
+    if open_it and has_browser():
         webbrowser.open(url)
 
 
-def _has_browser() -> bool:
+def has_browser() -> bool:
     """A browser of the terminal would take it over."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in _DISPLAYS)
 

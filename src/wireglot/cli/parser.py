@@ -136,7 +136,7 @@ def _add_init(commands: Commands) -> None:
 
 _INSPECT_EXAMPLES: Final = """\
 examples:
-  wireglot inspect                          the gateway of this configuration
+  wireglot inspect                          a gateway of yours that runs
   wireglot inspect --url http://gateway:8484
   wireglot inspect report.wgtrace.json      an exported exchange, without any gateway
 """
@@ -147,9 +147,10 @@ def _add_inspect(commands: Commands) -> None:
         "inspect",
         module="inspect",
         help="open the inspector in a browser",
-        description="Open the inspector's page in a browser, and print its address: that of a gateway that "
-        "runs, or, for the file of an exported exchange, a page of its own on this machine alone, until "
-        "it is interrupted.",
+        description="Open the inspector's page in a browser, and print its address: that of a gateway of "
+        "yours that runs, by `wireglot serve` or for one client of `wireglot run`, or, for the file of an "
+        "exported exchange, a page of its own on this machine alone, until it is interrupted. Where the page "
+        "wants a sign-in, the link signs in once, within five minutes.",
         epilog=_INSPECT_EXAMPLES,
     )
     parser.add_argument(
@@ -410,6 +411,7 @@ def _add_run(commands: Commands) -> None:
     flag(parser, "--private", "start a gateway of its own in any case")
     option(parser, "--log", "FILE", "append what a gateway of its own logs")
     flag(parser, "--statusline", "claude: show model, route, cost, context and losses in its status line")
+    flag(parser, "--inspect", "open the inspector of its gateway in a browser, signed in")
     flag(parser, "--print-env", "only print the variables, for eval in a shell")
 
 

@@ -16,6 +16,7 @@ from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
+from wireglot.gateway.inspector.preview import Preview
 from wireglot.gateway.login.pages import LoginPages
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.pages import health as health_pages
@@ -34,7 +35,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.quotas.tool_uses import ToolUses
 from wireglot.gateway.state.state import State
-from wireglot.gateway.steps import Pipeline, StepParts
+from wireglot.gateway.steps import Pipeline, StepParts, hosted_tool_offer
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.targets.routing import Router
 from wireglot.gateway.trace.pages import TracePages
@@ -121,9 +122,10 @@ def compose(
     )
 
     # Pages.
-    sessions = InspectorSessions()
+    sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
     traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
     state_pages = StatePages(state, traces.forget)
+    preview = Preview(lambda: observer.redactor, hosted_tool_offer(steps))
     inspector = Inspector(
         routes.match,
         gatekeeper,
@@ -132,7 +134,7 @@ def compose(
         sessions=sessions,
         command=traces.command,
         handlers={
-            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces),
+            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces, preview),
             **TracePages(traces, state.losses.find, lambda: gates.draining).handlers(),
         },
     )

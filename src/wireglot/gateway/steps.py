@@ -119,6 +119,11 @@ def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
     )
 
 
+def hosted_tool_offer(parts: StepParts) -> BeforeAnswer:
+    """Functions in place of the tools that the gateway runs itself."""
+    return _hosted_tools(parts.relay, parts).offer_for_count
+
+
 STEPS: Final[tuple[Around | Before, ...]] = (
     # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
     Around(
@@ -188,7 +193,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     ),
     Before(
         "HostedToolCount",
-        lambda parts: _hosted_tools(parts.relay, parts).offer_for_count,
+        hosted_tool_offer,
         lambda kind: not kind.is_own and kind.operation == "count" and kind.counts_like_generate,
     ),
     Before(

@@ -11,10 +11,17 @@ from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configure
 from tests.gateway.kit import head, settings
 from tests.tiers import rows
 from tests.waiting import wait_until
+from wireglot.gateway.entry import callers
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.routes import INSPECTOR_ROUTES
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector.access import CSRF, Access, InspectorSessions
+from wireglot.gateway.inspector.access import (
+    CSRF,
+    TICKET_SECONDS,
+    Access,
+    InspectorSessions,
+    sign_in_ticket,
+)
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -460,3 +467,56 @@ def test_a_client_that_knows_the_key_of_another_gateway_is_informed():
     now = settings(server=ServerSettings(secret=Secret("s" * 32), admin_secret=Secret(ADMIN)))
     with pytest.raises(RequestError, match="neither"):
         Gatekeeper(lambda: 0.0).known("peer", ["x" * 10_000, ""], now)
+
+
+# Links that sign in once.
+
+
+def test_a_ticket_signs_in_once_and_for_a_short_time():
+    clock = [1000.0]
+    sessions = InspectorSessions(lambda: clock[0], lambda: "operator")
+    first, second, late = (sign_in_ticket("operator", clock[0]) for _ in range(3))
+    assert sessions.redeem(first) is not None
+    assert sessions.redeem(first) is None, "it is used up"
+    assert sessions.redeem(second) is not None
+    clock[0] += TICKET_SECONDS + 1
+    assert sessions.redeem(late) is None
+
+
+def test_a_ticket_that_another_worker_took_opens_nothing():
+    one, other = (InspectorSessions(lambda: 1000.0, lambda: "operator") for _ in range(2))
+    ticket = sign_in_ticket("operator", 1000.0)
+    used = one.redeem(ticket)
+    assert used is not None
+    other.obey(used, is_new=True)
+    assert other.redeem(ticket) is None
+
+
+@rows("ticket", ["", "x", "!" * 38, "A" * 38, "é", "A" * 5000, sign_in_ticket("another", 1000.0)])
+def test_what_is_no_ticket_of_this_gateway_opens_nothing(ticket):
+    assert InspectorSessions(lambda: 1000.0, lambda: "operator").redeem(ticket) is None
+
+
+def test_without_an_operator_key_no_ticket_opens_anything():
+    assert InspectorSessions(lambda: 1000.0).redeem(sign_in_ticket("", 1000.0)) is None
+
+
+def test_a_changed_ticket_opens_nothing():
+    ticket = sign_in_ticket("operator", 1000.0)
+    for index in (0, 8, 20, 37):
+        changed = ticket[:index] + ("A" if ticket[index] != "A" else "B") + ticket[index + 1 :]
+        assert InspectorSessions(lambda: 1000.0, lambda: "operator").redeem(changed) is None
+
+
+def test_who_has_signed_in_by_a_ticket_may_look_until_the_process_ends():
+    now = settings(server=ServerSettings(secret=Secret("s" * 32), inspector="secret"))
+    key = ["operator"]
+    sessions = InspectorSessions(operator_key=lambda: key[0])
+    gatekeeper = Gatekeeper(lambda: 0.0)
+    _, token = sessions.begin(callers.ADMIN, now)
+    visit = head("GET", SETUP, cookie=f"wireglot-inspector-8484={token}")
+    viewer = Access(gatekeeper, sessions, lambda: now).seen(visit, now).viewer
+    assert viewer is not None
+    assert viewer.access == "admin"
+    key[0] = "that of the next process"
+    assert not viewer.holds()

@@ -15,12 +15,14 @@ from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector import dashboard, key_pages, playground
 from wireglot.gateway.inspector.playground import ToTranslate, asked_of, translated
+from wireglot.gateway.inspector.preview import Preview
 from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Rule
+from wireglot.http.redaction import Redactor
 from wireglot.stores.records import KeyQuotas
 from wireglot.wire.json import decode, encode
 
@@ -34,11 +36,26 @@ def wrong(document: dict[str, Any], most: int = 10) -> tuple[str, str]:
 @rows(
     ("document", "param", "message"),
     [
-        ({"other": 1}, "other", "other: expected one of dialect, kind, model, request, text"),
+        ({"other": 1}, "other", "other: expected one of aligned, dialect, kind, model, only, request, text"),
         ({"text": 7}, "text", "text: expected text"),
         ({"text": "x" * 11}, "text", "text: expected at most 10 letters"),
         ({"dialect": "latin"}, "dialect", "dialect: expected one of "),
         ({"dialect": "gemini", "kind": "x"}, "kind", "kind: expected one of request, answer, stream"),
+        (
+            {"dialect": "gemini", "kind": "answer", "only": "gemini"},
+            "only",
+            "only: expected a list of dialects",
+        ),
+        (
+            {"dialect": "gemini", "kind": "answer", "only": ["ollama", 5]},
+            "only[1]",
+            "only[1]: expected one of ",
+        ),
+        (
+            {"dialect": "gemini", "kind": "stream", "aligned": "yes"},
+            "aligned",
+            "aligned: expected true or false",
+        ),
         (
             {"dialect": "gemini", "kind": "answer", "request": "[]"},
             "request",
@@ -117,6 +134,23 @@ def test_events_of_a_stream_with_their_lines() -> None:
         (0, ": x\r\n\r\n"),
         (7, "data: 3"),
     ]
+    assert list(playground._events('{"a":1}\r\n{"b":2}')) == [(1, '{"a":1}\r\n'), (2, '{"b":2}')]
+
+
+def test_the_events_of_a_stream_are_aligned_with_those_they_became() -> None:
+    text = (
+        'data: {"responseId":"r","candidates":[{"content":{"role":"model","parts":[{"text":"One"}]}}]}\n\n'
+        'data: {"candidates":[{"content":{"parts":[{"text":" two"}]},"finishReason":"STOP"}]}\n\n'
+    )
+    asked = {"dialect": "gemini", "kind": "stream", "text": text, "only": ["anthropic"]}
+    whole = translated(asked_of(asked, 999))
+    found = translated(asked_of(asked | {"aligned": True}, 999))
+    assert ["".join(found["events"]), len(found["events"])] == [text, 2]
+    assert found["dialects"].keys() == {"anthropic"}
+    became = found["dialects"]["anthropic"]["events"]
+    assert ["One" in piece for piece in became] == [True, False, False]
+    assert " two" in became[1]
+    assert "".join(became) == whole["dialects"]["anthropic"]["text"]
 
 
 # Questions and replays.
@@ -243,7 +277,9 @@ def replay(
     made, reply = page(document, now)
     submitted = Submitted()
     recorded: Any = traces or Traces()
-    asyncio.run(ReplayPage(submitted, recorded).replay(made, viewer))
+    asyncio.run(
+        ReplayPage(submitted, recorded, Preview(Redactor, lambda exchange: None)).replay(made, viewer)
+    )
     return decode(bytes(reply.body)), submitted
 
 

@@ -18,16 +18,19 @@ import sys
 import tempfile
 import threading
 import time
+import webbrowser
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final
 
 import msgspec
 
+from wireglot import __version__
 from wireglot.cli.process_setup import give_large_blocks_back, give_up, raise_limit, run_loop
 from wireglot.cli.terminal import Failed
 from wireglot.cli.trust import ConfigFile
 from wireglot.gateway import config
+from wireglot.gateway.observe.running import RunningGateway, announced
 from wireglot.gateway.run import Process
 from wireglot.stores import StoreDown, StoreUnusable
 
@@ -101,6 +104,9 @@ class Own(msgspec.Struct, frozen=True):
     environ: Mapping[str, str]
     overrides: Mapping[str, Any]
     log: str | None = None
+    client: str = ""
+    """What `wireglot inspect` calls it."""
+    operator_key: str = ""
 
 
 class _Reported(msgspec.Struct):
@@ -128,6 +134,16 @@ def remove_afterwards(folder: ClientFolder) -> None:
         folder.remove()
 
     _in_background(work, (client.descriptor, folder.descriptor))
+
+
+def open_browser(link: str) -> None:
+    """Without a child that the client would inherit, and without waiting for a browser that stays."""
+
+    def work(tell: Callable[[_Reported], None]) -> None:
+        tell(_Reported())
+        webbrowser.open(link)
+
+    _in_background(work, ())
 
 
 class _Client:
@@ -178,14 +194,19 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
                 overrides=own.overrides,
                 log_fd=log if log >= 0 else 2,
                 watches=False,  # the client writes in its project, where the configuration may lie
+                operator_key=own.operator_key,
             )
             await process.start()
             ended = asyncio.Event()
             loop = asyncio.get_running_loop()
             loop.add_signal_handler(signal.SIGTERM, ended.set)
             ends.tell(loop, ended)
-            tell(_Reported(process.url))
-            await ended.wait()
+            running = RunningGateway(
+                process.url, os.getpid(), __version__, key=own.operator_key, client=own.client
+            )
+            with announced(running, own.environ):
+                tell(_Reported(process.url))
+                await ended.wait()
             await process.close()
 
         run_loop(work())

@@ -22,6 +22,7 @@ from wireglot.cli.remote_gateway import (
     GatewayAnswer,
     address_of,
     ask,
+    reachable,
     running_url,
     usable_key,
 )
@@ -35,7 +36,7 @@ from wireglot.cli.run.clients import (
     Pointing,
     by_family,
 )
-from wireglot.cli.run.gateway import ClientFolder, Own, remove_afterwards, start_gateway
+from wireglot.cli.run.gateway import ClientFolder, Own, open_browser, remove_afterwards, start_gateway
 from wireglot.cli.terminal import (
     NOT_EXECUTABLE,
     NOT_FOUND,
@@ -45,10 +46,12 @@ from wireglot.cli.terminal import (
     complain,
     count,
     one_line,
+    say,
 )
 from wireglot.cli.trust import ConfigFile, find_config, trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
+from wireglot.gateway.observe.running import find_running
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.targets.routing import Unroutable, named_targets, route
@@ -285,6 +288,7 @@ class Launch(msgspec.Struct, frozen=True):
     log: str | None = None
     print_env: bool = False
     statusline: bool = False
+    inspect: bool = False
 
     def problem(self) -> str:
         """What is wrong with the command line itself."""
@@ -340,6 +344,7 @@ class _Found(msgspec.Struct, frozen=True):
     remark: str = ""
     own: Own | None = None
     """To be started yet: the door has no address until then."""
+    has_inspector: bool = True
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -355,6 +360,7 @@ def run(arguments: argparse.Namespace) -> int:
         log=arguments.log,
         print_env=arguments.print_env,
         statusline=arguments.statusline,
+        inspect=arguments.inspect,
     )
     if problem := task.problem():
         raise Unusable(f"{problem} (see wireglot run --help)")
@@ -417,7 +423,15 @@ def _private(task: Launch, remark: str) -> _Found:
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
         f"its own, by {_format_place(file.path)}" if file.path is not None else "its own",
         choice.remark or remark,
-        Own(file, choice.environ, overrides, task.log),
+        Own(
+            file,
+            choice.environ,
+            overrides,
+            task.log,
+            client=Path(task.program).name,
+            operator_key=key_of_its_own(_CALLER)[0],
+        ),
+        has_inspector=choice.settings.server.inspector != "off",
     )
 
 
@@ -440,6 +454,10 @@ def _start(task: Launch, found: _Found) -> int:
         if found.remark:
             complain(found.remark)
         complain(_line(task, door, found.what, pointing))
+        if task.inspect:
+            _show_inspector(door.url, found.own.operator_key if found.own is not None else "")
+        elif found.has_inspector:
+            complain("to see every exchange: `wireglot inspect` in another terminal")
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
@@ -447,6 +465,24 @@ def _start(task: Launch, found: _Found) -> int:
         if folder is not None:
             folder.remove()
         raise
+
+
+def _show_inspector(url: str, operator_key: str) -> None:
+    """Signed in where the gateway is one of this user's. The client starts in any case."""
+    from wireglot.cli.inspect import has_browser, page_link  # most runs need no browser
+
+    keys = [running.key for running in find_running(os.environ) if reachable(running.url) == url]
+    try:
+        link = page_link(address_of(url), operator_key or next(iter(keys), ""))
+    except Failed as problem:
+        complain(f"no inspector: {problem}")
+        return
+    if has_browser():
+        complain(f"the inspector opens in your browser: {url}/inspector")
+        open_browser(link)
+    else:
+        complain("the inspector (this link signs in once, within five minutes):")
+        say(link)
 
 
 def _placed(pointing: Pointing, folder: Path | None) -> Pointing:

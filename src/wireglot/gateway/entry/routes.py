@@ -56,11 +56,14 @@ def root_page(surfaces: Sequence[Surface]) -> Probe:
 INSPECTOR_ROOT: Final = "/inspector"
 INSPECTOR_ASSETS: Final = "/inspector/assets/"
 INSPECTOR_API: Final = "/inspector/api/"
+INSPECTOR_ENTER: Final = "/inspector/enter/"
+_INSPECTOR_QUESTIONS: Final = (INSPECTOR_API, INSPECTOR_ENTER)
 
 INSPECTOR_ROUTES: Final = (
     OwnRoute("GET", "/inspector/api/session", "session.get"),
     OwnRoute("POST", "/inspector/api/session", "session.begin"),
     OwnRoute("DELETE", "/inspector/api/session", "session.end"),
+    OwnRoute("GET", "/inspector/enter/*", "session.enter"),
     OwnRoute("GET", "/inspector/api/exchanges", "exchanges.list"),
     OwnRoute("GET", "/inspector/api/exchanges/*", "exchanges.get"),
     OwnRoute("GET", "/inspector/api/exchanges/*/export", "exchanges.export"),
@@ -71,6 +74,7 @@ INSPECTOR_ROUTES: Final = (
     OwnRoute("POST", "/inspector/api/recording", "recording.set"),
     OwnRoute("POST", "/inspector/api/replay", "replay"),
     OwnRoute("POST", "/inspector/api/translate", "translate"),
+    OwnRoute("GET", "/inspector/api/targets", "targets"),
     OwnRoute("GET", "/inspector/api/setup", "setup"),
     OwnRoute("POST", "/inspector/api/ask", "ask"),
     OwnRoute("GET", "/inspector/api/dashboard", "dashboard"),
@@ -110,7 +114,7 @@ def is_inspector(path: str) -> bool:
 def inspector_route(method: str, path: str) -> tuple[str, tuple[str, ...]] | None:
     """What is asked, and the ids in it. Every path that is neither a file nor a question is a view of the one
     page."""
-    if path.startswith(INSPECTOR_API):
+    if path.startswith(_INSPECTOR_QUESTIONS):
         for route, pieces in _INSPECTOR_PIECES:
             ids = ids_in(path, pieces) if route.method == method else None
             if ids is not None:
@@ -123,7 +127,7 @@ def inspector_route(method: str, path: str) -> tuple[str, tuple[str, ...]] | Non
 
 def inspector_methods(path: str) -> tuple[str, ...]:
     """The methods of a path; none where there is no such path."""
-    if not path.startswith(INSPECTOR_API):
+    if not path.startswith(_INSPECTOR_QUESTIONS):
         return ("GET",)
     return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
 

@@ -27,6 +27,10 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.stores.seal import Sealer, Unreadable
 
 SESSION_SECONDS: Final = 8 * 3600
+TICKET_SECONDS: Final = 300
+_ENDS_BYTES: Final = 5
+_NONCE_BYTES: Final = 8
+_MARK_BYTES: Final = 16
 _COOKIE: Final = "wireglot-inspector"
 _SEALED_FOR: Final = "\0inspector"
 """No caller is called so: the sealing key is no caller's."""
@@ -49,11 +53,26 @@ class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
     nonce: str
 
 
+def sign_in_ticket(operator_key: str, wall: float) -> str:
+    """For one sign-in at the gateway with this operator key: used up by it, so that a browser can be called
+    with a link that has it."""
+    ends = int(wall + TICKET_SECONDS).to_bytes(_ENDS_BYTES, "big")
+    text = ends + secrets.token_bytes(_NONCE_BYTES)
+    return base64.urlsafe_b64encode(text + _ticket_mark(operator_key, text)).decode().rstrip("=")
+
+
+def _ticket_mark(operator_key: str, text: bytes) -> bytes:
+    whole = hmac.new(operator_key.encode(), b"wireglot inspector ticket v1 " + text, hashlib.sha256).digest()
+    return whole[:_MARK_BYTES]
+
+
 class InspectorSessions:
     """Implements `Commanded`: those that end before their time, here or in another process."""
 
-    def __init__(self, wall: Callable[[], float] = time.time) -> None:
+    def __init__(self, wall: Callable[[], float] = time.time, operator_key: Callable[[], str] = str) -> None:
+        """`operator_key`: that of this gateway's own user, which signs tickets; "": there is none."""
         self._wall = wall
+        self._operator_key = operator_key
         self._sealers: dict[bytes, Sealer] = {}
         self._ended: OrderedDict[str, float] = OrderedDict()
         """By their nonces, with when each would have ended by itself."""
@@ -62,7 +81,7 @@ class InspectorSessions:
         """A new one, and its token."""
         ends = int(self._wall()) + SESSION_SECONDS
         by: Literal["admin", "key"] = "admin" if who.key is None else "key"
-        mark = _admin_mark(settings) if who.key is None else who.key.digest
+        mark = self._admin_mark(settings) if who.key is None else who.key.digest
         session = InspectorSession(by, mark, ends, secrets.token_hex(16))
         sealed = self._sealer(settings).seal(_SEALED_FOR, _KIND, "", msgspec.json.encode(session))
         return session, base64.urlsafe_b64encode(sealed).decode().rstrip("=")
@@ -81,7 +100,24 @@ class InspectorSessions:
         """Whether its time is not over. Whether its key still opens anything is for others to say."""
         if session.ends <= self._wall() or session.nonce in self._ended:
             return False
-        return session.by != "admin" or _is_same(session.mark, _admin_mark(settings))
+        return session.by != "admin" or _is_same(session.mark, self._admin_mark(settings))
+
+    def redeem(self, ticket: str) -> PeerCommand | None:
+        """What other processes must know of a ticket that is used now; None where it opens nothing."""
+        key = self._operator_key()
+        try:
+            raw = base64.b64decode(ticket + "=" * (-len(ticket) % 4), altchars=b"-_", validate=True)
+        except ValueError:
+            return None
+        text, mark = raw[:-_MARK_BYTES], raw[-_MARK_BYTES:]
+        if not key or not hmac.compare_digest(mark, _ticket_mark(key, text)):
+            return None
+        nonce, ends, now = raw.hex(), int.from_bytes(text[:_ENDS_BYTES], "big"), self._wall()
+        if ends <= now or nonce in self._ended:
+            return None
+        used = PeerCommand(now, ended=nonce, ends=ends)
+        self.obey(used, is_new=True)
+        return used
 
     def obey(self, command: PeerCommand, *, is_new: bool) -> None:
         if command.ends > self._wall():
@@ -98,6 +134,11 @@ class InspectorSessions:
         that of anyone who may look without one."""
         bound = session.nonce if session is not None else _OPEN
         return _print(settings, f"csrf {bound}")
+
+    def _admin_mark(self, settings: Settings) -> str:
+        """Without an admin secret the operator's key stands for it, which ends with the process."""
+        secret = settings.server.admin_secret.value or self._operator_key()
+        return _print(settings, f"admin {secret}") if secret else ""
 
     def _opened(self, token: str, settings: Settings) -> InspectorSession | None:
         if len(token) > _MAX_TOKEN_LETTERS or not token.isascii():
@@ -138,11 +179,6 @@ def cookie_pairs(cookies: str) -> list[tuple[str, str]]:
         if equals:
             found.append((name, value.strip('"')))
     return found
-
-
-def _admin_mark(settings: Settings) -> str:
-    secret = settings.server.admin_secret.value
-    return _print(settings, f"admin {secret}") if secret else ""
 
 
 def _print(settings: Settings, text: str) -> str:

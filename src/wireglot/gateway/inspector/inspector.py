@@ -17,9 +17,9 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.dialects.registry import COMMON
-from wireglot.gateway.entry.callers import LOCAL, Gatekeeper
+from wireglot.gateway.entry.callers import ADMIN, LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
-from wireglot.gateway.entry.routes import Asked, NoRoute
+from wireglot.gateway.entry.routes import INSPECTOR_ROOT, Asked, NoRoute
 from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.inspector.access import (
     Access,
@@ -34,6 +34,7 @@ from wireglot.gateway.inspector.access import (
 from wireglot.gateway.inspector.dashboard import DashboardPage
 from wireglot.gateway.inspector.key_pages import KeyPages
 from wireglot.gateway.inspector.playground import TranslatePage
+from wireglot.gateway.inspector.preview import Preview, Targets
 from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage, Submit
 from wireglot.gateway.inspector.setup_page import setup
 from wireglot.gateway.observe.log import Note
@@ -153,6 +154,12 @@ def _is_known(tags: str, tag: str) -> bool:
 
 
 _MAX_SECRET_LETTERS: Final = 4096
+_SEE_OTHER: Final = 303
+_GONE: Final = 410
+_LINK_IS_OVER: Final = (
+    b"This link was used already, or is too old: it signs in once, within five minutes.\n"
+    b"`wireglot inspect` makes a new one.\n"
+)
 
 
 Command = Callable[[PeerCommand], Awaitable[str]]
@@ -197,6 +204,25 @@ class SignInPages:
         cookie = set_cookie(host, token, secure=is_behind_tls(page.head))
         page.send(self._reported(page, now), more=[cookie])
 
+    async def enter(self, page: PageRequest, seen: SeenVisitor) -> None:
+        """The link of `wireglot inspect`: signs in once, and leads to the page."""
+        (ticket,) = page.asked.ids
+        used = self._sessions.redeem(ticket)
+        headers: Headers = [("cache-control", "no-store")]
+        if used is not None:
+            await self._command(used)
+            _, token = self._sessions.begin(ADMIN, page.settings)
+            self._note("info", "inspector sign-in", peer=page.head.peer, caller=ADMIN.name)
+            host = page.head.headers.get("host", "")
+            headers.append(set_cookie(host, token, secure=is_behind_tls(page.head)))
+        elif seen.viewer is None:
+            self._note("warn", "inspector sign-in refused", peer=page.head.peer, detail="its link is over")
+            page.record.answered(_GONE)
+            page.reply.send(_GONE, [*headers, ("content-type", _TYPES["txt"])], _LINK_IS_OVER)
+            return
+        page.record.answered(_SEE_OTHER)
+        page.reply.send(_SEE_OTHER, [*headers, ("location", INSPECTOR_ROOT)], b"")
+
     async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
         if seen.viewer is not None:
             self._access.check_token(page.head, seen, page.settings)
@@ -240,7 +266,7 @@ def _provider(login: LoginSettings | None) -> str:
 _MAX_BODY_BYTES: Final = 4 * MIB
 _MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
 """Of anyone who may not look yet: a secret is short."""
-_OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.end"})
+_OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.enter", "session.end"})
 """What is answered to anyone who may not look yet."""
 
 
@@ -271,6 +297,7 @@ class Inspector:
         self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,
+            "session.enter": pages.enter,
             "session.end": pages.end,
         }
         self._handlers: Final = handlers
@@ -315,13 +342,15 @@ def inspector_handlers(
     scrape: Callable[[], Awaitable[bytes]],
     submit: Submit,
     traces: Traces,
+    preview: Preview,
 ) -> Mapping[str, InspectorHandler]:
     ledger = state.engine.ledger
     return {
         "translate": TranslatePage().translate,
         "setup": setup,
         "ask": AskPage(submit).ask,
-        "replay": ReplayPage(submit, traces).replay,
+        "replay": ReplayPage(submit, traces, preview).replay,
+        "targets": Targets().targets,
         "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }

@@ -41,34 +41,54 @@ class ToTranslate(msgspec.Struct, frozen=True):
     """What an answer or a stream answers, in any dialect: it brings back names of tools."""
     model: str = ""
     """Where the document itself names none."""
+    only: tuple[DialectName, ...] = ()
+    """The dialects to translate to; (): all others."""
+    aligned: bool = False
+    """Of a stream: event by event, in the place of its text."""
 
 
 def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
-    known = {"dialect", "kind", "text", "request", "model"}
+    known = {"dialect", "kind", "text", "request", "model", "only", "aligned"}
     for name in document:
         if name not in known:
             raise invalid_value(name, f"one of {', '.join(sorted(known))}")
-    for name in known:
+    for name in known - {"only", "aligned"}:
         value = document.get(name, "")
         if type(value) is not str:
             raise invalid_value(name, "text")
         if len(value) > max_letters:
             raise invalid_value(name, f"at most {max_letters} letters")
-    try:
-        spoken = dialect_name(document.get("dialect", ""))
-    except UnknownDialect:
-        raise invalid_value("dialect", f"one of {', '.join(names())}") from None
     kind = next((each for each in KINDS if each == document.get("kind")), None)
+    spoken = _known_dialect("dialect", document.get("dialect", ""))
     if kind is None:
         raise invalid_value("kind", f"one of {', '.join(KINDS)}")
+    only = document.get("only", [])
+    if type(only) is not list:
+        raise invalid_value("only", "a list of dialects")
+    aligned = document.get("aligned", False)
+    if type(aligned) is not bool:
+        raise invalid_value("aligned", "true or false")
     try:
         if document.get("request") and type(decode(document["request"])) is not dict:
             raise invalid_value("request", "a JSON object")
     except BadJson as bad:
         raise invalid_value("request", f"a JSON object: {bad}") from None
     return ToTranslate(
-        spoken, kind, document.get("text", ""), document.get("request", ""), document.get("model", "")
+        spoken,
+        kind,
+        document.get("text", ""),
+        document.get("request", ""),
+        document.get("model", ""),
+        tuple(_known_dialect(f"only[{place}]", each) for place, each in enumerate(only)),
+        aligned,
     )
+
+
+def _known_dialect(field: str, name: Any) -> DialectName:
+    try:
+        return dialect_name(name if type(name) is str else "")
+    except UnknownDialect:
+        raise invalid_value(field, f"one of {', '.join(names())}") from None
 
 
 def translated(asked: ToTranslate) -> dict[str, Any]:
@@ -77,7 +97,9 @@ def translated(asked: ToTranslate) -> dict[str, Any]:
     problem = _problem_of(asked)
     if problem is not None:
         return reported | {"problem": problem}
-    others = (name for name in names() if name != asked.dialect)
+    others = (name for name in asked.only or names() if name != asked.dialect)
+    if asked.aligned and asked.kind == "stream":
+        reported["events"] = [piece for _, piece in _events(asked.text)]
     return reported | {"dialects": {name: _in(name, asked) for name in others}}
 
 
@@ -149,31 +171,38 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
         request=asked.request or None,
         model=asked.model or None,
     )
-    written, lines, last = bytearray(), dict[Loss, int](), 0
+    written, lines, last = list[bytes](), dict[Loss, int](), 0
     for line, event in _events(asked.text):
         last = line or last
-        written += translator.feed(event.encode("utf-8", "replace"))
+        written.append(translator.feed(event.encode("utf-8", "replace")))
         if len(lines) < _MAX_LINES:
             for loss in translator.losses:
                 lines.setdefault(loss, last)
-    written += translator.close()
+    written.append(translator.close())
     for loss in translator.losses[:_MAX_LINES]:  # what is known at its end only
         lines.setdefault(loss, last)
-    reported = {"text": written.decode("utf-8", "replace"), **_reported_losses(translator.losses, lines)}
+    text = b"".join(written).decode("utf-8", "replace")
+    reported = {"text": text, **_reported_losses(translator.losses, lines)}
+    if asked.aligned:  # one for each event of the source, and what its end adds
+        reported |= {"text": "", "events": [piece.decode("utf-8", "replace") for piece in written]}
     return {**reported, "broken": True} if translator.failed else reported
 
 
 def _events(text: str) -> Iterator[tuple[int, str]]:
-    """The events of a stream, each with the line (from 1) of its data, 0 where it has none."""
+    """The events of a stream, each with the line (from 1) of its data, 0 where it has none. Of JSON lines
+    each line is one."""
     piece, data = "", 0
-    for number, line in enumerate(_LINE.findall(text), 1):
+    lines = _LINE.findall(text)
+    is_json_lines = all(line.lstrip()[:1] in ("{", "") for line in lines)
+    for number, line in enumerate(lines, 1):
         piece += line
-        if line.startswith("data:"):
+        if is_json_lines or line.startswith("data:"):
             data = data or number
-        if not line.strip("\r\n"):
+        if is_json_lines or not line.strip("\r\n"):
             yield data, piece
             piece, data = "", 0
-    yield data, piece
+    if piece:
+        yield data, piece
 
 
 def _reported_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None) -> dict[str, Any]:

@@ -1,8 +1,8 @@
-"""`POST /inspector/api/replay`: a recorded request again: elsewhere, changed, or in another dialect."""
+"""`POST /inspector/api/replay`: a recorded request again, or one of the playground: elsewhere, changed, or in
+another dialect."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Awaitable
 from typing import Any, Final, Protocol
 
@@ -10,26 +10,20 @@ import msgspec
 
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import COMMON, dialect, dialect_name, names, surface
-from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.config.providers import DEMO
-from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError, invalid_value, with_request_errors
+from wireglot.gateway.inspector.preview import Preview, with_catalog
 from wireglot.gateway.process_limits import KIB
-from wireglot.gateway.request.account_details import shown_model
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Rule, Settings
-from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Text
-from wireglot.ir.outcome import Usage
 from wireglot.ir.request import Request
-from wireglot.providers.prices import cost
 from wireglot.traces.trace import Trace
 from wireglot.translate import translate_request
 from wireglot.wire.json import BadJson, decode, encode
@@ -46,6 +40,8 @@ def text_field(fields: dict[str, Any], name: str, most: int) -> str:
 
 
 AGENT: Final = "wireglot-inspector"
+PLAYGROUND: Final = "wireglot-playground"
+"""What is sent from the playground is listed under this client."""
 _MAX_CHARACTERS: Final = 100_000
 _MAX_ERROR_BYTES: Final = 16 * KIB
 _GREETING: Final = "Hello from the inspector. What can you do?"
@@ -85,10 +81,10 @@ def _asked_by_page(page: PageRequest) -> Incoming:
     return Incoming(page.settings, _head(page, route.path), Asked(COMMON, route.operation), page.caller)
 
 
-def _head(page: PageRequest, path: str, query: str = "") -> Head:
+def _head(page: PageRequest, path: str, query: str = "", agent: str = AGENT) -> Head:
     """Of a request that the page makes."""
     host = page.head.headers.get("host", "")
-    headers = {"host": host, "user-agent": AGENT, "content-type": "application/json"}
+    headers = {"host": host, "user-agent": agent, "content-type": "application/json"}
     target = f"{path}?{query}" if query else path
     return Head("POST", target=target, path=path, query=query, headers=headers, peer=page.head.peer)
 
@@ -108,24 +104,23 @@ def _message(body: bytes) -> str:
 
 
 _NAME_LETTERS: Final = 256
-_OUTPUT_UNSAID: Final = 128 * 1024
 
 
 class ReplayPage:
-    def __init__(self, submit: Submit, traces: Traces) -> None:
+    def __init__(self, submit: Submit, traces: Traces, preview: Preview) -> None:
         self._submit = submit
         self._traces = traces
+        self._preview = preview
 
     async def replay(self, page: PageRequest, viewer: Viewer) -> None:
         fields = page.document()
         id, to, spoken = (text_field(fields, name, _NAME_LETTERS) for name in ("id", "to", "dialect"))
-        changed, dry, stream = fields.pop("body", None), fields.pop("dry", False), fields.pop("stream", None)
-        if type(dry) is not bool:
-            raise invalid_value("dry", "true or false")
+        changed, stream = fields.pop("body", None), fields.pop("stream", None)
+        dry, shows, answers = (_flag(fields, name) for name in ("dry", "show", "answer"))
         if stream is not None and type(stream) is not bool:
             raise invalid_value("stream", "true or false")
         for name in fields:  # one that is misspelled must not cost anything
-            raise invalid_value(name, "nothing but id, to, dialect, body, stream and dry")
+            raise invalid_value(name, "nothing but id, to, dialect, body, stream, dry, show and answer")
         if spoken and spoken not in names():
             raise invalid_value("dialect", f"one of {', '.join(names())}")
         if id:
@@ -142,14 +137,19 @@ class ReplayPage:
                     raise invalid_value(name, "a value, where no id of an exchange is given")
             document = _written(changed)
         settings = _leading_to(page.settings, model)
-        incoming = _replayed(page, settings, spoken, model, document, stream=bool(stream))
         if dry:
-            check_permitted(page.caller.key, model)
-            page.send(_estimate(page, settings, viewer, spoken, model, document))
-            return
-        reply = CollectedReply(_MAX_ERROR_BYTES)
-        id = await self._submit(incoming, encode(document), reply)
-        page.send({"id": id, "status": reply.status, "model": model})
+            settings = with_catalog(settings, model)
+        agent = PLAYGROUND if answers or shows else AGENT
+        incoming = _replayed(page, settings, spoken, model, document, stream=bool(stream), agent=agent)
+        body = encode(document)
+        if dry:
+            page.send(await self._preview.estimate(page, viewer, incoming, model, body, shows=shows))
+        elif answers:
+            await self._submit(incoming, body, page.reply)
+        else:
+            reply = CollectedReply(_MAX_ERROR_BYTES)
+            id = await self._submit(incoming, body, reply)
+            page.send({"id": id, "status": reply.status, "model": model})
 
     async def _recorded(self, id: str, viewer: Viewer) -> Trace:
         row = await self._traces.find(id)
@@ -160,6 +160,13 @@ class ReplayPage:
             text = f"the request of {id} was not recorded, or not to its end"
             raise RequestError("not_found", text, code="not_recorded")
         return trace
+
+
+def _flag(fields: dict[str, Any], name: str) -> bool:
+    value: Any = fields.pop(name, False)
+    if type(value) is not bool:
+        raise invalid_value(name, "true or false")
+    return value
 
 
 def _document(body: Any, trace: Trace, spoken: str) -> dict[str, Any]:
@@ -204,7 +211,14 @@ def _leading_to(settings: Settings, model: str) -> Settings:
 
 
 def _replayed(
-    page: PageRequest, settings: Settings, spoken: str, model: str, document: dict[str, Any], *, stream: bool
+    page: PageRequest,
+    settings: Settings,
+    spoken: str,
+    model: str,
+    document: dict[str, Any],
+    *,
+    stream: bool,
+    agent: str,
 ) -> Incoming:
     """As a client of that dialect asks. What tells a conversation apart is left out: nothing goes on."""
     known = surface(spoken)
@@ -214,38 +228,7 @@ def _replayed(
         document.pop(field, None)
     # Where the path names the model, the routes are patterns: `asked` tells what it would have reported.
     path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")
-    head = _head(page, path, known.sse_query if stream else "")
+    head = _head(page, path, known.sse_query if stream else "", agent=agent)
     in_path = not known.model_field
     asked = Asked(spoken, "generate", model if in_path else "", stream if in_path else None)
     return Incoming(settings, head, asked, page.caller)
-
-
-def _estimate(
-    page: PageRequest, settings: Settings, viewer: Viewer, spoken: str, model: str, document: dict[str, Any]
-) -> dict[str, Any]:
-    """What it may cost, and whose key pays."""
-    try:
-        target: Target = route(settings, model, spoken)[0]
-    except Unroutable as nowhere:
-        raise RequestError("not_found", f"to: {nowhere}", param="to") from None
-    request: Request = with_request_errors(lambda: dialect(spoken).parse_request(document, Context()))
-    entries = target.provider.spec.models
-    most = next((entry.output for entry in entries if entry.covers(target.model)), 0)
-    output = min(request.max_tokens or most or _OUTPUT_UNSAID, most or _OUTPUT_UNSAID)
-    usage = Usage(input=token_weight(request) // TOKEN, output=output)
-    price = known_price(settings, target.provider.name, target.model, int(time.time() * 1000))
-    credential = target.provider.credentials[0] if target.provider.credentials else None
-    source = credential.secret.source if credential is not None else ""
-    return {
-        "model": target.model if viewer.sees_all else shown_model(target.model),
-        "provider": target.provider.name,
-        "dialect": target.dialect,
-        "pays": source if viewer.sees_all else target.provider.name,
-        "key": page.caller.name,
-        "estimate": {
-            "input": usage.input,
-            "max_output": usage.output,
-            "cost": cost(price, usage) if price is not None else None,
-            "currency": settings.currency,
-        },
-    }

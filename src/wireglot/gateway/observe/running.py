@@ -24,6 +24,8 @@ except ImportError:  # Windows: nobody is found there
     fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _FOLDER: Final = "running"
+_PRIVATE_FOLDER: Final = "running-private"
+"""Of gateways that `wireglot run` started for one client: nothing joins them, their page can be opened."""
 _FILE_MAX_BYTES: Final = 64 * 1024
 SYSTEM_DATA: Final = Path("/var/lib/wireglot")
 """Data of the service that docs/operations.md describes, which root can read."""
@@ -41,6 +43,8 @@ class RunningGateway(msgspec.Struct, frozen=True):
     """Where it keeps its data, without a password."""
     key: str = ""
     """For its admin API; as long as it lives."""
+    client: str = ""
+    """Whose private gateway it is; empty: anyone's."""
 
 
 @contextlib.contextmanager
@@ -49,7 +53,8 @@ def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[N
     home = data_dir(environ)
     # Not by its number alone: in two containers with one home two gateways may have the same.
     name = f"{running.pid}-{secrets.token_hex(4)}.json"
-    place = home / _FOLDER / name if home is not None else None
+    folder = _PRIVATE_FOLDER if running.client else _FOLDER
+    place = home / folder / name if home is not None else None
     descriptor = _locked(place, running) if place is not None and fcntl is not None else None
     try:
         yield
@@ -68,13 +73,21 @@ def find_running(
     homes = dict.fromkeys(home for home in (data_dir(environ), system) if home is not None)
     if not homes or fcntl is None:
         return []
-    return [running for home in homes for running in _running_in(home, tidy=tidy and home != system)]
+    return [
+        running for home in homes for running in _running_in(home / _FOLDER, tidy=tidy and home != system)
+    ]
 
 
-def _running_in(home: Path, *, tidy: bool) -> list[RunningGateway]:
+def find_private(environ: Mapping[str, str]) -> list[RunningGateway]:
+    """Those of clients that run, the newest first."""
+    home = data_dir(environ)
+    return _running_in(home / _PRIVATE_FOLDER, tidy=True) if home is not None and fcntl is not None else []
+
+
+def _running_in(folder: Path, *, tidy: bool) -> list[RunningGateway]:
     found = []
     with contextlib.suppress(OSError):
-        for place in (home / _FOLDER).iterdir():
+        for place in folder.iterdir():
             with contextlib.suppress(OSError, msgspec.MsgspecError):
                 running = _living(place, tidy)
                 if running is not None:

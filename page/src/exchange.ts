@@ -1,0 +1,237 @@
+// One exchange as its view has it: what was recorded, what is chosen in it, and its four sides. All of it are signals, so
+// that a part of the view redraws with what it shows and with nothing else.
+import { type ReadonlySignal, computed, signal } from "@preact/signals";
+import { address, get, message } from "./api";
+import { type Side, otherSide, partners, withAnalysis } from "./links";
+import { onRow } from "./live";
+import { param, setQuery } from "./route";
+import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "./stream";
+import type { Attempt, Link, Message, Row, Trace, TracedLoss } from "./types";
+
+export type Document = "request" | "answer";
+export type SideName = `${Side}-${Document}`;
+
+const NAMES: Record<SideName, string> = {
+  "client-request": "Client request",
+  "upstream-request": "Upstream request",
+  "upstream-answer": "Upstream answer",
+  "client-answer": "Client answer",
+};
+
+export interface InFocus {
+  side: Side;
+  index: number;
+  /** By hand; else it is the one at which the time stands. */
+  chosen: boolean;
+}
+
+export function eventInFocus(asked: string, at: number | null, client: StreamEvent[], upstream: StreamEvent[]): InFocus | null {
+  const [side, number] = asked.split(":");
+  const index = Number(number);
+  const events = side === "client" ? client : upstream;
+  if ((side === "client" || side === "upstream") && Number.isInteger(index) && index >= 0 && index < events.length) return { side, index, chosen: true };
+  if (at === null) return null;
+  const last = (of: StreamEvent[]) => of.findLastIndex((event) => event.ms <= at);
+  const [mine, theirs] = [last(client), last(upstream)];
+  if (mine < 0 && theirs < 0) return null;
+  // At the same moment it is what the client got: that has causes to show.
+  return (client[mine]?.ms ?? -1) >= (upstream[theirs]?.ms ?? -1) ? { side: "client", index: mine, chosen: false } : { side: "upstream", index: theirs, chosen: false };
+}
+
+const NO_EVENTS: StreamEvent[] = [];
+
+/** A computed list that stays the same object while its items do: what reads it is not redrawn for nothing. */
+function steady<T>(make: () => T[]): ReadonlySignal<T[]> {
+  let last: T[] = [];
+  return computed(() => {
+    const next = make();
+    if (next.length !== last.length || next.some((each, index) => each !== last[index])) last = next;
+    return last;
+  });
+}
+
+export class Exchange {
+  readonly trace = signal<Trace | null>(null);
+  readonly problem = signal("");
+  private readonly newest = signal<Row | null>(null);
+  /** Counts up when the chosen part is to be brought into sight. */
+  readonly reveal = signal(0);
+
+  constructor(readonly id: string) {}
+
+  readonly row = computed<Row | null>(() => {
+    const trace = this.trace.value;
+    return this.newest.value && trace && isRunning(trace.row) ? this.newest.value : (trace?.row ?? null);
+  });
+  readonly running = computed(() => this.row.value !== null && isRunning(this.row.value));
+  readonly recorded = computed(() => Boolean(this.trace.value?.request));
+  readonly attempts = computed<Attempt[]>(() => this.trace.value?.attempts ?? []);
+  /** The one that is shown: the last, or the one that the address names. */
+  readonly attempt = computed<Attempt | undefined>(() => {
+    const asked = param("try");
+    return (asked === "" ? undefined : this.attempts.value[Number(asked)]) ?? this.attempts.value.at(-1);
+  });
+  readonly losses = computed<TracedLoss[]>(() => this.trace.value?.losses ?? this.attempt.value?.losses ?? []);
+
+  /** Milliseconds of the stream that are shown, or null for all of it. */
+  readonly at = computed<number | null>(() => (param("t") === "" ? null : Number(param("t"))));
+  readonly clientEvents = computed<StreamEvent[]>(() => eventsOf(this.trace.value?.answer?.frames ?? []));
+  readonly upstreamEvents = computed<StreamEvent[]>(() => eventsOf(this.attempt.value?.answer?.frames ?? []));
+  readonly eventLinks = computed<EventLinks | null>(() =>
+    this.attempt.value === this.attempts.value.at(-1) ? eventLinks(this.trace.value?.answer, this.clientEvents.value, this.upstreamEvents.value) : null,
+  );
+  readonly focus = computed<InFocus | null>(() => eventInFocus(param("ev"), this.at.value, this.clientEvents.value, this.upstreamEvents.value));
+  readonly focusPartners = steady<number>(() => {
+    const focus = this.focus.value;
+    const links = this.eventLinks.value;
+    return focus && links ? ((focus.side === "client" ? links.causes : links.effects)[focus.index] ?? []) : [];
+  });
+
+  /** The chosen part: its side and document, and its place there. */
+  readonly chosen = computed<{ side: Side; document: Document; pointer: string } | null>(() => {
+    const [, side, document, pointer] = /^(client|upstream)-(request|answer):(.*)$/s.exec(param("sel")) ?? [];
+    return side ? { side: side as Side, document: document as Document, pointer: pointer ?? "" } : null;
+  });
+  readonly counterparts = steady<string>(() => {
+    const chosen = this.chosen.value;
+    return chosen ? partners(this.linksOf(chosen.document), chosen.side, chosen.pointer) : [];
+  });
+
+  readonly sides: ExchangeSide[] = [
+    new ExchangeSide(this, "client", "request"),
+    new ExchangeSide(this, "upstream", "request"),
+    new ExchangeSide(this, "client", "answer"),
+    new ExchangeSide(this, "upstream", "answer"),
+  ];
+
+  linksOf(document: Document): Link[] {
+    return (document === "request" ? this.attempt.value?.links : this.attempt.value?.answer_links) ?? [];
+  }
+
+  eventsOf(side: Side): StreamEvent[] {
+    return side === "client" ? this.clientEvents.value : this.upstreamEvents.value;
+  }
+
+  /** Loads it, and again when it ends; the result stops that. */
+  open(): () => void {
+    const stop = new AbortController();
+    const where = `/exchanges/${encodeURIComponent(this.id)}`;
+    // What was recorded at once, its links when they are made out: those take as long as translating it did.
+    const load = async () => {
+      try {
+        const found = await get<Trace>(where, { only: "recorded" }, stop.signal);
+        this.trace.value = found;
+        this.problem.value = "";
+        if (!found.request) return;
+        try {
+          this.trace.value = withAnalysis(found, await get<Trace>(where, { only: "told" }, stop.signal));
+        } catch (caught) {
+          if (!stop.signal.aborted) this.trace.value = { ...found, notes: [...(found.notes ?? []), `No links between both sides: ${message(caught)}`] };
+        }
+      } catch (caught) {
+        if (!stop.signal.aborted) this.problem.value = message(caught);
+      }
+    };
+    void load();
+    const leave = onRow((row) => {
+      if (row.id !== this.id) return;
+      this.newest.value = row;
+      if (!isRunning(row)) void load();
+    });
+    return () => {
+      stop.abort();
+      leave();
+    };
+  }
+}
+
+const isRunning = (row: Row) => (row.state ?? "running") === "running";
+
+/** One of the four sides: the client's or the upstream's, of the request or of the answer. */
+export class ExchangeSide {
+  readonly name: SideName;
+  readonly title: string;
+
+  constructor(
+    readonly exchange: Exchange,
+    readonly side: Side,
+    readonly document: Document,
+  ) {
+    this.name = `${side}-${document}`;
+    this.title = NAMES[this.name];
+  }
+
+  readonly message = computed<Message | null | undefined>(() => {
+    const from = this.side === "client" ? { request: this.exchange.trace.value?.request, answer: this.exchange.trace.value?.answer } : this.exchange.attempt.value;
+    return from?.[this.document];
+  });
+  readonly events = computed<StreamEvent[]>(() => (this.document === "request" ? NO_EVENTS : this.exchange.eventsOf(this.side)));
+  /** How many of its events have come by the time that is shown. */
+  readonly visible = computed<number>(() => {
+    const at = this.document === "request" ? null : this.exchange.at.value;
+    const events = this.events.value;
+    return at === null ? events.length : events.findLastIndex((event) => event.ms <= at) + 1;
+  });
+  readonly about = computed<string>(() => {
+    const dialect = this.side === "client" ? this.exchange.row.value?.dialect : this.exchange.attempt.value?.dialect;
+    const { method, status } = this.message.value ?? {};
+    return [dialect, method, status ? String(status) : ""].filter(Boolean).join(" · ");
+  });
+  readonly missing = computed<string>(() => {
+    if (this.exchange.running.value) return "Not yet available.";
+    return this.side === "upstream" && !this.exchange.attempt.value ? "No provider was called." : "There was none, or it was not recorded.";
+  });
+  /** How it is shown: read, json, whole (a stream's document), events or raw. */
+  readonly mode = computed<string>(() => param(`m-${this.name}`) || "read");
+
+  readonly linked = computed<ReadonlySet<string>>(() => new Set(this.exchange.linksOf(this.document).map((link) => link[this.side])));
+  readonly isChosen = computed<boolean>(() => {
+    const chosen = this.exchange.chosen.value;
+    return chosen?.side === this.side && chosen.document === this.document;
+  });
+  /** What is marked: the part that was chosen here, or the partners of the one that was chosen on the other side. */
+  readonly lit = steady<string>(() => {
+    const chosen = this.exchange.chosen.value;
+    if (chosen?.document !== this.document) return [];
+    return chosen.side === this.side ? [chosen.pointer] : this.exchange.counterparts.value;
+  });
+  /** Its losses by the places where they happened, as far as those are on this side. */
+  readonly losses = computed<ReadonlyMap<string, TracedLoss[]>>(() => {
+    const map = new Map<string, TracedLoss[]>();
+    for (const loss of this.exchange.losses.value) {
+      const pointer = this.side === "client" ? loss.pointer : loss.upstream;
+      if (pointer && (loss.document === "request") === (this.document === "request")) map.set(pointer, [...(map.get(pointer) ?? []), loss]);
+    }
+    return map;
+  });
+
+  /** The event that is chosen here; -1 for none. */
+  readonly chosenEvent = computed<number>(() => {
+    const focus = this.exchange.focus.value;
+    return focus?.side === this.side && focus.chosen ? focus.index : -1;
+  });
+  /** The events that are marked here: the newest while time runs, or the partners of the other side's. */
+  readonly litEvents = steady<number>(() => {
+    const focus = this.exchange.focus.value;
+    if (focus?.side !== this.side) return this.exchange.focusPartners.value;
+    return focus.chosen ? [] : [focus.index];
+  });
+
+  readonly choose = (pointer: string): void => {
+    setQuery({ sel: `${this.name}:${pointer}` }, true);
+    this.exchange.reveal.value += 1;
+  };
+
+  readonly chooseEvent = (index: number): void => setQuery({ ev: index < 0 ? "" : `${this.side}:${index}` }, true);
+
+  /** Shows an event of the other side. */
+  readonly showPartner = (index: number): void => {
+    const other = otherSide(this.side);
+    setQuery({ [`m-${other}-answer`]: "events", ev: `${other}:${index}`, pane: `${other}-answer` }, true);
+  };
+
+  readonly setMode = (mode: string): void => setQuery({ [`m-${this.name}`]: mode === "read" ? "" : mode }, true);
+
+  /** Where the picture of a part is, on this gateway. */
+  readonly picture = (pointer: string): string => address(`/exchanges/${encodeURIComponent(this.exchange.id)}/image`, { part: this.side, pointer });
+}

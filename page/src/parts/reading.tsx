@@ -1,0 +1,227 @@
+// A side of an exchange as people read it: its settings, its messages part by part, and at each what was lost.
+import type { ComponentChildren } from "preact";
+import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import type { ExchangeSide } from "../exchange";
+import { plural } from "../format";
+import { above } from "../json/lines";
+import { type Json, within } from "../json/parse";
+import { placeParts } from "../links";
+import { type Part, pointerOf, readAnswer, readRequest, settingsOf } from "../reading";
+import { foldEvents, settled } from "../stream";
+import type { TracedLoss } from "../types";
+import { LossMark, PartCard } from "./partcard";
+import { GRADE_SIGN } from "./small";
+
+/** False for the first frame: what stands below may wait for what is seen first. */
+function usePainted(): boolean {
+  const [painted, setPainted] = useState(false);
+  useEffect(() => {
+    let timer = 0;
+    const frame = requestAnimationFrame(() => {
+      timer = window.setTimeout(() => setPainted(true));
+    });
+    return () => {
+      cancelAnimationFrame(frame);
+      clearTimeout(timer);
+    };
+  }, []);
+  return painted;
+}
+
+const SEEK_FRAMES = 90;
+const CALM_FRAMES = 8;
+
+/** Scrolls the pane, and not the page around it. How high parts are that were never in sight is only guessed: once they
+ * are, it may stand elsewhere, and is sought again until it stays. */
+function bringIntoSight(card: HTMLElement | null | undefined): void {
+  const box = card?.closest<HTMLElement>(".reading");
+  if (!card || !box) return;
+  let calm = 0;
+  let frames = 0;
+  const seek = () => {
+    const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
+    if (top >= 0 && top + Math.min(card.offsetHeight, 120) <= box.clientHeight) calm += 1;
+    else {
+      calm = 0;
+      box.scrollTop += top - box.clientHeight / 3;
+    }
+    if (calm < CALM_FRAMES && frames++ < SEEK_FRAMES) requestAnimationFrame(seek);
+  };
+  seek();
+}
+
+interface Props {
+  side: ExchangeSide;
+  /** Its document, once it is parsed. */
+  value: Json | undefined;
+}
+
+export function Reading({ side, value }: Props) {
+  const body = useRef<HTMLDivElement>(null);
+  const shownOnce = useRef(false);
+  const painted = usePainted();
+  const later = !painted && side.document === "answer";
+  const events = side.events.value;
+  const visible = side.visible.value;
+  const streamed = events.length > 0;
+  // Once a stream is whole it is the document that it amounts to: that one has links and losses.
+  const folding = streamed && (visible < events.length || value === undefined);
+  const parts: Part[] = useMemo(() => {
+    if (later) return [];
+    if (folding) return foldEvents(events, visible).map(settled);
+    if (value === undefined) return [];
+    return side.document === "request" ? readRequest(value) : readAnswer(value);
+  }, [value, folding, events, folding ? visible : 0, later]);
+  const losses = side.losses.value;
+  const linked = side.linked.value;
+  const lit = side.lit.value;
+  const reveal = side.exchange.reveal.value;
+  const placed = useMemo(() => placeParts(parts, losses, linked), [parts, losses, linked]);
+
+  useEffect(() => {
+    if (!lit.length) return;
+    const first = !shownOnce.current;
+    shownOnce.current = parts.length > 0;
+    // Who clicks a part sees it already; who comes by a link does not.
+    if (side.isChosen.value && !first) return;
+    const show = (): boolean => {
+      for (const card of body.current?.querySelectorAll<HTMLElement>("[data-pointer]") ?? []) {
+        const pointer = card.dataset["pointer"] ?? "";
+        if (lit.some((each) => within(pointer, each) || within(each, pointer))) {
+          bringIntoSight(card);
+          return true;
+        }
+      }
+      return false;
+    };
+    if (show()) return;
+    // It stands in what is folded, and is unfolded now.
+    const frame = requestAnimationFrame(() => requestAnimationFrame(show));
+    return () => cancelAnimationFrame(frame);
+  }, [reveal, lit.join("\n"), parts.length > 0]);
+
+  const jump = (part: Part) => {
+    if (!part.id || (part.kind !== "call" && part.kind !== "result")) return undefined;
+    const partner = parts.find((each) => each.id === part.id && each.kind === (part.kind === "call" ? "result" : "call"));
+    if (!partner) return undefined;
+    return () => {
+      side.choose(partner.pointer);
+      bringIntoSight(body.current?.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(partner.pointer)}"]`));
+    };
+  };
+
+  const isLit = (part: Part) => lit.some((each) => within(part.pointer, each) || (each !== "" && above(each).includes(part.pointer)) || each === part.pointer);
+
+  const settings = value !== undefined && !streamed && side.document === "request" ? settingsOf(value) : [];
+  const isSetting = (pointer: string) => settings.some(([name]) => within(pointer, pointerOf(name)));
+
+  return (
+    <div class="reading" ref={body} tabIndex={0} role="group" aria-label={`${side.title}, part by part`}>
+      {settings.length ? <Settings side={side} settings={settings} /> : null}
+      {[...placed.beside].flatMap(([pointer, found]) => (isSetting(pointer) ? [] : found)).map((loss, index) => (
+        <LossMark key={index} loss={loss} />
+      ))}
+      <Parts
+        parts={parts}
+        wanted={isLit}
+        lost={placed.lost}
+        some={!painted && !lit.length}
+        render={(part, index) => (
+          <PartCard
+            key={part.pointer + index}
+            part={part}
+            lit={isLit(part)}
+            linked={placed.joined.has(part)}
+            losses={placed.lost.get(part) ?? []}
+            choose={side.choose}
+            picture={side.picture}
+            jump={jump(part)}
+            growing={visible < events.length && index === parts.length - 1}
+          />
+        )}
+      />
+      {!parts.length && !later ? <p class="faint nothing">{!streamed ? "No messages in it: see JSON." : visible ? "No text yet." : "Nothing yet."}</p> : null}
+    </div>
+  );
+}
+
+const SETTINGS_SHOWN = 24;
+const SETTING_CLIP = 160;
+const SETTING_WIDE = 30;
+
+function Settings({ side, settings }: { side: ExchangeSide; settings: [string, string][] }) {
+  const losses = side.losses.value;
+  const linked = side.linked.value;
+  const lit = side.lit.value;
+  return (
+    <dl class="settings">
+      {settings.slice(0, SETTINGS_SHOWN).map(([name, value]) => {
+        const pointer = pointerOf(name);
+        const lost = [...losses].filter(([each]) => within(each, pointer)).flatMap(([, found]) => found);
+        const classes = [lit.some((each) => within(each, pointer)) ? "lit" : "", linked.has(pointer) ? "linked" : "", lost.length || value.length > SETTING_WIDE ? "wide" : ""];
+        return (
+          <div key={name} class={classes.filter(Boolean).join(" ")} onClick={() => side.choose(pointer)}>
+            <dt>{name}</dt>
+            <dd>
+              {value.length > SETTING_CLIP ? value.slice(0, SETTING_CLIP) + "…" : value}
+              {lost.map((loss, index) => (
+                <LossMark key={index} loss={loss} />
+              ))}
+            </dd>
+          </div>
+        );
+      })}
+    </dl>
+  );
+}
+
+const PARTS_AT_FIRST = 40;
+const PARTS_IN_SIGHT = 6;
+
+interface PartsProps {
+  parts: Part[];
+  /** What must be seen, wherever it stands. */
+  wanted: (part: Part) => boolean;
+  /** Only as many as are in sight, for the first frame. */
+  some: boolean;
+  /** A loss must not hide in what is folded. */
+  lost: ReadonlyMap<Part, TracedLoss[]>;
+  render: (part: Part, index: number) => ComponentChildren;
+}
+
+function Parts({ parts, wanted, some, lost, render }: PartsProps) {
+  const [all, setAll] = useState(false);
+  const [tools, setTools] = useState(false);
+  const declared = parts.filter((part) => part.kind === "tool");
+  const spoken = parts.filter((part) => part.kind !== "tool");
+  const hidden = all || spoken.slice(0, -PARTS_AT_FIRST).some(wanted) ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
+  const wantsTool = declared.some(wanted);
+  const losses = declared.flatMap((part) => lost.get(part) ?? []);
+  const worst = (["serious", "degraded", "harmless"] as const).find((grade) => losses.some((loss) => loss.grade === grade));
+  useEffect(() => {
+    if (!hidden) setAll(true);
+  }, [hidden]);
+  useEffect(() => {
+    if (wantsTool) setTools(true);
+  }, [wantsTool]);
+  return (
+    <>
+      {declared.length ? (
+        <details class="declared" open={tools} onToggle={(event) => setTools(event.currentTarget.open)}>
+          <summary>
+            {plural(declared.length, "tool")}: {declared.slice(0, 6).map((part) => part.name).join(", ")}
+            {declared.length > 6 ? ", …" : ""}
+            {worst ? <span class={`grade grade-${worst} fold-losses`}>{GRADE_SIGN[worst]} {plural(losses.length, "loss", "losses")}</span> : null}
+          </summary>
+          {tools ? declared.map(render) : null}
+        </details>
+      ) : null}
+      {hidden ? (
+        <button type="button" class="quiet more" onClick={() => setAll(true)}>
+          Show {hidden} earlier parts
+        </button>
+      ) : null}
+      {spoken.slice(hidden, some ? hidden + PARTS_IN_SIGHT : undefined).map((part, index) => render(part, index + hidden))}
+    </>
+  );
+}

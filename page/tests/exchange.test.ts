@@ -1,0 +1,129 @@
+import "./browser";
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { Exchange, eventInFocus } from "../src/exchange";
+import { partners, placeParts, withAnalysis } from "../src/links";
+import { readRequest } from "../src/reading";
+import { go, to } from "../src/route";
+import { eventsOf } from "../src/stream";
+import type { Link, Trace, TracedLoss } from "../src/types";
+
+const LINKS: Link[] = [
+  { client: "", upstream: "" },
+  { client: "/system/0", upstream: "/messages/0" },
+  { client: "/system/1", upstream: "/messages/0" },
+  { client: "/messages/0/content", upstream: "/messages/1/content" },
+  { client: "/messages/0/content", upstream: "/messages/1/name" },
+];
+
+test("partners are those of the closest link that holds a part", () => {
+  assert.deepEqual(partners(LINKS, "client", "/messages/0/content/3/text"), ["/messages/1/content", "/messages/1/name"]);
+  assert.deepEqual(partners(LINKS, "upstream", "/messages/0"), ["/system/0", "/system/1"]);
+  assert.deepEqual(partners(LINKS, "client", "/model"), [""]);
+  assert.deepEqual(partners(LINKS.slice(1), "client", "/system"), ["/messages/0", "/messages/0"]); // what is in it
+  assert.deepEqual(partners([], "client", "/model"), []);
+});
+
+const loss = (more: Partial<TracedLoss>): TracedLoss => ({ feature: "f", action: "dropped", grade: "harmless", document: "request", path: "$", ...more });
+
+test("losses and links belong to the closest part, those of a message to its first, those of a setting to none", () => {
+  const parts = readRequest({ tools: [{ name: "t" }], messages: [{ role: "user", content: [{ type: "text", text: "a" }, { type: "text", text: "b" }] }] });
+  const [tool, a, b] = parts;
+  assert(tool && a && b);
+  const within = loss({ pointer: "/messages/0/content/1/cache_control" });
+  const message = loss({ pointer: "/messages/0/name" });
+  const setting = loss({ pointer: "/top_k" });
+  const placed = placeParts(parts, new Map([within, message, setting].map((each) => [each.pointer ?? "", [each]])), new Set(["/tools/0", "/messages/0"]));
+  assert.deepEqual(placed.lost.get(b), [within]);
+  assert.deepEqual(placed.lost.get(a), [message]);
+  assert.deepEqual([...placed.beside], [["/top_k", [setting]]]);
+  assert.deepEqual([...placed.joined], [tool, a]);
+});
+
+const TRACE: Trace = {
+  row: { id: "x1", at: 0, state: "done", dialect: "anthropic" },
+  request: { method: "POST", body: "{}" },
+  answer: { status: 200, frames: [{ ms: 10, data: "data: 1\n\n" }, { ms: 30, data: "data: 2\n\n" }] },
+  attempts: [
+    { provider: "p", model: "one", dialect: "openai-chat", answer: { status: 503, body: "{}" } },
+    { provider: "p", model: "two", dialect: "gemini", request: { body: "[]" }, answer: { status: 200, frames: [{ ms: 5, data: "data: a\n\n" }, { ms: 20, data: "data: b\n\n" }] } },
+  ],
+};
+
+const REPORTED: Trace = {
+  row: TRACE.row,
+  request: {},
+  answer: { folded: "{}", caused_by: "events", frames: [{ ms: 0, data: "", causes: [0] }, { ms: 0, data: "", causes: [1] }] },
+  attempts: [
+    { provider: "p", model: "one", dialect: "openai-chat" },
+    { provider: "p", model: "two", dialect: "gemini", links: LINKS },
+  ],
+  losses: [loss({ pointer: "/system/0", upstream: "/messages/0" }), loss({ document: "answer", pointer: "/usage" })],
+};
+
+test("the analysis joins the bodies, and leaves them where the exchange is gone", () => {
+  const whole = withAnalysis(TRACE, REPORTED);
+  assert.equal(whole.request?.body, "{}");
+  assert.equal(whole.answer?.folded, "{}");
+  assert.deepEqual(whole.answer?.frames?.map((frame) => [frame.data, frame.causes]), [["data: 1\n\n", [0]], ["data: 2\n\n", [1]]]);
+  assert.equal(whole.attempts?.[1]?.request?.body, "[]");
+  assert.equal(whole.attempts?.[1]?.links, LINKS);
+  assert.equal(withAnalysis(TRACE, { row: TRACE.row }), TRACE);
+});
+
+function shown(query: Record<string, string>): Exchange {
+  go(to(["x", "x1"], query));
+  const exchange = new Exchange("x1");
+  exchange.trace.value = withAnalysis(TRACE, REPORTED);
+  return exchange;
+}
+
+const side = (exchange: Exchange, name: string) => {
+  const found = exchange.sides.find((each) => each.name === name);
+  assert(found);
+  return found;
+};
+
+test("the last attempt is shown, or the one that the address names", () => {
+  assert.equal(shown({}).attempt.value?.model, "two");
+  assert.equal(shown({ try: "0" }).attempt.value?.model, "one");
+  assert.equal(shown({ try: "7" }).attempt.value?.model, "two");
+  assert.equal(side(shown({}), "upstream-answer").about.value, "gemini · 200");
+});
+
+test("a chosen part marks its partners on the other side and nothing of the other document", () => {
+  const exchange = shown({ sel: "client-request:/system/1" });
+  assert.deepEqual(side(exchange, "client-request").lit.value, ["/system/1"]);
+  assert.deepEqual(side(exchange, "upstream-request").lit.value, ["/messages/0"]);
+  assert.deepEqual(side(exchange, "upstream-answer").lit.value, []);
+  assert(side(exchange, "client-request").isChosen.value && !side(exchange, "upstream-request").isChosen.value);
+  assert.equal(shown({ sel: "nonsense" }).chosen.value, null);
+});
+
+test("losses are at their places on each side", () => {
+  const exchange = shown({});
+  assert.deepEqual([...side(exchange, "client-request").losses.value.keys()], ["/system/0"]);
+  assert.deepEqual([...side(exchange, "upstream-request").losses.value.keys()], ["/messages/0"]);
+  assert.deepEqual([...side(exchange, "client-answer").losses.value.keys()], ["/usage"]);
+  assert.deepEqual([...side(exchange, "upstream-answer").losses.value.keys()], []);
+});
+
+test("a moment shows the events that had come by then, and marks the newest with its partner", () => {
+  const exchange = shown({ t: "12" });
+  assert.equal(side(exchange, "client-answer").visible.value, 1);
+  assert.equal(side(exchange, "upstream-answer").visible.value, 1);
+  assert.equal(side(exchange, "client-request").visible.value, 0);
+  assert.deepEqual(exchange.focus.value, { side: "client", index: 0, chosen: false });
+  assert.deepEqual(side(exchange, "client-answer").litEvents.value, [0]);
+  assert.deepEqual(side(exchange, "upstream-answer").litEvents.value, [0]);
+  assert.equal(side(exchange, "client-answer").chosenEvent.value, -1);
+});
+
+test("an event that is chosen by hand is in focus, unless there is none of that number", () => {
+  const [client, upstream] = [eventsOf(TRACE.answer?.frames ?? []), eventsOf(TRACE.attempts?.[1]?.answer?.frames ?? [])];
+  assert.deepEqual(eventInFocus("upstream:1", null, client, upstream), { side: "upstream", index: 1, chosen: true });
+  assert.equal(eventInFocus("upstream:9", null, client, upstream), null);
+  assert.equal(eventInFocus("other:0", null, client, upstream), null);
+  assert.equal(eventInFocus("", 1, client, upstream), null);
+  assert.deepEqual(eventInFocus("", 6, client, upstream), { side: "upstream", index: 0, chosen: false });
+});

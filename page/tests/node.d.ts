@@ -1,0 +1,14 @@
+// What the tests use of Node: its whole types would be one more dependency, and would be seen by the page's own files.
+declare module "node:test" {
+  export function test(name: string, body: () => void | Promise<void>): void;
+}
+declare module "node:assert/strict" {
+  interface Assert {
+    (value: unknown, message?: string): asserts value;
+    equal(actual: unknown, expected: unknown, message?: string): void;
+    deepEqual(actual: unknown, expected: unknown, message?: string): void;
+    throws(body: () => unknown, expected?: RegExp): void;
+  }
+  const assert: Assert;
+  export default assert;
+}
