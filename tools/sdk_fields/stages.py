@@ -10,8 +10,8 @@ import anthropic.types.beta.message_create_params as anthropic_params
 import openai.types.chat.completion_create_params as chat_params
 import openai.types.responses.response_create_params as responses_params
 from anthropic.types.beta import BetaMessage
-from google.genai import types as google
 from google.genai import interactions
+from google.genai import types as google
 from ollama import _types as ollama
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
