@@ -546,6 +546,8 @@ def _add_store(commands: Commands) -> None:
 _TRACE_EXAMPLES: Final = """\
 examples:
   wireglot trace list
+  wireglot trace list 'client:codex status:>=400 since:2h'
+  wireglot trace list --follow
   wireglot trace show last
   wireglot trace diff ID                       both requests, part by part
   wireglot trace diff ID OTHER                 two answers
@@ -556,6 +558,16 @@ examples:
 
 An ID may be the file of an exported trace, or `last`: the newest that was recorded. Bodies are recorded as
 [trace] in the configuration says, or for some minutes by `wireglot serve --trace`.
+"""
+
+_FILTER_EXAMPLES: Final = """\
+filters, of which all must hold (quote them: shells read < and > themselves):
+  client:codex model:~gemini        exactly this; with ~: a part of it
+  status:>=400 cost:>0.1 total:>5s  also tokens, input, output, cached, first
+  loss:serious loss:cache_marker    a grade or a feature
+  since:2h until:2027-01-31         a time ago, or a date or time (UTC)
+  provider:kimi,gemini -is:stream   any of these; not this
+  some words                        in the row or its recorded bodies
 """
 
 
@@ -571,7 +583,10 @@ def _add_trace(commands: Commands) -> None:
         epilog=_TRACE_EXAMPLES,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do")
-    listed = actions.add_parser("list", help="the latest exchanges")
+    listed = actions.add_parser("list", help="the latest exchanges", epilog=_FILTER_EXAMPLES)
+    listed.add_argument(
+        "filter", nargs="*", metavar="FILTER", help="only exchanges for which all of these hold: see below"
+    )
     _add_gateway(listed)
     option(listed, "--limit", "NUMBER", "maximum number of rows (default: 20)", type=positive, default=20)
     for name, about in (
@@ -584,10 +599,14 @@ def _add_trace(commands: Commands) -> None:
         ("key", "only the client key of this name"),
         ("purpose", "only this purpose: main, subagent, auxiliary, background, compaction"),
         ("agent", "only the sub-agent of this name or id"),
+        ("dialect", "only this dialect of the client"),
+        ("since", "only since then: 15m, 2h, 7d, or a date or time"),
+        ("until", "only until then"),
     ):
         option(listed, f"--{name}", name.upper(), about)
     option(listed, "--search", "TEXT", "only what has this text, in its row or its bodies")
-    flag(listed, "--json", "as JSON")
+    flag(listed, "--follow", "go on: show exchanges as they end, until Ctrl-C")
+    flag(listed, "--json", "as JSON; with --follow a line for each exchange")
     show = actions.add_parser("show", help="one exchange: all four bodies, losses, times")
     _add_exchange(show)
     flag(show, "--full", "unfold everything, and each event of streams")

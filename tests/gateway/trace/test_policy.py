@@ -20,6 +20,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.filters import parse_parameters
 from wireglot.gateway.trace.pages import add_turn
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.policy import RecordingPolicy
@@ -263,7 +264,7 @@ ROW = Row(
 
 
 @rows(
-    ("wanted", "other"),
+    ("given", "other"),
     [
         ({"client": "codex"}, {"client": "code"}),
         ({"dialect": "anthropic"}, {"dialect": "gemini"}),
@@ -280,10 +281,22 @@ ROW = Row(
         ({"loss": "degraded"}, {"loss": "refusal"}),
         ({"loss": "harmless"}, {"loss": "serious"}),
         ({"loss": "hosted_tool"}, {"loss": "hosted"}),
+        ({"session": "S1"}, {"session": "s"}),
+    ],
+)
+def test_a_row_is_wanted_by_each_parameter(given: dict[str, str], other: dict[str, str]) -> None:
+    assert Wanted.of(parse_parameters(given, 0)).matches(ROW)
+    assert not Wanted.of(parse_parameters(other, 0)).matches(ROW)
+
+
+@rows(
+    ("wanted", "other"),
+    [
         ({"since": 1000.0}, {"since": 1000.5}),
         ({"until": 1000.5}, {"until": 1000.0}),
-        ({"before": (1000.0, "req_2")}, {"before": (1000.0, "req_1")}),
-        ({"before": (1000.1, "req_0")}, {"before": (999.9, "req_2")}),
+        ({"before": (1000.0, 1000.0, "req_2")}, {"before": (1000.0, 1000.0, "req_1")}),
+        ({"before": (1000.1, 1000.1, "req_0")}, {"before": (999.9, 999.9, "req_2")}),
+        ({"ids": ("req_0", "req_1")}, {"ids": ("req_0",)}),
         ({"only_key": "ada"}, {"only_key": "bob"}),
         ({"only_key": "ada", "only_since": 1000.0}, {"only_key": "ada", "only_since": 1000.5}),
         ({"only_key": None, "only_since": 2000.0}, {"only_key": "", "only_since": 0.0}),
@@ -296,7 +309,8 @@ def test_a_row_is_wanted_by_each_of_its_fields(wanted: dict[str, Any], other: di
 
 def test_a_row_without_losses_has_none_of_any_kind() -> None:
     bare = replace(ROW, losses=None, features=[])
-    assert not any(Wanted(loss=loss).matches(bare) for loss in ("any", "serious", "harmless", "hosted_tool"))
+    for loss in ("any", "serious", "harmless", "hosted_tool"):
+        assert not Wanted.of(parse_parameters({"loss": loss}, 0)).matches(bare)
 
 
 def test_a_page_has_the_newest_and_one_row_of_each_exchange() -> None:

@@ -35,8 +35,8 @@ class Record(msgspec.Struct):
     stream: bool = False
     session: str = ""
     """By the client's own header, or the conversation it named."""
-    beginning: str = ""
-    """A name made of how its conversation begins, where it has no other and was read."""
+    body: bytes = b""
+    """The client's, where it names no session: what the list joins turns by, when somebody looks."""
     path: str = ""
     """Without its query; reported where there is no operation, or for an error."""
     agent: str = ""

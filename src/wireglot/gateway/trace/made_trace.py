@@ -14,13 +14,16 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from wireglot import __version__
+from wireglot.gateway.trace.conversations import history_of, read_request, title_of
 from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
 from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, repaired, row_of
 from wireglot.http.redaction import MASK, Redactor
+from wireglot.ir.errors import legible
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
+from wireglot.wire.json import repair_text
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
@@ -313,6 +316,9 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
         notes.append(_UNSEARCHED)
         for side in (request, *(asked.request for asked in recording.attempts)):
             side.withhold()
+    said = read_request(record.dialect, body) if not scrub.unsearched else None
+    title = legible(scrub.text(repair_text(title_of(said))))
+    row = msgspec.structs.replace(row, title=title, history=None if row.session else history_of(said))
     attempts = [_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
     return Trace(
         version=__version__,

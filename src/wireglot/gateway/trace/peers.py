@@ -15,6 +15,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.gateway.trace.filters import Term
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.trace import Row, Trace
@@ -25,6 +26,9 @@ _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for workers that have come or gone, while somebody listens."""
 _HEARD_SECONDS: Final = 5.0
+
+
+_RUNNING: Final = Wanted(terms=(Term("status", "=", ("running",)),))
 
 
 class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -203,7 +207,7 @@ class SiblingWorkers(Peers):
         running: dict[str, Row] = {}
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             async with _line(path, PeerRequest(live=True)) as reader:
-                before = await self._ask(path, PeerRequest(rows=Wanted(status="running")))
+                before = await self._ask(path, PeerRequest(rows=_RUNNING))
                 running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
                     reported = msgspec.json.decode(data, type=PeerResponse)

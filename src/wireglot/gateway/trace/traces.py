@@ -157,6 +157,7 @@ class Traces:
         trace = made_trace(recording, self._observer.redactor, self.worker)
         self.shelf.put(trace)
         self._soon(lambda: self.fleet.offer(trace.row))
+        self._soon(lambda: self.rows.entitle(trace.row.id, trace.row.title))
 
     def _written(self, recording: Recording) -> None:
         self._soon(recording.let_go)
@@ -183,7 +184,9 @@ class Traces:
         return [self.redacted(row) for row in merged]
 
     async def _own(self, wanted: Wanted) -> list[Row]:
-        facts = self.rows.snapshot()
+        if wanted.histories:
+            await self.rows.read_histories()
+        facts = self.rows.snapshot(wanted.ids)
         return await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
 
     def _with_kept(self, wanted: Wanted, rows: list[Row], theirs: list[list[Row]]) -> list[Row]:
@@ -192,9 +195,10 @@ class Traces:
         for others in theirs:
             rows += [row for row in others if row.id not in known]
             known.update(row.id for row in others)
-        before = wanted.before[0] if wanted.before is not None else None
-        for kept in self.shelf.listed():
-            if wanted.limit and found > wanted.limit:
+        in_order = wanted.is_newest_first
+        before = wanted.before[1] if wanted.before is not None and in_order else None
+        for kept in self.shelf.listed() if wanted.ids is None else ():  # what changes now is in memory
+            if wanted.limit and found > wanted.limit and in_order:
                 break
             if kept.at < wanted.since - 1 or (before is not None and kept.at > before + 1):
                 continue
