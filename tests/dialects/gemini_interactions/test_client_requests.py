@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -83,6 +84,19 @@ def test_each_step_is_a_message():
     assert said == (Text("hi"), Media("image", url="https://e.com/a.png"))
     assert isinstance(search[0], Foreign)
     assert (search[0].dialect, search[0].type) == (OWN, "google_search_call")
+
+
+def test_a_result_among_the_content_of_a_turn_answers_its_call():
+    """As Vercel's AI SDK sends it."""
+    result = {"type": "function_result", "call_id": "c", "name": "f", "result": "said"}
+    call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
+    _, message = turns(call, {"type": "user_input", "content": [result, TEXT]})
+    answer, text = message.content
+    assert isinstance(answer, ToolResult)
+    assert (answer.call_id, answer.content) == ("c", (Text("said"),))
+    assert isinstance(text, Text)
+    with pytest.raises(ClientFault, match=re.escape("$.input[0].content[0].call_id")):
+        turns({"type": "user_input", "content": [{"type": "function_result", "result": "said"}]})
 
 
 def test_offsets_of_citations_are_bytes_on_the_wire():
