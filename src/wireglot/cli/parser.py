@@ -287,6 +287,54 @@ def _money(text: str) -> float:
     return float(amount)
 
 
+_LOGIN_EXAMPLES: Final = """\
+examples:
+  wireglot login                    where the keys are that there are
+  wireglot login kimi               ask for a key, try it, keep it
+  pass show kimi | wireglot login kimi --key -
+  wireglot logout kimi
+
+A key is kept in a file that only you can read, or in the system's keyring. A
+variable of the environment wins over it. Gateways that run take it up at once.
+"""
+
+
+def _add_login(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "login",
+        module="login",
+        help="keep a provider's key, after trying it",
+        description="Ask for the key of a provider, try it with one request that costs nothing, and keep it "
+        "for all commands and gateways of this user. Without PROVIDER: list where keys are, and no key.",
+        epilog=_LOGIN_EXAMPLES,
+    )
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is: kimi, openai, ...")
+    option(parser, "--key", "-", "read the key from standard input", type=_standard_input)
+    flag(parser, "--keyring", "keep it in the system's keyring, which the extra wireglot[keyring] reaches")
+    flag(parser, "--unchecked", "keep it without trying it")
+    flag(parser, "--json", "without PROVIDER: print JSON")
+    add_config(parser)
+
+
+def _add_logout(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "logout",
+        module="login",
+        help="forget a provider's key",
+        description="Forget the key of a provider that `wireglot login` or `wireglot run` has kept.",
+    )
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
+    add_config(parser)
+
+
+def _standard_input(text: str) -> str:
+    if text != "-":
+        raise argparse.ArgumentTypeError(
+            "expected -, for standard input: a key on the command line is seen by others"
+        )
+    return text
+
+
 def _add_models(commands: Commands) -> None:
     parser = commands.add_parser(
         "models",
@@ -794,7 +842,7 @@ def _add_usage(commands: Commands) -> None:
         "--by",
         "NAMES",
         "what to add up by: key, group, model, provider, day, session, outcome, operation, purpose, "
-        "agent (default: day,model)",
+        "agent, client (default: day,model)",
         default="day,model",
     )
     option(
@@ -806,8 +854,11 @@ def _add_usage(commands: Commands) -> None:
     )
     option(parser, "--until", "TIME", "and until when; a day is meant to its end")
     option(parser, "--key", "NAME", "only the client key of this name")
+    option(parser, "--group", "NAME", "only the keys of this group")
     option(parser, "--model", "NAME", "only this model (as the provider names it)")
     option(parser, "--provider", "NAME", "only this provider")
+    option(parser, "--client", "NAME", "only this client program, such as claude-code")
+    option(parser, "--agent", "NAME", "only this sub-agent")
     flag(parser, "--json", "as JSON")
     parser.add_argument(
         "--chart",
@@ -832,6 +883,8 @@ def _add_listings(commands: Commands) -> None:
 
 _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     _add_init,
+    _add_login,
+    _add_logout,
     _add_run,
     _add_serve,
     _add_models,
