@@ -1,6 +1,7 @@
 // The list of exchanges: pages of what was, and a stream of what happens, in one order, newest first.
-import { signal } from "@preact/signals";
-import { address, get, message, session } from "./api";
+import { effect, signal } from "@preact/signals";
+import { get, message, session } from "./api";
+import { follow } from "./feed/follow";
 import { lossesOf, target } from "./format";
 import type { Row } from "./types";
 
@@ -211,7 +212,7 @@ export function setPaused(value: boolean): void {
   }
 }
 
-let source: EventSource | null = null;
+let leave: (() => void) | null = null;
 const listeners = new Set<(row: Row) => void>();
 
 /** Calls for every row that is reported, whatever the list's filters are. */
@@ -220,48 +221,40 @@ export function onRow(listener: (row: Row) => void): () => void {
   return () => listeners.delete(listener);
 }
 
-let retry = 0;
-
+/** Follows what happens, as long as the tab is in sight: one connection for all tabs. */
 export function connect(): void {
-  if (source) return;
-  connection.value = "connecting";
-  const opened = new EventSource(address("/live"));
-  source = opened;
-  let wasOpen = false;
-  opened.onopen = () => {
-    wasOpen = true;
-    if (connection.value === "lost") void show(filters);
-    connection.value = "open";
-  };
-  opened.onerror = () => {
-    connection.value = "lost";
-    // The browser tries again by itself after a cut; after a refusal it does not.
-    if (opened.readyState === EventSource.CLOSED) {
-      source = null;
-      clearTimeout(retry);
-      if (session.value && session.value.access !== "none") retry = window.setTimeout(connect, wasOpen ? 1000 : 5000);
-    }
-  };
-  opened.addEventListener("row", (event) => {
-    const row = JSON.parse((event as MessageEvent<string>).data) as Row;
-    for (const listener of listeners) listener(row);
-    fresh?.set(row.id, row);
-    if (paused.value && !byId.has(row.id)) {
-      if (!matches(row)) return;
-      held.set(row.id, row);
-      waiting.value = held.size;
-      return;
-    }
-    take(row);
-  });
-  opened.addEventListener("dropped", (event) => {
-    const { count } = JSON.parse((event as MessageEvent<string>).data) as { count?: number };
-    dropped.value += count ?? 0;
+  if (leave) return;
+  const { access, key, csrf } = session.value ?? {};
+  leave = follow([access, key, csrf].join(" "), (news) => {
+    if ("row" in news) {
+      const row = JSON.parse(news.row) as Row;
+      for (const listener of listeners) listener(row);
+    } else if ("dropped" in news) dropped.value += news.dropped;
+    else connection.value = news.state;
   });
 }
 
 export function disconnect(): void {
-  clearTimeout(retry);
-  source?.close();
-  source = null;
+  leave?.();
+  leave = null;
 }
+
+onRow((row) => {
+  fresh?.set(row.id, row);
+  if (paused.value && !byId.has(row.id)) {
+    if (!matches(row)) return;
+    held.set(row.id, row);
+    waiting.value = held.size;
+    return;
+  }
+  take(row);
+});
+
+let wasLost = false;
+effect(() => {
+  if (connection.value === "lost") wasLost = true;
+  else if (connection.value === "open" && wasLost) {
+    wasLost = false;
+    void show(filters);
+  }
+});

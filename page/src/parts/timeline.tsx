@@ -26,7 +26,7 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
   const [playing, setPlaying] = useState(false);
   const [speed, setSpeed] = useState(1);
   const now = useRef(at ?? 0);
-  const end = Math.max(total, client.at(-1)?.ms ?? 0, upstream.at(-1)?.ms ?? 0, 1);
+  const end = Math.max(total, steps.at(-1)?.ended_ms ?? 0, client.at(-1)?.ms ?? 0, upstream.at(-1)?.ms ?? 0, 1);
   const x = (ms: number) => (Math.min(ms, end) / end) * WIDTH;
   const ticks = (events: StreamEvent[], y: number) => events.map((event) => `M${x(event.ms).toFixed(1)} ${y}v10`).join("");
   const paths = useMemo(() => [ticks(upstream, 24), ticks(client, 40)] as const, [client, upstream, end]);
