@@ -154,7 +154,16 @@ export class Exchange {
     let cursor = "";
     let trace: Trace | null = null;
     while (!signal.aborted) {
-      const news: GrowingTrace = await get<GrowingTrace>(`${where}/running`, { cursor }, signal);
+      let news: GrowingTrace;
+      try {
+        news = await get<GrowingTrace>(`${where}/running`, { cursor }, signal);
+      } catch (caught) {
+        if (signal.aborted) return;
+        this.problem.value = message(caught);
+        await pause(5 * LOOK_MS, signal);
+        if (this.newest.value && !isRunning(this.newest.value)) return over();
+        continue;
+      }
       if (!isRunning(news.row)) return over();
       trace = grown(cursor ? trace : null, news);
       this.trace.value = trace;
@@ -173,8 +182,8 @@ export class Exchange {
     const load = async () => {
       try {
         const found = await get<Trace>(where, { only: "recorded" }, stop.signal);
+        if (!isRunning(found.row) || !this.trace.value) this.trace.value = found;
         if (isRunning(found.row)) return await this.follow(where, stop.signal, load);
-        this.trace.value = found;
         this.problem.value = "";
         leave();
         if (!found.request) return;

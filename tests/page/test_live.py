@@ -138,6 +138,7 @@ def test_the_first_ten_seconds_lead_from_an_empty_list_to_four_panes_with_a_loss
     with LiveGateway("") as fresh:
         page = opened(f"http://127.0.0.1:{fresh.port}/inspector")
         expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
+        expect(page.get_by_text("ANTHROPIC_BASE_URL")).to_be_visible()
         page.get_by_role("button", name="Ask the demo model").click()
         for side in ("Client request", "Upstream request", "Client answer", "Upstream answer"):
             expect(page.get_by_role("region", name=side)).to_be_visible()
@@ -148,3 +149,5 @@ def test_the_first_ten_seconds_lead_from_an_empty_list_to_four_panes_with_a_loss
         expect(page.get_by_role("tab", name=re.compile("Losses 1"))).to_be_visible()
         page.get_by_role("link", name="Live", exact=True).click()
         expect(page.get_by_text("last bodies in memory")).to_be_visible()
+        page.get_by_role("button", name="Record bodies").click()
+        expect(page.get_by_role("button", name="Recording until")).to_be_visible()
