@@ -5,9 +5,12 @@ import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
 import { session } from "../api";
 import { duration, lossesTold, moment, money, target, waitsFor, whole } from "../format";
+import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
+import { Player } from "../parts/player";
 import { RecordingButton } from "../parts/recording";
+import { ExchangeSearch, FoundInExchange } from "../parts/search";
 import { Copy, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { Timeline } from "../parts/timeline";
 import { A, param, setQuery, to } from "../route";
@@ -38,6 +41,7 @@ export function ExchangeView({ id }: { id: string }) {
         <>
           {exchange.running.value ? <Now exchange={exchange} /> : null}
           <Timeline exchange={exchange} />
+          <FoundInExchange exchange={exchange} />
           <Chosen exchange={exchange} />
           <Panes exchange={exchange} />
         </>
@@ -51,6 +55,7 @@ export function ExchangeView({ id }: { id: string }) {
 
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
+  const cache = exchange.cache.value;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
@@ -58,6 +63,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
           <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
         </h1>
         <div class="exchange-actions">
+          {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
@@ -75,6 +81,11 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <Losses losses={lossesTold(row)} />
         <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
+        {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
+          <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
+            <CacheMark truth={cache} />
+          </button>
+        ) : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
         <A href={to([], { session: row.session || `turns-${row.id}` })}>conversation</A>
@@ -117,6 +128,7 @@ function Chosen({ exchange }: { exchange: Exchange }) {
 
 function Panes({ exchange }: { exchange: Exchange }) {
   const shown = param("pane") || "client-request";
+  const streams = exchange.clientEvents.value.length > 0 || exchange.upstreamEvents.value.length > 0;
   return (
     <>
       <div class="pane-choice">
@@ -124,6 +136,7 @@ function Panes({ exchange }: { exchange: Exchange }) {
       </div>
       <div class={`panes show-${shown}`} id="panes">
         {exchange.sides.map((side) => <Pane key={side.name} side={side} />)}
+        {streams ? <Player exchange={exchange} /> : null}
       </div>
     </>
   );
