@@ -314,9 +314,11 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
     }
     translated = {
         "problem": None,
+        "events": ['data: {"type": "message_start"}\n\n', 'data: {"type": "message_stop"}\n\n'],
         "dialects": {
             name: {
                 "text": '{\n  "model": "it"\n}',
+                "events": ['data: {"choices": []}\n\n', "", "data: [DONE]\n\n"],
                 "losses": [
                     {
                         "feature": "cache_marker",
@@ -388,7 +390,30 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
             "step": 60,
             "by": "model",
             "currency": "USD",
-            "cut_before": None,
+            "durations": "within_5_percent",
+            "previous": {**total, "requests": 1000, "cost": 9.5},
+            "budgets": [
+                {
+                    "of": "group",
+                    "name": "research",
+                    "unit": "cost",
+                    "period": "month",
+                    "limit": 100,
+                    "used": 31.2,
+                    "left": 68.8,
+                    "resets": at + 864_000,
+                },
+                {
+                    "of": "key",
+                    "name": "ada",
+                    "unit": "tokens",
+                    "period": "day",
+                    "limit": 1000000,
+                    "used": 1200000,
+                    "left": 0,
+                    "resets": at + 3600,
+                },
+            ],
             "times": [at - 3600 + 60 * each for each in range(60)],
             "total": total,
             "series": _series(0),
@@ -462,6 +487,11 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
             "provider": "gemini",
             "pays": "GEMINI_API_KEY",
             "estimate": {"input": 1948, "max_output": 4096, "cost": 41000},
+            "dialect": "gemini",
+            "context": 1048576,
+            "output": 65536,
+            "sends": True,
+            "would": {**trace(at), "attempts": trace(at)["attempts"][-1:]},
             "id": "req-two",
         },
     }
