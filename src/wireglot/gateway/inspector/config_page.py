@@ -127,7 +127,7 @@ class ConfigPages:
                 raise RequestError("bad", str(error), code="config_invalid", param="text") from None
             before = self._current()
             await asyncio.to_thread(write, self._source, path, digest_of(content), text.encode())
-            self._noted(page, viewer, "configuration written", path=str(path))
+            self._note("info", "configuration written", **_by(page, viewer), path=str(path))
             page.send({"digest": digest_of(text.encode()), "applied": await self._applied(before)})
 
     def _why_fixed(self, path: Path | None) -> str:
@@ -193,9 +193,6 @@ class ConfigPages:
     def _hidden(self, content: bytes, settings: Settings) -> HiddenLines:
         redactor = Redactor(secrets_of(settings), list(settings.providers))
         return HiddenLines(content.decode("utf-8", "replace").replace("\r\n", "\n"), redactor)
-
-    def _noted(self, page: PageRequest, viewer: Viewer, event: str, **fields: str) -> None:
-        self._note("info", event, peer=page.head.peer, caller=viewer.access, **fields)
 
     async def _applied(self, before: Settings) -> bool:
         """Whether this process took up what was written."""
@@ -329,6 +326,10 @@ def _why_off(named: ProviderKey, settings: Settings) -> str:
         if note
         else (f"{named.provider} is off in {settings.source}: add [providers.{named.provider}] there first")
     )
+
+
+def _by(page: PageRequest, viewer: Viewer) -> dict[str, str]:
+    return {"peer": page.head.peer, "caller": viewer.access}
 
 
 def _described(answer: ProviderAnswer, provider: Provider) -> dict[str, Any]:
