@@ -842,7 +842,7 @@ def _add_usage(commands: Commands) -> None:
         "--by",
         "NAMES",
         "what to add up by: key, group, model, provider, day, session, outcome, operation, purpose, "
-        "agent (default: day,model)",
+        "agent, client (default: day,model)",
         default="day,model",
     )
     option(
@@ -854,8 +854,11 @@ def _add_usage(commands: Commands) -> None:
     )
     option(parser, "--until", "TIME", "and until when; a day is meant to its end")
     option(parser, "--key", "NAME", "only the client key of this name")
+    option(parser, "--group", "NAME", "only the keys of this group")
     option(parser, "--model", "NAME", "only this model (as the provider names it)")
     option(parser, "--provider", "NAME", "only this provider")
+    option(parser, "--client", "NAME", "only this client program, such as claude-code")
+    option(parser, "--agent", "NAME", "only this sub-agent")
     flag(parser, "--json", "as JSON")
     parser.add_argument(
         "--chart",

@@ -93,6 +93,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_ms: float | None = None
     """Until the first byte went to the client."""
     total_ms: float | None = None
+    waits_for: str = ""
+    """Of one that runs: `body` (its own, which is read), `store`, `queue`, `provider queue`, `key` (one that
+    rests), `sign-in`, `retry`, `download`, `first byte`, `answer` or `next event`; "": it is worked on."""
+    waits_until: float | None = None
+    """Until when, where that is known: seconds since 1970."""
     tokens: Tokens | None = None
     cost: int | None = None
     """In millionths of the currency; None: not known."""

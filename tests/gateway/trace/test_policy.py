@@ -24,11 +24,12 @@ from wireglot.gateway.trace.filters import parse_parameters
 from wireglot.gateway.trace.pages import add_turn
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.policy import RecordingPolicy
-from wireglot.gateway.trace.recording import Recording, Room, Writer
+from wireglot.gateway.trace.recording import Recording, Writer, recording_of
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
+from wireglot.http.copies import MessageCopy, Room
 from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
@@ -148,15 +149,20 @@ def unreported(level: str, event: str, **fields: Any) -> None:
 
 
 def recording(room: Room, body: bytes = b"{}") -> Recording:
-    return Recording(HEAD, body, record(begun=True), room, body_bytes=1 << 20)
+    return recording_of(HEAD, body, record(begun=True), room, body_bytes=1 << 20)
 
 
 def test_a_full_room_takes_no_byte_more() -> None:
-    room = Room(200)
-    assert room.take(199)
-    assert not room.take(2)
-    assert room.take(1)
-    assert room.held == 200
+    room = Room(350)
+    first, second = MessageCopy(room, 1000), MessageCopy(room, 1000)
+    first.add(b"x" * 100)
+    second.add(b"y" * 51)
+    assert (first.lost, second.lost, room.held) == (False, True, 200)
+    second = MessageCopy(room, 1000)
+    second.add(b"y" * 50)
+    assert (second.lost, room.held) == (False, 350)
+    first.let_go()
+    assert room.held == 150
 
 
 def test_a_writer_that_is_full_drops_what_comes_then() -> None:
@@ -178,7 +184,7 @@ def test_a_writer_that_is_full_drops_what_comes_then() -> None:
                 assert begun.wait(DEADLINE_SECONDS)  # it is being written, and waits no more
         assert [each.record.recorded for each in made] == [True, True, True, False]
         assert traces.dropped == 1
-        assert made[3].held == 0
+        assert made[3].size == 0
     finally:
         go.set()
         traces._writer.close(DEADLINE_SECONDS)

@@ -15,8 +15,9 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask, post, start
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.rows import ExchangeRows, client_name, redacted
+from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
 from wireglot.ir.purpose import RequestFacts
 from wireglot.testing.scripted_upstream import Behaviour

@@ -88,6 +88,10 @@ class Record(msgspec.Struct):
     flaws: list[str] = []
     """Rules that the provider broke: of its stream (`ir.stream.FLAWS`), or in its token counts."""
 
+    waits: str = ""
+    """What it waits for now, in a word or two; "" where it is worked on."""
+    waits_until: float = 0.0
+    """When that is over, where it is known."""
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
     recorded: bool = False

@@ -22,6 +22,7 @@ from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.conversations import DERIVED, with_sessions
 from wireglot.gateway.trace.export import FORMATS, ExportFormat, csv_lines, har_entries, json_lines
 from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, parse_parameters
+from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
 from wireglot.gateway.trace.traces import Traces
@@ -124,6 +125,16 @@ def _as_seen(row: Row, page: PageRequest, viewer: Viewer) -> Row:
     return row if error is row.error else msgspec.structs.replace(row, error=error)
 
 
+def _without_account(grown: GrowingTrace, page: PageRequest) -> GrowingTrace:
+    """The same, for a viewer with a client key."""
+    providers = page.settings.providers
+    attempts = [
+        msgspec.structs.replace(each, error=without_account_text(each.error, providers.get(each.provider)))
+        for each in grown.attempts
+    ]
+    return msgspec.structs.replace(grown, attempts=attempts)
+
+
 def _event(name: str, document: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(document))
 
@@ -208,6 +219,7 @@ class TracePages:
         return {
             "exchanges.list": self._list,
             "exchanges.get": self._get,
+            "exchanges.running": self._running,
             "exchanges.export": self._export,
             "exchanges.image": self._image,
             "exchanges.fields": self._fields,
@@ -373,18 +385,23 @@ class TracePages:
     ) -> tuple[Row, Trace | None, str]:
         """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
         words for another key's: that there is one is nobody's business."""
+        row = await self._row(page, viewer)
+        if _as_seen(row, page, viewer) is not row:
+            return row, None, "recorded for the operator: they name the provider's account"
+        is_kept = row.recorded or (self._traces.memory.most > 0 and row.state != "running")
+        trace, why = await self._traces.opened(row) if is_kept else (None, "")
+        if trace is not None and reported:
+            recorded = trace
+            trace = await self._telling.do(lambda: with_analysis(recorded))
+        return row, trace, why
+
+    async def _row(self, page: PageRequest, viewer: Viewer) -> Row:
         (id,) = page.asked.ids
         row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
         if row is None or not viewer.sees(row.key, row.at):
             missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
             raise RequestError("not_found", missing, code="exchange_not_found")
-        if _as_seen(row, page, viewer) is not row:
-            return row, None, "recorded for the operator: they name the provider's account"
-        trace, why = await self._traces.opened(row) if row.recorded else (None, "")
-        if trace is not None and reported:
-            recorded = trace
-            trace = await self._telling.do(lambda: with_analysis(recorded))
-        return row, trace, why
+        return row
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
         row, trace, why = await self._found(page, viewer)
@@ -406,6 +423,19 @@ class TracePages:
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(_as_seen(row, page, viewer), recorded=False)
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
+
+    async def _running(self, page: PageRequest, viewer: Viewer) -> None:
+        """What is new of one that runs since the `cursor` that an answer before gave. Of one that is over, or
+        of which nothing may be shown, its row."""
+        row = await self._row(page, viewer)
+        if row.state == "running":
+            grown, why = await self._traces.grown(row, page.query("cursor")[:_ID_LETTERS])
+            if grown is not None:
+                page.send(grown if viewer.sees_all else _without_account(grown, page))
+                return
+        else:
+            why = ""
+        page.send({"row": _as_seen(row, page, viewer), **({"why": why} if why else {})})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
         trace = await self._recorded(page, viewer)

@@ -6,16 +6,15 @@ and ends; who is too slow misses some, counted.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import compress, islice
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
@@ -253,7 +252,7 @@ class ExchangeRows:
 
 def _what_matters(record: Record) -> tuple[object, ...]:
     return (record.provider, record.upstream_model, record.attempts, record.first_byte, record.status,
-            len(record.losses), record.recorded)  # fmt: skip
+            len(record.losses), record.recorded, record.waits, record.waits_until)  # fmt: skip
 
 
 # Rows.
@@ -294,6 +293,8 @@ def facts_of(record: Record) -> Facts:
         _counted(record.grouped_losses()) if record.losses else None,
         record.recorded,
         record.booked,
+        record.waits,
+        record.waits_until,
     )
 
 
@@ -302,7 +303,7 @@ def row_of(facts: Facts, worker: str) -> Row:
     (
         at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
         upstream_dialect, status, outcome, stop, attempts, agent, about, session, belongs_to,
-        stream, passthrough, error, tokens, source, cost, losses, recorded, booked,
+        stream, passthrough, error, tokens, source, cost, losses, recorded, booked, waits, until,
     ) = facts  # fmt: skip
     grades, features = losses or ((), ())
     fields: dict[str, Any] = {
@@ -342,6 +343,9 @@ def row_of(facts: Facts, worker: str) -> Row:
         "recorded": recorded,
         "booked": booked,
     }
+    if waits and not finished:
+        fields["waits_for"] = waits
+        fields["waits_until"] = round(at + until - started, 3) if until else None
     row = Row(**fields)
     return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else repaired(row)
 
@@ -395,39 +399,3 @@ def redacted_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLo
 
 def _clean(text: str, redactor: Redactor) -> str:
     return legible(redactor.text(repair_text(text)))
-
-
-_CLIENTS: Final[tuple[tuple[str, str], ...]] = (
-    ("claude-cli/", "claude-code"),
-    ("claude-code/", "claude-code"),
-    ("codex", "codex"),
-    ("geminicli", "gemini-cli"),
-    ("gemini-cli", "gemini-cli"),
-    ("opencode/", "opencode"),
-    ("kimi-cli", "kimi-cli"),
-    ("kimicli", "kimi-cli"),
-    ("kimi-code", "kimi-code"),
-    ("qwencode", "qwen-code"),
-    ("asyncopenai/python", "openai-python"),
-    ("openai/python", "openai-python"),
-    ("openai/js", "openai-node"),
-    ("asyncanthropic/python", "anthropic-python"),
-    ("anthropic/python", "anthropic-python"),
-    ("anthropic/js", "anthropic-node"),
-    ("google-genai-sdk", "google-genai"),
-)
-"""How the user agents of known programs begin, in small letters."""
-
-_FIRST_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
-_MAX_NAMES: Final = 512
-
-
-@lru_cache(_MAX_NAMES)
-def client_name(agent: str) -> str:
-    """`claude-code`, `codex`, `openai-python`; of others the agent's first word, "" where it has none."""
-    small = agent[:200].lower()
-    for beginning, name in _CLIENTS:
-        if small.startswith(beginning):
-            return name
-    found = _FIRST_WORD.match(small)
-    return found[0].rstrip(".-") if found else ""
