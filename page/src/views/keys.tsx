@@ -297,6 +297,7 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
             <input type="text" required value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} />
           </label>
         ) : null}
+        {locksOut ? <LocksOut clients={locksOut} /> : null}
         <div class="limits">
           <label>
             Models
@@ -335,7 +336,6 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
             </label>
           ))}
         </div>
-        {locksOut ? <LocksOut clients={locksOut} /> : null}
         {locksOut?.length ? (
           <label class="agreed">
             <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.currentTarget.checked)} />

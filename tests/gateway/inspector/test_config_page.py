@@ -24,6 +24,8 @@ from wireglot.gateway.config.edit import (
     why_unwritable,
     write,
 )
+from wireglot.gateway.inspector.config_page import ConfigPages
+from wireglot.gateway.settings import Settings
 from wireglot.http.redaction import Redactor
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -384,6 +386,30 @@ def test_a_hidden_value_goes_nowhere_else(old: str, new: str) -> None:
         found.restored(found.text.replace(old, new))
 
 
+def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> None:
+    line = 'url = "postgresql://wireglot:hush-hush@db/x"\n'
+    found = HiddenLines(line, Redactor())
+    assert found.text == 'url = "postgresql://wireglot:[hidden]@db/x"\n'
+    assert found.restored(found.text) == line
+
+
+def test_content_that_its_user_has_not_approved_is_neither_shown_nor_built_upon(tmp_path: Path) -> None:
+    """A change of it would be approved with all that a pull has brought along."""
+    file = tmp_path / "wireglot.toml"
+    agreed = b"[providers.demo]\n"
+    file.write_bytes(agreed + b"# pulled\n")
+    source = ConfigSource(file, why_not=lambda content: "" if content == agreed else "it is not approved")
+    pages = ConfigPages(source, Settings, None, lambda *_, **__: None)
+    with pytest.raises(EditRefused, match="it is not approved"):
+        pages._content(file)
+    file.write_bytes(agreed)
+    assert pages._content(file) == agreed
+    source = ConfigSource(file)
+    file.write_bytes(b"\xff")
+    with pytest.raises(EditRefused, match="is not text in UTF-8"):
+        ConfigPages(source, Settings, None, lambda *_, **__: None)._content(file)
+
+
 def test_values_change_and_comments_stay() -> None:
     text = (
         '# top\n[models]\n# fast ones\n"fast" = "a/b"  # quick\nslow = ["a/c"]\n\n[server]\nport = 1 # one\n'
@@ -399,6 +425,8 @@ def test_values_change_and_comments_stay() -> None:
     )
     with pytest.raises(EditRefused, match="edit its text"):
         changed_text("models = 3\n", [(["models", "x"], "a/b")])
+    with pytest.raises(EditRefused, match="edit its text"):
+        changed_text("", [(["models", "x"], [None])])
 
 
 def test_which_tables_are_beyond_models() -> None:

@@ -30,6 +30,7 @@ _NAMED: Final = re.compile(
     r"""(["'])(?!env:|file:)(?:(?!\2).)+\2"""
 )
 """A field that holds a secret by its name, on one line."""
+_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*:)[^@\s\"']+@")
 _HEADER: Final = re.compile(r"^\s*\[")
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
 """What names no host, no file and no variable, and lets nobody in."""
@@ -104,6 +105,10 @@ def content_of(path: Path) -> bytes:
         raise EditRefused(f"{path} cannot be read: {fault.strerror}", "file_unreadable") from None
     if len(content) > MAX_BYTES:
         raise EditRefused(f"{path} is too large to be edited here", "file_unreadable")
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise EditRefused(f"{path} is not text in UTF-8", "file_unreadable") from None
     return content
 
 
@@ -174,7 +179,7 @@ class HiddenLines:
 
 
 def _shown(line: str, redactor: Redactor) -> str:
-    named = _NAMED.sub(rf"\1\g<2>{_MASK}\2", line)
+    named = _PASSWORD.sub(rf"\1{_MASK}@", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
     return redactor.text(named).replace("[redacted]", _MASK)
 
 
@@ -210,7 +215,7 @@ def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str
                 elif path[-1] in table:
                     del table[path[-1]]
         return tomlkit.dumps(document)
-    except (TOMLKitError, TypeError, AttributeError) as problem:
+    except (TOMLKitError, TypeError, ValueError, AttributeError) as problem:
         place = key_path(changes[0][0][0], changes[0][0][-1])
         why = f"the file cannot be changed at {place} ({type(problem).__name__}): edit its text"
         raise EditRefused(why, "not_editable") from None

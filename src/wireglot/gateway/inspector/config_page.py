@@ -81,7 +81,7 @@ class ConfigPages:
     async def _get(self, page: PageRequest, viewer: Viewer) -> None:
         path = self._source.file()
         why = self._why_fixed(path)
-        content = content_of(path) if path is not None and not why else b""
+        content = self._content(path) if path is not None and not why else b""
         page.send(
             {
                 "path": str(path) if path is not None else "",
@@ -143,12 +143,19 @@ class ConfigPages:
         if why := self._why_fixed(path):
             raise _refusal(EditRefused(why, "file_unwritable"))
         assert path is not None
-        content = content_of(path)
+        content = self._content(path)
         if page.document().get("digest") != digest_of(content):
             raise EditRefused(
                 f"{path} was changed by another program meanwhile: load it again", "file_changed"
             )
         return path, content, self._hidden(content, page.settings)
+
+    def _content(self, path: Path) -> bytes:
+        """What would be approved with a change of it must have been approved itself."""
+        content = content_of(path)
+        if content and self._source.why_not is not None and (why := self._source.why_not(content)):
+            raise EditRefused(why, "file_unreadable")
+        return content
 
     def _wanted_text(self, page: PageRequest, hidden: HiddenLines, content: bytes) -> str:
         document = page.document()
@@ -292,13 +299,7 @@ class ConfigPages:
 
     def _settings(self, environ: Mapping[str, str], **more: Any) -> Settings:
         path = self._source.effective
-        content = content_of(path) if path is not None else None
-        if (
-            content is not None
-            and self._source.why_not is not None
-            and (why := self._source.why_not(content))
-        ):
-            raise EditRefused(why, "file_unreadable")
+        content = self._content(path) if path is not None else None
         return config.load(
             path,
             environ=environ,
