@@ -293,6 +293,7 @@ class DashboardPage:
         ledger: Ledger,
         health: Health,
         scrape: Callable[[], Awaitable[bytes]],
+        *,
         traces: Traces,
         quotas: Quotas,
         keys: KeyTable,
