@@ -212,7 +212,7 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
         {file.exists ? "" : " is written with the first change."}
       </p>
       {file.why_fixed ? <p class="note">It cannot be changed here: {file.why_fixed}.</p> : null}
-      {file.overridden.length ? <p class="note">Not the file decides: {file.overridden.join("; ")}.</p> : null}
+      {file.overridden.length ? <p class="note">Set elsewhere, not by the file: {file.overridden.join("; ")}.</p> : null}
       {!file.why_fixed && !file.may_change_all ? (
         <p class="faint">
           Without the admin secret only models, prices, currency and losses can be changed: the rest says where keys and prompts go.
