@@ -202,7 +202,7 @@ _MAX_MINUTES: Final = 24 * 60
 _MAX_IDS: Final = 500
 _HABIT_ROWS: Final = 5_000
 """The newest, of which it is counted what is usually lost."""
-_JOINED_ROWS: Final = 20_000
+_JOINED_ROWS: Final = 10_000
 """The newest, among which turns are joined."""
 _MAX_EXPORTS: Final = 4
 _EXPORTED_ROWS: Final = 1000
