@@ -369,7 +369,10 @@ def _add_probe(commands: Commands) -> None:
     option(parser, "--catalog", "FILE", "write what was learned as a file for the catalog")
 
 
-_CLIENTS: Final = ("aider", "claude", "codex", "gemini", "kimi", "llm", "opencode", "qwen")
+_CLIENTS: Final = (
+    *("aider", "claude", "cline", "codex", "continue", "copilot", "droid", "gemini", "hermes", "kimi", "llm"),
+    *("openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
+)
 _RUN_EXAMPLES: Final = """\
 examples:
   wireglot run claude
@@ -378,9 +381,11 @@ examples:
   wireglot run --env openai -- python my_agent.py
   eval "$(wireglot run claude --print-env)"
 
-CLIENT is one of aider, claude, codex, gemini, kimi, llm, opencode, qwen. It keeps
-its own home, history, login and project settings: all that differs is in variables
-and options that end with it. Its exit status is the command's.
+CLIENT is one of aider, claude, cline, codex, continue, copilot, droid, gemini,
+hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu offers them
+with the models. It keeps its own home, history, login and project settings: all
+that differs is in variables and options that end with it. Its exit status is the
+command's. For zed and vscode the settings are printed.
 """
 
 
