@@ -35,8 +35,8 @@ def copilot(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def cline(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """It writes the file of its providers, too: for this run another one. Its hub, a process that stays and has
-    read another file, is left out (3.0.65)."""
+    """It writes the file of its providers, too: for this run another one. Left out is its hub, a process that
+    stays and has read another file (3.0.65)."""
     settings = {
         "provider": "openai-compatible",
         "apiKey": door.key,
