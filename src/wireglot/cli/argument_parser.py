@@ -78,9 +78,14 @@ class ArgumentParser(argparse.ArgumentParser):
         options = [option for action in self._actions for option in action.option_strings]
         name = next((text for text in unknown if text.startswith("-")), "")
         if not name and self.takes_rest and getattr(found, "client", None):
-            line = one_line(" ".join([found.client, "--", *map(shown, unknown)]))
-            other = one_line(" ".join(["--env openai --", found.client, *map(shown, unknown)]))
-            return f"put arguments after --: `{self.prog} {line}`, or for any program `{self.prog} {other}`"
+            text = one_line(" ".join(map(shown, unknown)))
+            known = [each for action in self._actions for each in getattr(action, "completes", ())]
+            if found.client in known:
+                return f"put arguments of the client after --: {self.prog} {found.client} -- {text}"
+            program = one_line(found.client)
+            meant = near(program, known)
+            hint = f"did you mean {meant}?" if meant else f"try {self.prog} --env openai -- {program} {text}"
+            return f"there is no client {program}: {hint}"
         if not name:
             return f"there is nothing to do with {' '.join(map(shown, unknown))}"
         if self.takes_rest and not near(name.partition("=")[0], options):
