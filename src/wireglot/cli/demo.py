@@ -136,6 +136,11 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 )
 
 
+_WIDE_COLUMNS: Final = 126
+"""Where no terminal says how wide it is."""
+_MAX_SHOWN: Final = 96
+
+
 def run(_: argparse.Namespace) -> int:
     """With no configuration and an empty environment, whatever there is; it leaves no trace on the disk."""
     return ask_own_gateway(show, environ={}, create_secret=False)
@@ -230,6 +235,7 @@ def _send(
 
 def _short(text: str, used: int) -> str:
     """What fits on a line of the terminal, of which some columns are used."""
-    room = shutil.get_terminal_size().columns - used
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE_COLUMNS
+    room = min(columns - used, _MAX_SHOWN)
     text = one_line(text)
     return text if len(text) <= room else text[: room - 1] + "…"
