@@ -53,12 +53,12 @@ class Terminal:
         with suppress(OSError):  # it has ended
             os.write(self._terminal, text.encode())
 
-    def wait_for(self, text: str, seconds: float) -> bool:
-        """Whether it was shown in time."""
+    def wait_for(self, text: str, seconds: float, times: int = 1) -> bool:
+        """Whether it was shown in time, and so often."""
         deadline = time.monotonic() + seconds
-        while text not in self.shown:
+        while self.shown.count(text) < times:
             if time.monotonic() > deadline or not self._read():
-                return text in self.shown
+                return self.shown.count(text) >= times
         return True
 
     def settle(self, quiet_seconds: float, most_seconds: float) -> None:

@@ -92,3 +92,22 @@ export function purposeOf(row: Row): string {
 export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
 }
+
+/** Units of a currency, not millionths. One that the browser does not know stands behind the number. */
+export function inCurrency(value: number, currency: string): string {
+  const digits = value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 };
+  try {
+    return value.toLocaleString("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", ...digits });
+  } catch {
+    return `${value.toLocaleString("en", digits)} ${currency}`;
+  }
+}
+
+/** From a number of before to that of now; less than `least` percent is none. "" where there is nothing to compare. */
+export function change(now: number | null | undefined, before: number | null | undefined, least = 1): string {
+  if (now === null || now === undefined || before === null || before === undefined) return "";
+  if (now === before) return now ? "= as before" : "";
+  if (!before) return "▲ none before";
+  const part = Math.round((now / before - 1) * 100);
+  return Math.abs(part) >= least ? `${part > 0 ? "▲" : "▼"} ${Math.abs(part)} % vs. before` : "≈ as before";
+}

@@ -5,7 +5,8 @@ import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadSession, send, session, sessionError } from "./api";
 import { connect, disconnect } from "./live";
-import { A, back, go, place, to, view } from "./route";
+import { A, back, go, listAddress, place, to, view } from "./route";
+import { Neighbours } from "./parts/neighbours";
 import { Problem, Waiting } from "./parts/small";
 import { Compare } from "./views/compare";
 import { Conversations } from "./views/conversations";
@@ -78,7 +79,12 @@ function current(): preact.ComponentChild {
     case "":
       return <LiveList />;
     case "x":
-      return <ExchangeView key={first} id={first ?? ""} />;
+      return (
+        <>
+          <Neighbours id={first ?? ""} />
+          <ExchangeView key={first} id={first ?? ""} />
+        </>
+      );
     case "conversations":
       return <Conversations />;
     case "dash":
@@ -126,17 +132,17 @@ function Page() {
       const goes = GOES[event.key];
       if (Date.now() - went < 1000 && goes !== undefined) {
         event.preventDefault();
-        go(to(goes ? [goes] : []));
+        go(goes ? to([goes]) : listAddress());
       } else if (event.key === "g") went = Date.now();
       else if (event.key === "?") setHelp(true);
       else if (event.key === "/") {
         event.preventDefault();
         const field = document.querySelector<HTMLInputElement>("[data-search]");
         if (field) field.focus();
-        else go(to([], { find: "1" }));
+        else go(listAddress({ find: "1" }));
       } else if (event.key === "Escape" && !document.querySelector("dialog[open]") && view.value !== "") {
         if (history.length > 1) back();
-        else go(to([]));
+        else go(listAddress());
       }
     };
     addEventListener("keydown", listen);
@@ -160,7 +166,7 @@ function Page() {
         </A>
         <nav aria-label="Views" ref={views}>
           {VIEWS.map(([path, title]) => (
-            <A key={path} href={to(path ? [path] : [])} aria-current={path === at ? "page" : undefined}>
+            <A key={path} href={path ? to([path]) : listAddress()} aria-current={path === at ? "page" : undefined}>
               {title}
             </A>
           ))}

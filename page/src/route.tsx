@@ -85,6 +85,28 @@ export function param(name: string): string {
   return place.value.query.get(name) ?? "";
 }
 
+const OF_LIST = "wireglot.list.query";
+const listQuery = signal("");
+try {
+  listQuery.value = sessionStorage.getItem(OF_LIST) ?? "";
+} catch {
+  // a browser may forbid it
+}
+
+/** The list as it was last seen, with its filters and its order; more in its address. */
+export function listAddress(more: Record<string, string> = {}): string {
+  return to([], { ...Object.fromEntries(new URLSearchParams(listQuery.value)), ...more });
+}
+
+export function rememberList(query: string): void {
+  listQuery.value = query;
+  try {
+    sessionStorage.setItem(OF_LIST, query);
+  } catch {
+    // it holds until the page is left
+  }
+}
+
 interface AProps {
   href: string;
   class?: string;

@@ -55,6 +55,8 @@ export interface Row {
   losses?: LossCounts | null;
   features?: string[];
   recorded?: boolean;
+  /** The last words of its user, where bodies were recorded. */
+  title?: string;
 }
 
 export interface Frame {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { curlOf } from "../src/curl";
-import { count, duration, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
+import { change, count, duration, inCurrency, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
 
 test("times are shown in the unit that people read", () => {
   const shown = [null, 0, 0.4, 12.6, 999, 1000, 9_990, 59_940, 61_000, 3_600_000].map((ms) => duration(ms));
@@ -43,4 +43,22 @@ test("a request as a command is quoted for the shell, without its key", () => {
   assert(!text.includes("sk-secret") && !text.includes("\u0007") && !text.includes("host"));
   assert(text.includes('-H "Authorization: Bearer $WIREGLOT_KEY"'));
   assert(text.includes(`--data-raw '{"a":"it'\\''s"}'`), text);
+});
+
+test("money is shown in its currency, known to the browser or not", () => {
+  assert.equal(inCurrency(1234.5, "USD"), "$1,234.50");
+  assert.equal(inCurrency(0.001234, "EUR"), "€0.0012");
+  assert.equal(inCurrency(0, "USD"), "$0.00");
+  assert.equal(inCurrency(2, "credits"), "2.00 credits");
+});
+
+test("a change is told where there is something to compare", () => {
+  assert.equal(change(124, 100), "▲ 24 % vs. before");
+  assert.equal(change(50, 100), "▼ 50 % vs. before");
+  assert.equal(change(5, 0), "▲ none before");
+  assert.equal(change(0, 0), "");
+  assert.equal(change(null, 3), "");
+  assert.equal(change(3, undefined), "");
+  assert.equal(change(100, 100), "= as before");
+  assert.equal(change(109, 100, 11), "≈ as before");
 });

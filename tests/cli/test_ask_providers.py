@@ -14,8 +14,9 @@ import pytest
 
 from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, set_apart
 from tests.tiers import rows
-from wireglot.cli.ask_providers import ProviderAnswer, ask_providers, first_question
+from wireglot.cli.ask_providers import ask_providers
 from wireglot.gateway import config
+from wireglot.gateway.relay.key_checks import ProviderAnswer, first_question
 from wireglot.gateway.settings import Provider
 from wireglot.http.transport import Timeouts
 from wireglot.providers import spec as catalog

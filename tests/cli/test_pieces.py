@@ -31,6 +31,7 @@ from wireglot.cli.doctor import machine_checks, provider_checks
 from wireglot.cli.remote_gateway import GatewayAddress, GatewayAnswer, address_of, reachable, usable_key
 from wireglot.cli.terminal import Failed, Paint, Unusable, count, grouped, loss_lines, one_line, what, why
 from wireglot.gateway.observe.running import RunningGateway
+from wireglot.gateway.relay import key_checks
 from wireglot.ir.loss import Loss
 from wireglot.traces.trace import Row, TraceCounted, TraceFrame
 
@@ -674,7 +675,7 @@ def test_leaves_are_counted_and_texts_abridged():
     ("https://h/x", "h"), ("http://h:80/x", "h:80"), ("http://[::1]:8/", "::1:8"), ("nothing", ""), ("http://[", ""),
 ])  # fmt: skip
 def test_a_host_has_its_port(url, host):
-    assert ask_providers.host_of(url) == host
+    assert key_checks.host_of(url) == host
 
 
 def test_what_a_configuration_lacks_is_read_from_its_notes():
@@ -718,7 +719,7 @@ def test_a_provider_is_left_out_where_another_covers_it():
 def test_a_clock_is_read_from_an_answer_that_is_not_cached():
     def skew(**headers: str) -> float | None:
         answer: Any = SimpleNamespace(headers=headers)
-        return ask_providers._skew(answer, 10.0)
+        return key_checks._skew(answer, 10.0)
 
     assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT") == 30.0
     assert skew(date="Thu, 01 Jan 1970 00:00:40 GMT", age="5") is None

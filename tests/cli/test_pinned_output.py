@@ -20,9 +20,9 @@ from tests.cli.running import run
 from tests.laws.test_pair_goldens import UPDATE
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
-from wireglot.cli.ask_providers import Outcome, ProviderAnswer
 from wireglot.cli.init import FoundProviders, InitReport, ProviderCandidate, config_text
 from wireglot.cli.trace_view import list_lines
+from wireglot.gateway.relay.key_checks import Outcome, ProviderAnswer
 from wireglot.gateway.settings import Provider
 from wireglot.providers.spec import ModelSpec, ProviderSpec
 from wireglot.traces.file import write_trace

@@ -9,6 +9,7 @@ import os
 import re
 import select
 import subprocess
+import time
 from pathlib import Path
 
 import pytest
@@ -155,7 +156,7 @@ def test_a_list_says_in_words_that_a_stream_broke_or_its_client_left() -> None:
         Row(id=f"req_{state}", at=1.0, state=state, status=status, client="c", model="m")
         for state, status in went
     ]
-    head, *lines = list_lines(rows, io.StringIO())
+    head, _, *lines = list_lines(rows, io.StringIO())
     at = head.index("status")
     assert [line[at:].split()[0] for line in lines] == ["broken", "502", "left", "200"]
 
@@ -229,11 +230,13 @@ def test_the_list_fits_eighty_columns() -> None:
         for number in range(2)
     ]
     lines = list_lines(rows, Out())  # type: ignore[arg-type]  # all that is asked of a stream
-    assert [len(line) <= 80 for line in lines] == [True] * 3, lines
-    assert lines[1].endswith("  req_0123456789abcdef01230")
-    assert " running " in lines[1]
-    assert " 200  " in lines[2]
-    assert "2!" in lines[2]
+    assert [len(line) <= 80 for line in lines] == [True] * 4, lines
+    assert lines[1] == time.strftime("%Y-%m-%d", time.localtime(rows[0].at))
+    assert lines[2].endswith(" req_0123456789abcdef01230")
+    assert " running " in lines[2]
+    assert "claude-code some-pro" in lines[2]
+    assert " 200 " in lines[3]
+    assert "2!" in lines[3]
 
 
 def test_what_gives_way_in_the_list_are_long_names_of_models_and_not_the_client(
@@ -249,7 +252,7 @@ def test_what_gives_way_in_the_list_are_long_names_of_models_and_not_the_client(
         provider="anthropic", model="a-model-with-a-long-name-20261117", status=200, total_ms=20.0,
         tokens=Tokens(input=11_487, output=20), losses=LossCounts(degraded=1),
     )  # fmt: skip
-    _, line = list_lines([row], Terminal())
+    _, _, line = list_lines([row], Terminal())
     assert "claude-code" in line
     assert row.id in line
 
@@ -277,7 +280,7 @@ def test_a_list_fits_a_narrow_terminal_and_ids_stay_whole(
             client="a-client-with-a-name", model="a-model-with-a-long-name", losses=lost)
         for number in range(3)
     ]  # fmt: skip
-    head, *lines = list_lines(rows, Terminal())  # type: ignore[arg-type]  # all that is asked of a stream
+    head, _, *lines = list_lines(rows, Terminal())  # type: ignore[arg-type]  # all that is asked of a stream
     assert max(map(len, [head, *lines])) <= width
     assert [line.endswith(row.id) for line, row in zip(lines, rows, strict=True)] == [True] * 3
     assert all(" 200 " in f" {line}" for line in lines)

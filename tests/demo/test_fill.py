@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any
 from urllib.parse import urlsplit
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
@@ -152,7 +152,6 @@ HINTS = st.builds(Hints, *[st.sampled_from(["", "/tmp/some/file.txt", "words of 
 
 
 @given(SCHEMAS, HINTS)
-@settings(max_examples=250, deadline=None)
 def test_what_is_made_for_a_schema_is_what_it_accepts(schema: dict[str, Any], hints: Hints) -> None:
     assert problems(filled(schema, hints), schema) == []
 

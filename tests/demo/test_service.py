@@ -21,7 +21,7 @@ DIALECTS = ("anthropic", "openai-chat", "openai-responses", "gemini", "code-assi
 
 
 @given(requests(), st.sampled_from(DIALECTS), st.booleans())
-@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(suppress_health_check=list(HealthCheck))
 def test_every_request_gets_an_answer_of_its_dialect(request: Request, name: str, stream: bool) -> None:
     speaks = dialect(name)
     try:
@@ -49,7 +49,6 @@ def test_every_request_gets_an_answer_of_its_dialect(request: Request, name: str
         max_leaves=6,
     ).map(encode),
 )
-@settings(max_examples=100, deadline=None)
 def test_a_body_that_makes_no_sense_is_an_error_and_no_exception(name: str, body: bytes) -> None:
     assert serve(DemoTarget(name, "generate", "demo"), body).status in (200, 400)
 

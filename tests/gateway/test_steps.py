@@ -127,7 +127,7 @@ def test_steps_are_taken_in_their_order_and_notified_how_the_answer_ended(proble
     def first(exchange: Any) -> None:
         taken.append("first")
 
-    exchange: Any = SimpleNamespace(leave=taken.append)
+    exchange: Any = SimpleNamespace(leave=taken.append, record=SimpleNamespace(waits=""))
     chain = StepSequence([first, lambda exchange: waits()], Relay())
     if problem is None:
         asyncio.run(chain.answer(exchange))
@@ -158,7 +158,7 @@ def test_what_a_step_refuses_no_later_one_sees() -> None:
         raise refusal
 
     relay: Any = None
-    exchange: Any = SimpleNamespace(leave=ended.append)
+    exchange: Any = SimpleNamespace(leave=ended.append, record=SimpleNamespace(waits=""))
     with pytest.raises(RuntimeError):
         asyncio.run(StepSequence([refuses], relay).answer(exchange))
     assert ended == [refusal]

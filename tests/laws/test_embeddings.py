@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
@@ -177,7 +177,6 @@ def _plain(request: EmbeddingRequest, *, refuses_long: bool = False) -> Embeddin
 
 @pytest.mark.parametrize(("name", "operation"), ENDPOINTS)
 @given(request=requests)
-@settings(max_examples=60)
 def test_silence_means_identity_and_a_loss_means_a_difference(
     name: str, operation: EmbedOperation, request: EmbeddingRequest
 ) -> None:
@@ -265,7 +264,6 @@ numbers = st.floats(allow_nan=False, allow_infinity=False, width=32)
     tokens=st.none() | st.integers(1, 1000),
     encoding=st.sampled_from(["", "float", "base64"]),
 )
-@settings(max_examples=60)
 def test_vectors_and_usage_arrive_in_every_dialect(
     name: str, operation: EmbedOperation, vectors: list[list[float]], tokens: int | None, encoding: Any
 ) -> None:
@@ -444,7 +442,6 @@ documents = st.recursive(
 
 @pytest.mark.parametrize(("name", "operation"), ENDPOINTS)
 @given(body=st.dictionaries(st.sampled_from(FIELDS), documents, max_size=5))
-@settings(max_examples=150)
 def test_garbage_is_a_fault_that_names_its_place_or_parses(
     name: str, operation: EmbedOperation, body: dict[str, Any]
 ) -> None:
@@ -475,7 +472,6 @@ spaces = st.sampled_from([b"", b" ", b"\n  "])
 
 @pytest.mark.parametrize(("name", "operation"), ENDPOINTS)
 @given(space=spaces, text=st.text(max_size=10))
-@settings(max_examples=40)
 def test_renaming_leaves_every_other_byte(
     name: str, operation: EmbedOperation, space: bytes, text: str
 ) -> None:

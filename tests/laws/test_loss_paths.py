@@ -3,7 +3,7 @@
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.laws.cases import all_hold, every_dialect, every_pair, of_kind, partners, recorded
 from tests.tiers import rows
@@ -178,7 +178,6 @@ def test_parts_of_recorded_requests_are_found_where_the_client_wrote_them(name):
 
 
 @every_dialect
-@settings(max_examples=40, deadline=None)
 @given(request=requests())
 def test_losses_of_any_request_are_at_places_of_its_body(name, request):
     """[X25]"""

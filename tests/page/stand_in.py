@@ -49,16 +49,28 @@ class StandIn:
             ("GET", "/exchanges"): self.page_of_rows,
             ("GET", "/recording"): {"mode": "off", "until": None, "dropped": 0, "kept_bytes": 0},
             ("GET", "/conversations"): {"conversations": []},
+            ("GET", "/losses"): {"pairs": []},
+            ("GET", "/fields"): {
+                "fields": [
+                    {"name": "client", "about": "program", "values": []},
+                    {"name": "cost", "about": "amount", "values": []},
+                    {"name": "status", "about": "number or state", "values": ["4xx", ">=400"]},
+                ],
+                "sorts": ["time", "cost"],
+            },
         }
         self.rows: list[dict[str, Any]] = []
         self.traces: dict[str, dict[str, Any]] = {}
         self.asked: list[tuple[str, str, Any]] = []
+        self.queries: list[dict[str, str]] = []
+        """Of the list."""
         self.origin = ""
         self._reported: list[tuple[str, Any]] = []
         self._changed = threading.Condition()
         self._ended = False
 
     def page_of_rows(self, query: dict[str, str], _: Any) -> Any:
+        self.queries.append(query)
         rows = sorted(self.rows, key=lambda row: (-row["at"], row["id"]))
         for name, field in (
             ("client", "client"),
@@ -70,6 +82,9 @@ class StandIn:
         ):
             if name in query:
                 rows = [row for row in rows if row.get(field) == query[name]]
+        if "ids" in query:
+            ids = query["ids"].split(",")
+            rows = [row for row in rows if row["id"] in ids]
         if "q" in query:
             rows = [row for row in rows if query["q"].lower() in json.dumps(row).lower()]
         start = next((at + 1 for at, row in enumerate(rows) if row["id"] == query.get("before")), 0)

@@ -61,7 +61,7 @@ def test_without_prices_no_cost_is_reported(stand_in, opened):
     }
     shown = opened(stand_in.origin + "/inspector/dash")
     expect(shown.get_by_text("No prices are known for these requests.")).to_be_visible()
-    expect(shown.locator(".figure").filter(has_text="Cost")).to_have_text("Costnot known")
+    expect(shown.locator(".figure").filter(has_text="Cost")).to_contain_text("Cost, USDnot known")
     expect(shown.get_by_text("$0")).to_have_count(0)
 
 
@@ -101,3 +101,35 @@ def test_a_dashboard_of_nothing_says_what_to_do(stand_in, opened):
     shown = opened(stand_in.origin + "/inspector/dash")
     expect(shown.get_by_role("heading", name="No requests in this time")).to_be_visible()
     expect(shown.get_by_role("link", name="Set-up").nth(1)).to_be_visible()
+
+
+def test_budgets_show_what_is_left_and_the_fullest_comes_first(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = opened(stand_in.origin + "/inspector/dash")
+    rows = page.get_by_role("group", name="Budgets").get_by_role("row")
+    expect(rows).to_have_count(3)
+    expect(rows.nth(1)).to_contain_text("ada")
+    expect(rows.nth(1)).to_contain_text("used up")
+    expect(rows.nth(2)).to_contain_text("$68.80")
+    expect(page.get_by_text("within 5 % of the measured values")).to_be_visible()
+
+
+def test_figures_are_compared_with_the_time_before(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = opened(stand_in.origin + "/inspector/dash")
+    expect(page.locator(".figure").filter(has_text="Requests")).to_contain_text("▲ 24 % vs. before")
+    expect(page.locator(".figure").filter(has_text="Cost, USD")).to_contain_text("▼ 24 % vs. before")
+
+
+def test_a_group_becomes_a_filter_that_the_address_and_the_files_have(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = opened(stand_in.origin + "/inspector/dash?range=30d")
+    page.get_by_role("link", name="Only model gpt-5.5-codex").click()
+    expect(page).to_have_url(re.compile(r"dash\?range=30d&by=key&model=gpt-5.5-codex"))
+    for name in ("CSV", "JSON"):
+        link = page.get_by_role("link", name=name, exact=True)
+        expect(link).to_have_attribute(
+            "href", re.compile(f"from=30d.*model=gpt-5.5-codex.*format={name.lower()}")
+        )
+    page.get_by_role("button", name="Remove the filter: Model gpt-5.5-codex").click()
+    expect(page).to_have_url(re.compile(r"dash\?range=30d&by=key$"))

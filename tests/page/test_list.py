@@ -8,6 +8,8 @@ import time
 import pytest
 from playwright.sync_api import expect
 
+from tests.gateway.trace.test_export import fill
+from tests.gateway.trace.trace_kit import stage
 from tests.page.given import documents, row, trace
 
 
@@ -158,16 +160,150 @@ def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in,
     expect(page.locator("#row-req-000005")).to_be_visible()
 
 
-@pytest.mark.whole
-def test_rows_are_exported_as_a_table_that_no_spreadsheet_runs(stand_in, opened):
-    stand_in.rows = [row(1, time.time(), client='=HYPERLINK("x")')]
-    page = opened(stand_in.origin + "/inspector")
+def test_a_row_is_a_link_that_opens_in_a_new_tab(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(5)]
+    stand_in.traces["req-000002"] = {**trace(at), "row": row(2, at)}
+    page = opened(stand_in.origin + "/inspector?client=gemini-cli")
+    line = page.locator("#row-req-000002")
+    for button, modifiers in (("left", ["Control"]), ("middle", [])):
+        with page.context.expect_page() as started:
+            line.click(button=button, modifiers=modifiers)
+        tab = started.value
+        expect(tab).to_have_url(re.compile("/inspector/x/req-000002$"))
+        expect(tab.get_by_role("region", name="Client request")).to_be_visible()
+        tab.close()
+    expect(page).to_have_url(re.compile(r"/inspector\?client=gemini-cli$"))
+    line.click()
+    expect(page).to_have_url(re.compile("/inspector/x/req-000002$"))
+    expect(page.get_by_label("Neighbours in the list")).to_contain_text("1 of 1")
+    # The way back, and the link to the list, have the filter that one came with.
+    page.get_by_label("Views").get_by_role("link", name="Live").click()
     expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
-    with page.expect_download() as started:
+    expect(page).to_have_url(re.compile(r"client=gemini-cli"))
+
+
+def test_list_and_exchange_side_by_side_have_one_address(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(120)]
+    for number in range(4):
+        stand_in.traces[f"req-{number:06d}"] = {**trace(at), "row": row(number, at - number)}
+    page = opened(stand_in.origin + "/inspector", width=1440)
+    page.locator("#row-req-000001").click()
+    detail = page.get_by_role("region", name="Chosen exchange")
+    expect(detail.get_by_role("region", name="Client request")).to_be_visible()
+    expect(detail.get_by_label("Neighbours in the list")).to_contain_text("2 of 100+")
+    expect(page.get_by_role("grid")).to_be_visible()
+    expect(page).to_have_url(re.compile("at=req-000001&open=1"))
+    detail.get_by_role("link", name="Next exchange").click()
+    expect(page.locator("[aria-selected=true]").first).to_have_id("row-req-000002")
+    page.keyboard.press("j")
+    expect(page).to_have_url(re.compile("at=req-000003&open=1"))
+    expect(detail.get_by_label("Neighbours in the list")).to_contain_text("4 of 100+")
+    address = page.url
+    page.goto(address)
+    expect(detail.get_by_role("region", name="Client request")).to_be_visible()
+    page.keyboard.press("Escape")
+    expect(detail).to_have_count(0)
+    page.get_by_role("button", name="Side by side").click()
+    page.locator("#row-req-000001").click()
+    expect(page).to_have_url(re.compile("/inspector/x/req-000001$"))
+
+
+def test_with_a_filter_the_server_says_which_changes_match(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(1, at)]
+    page = opened(stand_in.origin + "/inspector?q=codex")
+    expect(page.get_by_text("1 exchange", exact=True)).to_be_visible()
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    for number in range(2, 12):  # of which two are codex's
+        stand_in.rows.append(row(number, at + number))
+        stand_in.tell("row", row(number, at + number))
+    expect(page.get_by_text("3 exchanges")).to_be_visible()
+    expect(page.locator("#row-req-000011")).to_be_visible()
+    stand_in.rows = [each for each in stand_in.rows if each["id"] != "req-000006"]
+    stand_in.tell("row", row(6, at + 6))
+    expect(page.get_by_text("2 exchanges")).to_be_visible()
+    asked = [path for method, path, _ in stand_in.asked if path == "/exchanges"]
+    assert len(asked) < 10  # in batches
+
+
+def test_terms_are_suggested_while_one_types(stand_in, opened):
+    stand_in.rows = [row(number, time.time() - number) for number in range(5)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_text("5 exchanges")).to_be_visible()
+    field = page.get_by_label("Search exchanges")
+    field.click()
+    expect(page.get_by_role("listbox", name="Suggestions").get_by_role("option")).to_have_count(3)
+    field.press_sequentially("cl")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(field).to_have_value("client:")
+    expect(page.get_by_role("option", name="client:codex")).to_be_visible()
+    field.press_sequentially("code")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Tab")
+    expect(field).to_have_value("client:codex ")
+    expect(page).to_have_url(re.compile(r"q=client%3Acodex$"))
+    assert not [query for query in stand_in.queries if query.get("q") in ("client:", "cl")][1:]
+
+
+def test_a_view_is_saved_under_a_name_with_its_filters_order_and_columns(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number, title=f"words {number}") for number in range(10)]
+    page = opened(stand_in.origin + "/inspector?client=codex")
+    expect(page.get_by_text("2 exchanges")).to_be_visible()
+    page.get_by_role("columnheader", name="Cost").get_by_role("button").click()
+    expect(page).to_have_url(re.compile("sort=-cost"))
+    expect(page.get_by_role("columnheader", name="Cost")).to_have_attribute("aria-sort", "descending")
+    page.get_by_role("button", name="Columns").click()
+    page.get_by_role("checkbox", name="Last words").check()
+    page.get_by_role("checkbox", name="Requested").uncheck()
+    page.get_by_role("button", name="Views", exact=False).click()
+    page.get_by_label("Name of this view").fill("dear codex")
+    page.get_by_role("button", name="Save", exact=True).click()
+    page.goto(stand_in.origin + "/inspector")
+    expect(page.get_by_text("10 exchanges")).to_be_visible()
+    expect(page.get_by_text("words 3")).to_be_visible()
+    expect(page.get_by_role("columnheader", name="Requested")).to_have_count(0)
+    page.get_by_role("button", name="Views", exact=False).click()
+    page.get_by_role("link", name="dear codex").click()
+    expect(page.get_by_text("2 exchanges")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"client=codex&sort=-cost"))
+
+
+def test_losses_that_are_new_are_marked_and_usual_ones_folded(stand_in, opened):
+    at = time.time()
+    habit = {"client": "codex", "provider": "kimi", "exchanges": 50, "features": {"usual": 50, "fresh": 1}}
+    stand_in.documents["GET", "/losses"] = {"pairs": [habit]}
+    fields = {"client": "codex", "provider": "kimi", "losses": {"degraded": 1}}
+    stand_in.rows = [
+        row(1, at, **fields, features=["usual"]),
+        row(2, at - 1, **fields, features=["usual", "fresh"]),
+    ]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.locator("#row-req-000001 .cell-losses")).to_have_text("1 usual")
+    expect(page.locator("#row-req-000002 .cell-losses")).to_contain_text("new")
+    page.get_by_role("button", name="Losses: 1 new").click()
+    panel = page.get_by_role("group", name="Losses by feature")
+    expect(panel.get_by_role("button", name="fresh")).to_be_visible()
+    expect(panel.get_by_role("button", name="usual")).to_be_hidden()
+    panel.get_by_role("button", name="fresh").click()
+    expect(page).to_have_url(re.compile("loss=fresh"))
+
+
+@pytest.mark.whole
+def test_all_that_match_are_exported_of_a_real_gateway(opened):
+    with stage('mode = "off"') as made:
+        fill(made, 10_000)
+        page = opened(made.gateway.url + "/inspector?status=4xx")
+        expect(page.get_by_text("100 exchanges, more as you scroll")).to_be_visible()
         page.get_by_role("button", name="Export").click()
-    text = started.value.path().read_text(encoding="utf-8")
-    assert text.startswith("id,at,state,client")
-    assert "\"'=HYPERLINK(" in text
+        with page.expect_download() as started:
+            page.get_by_role("link", name="Table (CSV)").click()
+        text = started.value.path().read_text(encoding="utf-8")
+        assert text.startswith("id,at,state,client")
+        assert len(text.splitlines()) == 2_501
 
 
 @pytest.mark.whole

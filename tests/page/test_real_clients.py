@@ -80,7 +80,7 @@ def test_rows_are_filtered_and_found_by_words_of_their_bodies(traffic: Traffic, 
     expect(page.get_by_role("row").filter(has_text="codex")).to_have_count(len(expected["codex"]))
     expect(page.get_by_role("row").filter(has_text="gemini-cli")).to_have_count(0)
     page.goto(f"{traffic.url}/inspector")
-    page.get_by_role("searchbox").fill("You are Codex")
+    page.get_by_label("Search exchanges").fill("You are Codex")
     expect(page.get_by_role("row").filter(has_text="codex")).to_have_count(len(expected["codex"]))
     expect(page.get_by_role("row").filter(has_text="claude-code")).to_have_count(0)
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.tiers import WHOLE
+
 ROOT = Path(__file__).parents[2]
 
 
@@ -25,7 +27,7 @@ def sim(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-SEEDS = 50
+SEEDS = 50 if WHOLE else 20
 
 
 @pytest.mark.parametrize("first", [1, 1 + SEEDS])

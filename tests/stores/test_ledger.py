@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from wireglot.stores.durations import Durations
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.records import UsageQuery, UsageRow
 
@@ -115,7 +116,9 @@ def test_any_order_any_number_of_times_and_at_once_gives_the_same_ledger(run, le
 
 def test_totals_of_everything_are_one_sum(run, ledger):
     nothing = run(ledger.totals(UsageQuery()))
-    assert [(total.group, total.requests, total.p50, total.first) for total in nothing] == [((), 0, 0, 0)]
+    assert [(total.group, total.requests, total.took, total.first) for total in nothing] == [
+        ((), 0, Durations(), 0)
+    ]
     run(
         ledger.apply(
             [
@@ -138,14 +141,14 @@ def test_totals_of_everything_are_one_sum(run, ledger):
     (total,) = run(ledger.totals(UsageQuery()))
     assert (total.requests, total.failed, total.open, total.unpriced) == (4, 2, 1, 1)
     assert total.tokens == {"input": 10, "cache_read": 1, "cache_write": 5, "output": 6, "reasoning": 5}
-    assert (total.cost, total.milliseconds, total.p50) == (7, 131, 30)
+    assert (total.cost, total.milliseconds, total.took) == (7, 131, Durations({100: 1, 30: 1, 1: 1}))
     assert (total.first, total.last) == (NOON, NOON + 30)
 
 
 @pytest.mark.parametrize(("durations", "p50"), [([5], 5), ([5, 9], 5), ([9, 1, 5], 5), ([4, 1, 3, 2], 2)])
 def test_half_of_the_requests_took_no_longer_than_p50(run, ledger, durations, p50):
     run(ledger.apply([done(f"r{n}", finished=NOON + took) for n, took in enumerate(durations)]))
-    assert run(ledger.totals(UsageQuery()))[0].p50 == p50
+    assert run(ledger.totals(UsageQuery()))[0].took.percentile(50) == p50
 
 
 def test_totals_by_groups_in_their_order(run, ledger):

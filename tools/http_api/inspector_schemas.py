@@ -8,6 +8,7 @@ import msgspec
 
 from tools.http_api.shapes import Schema, fields, flag, listed, nullable, ref, text, whole
 from wireglot.gateway.inspector.playground import KINDS
+from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.ir.grades import GRADE_MEANINGS
 from wireglot.traces.trace import Row, Trace
 
@@ -121,9 +122,12 @@ def inspector_schemas() -> dict[str, Schema]:
 
 def _trace_schemas() -> dict[str, Schema]:
     """A row and a trace as they are declared, their parts under names of their own."""
-    _, parts = msgspec.json.schema_components((Row, Trace), ref_template="#/components/schemas/{name}")
+    _, parts = msgspec.json.schema_components(
+        (Row, Trace, GrowingTrace), ref_template="#/components/schemas/{name}"
+    )
+    own = ("Row", "GrowingTrace")
     named = {
-        name: name if name == "Row" else f"Trace{name.removeprefix('Traced').removeprefix('Trace')}"
+        name: name if name in own else f"Trace{name.removeprefix('Traced').removeprefix('Trace')}"
         for name in parts
     }
     found = {named[name]: _renamed(schema, named) for name, schema in parts.items()}
@@ -160,12 +164,30 @@ def _trace_schemas() -> dict[str, Schema]:
                 ),
             ]
         },
+        "GrowingTraceOrRow": {
+            "oneOf": [
+                ref("GrowingTrace"),
+                fields({"row": ref("Row"), "why": text("why it cannot be shown here")}, optional=("why",)),
+            ]
+        },
         "Recording": fields(
             {
                 "mode": text(enum=["off", "errors", "all"]),
                 "until": nullable({"type": "number", "description": "all are, until then: unix seconds"}),
                 "dropped": whole("exchanges that were to be recorded, and were not"),
                 "kept_bytes": whole("of all recordings"),
+                "memory": {
+                    "oneOf": [
+                        fields(
+                            {
+                                "exchanges": whole("whose bodies this process holds in memory alone"),
+                                "bytes": whole("that they take"),
+                                "most_bytes": whole("that they may take"),
+                            }
+                        ),
+                        {"type": "null"},
+                    ]
+                },
                 "workers": whole("that answered"),
                 "fleet": {"oneOf": [ref("InspectedFleet"), {"type": "null"}]},
                 "unreached": text("why other machines do not know of it yet"),

@@ -107,6 +107,9 @@ _QUERIES: Final[dict[str, Query]] = {
             "`recorded`: at once, without links; `told`: links, places and what streams amount to",
         ),
     ),
+    "getRunningExchange": (
+        _parameter("cursor", text(), "that of the answer before: only what is new since"),
+    ),
     "getExchangeImage": (
         _parameter("part", text(enum=["client", "upstream"], default="client"), "whose document"),
         _parameter("pointer", text(), "where its base64 is, as a JSON pointer"),

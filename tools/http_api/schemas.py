@@ -230,7 +230,7 @@ def _usage() -> dict[str, Schema]:
         "cost": nullable(text("the same as a decimal number")),
         "unpriced_requests": whole("whose cost is not known"),
         "mean_ms": whole(),
-        "p50_ms": whole(),
+        "p50_ms": whole("half of the requests took no longer"),
         "first": whole("unix seconds"),
         "last": whole("unix seconds"),
     }
@@ -252,6 +252,10 @@ def _usage() -> dict[str, Schema]:
                 "group_by": listed(text(enum=list(GROUPS))),
                 "data": listed(ref("UsageRow")),
                 "total": {"anyOf": [ref("UsageTotal"), {"type": "object", "maxProperties": 0}]},
+                "durations": text(
+                    "whether p50 is a value that was measured, or of hourly sums and within 5 %",
+                    enum=["measured", "within_5_percent"],
+                ),
                 "has_more": {"const": True},
             },
             optional=("has_more",),

@@ -36,7 +36,7 @@ export function moment(at: number, span: number): string {
   const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
   const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
   if (span < 600) return `${clock}:${two(date.getSeconds())}`;
-  return span < 86_400 ? clock : span < 4 * 86_400 && clock !== "00:00" ? `${day} ${clock}` : day;
+  return span < 4 * 86_400 && (span < 86_400 || clock !== "00:00") ? clock : day;
 }
 
 const there = (value: number | null | undefined): value is number => value !== null && value !== undefined;

@@ -1,7 +1,7 @@
-// What happened over time: requests, errors, latency, tokens, cost, losses, and how the providers are.
+// What happened over time: requests, errors, latency, tokens, cost, losses, budgets, and how the providers are.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, get, message } from "../api";
-import { count, duration, plural, whole } from "../format";
+import { change, count, duration, inCurrency, moment, plural, whole } from "../format";
 import type { Series } from "../lazy/chart";
 import { Chart } from "../parts/chart";
 import { Choice, Grade, Problem, Waiting, useTitle } from "../parts/small";
@@ -25,13 +25,28 @@ interface Total {
   lossy?: number;
 }
 
+interface BudgetLeft {
+  of: "key" | "group";
+  name: string;
+  unit: "tokens" | "cost";
+  period: "day" | "month";
+  limit: number;
+  used: number;
+  left: number;
+  resets: number;
+}
+
 interface Dashboard {
   from: number;
   to: number;
   step: number;
   by: string;
   currency?: string;
-  cut_before?: number | null;
+  /** Whether percentiles are values that were measured, or of hourly sums. */
+  durations?: "measured" | "within_5_percent";
+  /** Of the stretch of the same length before. */
+  previous?: Total | null;
+  budgets?: BudgetLeft[] | null;
   times: number[];
   total: Total;
   series: Record<string, Values>;
@@ -54,7 +69,10 @@ interface Dashboard {
   };
 }
 
-const RANGES: [string, string][] = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "1 d"], ["7d", "7 d"], ["30d", "30 d"]];
+const RANGES: [string, string][] = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "1 d"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["365d", "1 y"], ["all", "All"]];
+const GROUPS: [string, string][] = [["model", "Model"], ["provider", "Provider"], ["key", "Key"], ["group", "Group"], ["client", "Client"], ["agent", "Agent"]];
+/** Those by which the list of exchanges can be filtered, too. */
+const LISTED = new Set(["model", "provider", "key"]);
 const MOST_LINES = 5;
 
 /** Whether the price of anything that ended is known. */
@@ -68,7 +86,10 @@ export function Dashboards() {
   const until = param("to");
   const [found, setFound] = useState<Dashboard | null>(null);
   const [problem, setProblem] = useState("");
-  const query = from ? { from, to: until, by } : { from: range, by };
+  const filters = Object.fromEntries(GROUPS.map(([name]) => [name, param(name)]));
+  const times = from ? { from, to: until } : { from: range };
+  const query = { ...times, by, ...filters };
+  const asked = JSON.stringify(query);
   useEffect(() => {
     const stop = new AbortController();
     const load = () =>
@@ -84,7 +105,7 @@ export function Dashboards() {
       clearInterval(timer);
       stop.abort();
     };
-  }, [range, by, from, until]);
+  }, [asked]);
   return (
     <section class="dash">
       <header class="bar">
@@ -96,23 +117,39 @@ export function Dashboards() {
         <label class="when">
           to <input type="date" value={until} onChange={(event) => setQuery({ to: event.currentTarget.value })} />
         </label>
-        <Choice label="Grouped by" options={[["model", "Model"], ["provider", "Provider"], ["key", "Key"]]} value={by} choose={(each) => setQuery({ by: each === "model" ? "" : each })} />
+        <Choice label="Grouped by" options={GROUPS} value={by} choose={(each) => setQuery({ by: each === "model" ? "" : each })} />
         <div class="actions">
-          <a class="button" href={address("/dashboard", { ...query, format: "csv" })} download="">
-            CSV
-          </a>
+          {["csv", "json"].map((format) => (
+            <a key={format} class="button" href={address("/dashboard", { ...query, format })} download="">
+              {format.toUpperCase()}
+            </a>
+          ))}
         </div>
       </header>
+      {GROUPS.some(([name]) => filters[name]) ? (
+        <p class="only">
+          Only{" "}
+          {GROUPS.filter(([name]) => filters[name]).map(([name, title]) => (
+            <button key={name} type="button" onClick={() => setQuery({ [name]: "" })} aria-label={`Remove the filter: ${title} ${filters[name] ?? ""}`}>
+              {title}: {filters[name]} <span aria-hidden="true">×</span>
+            </button>
+          ))}
+        </p>
+      ) : null}
       {problem ? <Problem>{problem}</Problem> : null}
       {!found && !problem ? <Waiting /> : null}
-      {found ? <Charts page={found} /> : null}
+      {found ? <Charts page={found} range={from ? { from, to: until } : { range }} /> : null}
     </section>
   );
 }
 
-function Charts({ page }: { page: Dashboard }) {
-  const price = (value: number) => (value >= 1 || value === 0 ? `$${value.toFixed(2)}` : `$${value.toPrecision(2)}`);
+function Charts({ page, range }: { page: Dashboard; range: Record<string, string> }) {
+  const price = (value: number) => inCurrency(value, page.currency ?? "USD");
   const total = page.total;
+  const before = page.previous;
+  const since = (now: number | null | undefined, then: number | null | undefined) => (before ? change(now, then) : "");
+  // Percentiles of sums say nothing of smaller differences.
+  const slower = (now: number | null | undefined, then: number | null | undefined) => (before ? change(now, then, page.durations === "within_5_percent" ? 11 : 1) : "");
   const grouped = useMemo(
     () => (name: string): Series[] => {
       if (!page.groups.length) return [{ name: "all", values: page.series[name] ?? [] }];
@@ -142,15 +179,15 @@ function Charts({ page }: { page: Dashboard }) {
   const cost = total.cost;
   return (
     <>
-      {page.cut_before ? <p class="note">There are more exchanges than are counted here: those before {new Date(page.cut_before * 1000).toLocaleString()} are left out.</p> : null}
       <dl class="figures">
-        <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${total.open} running` : ""} />
-        <Figure name="Failed" value={whole(total.errors)} about={total.requests ? `${((total.errors / total.requests) * 100).toFixed(1)} %` : ""} bad={total.errors > 0} />
-        <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} />
-        <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} />
-        <Figure name="Tokens" value={count((total.input_tokens ?? 0) + (total.output_tokens ?? 0))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} />
-        <Figure name="Cost" value={!total.requests ? "–" : cost === null || cost === undefined || !priced(total) ? "not known" : price(cost)} about={priced(total) && total.unpriced ? `${total.unpriced} without a price` : ""} />
+        <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${total.open} running` : ""} change={since(total.requests, before?.requests)} />
+        <Figure name="Failed" value={whole(total.errors)} about={total.requests ? `${((total.errors / total.requests) * 100).toFixed(1)} %` : ""} bad={total.errors > 0} change={since(total.errors, before?.errors)} />
+        <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} change={slower(total.latency_ms?.p50, before?.latency_ms?.p50)} />
+        <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} change={slower(total.first_ms?.p50, before?.first_ms?.p50)} />
+        <Figure name="Tokens" value={count(tokens(total))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} change={since(tokens(total), before ? tokens(before) : null)} />
+        <Figure name={`Cost, ${page.currency ?? "USD"}`} value={!total.requests ? "–" : cost === null || cost === undefined || !priced(total) ? "not known" : price(cost)} about={priced(total) && total.unpriced ? `${total.unpriced} without a price` : ""} change={priced(total) ? since(cost, before?.cost) : ""} />
       </dl>
+      {page.durations === "within_5_percent" && total.requests ? <p class="faint about-times">Medians and percentiles come from hourly sums and are within 5 % of the measured values. All other numbers are exact.{page.step >= 86_400 ? " Days are UTC." : ""}</p> : null}
       {total.requests ? (
         <div class="charts">
           <Chart title="Requests" times={page.times} series={sets.requests} show="stack" format={count} whole />
@@ -189,22 +226,24 @@ function Charts({ page }: { page: Dashboard }) {
                 {page.groups.map((group) => (
                   <tr key={group.name}>
                     <td>
-                      <A href={to([], { [page.by]: group.name })}>{group.name || "none"}</A>
+                      {group.name ? <A href={to(["dash"], { ...range, by: nextGroup(page.by), [page.by]: group.name })} aria-label={`Only ${page.by} ${group.name}`}>{group.name}</A> : "none"}
+                      {group.name && LISTED.has(page.by) ? <> <A class="faint list-link" href={to([], { [page.by]: group.name })} aria-label={`Exchanges of ${group.name}`}>exchanges</A></> : null}
                     </td>
                     <td class="num">{whole(group.total.requests)}</td>
                     <td class="num">{group.total.errors ? <span class="status status-bad">✕ {whole(group.total.errors)}</span> : "0"}</td>
                     <td class="num">{duration(group.total.latency_ms?.p50)}</td>
                     <td class="num">{duration(group.total.latency_ms?.p95)}</td>
                     <td class="num">{duration(group.total.first_ms?.p50)}</td>
-                    <td class="num">{count((group.total.input_tokens ?? 0) + (group.total.output_tokens ?? 0))}</td>
+                    <td class="num">{count(tokens(group.total))}</td>
                     <td class="num">{group.total.cost === null || group.total.cost === undefined || !priced(group.total) ? "" : price(group.total.cost)}</td>
                   </tr>
                 ))}
               </tbody>
             </table>
           </div>
-          {page.more_groups ? <p class="faint">and {page.more_groups} more: the CSV has all of them.</p> : null}
+          {page.more_groups ? <p class="faint">and {page.more_groups} more: the files have all of them.</p> : null}
         </section> : null}
+        <Budgets page={page} price={price} />
         <LossTable page={page} />
         {page.health ? <Health health={page.health} /> : null}
       </div>
@@ -212,14 +251,66 @@ function Charts({ page }: { page: Dashboard }) {
   );
 }
 
-function Figure({ name, value, about, bad = false }: { name: string; value: string; about?: string; bad?: boolean }) {
+const tokens = (total: Total) => (total.input_tokens ?? 0) + (total.output_tokens ?? 0);
+
+/** What is worth seeing of one group: the models of a key, the keys of a model. */
+const nextGroup = (by: string) => (by === "model" ? "key" : "");
+
+function Figure({ name, value, about, change = "", bad = false }: { name: string; value: string; about?: string; change?: string; bad?: boolean }) {
   return (
     <div class={`figure card${bad ? " bad" : ""}`}>
       <dt>{name}</dt>
       <dd>
         {value} {about ? <small>{about}</small> : null}
+        {change ? <small title="compared with the time of the same length before">{change}</small> : null}
       </dd>
     </div>
+  );
+}
+
+function Budgets({ page, price }: { page: Dashboard; price: (value: number) => string }) {
+  const budgets = page.budgets;
+  if (budgets === null) return <section class="card"><h2>Budgets</h2><Problem>Budgets cannot be read now.</Problem></section>;
+  if (!budgets?.length) return null;
+  const show = (value: number, unit: string) => (unit === "cost" ? price(value) : `${count(value)} tokens`);
+  const rows = [...budgets].sort((one, other) => other.used / other.limit - one.used / one.limit);
+  return (
+    <section class="card">
+      <h2>Budgets</h2>
+      <div class="scroll-x" tabIndex={0} role="group" aria-label="Budgets">
+        <table>
+          <thead>
+            <tr>
+              <th>Key or group</th>
+              <th>Budget</th>
+              <th class="num">Used</th>
+              <th class="num">Left</th>
+              <th>Resets</th>
+            </tr>
+          </thead>
+          <tbody>
+            {rows.map((each) => (
+              <tr key={`${each.of} ${each.name} ${each.unit} ${each.period}`}>
+                <td>
+                  {each.name} {each.of === "group" ? <span class="tag">group</span> : null}
+                </td>
+                <td class="num-left">
+                  {show(each.limit, each.unit)} a {each.period}
+                  <svg class="left-bar" viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
+                    <rect class={each.left > 0 ? "fill-harmless" : "fill-serious"} width={Math.min(100, (each.used / each.limit) * 100)} height="6" rx="1" />
+                  </svg>
+                </td>
+                <td class="num">
+                  {show(each.used, each.unit)} <span class="faint">{Math.round((each.used / each.limit) * 100)} %</span>
+                </td>
+                <td class="num">{each.left > 0 ? show(each.left, each.unit) : <span class="status status-bad">✕ used up</span>}</td>
+                <td>{moment(each.resets).slice(0, 16)}</td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
   );
 }
 

@@ -1,37 +1,22 @@
 // One exchange: both sides of both directions, what became of what, and what was lost on the way.
 import { useEffect, useMemo } from "preact/hooks";
+import { address } from "../api";
 import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
 import { duration, lossesTold, moment, money, target, whole } from "../format";
-import { rows } from "../live";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
 import { RecordingButton } from "../parts/recording";
 import { Copy, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { Timeline } from "../parts/timeline";
-import { A, go, param, setQuery, to } from "../route";
+import { A, param, setQuery, to } from "../route";
 import type { Row, Trace } from "../types";
-import { exportAddress } from "./list";
 import { openInPlayground } from "./play";
 
 export function ExchangeView({ id }: { id: string }) {
   const exchange = useMemo(() => new Exchange(id), [id]);
   useTitle(`Exchange ${id}`);
   useEffect(() => exchange.open(), [exchange]);
-  useEffect(() => {
-    // To its neighbours in the list one came from. Trees and events have these keys for themselves.
-    const listen = (event: KeyboardEvent) => {
-      if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey || !/^[jk]$/.test(event.key)) return;
-      if (/^(input|textarea|select)$/i.test((event.target as HTMLElement).tagName)) return;
-      const here = rows.value.findIndex((row) => row.id === id);
-      const next = here < 0 ? undefined : rows.value[here + (event.key === "j" ? 1 : -1)];
-      if (!next) return;
-      event.preventDefault();
-      go(to(["x", next.id]), true);
-    };
-    addEventListener("keydown", listen);
-    return () => removeEventListener("keydown", listen);
-  }, [id]);
   const trace = exchange.trace.value;
   const row = exchange.row.value;
   if (exchange.problem.value && !trace)
@@ -72,7 +57,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         </h1>
         <div class="exchange-actions">
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
-          {trace.request ? <a class="button" href={exportAddress(row.id)} download="">Export</a> : null}
+          {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
             <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>
           ) : null}
@@ -90,7 +75,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
-        {row.session ? <A href={to([], { session: row.session })}>conversation</A> : null}
+        <A href={to([], { session: row.session || `turns-${row.id}` })}>conversation</A>
         {row.belongs_to ? <A href={to(["x", row.belongs_to])}>part of another exchange</A> : null}
       </p>
       {row.error ? <Problem>{row.error}</Problem> : null}

@@ -16,16 +16,7 @@ from typing import Any, Final, TextIO
 
 import msgspec
 
-from wireglot.cli.ask_providers import (
-    Lacking,
-    ProviderAnswer,
-    ask_providers,
-    first_question,
-    host_of,
-    is_asked,
-    lacking,
-    without_covered,
-)
+from wireglot.cli.ask_providers import Lacking, ask_providers, lacking, without_covered
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import OK, Paint, Unusable, count, one_line
 from wireglot.cli.trust import trust
@@ -33,6 +24,7 @@ from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.providers import DEMO
+from wireglot.gateway.relay.key_checks import ProviderAnswer, first_question, host_of, is_asked
 from wireglot.gateway.settings import Provider
 from wireglot.providers import spec as catalog
 from wireglot.providers.spec import ProviderSpec

@@ -24,7 +24,8 @@ _KEY_BYTES: Final = 24
 def key_of_its_own(caller: str) -> tuple[str, dict[str, Any]]:
     """A client key that nobody else knows, and what makes a gateway take it beside those that it knows."""
     key = secrets.token_urlsafe(_KEY_BYTES)
-    return key, {"keys": {caller: f"sha256:{hashlib.sha256(key.encode()).hexdigest()}"}}
+    digest = hashlib.sha256(key.encode()).hexdigest()
+    return key, {"keys": {caller: {"hash": f"sha256:{digest}", "full_errors": True}}}
 
 
 def ask_own_gateway(

@@ -287,6 +287,54 @@ def _money(text: str) -> float:
     return float(amount)
 
 
+_LOGIN_EXAMPLES: Final = """\
+examples:
+  wireglot login                    where the keys are that there are
+  wireglot login kimi               ask for a key, try it, keep it
+  pass show kimi | wireglot login kimi --key -
+  wireglot logout kimi
+
+A key is kept in a file that only you can read, or in the system's keyring. A
+variable of the environment wins over it. Gateways that run take it up at once.
+"""
+
+
+def _add_login(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "login",
+        module="login",
+        help="keep a provider's key, after trying it",
+        description="Ask for the key of a provider, try it with one request that costs nothing, and keep it "
+        "for all commands and gateways of this user. Without PROVIDER: list where keys are, and no key.",
+        epilog=_LOGIN_EXAMPLES,
+    )
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is: kimi, openai, ...")
+    option(parser, "--key", "-", "read the key from standard input", type=_standard_input)
+    flag(parser, "--keyring", "keep it in the system's keyring, which the extra wireglot[keyring] reaches")
+    flag(parser, "--unchecked", "keep it without trying it")
+    flag(parser, "--json", "without PROVIDER: print JSON")
+    add_config(parser)
+
+
+def _add_logout(commands: Commands) -> None:
+    parser = commands.add_parser(
+        "logout",
+        module="login",
+        help="forget a provider's key",
+        description="Forget the key of a provider that `wireglot login` or `wireglot run` has kept.",
+    )
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
+    add_config(parser)
+
+
+def _standard_input(text: str) -> str:
+    if text != "-":
+        raise argparse.ArgumentTypeError(
+            "expected -, for standard input: a key on the command line is seen by others"
+        )
+    return text
+
+
 def _add_models(commands: Commands) -> None:
     parser = commands.add_parser(
         "models",
@@ -551,6 +599,8 @@ def _add_store(commands: Commands) -> None:
 _TRACE_EXAMPLES: Final = """\
 examples:
   wireglot trace list
+  wireglot trace list 'client:codex status:>=400 since:2h'
+  wireglot trace list --follow
   wireglot trace show last
   wireglot trace diff ID                       both requests, part by part
   wireglot trace diff ID OTHER                 two answers
@@ -562,6 +612,16 @@ examples:
 An ID may be the file of an exported trace, or `last`: the newest that was
 recorded. Bodies are recorded as [trace] in the configuration says, or for some
 minutes by `wireglot serve --trace`.
+"""
+
+_FILTER_EXAMPLES: Final = """\
+filters, of which all must hold (quote them: shells read < and > themselves):
+  client:codex model:~gemini        exactly this; with ~: a part of it
+  status:>=400 cost:>0.1 total:>5s  also tokens, input, output, cached, first
+  loss:serious loss:cache_marker    a grade or a feature
+  since:2h until:2027-01-31         a time ago, or a date or time (UTC)
+  provider:kimi,gemini -is:stream   any of these; not this
+  some words                        in the row or its recorded bodies
 """
 
 
@@ -577,7 +637,10 @@ def _add_trace(commands: Commands) -> None:
         epilog=_TRACE_EXAMPLES,
     )
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do")
-    listed = actions.add_parser("list", help="the latest exchanges")
+    listed = actions.add_parser("list", help="the latest exchanges", epilog=_FILTER_EXAMPLES)
+    listed.add_argument(
+        "filter", nargs="*", metavar="FILTER", help="only exchanges for which all of these hold: see below"
+    )
     _add_gateway(listed)
     option(listed, "--limit", "NUMBER", "maximum number of rows (default: 20)", type=positive, default=20)
     for name, about in (
@@ -590,10 +653,14 @@ def _add_trace(commands: Commands) -> None:
         ("key", "only the client key of this name"),
         ("purpose", "only this purpose: main, subagent, auxiliary, background, compaction"),
         ("agent", "only the sub-agent of this name or id"),
+        ("dialect", "only this dialect of the client"),
+        ("since", "only since then: 15m, 2h, 7d, or a date or time"),
+        ("until", "only until then"),
     ):
         option(listed, f"--{name}", name.upper(), about)
     option(listed, "--search", "TEXT", "only what has this text, in its row or its bodies")
-    flag(listed, "--json", "as JSON")
+    flag(listed, "--follow", "go on: show exchanges as they end, until Ctrl-C")
+    flag(listed, "--json", "as JSON; with --follow a line for each exchange")
     show = actions.add_parser("show", help="one exchange: all four bodies, losses, times")
     _add_exchange(show)
     flag(show, "--full", "unfold everything, and each event of streams")
@@ -783,7 +850,7 @@ def _add_usage(commands: Commands) -> None:
         "--by",
         "NAMES",
         "what to add up by: key, group, model, provider, day, session, outcome, operation, purpose, "
-        "agent (default: day,model)",
+        "agent, client (default: day,model)",
         default="day,model",
     )
     option(
@@ -795,8 +862,11 @@ def _add_usage(commands: Commands) -> None:
     )
     option(parser, "--until", "TIME", "and until when; a day is meant to its end")
     option(parser, "--key", "NAME", "only the client key of this name")
+    option(parser, "--group", "NAME", "only the keys of this group")
     option(parser, "--model", "NAME", "only this model (as the provider names it)")
     option(parser, "--provider", "NAME", "only this provider")
+    option(parser, "--client", "NAME", "only this client program, such as claude-code")
+    option(parser, "--agent", "NAME", "only this sub-agent")
     flag(parser, "--json", "as JSON")
     parser.add_argument(
         "--chart",
@@ -821,6 +891,8 @@ def _add_listings(commands: Commands) -> None:
 
 _COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
     _add_init,
+    _add_login,
+    _add_logout,
     _add_run,
     _add_serve,
     _add_models,

@@ -6,6 +6,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from json import dumps as escaped
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -31,8 +32,9 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.filters import PARAMETERS, BadFilter, parse_parameters, quoted
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
-from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
 from wireglot.ir.errors import WireglotError
 from wireglot.stores.seal import Sealer
 from wireglot.traces.again import without_error
@@ -61,7 +63,7 @@ class TraceListing(msgspec.Struct, frozen=True):
 
 class TraceSource(Protocol):
     def rows(self, filters: dict[str, str], limit: int) -> TraceListing:
-        """`q` among the filters: a text that the row or its bodies hold."""
+        """The newest first. `q` among the filters: a text of the filter language."""
         ...
 
     def trace(self, id: str) -> Trace:
@@ -275,7 +277,11 @@ def _agreed() -> bool:
 _LAST: Final = "last"
 _PIPE: Final = "-"
 _LOOKED_AT: Final = 100
-_FILTERS: Final = ("model", "provider", "client", "status", "loss", "session", "key", "purpose", "agent")
+_FOLLOW_SECONDS: Final = 1.0
+_FOLLOWED: Final = 200
+"""Rows that are looked at each time; of a gateway with more than that in a second the newest are shown."""
+_MAX_FOLLOWED: Final = 20_000
+"""Exchanges that are known to have been shown."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -306,15 +312,43 @@ def _found(source: TraceSource, id: str) -> Trace:
 
 
 def _list(arguments: argparse.Namespace) -> int:
-    filters = {name: value for name in _FILTERS if (value := getattr(arguments, name))}
-    if arguments.search:
-        filters["q"] = arguments.search
-    found = _source(arguments).rows(filters, arguments.limit)
+    filters = {name: value for name in PARAMETERS if (value := getattr(arguments, name))}
+    terms = [*arguments.filter, *([quoted(arguments.search)] if arguments.search else [])]
+    if terms:
+        filters["q"] = " ".join(terms)
+    try:
+        parse_parameters(filters, time.time())
+    except BadFilter as problem:
+        raise Unusable(one_line(str(problem))) from None
+    source = _source(arguments)
+    if arguments.follow:
+        return _follow(source, filters, arguments.limit, as_json=arguments.json)
+    found = source.rows(filters, arguments.limit)
     if arguments.json:
         _print_json({"rows": found.rows, "next": found.next})
         return OK
     _print(list_lines(found.rows, sys.stdout))
     return OK
+
+
+def _follow(source: TraceSource, filters: dict[str, str], limit: int, *, as_json: bool) -> int:
+    """Exchanges as they end, the oldest first, until somebody interrupts it."""
+    known: dict[str, None] = {}
+    aligned: list[Row] = []
+    while True:
+        found = source.rows(filters, _FOLLOWED if known else limit).rows
+        ended = [row for row in found[::-1] if row.state != "running" and row.id not in known]
+        known |= dict.fromkeys(row.id for row in ended)
+        for id in list(known)[: max(0, len(known) - _MAX_FOLLOWED)]:
+            del known[id]
+        if as_json:
+            lines = [_printable(msgspec.json.encode(row).decode()) for row in ended]
+        else:
+            lines = list_lines(ended, sys.stdout, like=aligned, heading=not aligned) if ended else []
+            aligned = [*aligned, *ended][-_FOLLOWED:]
+        _print(lines)
+        sys.stdout.flush()
+        time.sleep(_FOLLOW_SECONDS)
 
 
 def _show(arguments: argparse.Namespace) -> int:
@@ -412,8 +446,11 @@ def _print(lines: list[str]) -> None:
 
 def _print_json(value: Any) -> None:
     """Nothing in it steers a terminal: what is not to be seen is written as JSON has it."""
-    text = msgspec.json.format(msgspec.json.encode(value), indent=2).decode()
-    print("".join(each if each.isprintable() or each == "\n" else escaped(each)[1:-1] for each in text))
+    print(_printable(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
+
+
+def _printable(text: str) -> str:
+    return "".join(each if each.isprintable() or each == "\n" else escaped(each)[1:-1] for each in text)
 
 
 _ACTIONS: Final = {
@@ -441,17 +478,18 @@ class OnDisk:
         return found
 
     def _rows(self, filters: dict[str, str], limit: int) -> TraceListing:
-        text = filters.get("q", "").lower()
-        wanted = msgspec.convert({name: value for name, value in filters.items() if name != "q"}, Wanted)
+        wanted = Wanted.of(parse_parameters(filters, time.time()))
         rows: list[Row] = []
         for kept in self._shelf.listed():
             row = self._shelf.row(kept)
             if row is None or not wanted.matches(row):
                 continue
-            if text and not holds(row, text):
+            is_wanted = found_in_row(row, wanted.texts)
+            if is_wanted is None:
                 trace = self._shelf.trace(kept)
-                if trace is None or not holds_text(trace, text):
-                    continue
+                is_wanted = trace is not None and found_in_bodies(row, trace, wanted.texts, holds_text)
+            if not is_wanted:
+                continue
             if len(rows) == limit:
                 return TraceListing(rows, rows[-1].id)
             rows.append(row)

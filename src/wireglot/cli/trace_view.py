@@ -35,21 +35,35 @@ def width_of(stream: TextIO) -> int:
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST) if stream.isatty() else 80
 
 
-def list_lines(rows: Sequence[Row], stream: TextIO) -> list[str]:
+def list_lines(
+    rows: Sequence[Row], stream: TextIO, *, like: Sequence[Row] = (), heading: bool = True
+) -> list[str]:
+    """`like`: rows that were shown before, with whose columns these are aligned."""
     if not rows:
         return ["no exchanges"]
     paint, room = Paint(stream), width_of(stream)
     wide = room >= _WIDE
     columns = [name for name in _COLUMNS if wide or name not in _FOR_WIDE]
-    cells = [columns, *([_cell(row, name, wide) for name in columns] for row in rows)]
+    cells = [columns, *([_cell(row, name) for name in columns] for row in (*like, *rows))]
     gap = 2 if not _missing(cells, room, 2) else 1
     for name in _LEFT_OUT:
         if _fitted(cells, room, gap)[1] and name in cells[0]:
             at = cells[0].index(name)
             cells = [[*line[:at], *line[at + 1 :]] for line in cells]
     widths, _ = _fitted(cells, room, gap)
-    aligned = [_line(line, widths, " " * gap) for line in cells]
-    return [paint(aligned[0], "bold"), *map(_painted, rows, aligned[1:], [paint] * len(rows))]
+    head, *aligned = [_line(line, widths, " " * gap) for line in cells]
+    lines = [paint(head, "bold")] if heading else []
+    day = _day(like[-1].at if like else time.time())
+    for row, line in zip(rows, aligned[len(like) :], strict=True):
+        if _day(row.at) != day:
+            day = _day(row.at)
+            lines.append(paint(day, "bold"))
+        lines.append(_painted(row, line, paint))
+    return lines
+
+
+def _day(at: float) -> str:
+    return time.strftime("%Y-%m-%d", time.localtime(at))
 
 
 def _widths(cells: list[list[str]]) -> list[int]:
@@ -90,7 +104,7 @@ def _line(cells: list[str], widths: list[int], gap: str) -> str:
     return gap.join(shown).rstrip()
 
 
-def _cell(row: Row, column: str, wide: bool) -> str:
+def _cell(row: Row, column: str) -> str:
     match column:
         case "time":
             return time.strftime("%H:%M:%S", time.localtime(row.at))
@@ -99,7 +113,7 @@ def _cell(row: Row, column: str, wide: bool) -> str:
         case "asked":
             return one_line(row.asked) or "-"
         case "upstream":
-            return one_line(upstream_of(row) if wide else row.model) or "-"
+            return one_line(upstream_of(row)) or "-"
         case "status":
             return _status(row)
         case "total":

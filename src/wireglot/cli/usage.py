@@ -49,7 +49,8 @@ def table_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     names = report["group_by"]
     # Columns that hold nothing but zeros say nothing, and a gateway elsewhere may count fewer kinds.
     shown = [(key, title) for key, title in _NUMBERS if key == "requests" or report["total"].get(key)]
-    head = [*names, *(title for _, title in shown), "p50 ms", f"cost {report['currency']}"]
+    about = "" if _is_measured(report) else "~"
+    head = [*names, *(title for _, title in shown), f"{about}p50 ms", f"cost {report['currency']}"]
     lines = [head, *(_cells(row, names, shown) for row in rows)]
     if names:
         lines.append(["total", *[""] * (len(names) - 1), *_cells(report["total"], [], shown)])
@@ -93,9 +94,16 @@ def _remarks(report: dict[str, Any], paint: Paint) -> list[str]:
         remarks.append(f"{unpriced} of models without a known price: see [prices] in the configuration")
     if total["open"]:
         remarks.append(f"{count(total['open'], 'request')} not finished yet")
+    if not _is_measured(report):
+        remarks.append("~p50: of hourly sums, within 5 %; all other numbers are exact")
     if report.get("has_more"):
         remarks.append("there is more: ask for less at once")
     return ["", *(paint(remark, "dim") for remark in remarks)] if remarks else []
+
+
+def _is_measured(report: dict[str, Any]) -> bool:
+    """Whether times are values that were measured. Older gateways know no others."""
+    return bool(report.get("durations", "measured") == "measured")
 
 
 def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
@@ -188,6 +196,9 @@ def _asked(arguments: argparse.Namespace) -> Asked:
         "key": arguments.key,
         "model": arguments.model,
         "provider": arguments.provider,
+        "group": arguments.group,
+        "client": arguments.client,
+        "agent": arguments.agent,
     }
     return {name: value for name, value in given.items() if value}
 

@@ -49,6 +49,7 @@ from wireglot.gateway.websockets import SocketService
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.http.failures import AttemptFailed
+from wireglot.http.server.connection import ServerReply
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Stop, Usage
 from wireglot.ir.stream import Event, Failure, Finish, Start
@@ -311,10 +312,14 @@ class Gateway:
             self.observer.begin(record)
         exchange: Exchange | None = None
         recording: Recording | None = None
-        if self.traces.policy.active and asked.operation != "login":  # whose bodies are secrets
-            recording = self.traces.begin(incoming, body, record)
+        traces = self.traces
+        if traces.policy.active or traces.memory.most:
+            recording = traces.begin(incoming, body, record)
             if recording is not None:
-                reply = RecordedReply(reply, recording.answer)
+                if type(reply) is ServerReply:
+                    reply.copy = recording.answer
+                else:
+                    reply = RecordedReply(reply, recording.answer)
         try:
             if is_looking:
                 await self._parts.pages.inspector.answer(_page(incoming, body, reply, record))
@@ -353,11 +358,11 @@ class Gateway:
             if exchange is not None:
                 exchange.close()
             if recording is not None:
-                self.traces.over(recording)
+                traces.over(recording)
             if not is_looking:
                 self.observer.finish(record)
-            if recording is not None:
-                self.traces.keep(recording)
+            if recording is not None and record.recorded:
+                traces.keep(recording)
 
     async def _read(self, incoming: Incoming, body: bytes, id: str, now: int) -> Job:
         """A body that may be known, or so large that it is read in a thread."""

@@ -123,7 +123,14 @@ def compose(
 
     # Pages.
     sessions = InspectorSessions(operator_key=lambda: state.keys.operator_key)
-    traces = Traces(settings, observer, state.sealer, state.fleet_log, sessions)
+    traces = Traces(
+        settings,
+        observer,
+        state.sealer,
+        state.fleet_log,
+        sessions,
+        asks_for_keys=lambda: gatekeeper.asks_for_keys(gateway.settings),
+    )
     state_pages = StatePages(state, traces.forget)
     preview = Preview(lambda: observer.redactor, hosted_tool_offer(steps))
     inspector = Inspector(

@@ -129,6 +129,15 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting("maximum of all recordings; the oldest are deleted first", gt=0, unit="bytes"),
     ] = 512 * MIB
+    memory_bytes: Annotated[
+        int,
+        setting(
+            "bodies of the last exchanges that each process holds in memory for the inspector, and never "
+            "writes, while the gateway listens on this machine alone and nobody needs a key; 0: none",
+            ge=0,
+            unit="bytes",
+        ),
+    ] = 32 * MIB
     fleet_bytes: Annotated[
         int,
         setting(

@@ -228,6 +228,13 @@ class ClientKey(msgspec.Struct, frozen=True):
         str, setting("a group of [`[groups]`](#groups): what the key does not set is the group's")
     ] = ""
     owner: Annotated[str, setting("the person who uses it, for reports")] = ""
+    full_errors: Annotated[
+        bool,
+        setting(
+            "whether errors of providers name hosts, variables and places in the configuration, as they do "
+            "for callers on this machine where no keys are required"
+        ),
+    ] = False
     created: Annotated[int, setting("when it was made; 0: in the file", computed=True)] = 0
     sign_in: Annotated[str, setting("the sign-in whose token was sent, if any", computed=True)] = ""
 

@@ -298,6 +298,7 @@ async def _read_large(exchange: Exchange) -> None:
 
 
 async def _read_aside(exchange: Exchange, *, decodes: bool) -> None:
+    exchange.record.waits = "body"
     if decodes:
         exchange.held.take(len(exchange.job.body))  # decoded, it is there once more
     exchange.recall()
@@ -316,12 +317,11 @@ def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:
         if not gate.try_enter():
             return _wait(exchange, wanted[place:])
         exchange.gates.append(gate)
-    if tap is not None:
-        tap.passed("queue")
     return None
 
 
 async def _wait(exchange: Exchange, gates: tuple[Gate, ...]) -> None:
+    exchange.record.waits = "queue"
     for gate in gates:
         await gate.enter()
         exchange.gates.append(gate)
@@ -359,7 +359,9 @@ class StepSequence:
             for step in self._steps:
                 waiting = step(exchange)
                 if waiting is not None:
+                    exchange.record.waits = "store"  # what waits for anything else says so
                     await waiting
+                    exchange.record.waits = ""
             await self._inner.answer(exchange)
         except BaseException as problem:
             exchange.leave(problem)

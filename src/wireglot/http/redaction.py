@@ -16,6 +16,7 @@ import base64
 import html
 import json
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from struct import Struct
 from typing import Final
@@ -82,6 +83,16 @@ _BYTES_OF_A_PLACE: Final = 200
 _NAMED_FIELD: Final = re.compile(r"(?i)(?:private_key|private_key_id|secret|token|password|api_key)$")
 
 
+_OPEN: Final = re.compile(
+    rb"(?:(?<![A-Za-z0-9])(?:sk-|xai-|hf_|eyJ)|(?<![A-Z0-9])AKIA|AIza|gsk_|xox[a-z]-|gh[opsur]_|github_pat_|ya29\.)"
+    rb"[A-Za-z0-9_\-.]{0,4096}\Z"
+)
+"""A key of a well-known kind that may go on."""
+_OPEN_BYTES: Final = 4096 + 16
+_FEW_BYTES: Final = 4
+"""As many letters of a secret are in any text."""
+
+
 class Redactor:
     """Knows the secrets of one configuration; `public` are words (provider names) that are none of them."""
 
@@ -94,6 +105,7 @@ class Redactor:
         self._grams = {piece[at : at + _GRAM_BYTES] for piece in self._pieces for at in range(_STRIDE_BYTES)}
         # The longest first: one may be part of another.
         self._short = sorted((form for form in forms if len(form) < PIECE_BYTES), key=len, reverse=True)
+        self._beginnings: list[bytes] | None = None
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
         """Another, that knows these as well."""
@@ -121,6 +133,23 @@ class Redactor:
             if form in data:
                 data = data.replace(form, MASK)
         return data
+
+    def open_end(self, data: bytes) -> int:
+        """How many bytes at the end of a text that goes on may be the beginning of a secret, or the middle of
+        one. None of them may be shown before more has come."""
+        if self._beginnings is None:
+            self._beginnings = sorted({*self._pieces, *self._short})
+        known, open_bytes = self._beginnings, 0
+        for length in range(min(len(data), PIECE_BYTES - 1), _FEW_BYTES - 1, -1):
+            end = data[-length:]
+            place = bisect_left(known, end)
+            if place < len(known) and known[place].startswith(end):
+                open_bytes = length
+                break
+        while open_bytes and data[-open_bytes - 1 : PIECE_BYTES - open_bytes - 1 or None] in self._pieces:
+            open_bytes += 1
+        found = _OPEN.search(data[-_OPEN_BYTES:])
+        return max(open_bytes, len(found[0]) if found is not None else 0)
 
     def _suspects(self, data: bytes) -> list[int]:
         """Where a gram of a secret is, of those that are looked at: each piece holds one of these."""

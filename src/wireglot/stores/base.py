@@ -180,6 +180,17 @@ class Ledger(Protocol):
         ...
 
     @call("reads", long=True)
+    async def losses(self, query: UsageQuery) -> dict[str, int]:
+        """How many requests lost each feature; the query's groups do not matter."""
+        ...
+
+    @call("writes", long=True, unattended=True)
+    async def sum_up(self, until: int) -> bool:
+        """Add up and keep the next hours that were over `until` then, so that reports need not read their
+        rows. Whether there may be more. It changes no figure, but how fast they are found."""
+        ...
+
+    @call("reads", long=True)
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]: ...
 
     @call("reads")

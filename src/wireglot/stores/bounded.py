@@ -245,6 +245,8 @@ class BoundedVaultApart(BoundedVault):
 class BoundedLedger(BoundedPart):
     apply = bounded(Ledger.apply)
     totals = bounded(Ledger.totals)
+    losses = bounded(Ledger.losses)
+    sum_up = bounded(Ledger.sum_up)
     rows = bounded(Ledger.rows)
     spent = bounded(Ledger.spent)
     sessions = bounded(Ledger.sessions)

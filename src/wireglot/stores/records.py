@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Annotated, Final, Literal
 
 import msgspec
 
-from wireglot.ir.usage import TokenCounts
+from wireglot.ir.usage import KINDS, TokenCounts
+from wireglot.stores.durations import Durations, merged
 
 Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
 """How a request ended; "": it has not (its intent is all there is). `crash` is what others conclude from a
@@ -90,6 +91,8 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     """What in the provider's own numbers does not add up."""
     caller_group: str = ""
     """The group that the caller's key was in."""
+    client: str = ""
+    """The program that sent it, by its User-Agent: `claude-code`, `codex`."""
 
 
 def model_of(row: UsageRow) -> str:
@@ -109,9 +112,10 @@ Spender = Literal["caller", "caller_group"]
 
 Grouping = Literal[
     "caller", "caller_group", "model", "provider", "day", "session", "outcome", "operation", "purpose",
-    "agent",
+    "agent", "client", "step",
 ]  # fmt: skip
-"""`model` is the upstream's (`upstream_model`), or where it was never asked the client's; `day` is UTC."""
+"""`model` is the upstream's (`upstream_model`), or where it was not called the client's; `day` is UTC; `step`
+is when a stretch of `UsageQuery.step` began, in milliseconds."""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
@@ -125,6 +129,13 @@ class UsageQuery(msgspec.Struct, frozen=True):
     model: str = ""
     provider: str = ""
     session: str = ""
+    group: str = ""
+    client: str = ""
+    agent: str = ""
+    step: int = 0
+    """Milliseconds of a `step`."""
+    durations: bool = True
+    """Whether to tell how long requests took, which costs more than all other sums."""
 
     def chooses(self, row: UsageRow) -> bool:
         return (
@@ -134,6 +145,9 @@ class UsageQuery(msgspec.Struct, frozen=True):
             and (not self.model or model_of(row) == self.model)
             and (not self.provider or row.provider == self.provider)
             and (not self.session or row.session == self.session)
+            and (not self.group or row.caller_group == self.group)
+            and (not self.client or row.client == self.client)
+            and (not self.agent or row.agent == self.agent)
         )
 
 
@@ -144,6 +158,8 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     requests: int
     failed: int
     """Ended otherwise than ok."""
+    left: int
+    """Of these, those whose client went away."""
     open: int
     tokens: dict[str, int]
     """By kind: see `ir.usage.KINDS`."""
@@ -153,10 +169,31 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     tokens."""
     milliseconds: int
     """The time of all completed requests together."""
-    p50: int
-    """Half of the completed requests took no longer (milliseconds)."""
+    lossy: int
+    """Requests that lost something."""
     first: int
     last: int
+    took: Durations = Durations()
+    """The completed requests, until their end."""
+    first_byte: Durations = Durations()
+    """The completed requests that were answered, until their first byte."""
+
+
+def added(totals: Sequence[UsageTotal], group: tuple[str, ...] = ()) -> UsageTotal:
+    """Several as one."""
+    plain = ("requests", "failed", "left", "open", "cost", "unpriced", "milliseconds", "lossy")
+    sums = {name: sum(getattr(total, name) for total in totals) for name in plain}
+    tokens = {kind: sum(total.tokens[kind] for total in totals) for kind in KINDS}
+    counted = [total for total in totals if total.requests]
+    return UsageTotal(
+        group,
+        tokens=tokens,
+        first=min((total.first for total in counted), default=0),
+        last=max((total.last for total in counted), default=0),
+        took=merged(total.took for total in totals),
+        first_byte=merged(total.first_byte for total in totals),
+        **sums,
+    )
 
 
 QUOTA_MAX: Final = 10**15

@@ -7,13 +7,13 @@ such a name must find nothing rather than fail, and two different names must sta
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final, Literal, NamedTuple, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from wireglot.ir.usage import COUNTS, KINDS
-from wireglot.stores.records import Spender, UsageQuery, UsageRow, UsageTotal
+from wireglot.ir.usage import COUNTS
+from wireglot.stores.records import Spender, UsageQuery, UsageRow
 
 _FORBIDDEN: Final = re.compile("[\\\\\0\ud800-\udfff]")
 _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
@@ -109,7 +109,7 @@ def _default(column: Column, empty_list: str) -> str:
 TOKENS: Final = f"({' + '.join(COUNTS)})"
 """All tokens of a row."""
 
-_MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
+MODEL: Final = "CASE WHEN upstream_model <> '' THEN upstream_model ELSE model END"
 
 APPLY_OVER: Final = (
     "ON CONFLICT (id) DO UPDATE SET "
@@ -128,20 +128,6 @@ SPENT: Final[dict[Spender, str]] = {
     "caller_group": f"{_SPENT.format('caller_group')} AND caller_group <> ''",
 }
 
-_PLAIN_SUMS: Final = {
-    "requests": "count(*)",
-    "failed": "count(*) FILTER (WHERE outcome NOT IN ('', 'ok'))",
-    "open": "count(*) FILTER (WHERE outcome = '')",
-    "cost": "coalesce(sum(cost), 0)",
-    # The last condition: the provider answered, and did not say what that took.
-    "unpriced": "count(*) FILTER (WHERE outcome <> '' AND cost IS NULL"
-    f" AND ({TOKENS} > 0 OR outcome = 'ok' AND source = 'none'))",
-    "milliseconds": "coalesce(sum(finished - started) FILTER (WHERE outcome <> ''), 0)",
-    "p50": "coalesce({median} FILTER (WHERE outcome <> ''), 0)",
-    "first": "coalesce(min(started), 0)",
-    "last": "coalesce(max(started), 0)",
-}
-
 
 class UsageSql(NamedTuple):
     """Statements about usage, and where databases say the same in other words. The values are numbered in the
@@ -149,35 +135,45 @@ class UsageSql(NamedTuple):
 
     day: str
     """Of `started`, as YYYY-MM-DD."""
-    median: str
-    """Of `finished - started`."""
     session: str
     """Whether a row is of a session, `{}`."""
     cast: str = ""
     """Behind the first of several counts that are added up."""
 
-    def where(self, query: UsageQuery) -> tuple[str, list[str | int]]:
-        """Only what the query names, so that the database picks the index that serves it."""
-        terms = ["started >= $1"]
-        values: list[str | int] = [query.since]
+    def filters(self, query: UsageQuery, model: str, values: Sequence[Any]) -> tuple[list[str], list[Any]]:
+        """What a query names besides its time, with the values after those given. `model`: the column."""
+        terms: list[str] = []
+        values = list(values)
 
-        def add(term: str, value: str | int) -> None:
-            values.append(value)
+        def add(term: str, value: str) -> None:
+            values.append(to_text(value))
             terms.append(term.replace("{}", f"${len(values)}"))
 
-        if query.until:
-            add("started < {}", query.until)
         if query.caller is not None:
-            add("caller = {}", to_text(query.caller))
-        if query.model:
-            add(f"{_MODEL} = {{}}", to_text(query.model))
-        if query.provider:
-            add("provider = {}", to_text(query.provider))
+            add("caller = {}", query.caller)
+        named = {
+            model: query.model,
+            "provider": query.provider,
+            "caller_group": query.group,
+            "client": query.client,
+            "agent": query.agent,
+        }
+        for column, value in named.items():
+            if value:
+                add(f"{column} = {{}}", value)
         if query.session:
-            add(f"{self.session} AND session <> ''", to_text(query.session))
-        return " AND ".join(terms), values
+            add(f"{self.session} AND session <> ''", query.session)
+        return terms, values
 
-    def rows(self, query: UsageQuery, *, limit: int, newest_first: bool) -> tuple[str, list[str | int]]:
+    def where(self, query: UsageQuery) -> tuple[str, list[Any]]:
+        """Only what the query names, so that the database picks the index that serves it."""
+        times: list[Any] = [query.since]
+        if query.until:
+            times.append(query.until)
+        terms, values = self.filters(query, MODEL, times)
+        return " AND ".join([*("started >= $1", "started < $2")[: len(times)], *terms]), values
+
+    def rows(self, query: UsageQuery, *, limit: int, newest_first: bool) -> tuple[str, list[Any]]:
         where, values = self.where(query)
         order = "DESC" if newest_first else "ASC"
         return (
@@ -185,31 +181,3 @@ class UsageSql(NamedTuple):
             f" ORDER BY started {order}, id {order} LIMIT ${len(values) + 1}",
             [*values, limit],
         )
-
-    def totals(self, query: UsageQuery) -> tuple[str, list[str | int]]:
-        """For `usage_totals`."""
-        where, values = self.where(query)
-        columns = {"model": _MODEL, "day": self.day}
-        groups = [columns.get(name, name) for name in query.groups]
-        plain = [sum.replace("{median}", self.median) for sum in _PLAIN_SUMS.values()]
-        kinds = [f"coalesce(sum({f'{self.cast} + '.join(kind.counts)}), 0)" for kind in KINDS.values()]
-        statement = f"SELECT {', '.join([*groups, *plain, *kinds])} FROM usage WHERE {where}"
-        if groups:
-            statement += " GROUP BY " + ", ".join(str(place) for place in range(1, len(groups) + 1))
-        return statement, values
-
-
-def usage_totals(query: UsageQuery, found: Iterable[Sequence[Any]]) -> list[UsageTotal]:
-    count = len(query.groups)
-    totals = [_usage_total(tuple(map(from_text, row[:count])), row[count:]) for row in found]
-    return sorted(totals, key=lambda total: total.group)
-
-
-def _usage_total(group: tuple[str, ...], found: Sequence[Any]) -> UsageTotal:
-    # Databases may tell sums as decimals and percentiles as floating point: all of them are whole.
-    numbers = [int(number) for number in found]
-    return UsageTotal(
-        group=group,
-        tokens=dict(zip(KINDS, numbers[len(_PLAIN_SUMS) :], strict=True)),
-        **dict(zip(_PLAIN_SUMS, numbers, strict=False)),
-    )

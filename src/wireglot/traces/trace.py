@@ -36,6 +36,19 @@ class LossCounts(msgspec.Struct, frozen=True, omit_defaults=True):
     harmless: int = 0
 
 
+class TurnHashes(msgspec.Struct, frozen=True, omit_defaults=True):
+    """Hashes of a request's messages, without those of the system; "" where there are none."""
+
+    own: str
+    """All of them."""
+    before: str = ""
+    """Those before the last answer in it: the exchange that this one continues had them."""
+    answered: str = ""
+    """Those with that answer."""
+    root: str = ""
+    """Those up to the first answer."""
+
+
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What the list shows, known without any body. It is reported again as it changes: the newest counts."""
 
@@ -80,6 +93,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     first_ms: float | None = None
     """Until the first byte went to the client."""
     total_ms: float | None = None
+    waits_for: str = ""
+    """Of one that runs: `body` (its own, which is read), `store`, `queue`, `provider queue`, `key` (one that
+    rests), `sign-in`, `retry`, `download`, `first byte`, `answer` or `next event`; "": it is worked on."""
+    waits_until: float | None = None
+    """Until when, where that is known: seconds since 1970."""
     tokens: Tokens | None = None
     cost: int | None = None
     """In millionths of the currency; None: not known."""
@@ -90,6 +108,10 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Whether bodies were recorded: then there is a `Trace` to look at."""
     booked: bool = False
     """Whether the usage ledger has it: a provider was to be asked."""
+    title: str = ""
+    """The last words of its user, where bodies were recorded."""
+    history: TurnHashes | None = None
+    """By what turns are joined where the client names no session; known where somebody asked for it."""
 
 
 class TraceFrame(msgspec.Struct, frozen=True, omit_defaults=True):

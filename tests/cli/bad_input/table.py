@@ -267,6 +267,39 @@ def _listing(name: str, typo: str) -> dict[str, Cell]:
 
 
 TABLE: Final[dict[str, dict[str, Cell]]] = {
+    "login": {
+        "typo": (
+            Case("logni", 2, "there is no command logni: did you mean login? (see wireglot --help)"),
+            Case("login kimu", 2, "there is no provider kimu: did you mean kimi?"),
+            Case("login kimi --uncheked", 2, "unknown option --uncheked: did you mean --unchecked? (see wireglot login --help)"),
+            Case("login ollama", 2, "ollama needs no key: [providers.ollama] turns it on"),
+        ),
+        "missing file": _configs("login kimi"),
+        "wrong key": (
+            Case("login kimi --key hush", 2, "argument --key: expected -, for standard input: a key on the command line is seen by others (see wireglot login --help)"),
+            Case("login kimi --key -", 2, "no key was given, and nothing was kept"),
+            Case("login kimi --key -", 2, "standard input: expected a key, which has no spaces and is plain ASCII", given="hush hush"),
+        ),
+        "dead host": "a provider that does not answer: tests/cli/test_login.py",
+        "port in use": NO_PORTS,
+        "no terminal": (Case("login", 0, "No key of a provider is here. Keep one: wireglot login PROVIDER (`wireglot providers`)", note=True),),
+        "broken pipe": reader_leaves("login --json"),
+        "ctrl-c": interrupted("login", "wireglot.cli.login"),
+    },
+    "logout": {
+        "typo": (
+            Case("logot kimi", 2, "there is no command logot: did you mean logout? (see wireglot --help)"),
+            Case("logout", 2, "name a provider: `wireglot login` lists those whose key is kept"),
+            Case("logout kimu", 2, "there is no provider kimu: did you mean kimi?"),
+        ),
+        "missing file": _configs("logout kimi"),
+        "wrong key": (Case("logout kimi", 1, "no key of kimi is kept"),),
+        "dead host": NO_HOSTS,
+        "port in use": NO_PORTS,
+        "no terminal": (Case("logout kimi", 1, "no key of kimi is kept", how="process"),),
+        "broken pipe": NO_OUTPUT,
+        "ctrl-c": interrupted("logout kimi", "wireglot.cli.login"),
+    },
     "run": {
         "typo": (
             Case("rnu", 2, "there is no command rnu: did you mean run? (see wireglot --help)"),

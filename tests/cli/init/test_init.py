@@ -23,10 +23,10 @@ from tests.cli.provider_double import (
 from tests.cli.running import COMMAND, complaint, run
 from tests.tiers import rows as tables
 from tests.waiting import DEADLINE_SECONDS
-from wireglot.cli.ask_providers import Outcome, ProviderAnswer
 from wireglot.cli.init import FoundProviders, ProviderCandidate, rows
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import keep, kept_file
+from wireglot.gateway.relay.key_checks import Outcome, ProviderAnswer
 
 HOSTS = {
     "api.moonshot.ai": Reply(models=("kimi-k3", "kimi-k2.6")),

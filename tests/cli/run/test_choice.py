@@ -1,11 +1,11 @@
 """Which model `wireglot run` chooses, and of which provider."""
 
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from wireglot.cli.run.launch import Chooser
+from wireglot.cli.run.asking import TryKey
+from wireglot.cli.run.launch import AskKey, Chooser
 from wireglot.cli.terminal import Unusable
 from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway.pages.models import models
@@ -15,11 +15,11 @@ ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant"}
 OWN = "claude-sonnet-4-5"
 
 
-def nobody(title: str, variable: str) -> str:
+def nobody(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
     raise AssertionError(f"asked for {variable}")
 
 
-def chooser(environ: dict[str, str], text: str = "", ask: Callable[[str, str], str] = nobody) -> Chooser:
+def chooser(environ: dict[str, str], text: str = "", ask: AskKey = nobody) -> Chooser:
     file = ConfigFile(Path("wireglot.toml"), text.encode()) if text else NO_FILE
     return Chooser(file, environ, ask)
 
@@ -51,7 +51,7 @@ def test_a_model_that_is_named_is_asked_of_its_provider_alone() -> None:
 def test_a_model_whose_key_is_missing_is_asked_for_and_never_replaced() -> None:
     asked: list[str] = []
 
-    def ask(title: str, variable: str) -> str:
+    def ask(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
         asked.append(variable)
         return "sk-given"
 
@@ -60,14 +60,14 @@ def test_a_model_whose_key_is_missing_is_asked_for_and_never_replaced() -> None:
     assert asked == ["MOONSHOT_API_KEY"]
     assert choice.environ["MOONSHOT_API_KEY"] == "sk-given"
     with pytest.raises(Unusable, match="set MOONSHOT_API_KEY"):
-        chooser(ANTHROPIC, ask=lambda title, variable: "").choose("kimi/kimi-k3", "anthropic", OWN)
+        chooser(ANTHROPIC, ask=lambda *asked, **more: "").choose("kimi/kimi-k3", "anthropic", OWN)
 
 
 def test_a_rule_of_the_user_leads_to_its_provider_or_nowhere() -> None:
     text = f'[providers.kimi]\napi_key = "env:MOONSHOT_API_KEY"\n[providers.anthropic]\n[models]\n"{OWN}" = "kimi/kimi-k3"\n'
     asked: list[str] = []
 
-    def ask(title: str, variable: str) -> str:
+    def ask(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
         asked.append(variable)
         return "sk-given"
 
@@ -96,7 +96,7 @@ def test_a_file_whose_providers_all_lack_their_keys_asks_for_the_first_of_them()
     text = '[providers]\ndiscover = false\n[providers.kimi]\napi_key = "env:MY_KEY"\n'
     asked: list[str] = []
 
-    def ask(title: str, variable: str) -> str:
+    def ask(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
         asked.append(variable)
         return "sk-given"
 

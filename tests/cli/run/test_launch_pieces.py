@@ -139,7 +139,7 @@ def test_the_first_key_that_a_gateway_takes_is_used(
     monkeypatch.setattr(launch, "read_kept", lambda file, notes: found)
     urls: list[str] = []
 
-    def ask(url: str) -> str:
+    def ask(url: str, try_key: Any) -> str:
         urls.append(url)
         return asked
 
@@ -154,7 +154,7 @@ def test_the_first_key_that_a_gateway_takes_is_used(
 def test_another_server_is_no_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Joined, "is_wireglot", lambda self: False)
     with pytest.raises(Failed, match="http://h:1: the server is not a Wireglot gateway"):
-        launch.join("http://h:1", lambda url: "")
+        launch.join("http://h:1", lambda url, try_key: "")
 
 
 @rows(

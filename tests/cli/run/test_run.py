@@ -18,10 +18,12 @@ from unittest import mock
 import pytest
 
 from clients.terminal import Terminal
+from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, dead_url
 from tests.cli.running import COMMAND, run_in
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.run.gateway import _Reported, _Teller
 from wireglot.cli.trust import trust
+from wireglot.gateway.config.kept_keys import keep
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="starts programs as POSIX does")
 
@@ -34,8 +36,11 @@ def ask(base, key, model):
     body = {{"model": model, "messages": [{{"role": "user", "content": "[[demo:echo]] the answer"}}], "max_tokens": 9}}
     headers = {{"authorization": "Bearer " + key, "content-type": "application/json"}}
     asked = urllib.request.Request(base + "/v1/messages", json.dumps(body).encode(), headers)
-    with urllib.request.urlopen(asked) as answer:
-        return json.load(answer)["content"][0]["text"]
+    try:
+        with urllib.request.urlopen(asked) as answer:
+            return json.load(answer)["content"][0]["text"]
+    except urllib.error.HTTPError as refused:
+        print(refused.read().decode(), file=sys.stderr)
 
 reported = {{
     "arguments": sys.argv[1:],
@@ -179,8 +184,17 @@ def test_the_terminal_is_the_clients_and_so_are_ctrl_c_and_the_status(place: Pla
     wait_until(lambda: not listens(client["env"]["ANTHROPIC_BASE_URL"]) and place.is_clean())
 
 
-def test_what_was_set_is_one_line_of_the_terminal(place: Place) -> None:
-    env = {"COLUMNS": "80", "MOONSHOT_API_KEY": "sk-mine"}
+@pytest.fixture
+def kimi(place: Place) -> Iterator[ProviderDouble]:
+    """Moonshot, at another address that the configuration names."""
+    with ProviderDouble({"moonshot": Reply()}) as double:
+        url = double.base("moonshot")
+        configured(place, f'[providers.kimi]\nbase_url = "{url}"\napi_key = "env:MOONSHOT_API_KEY"\n')
+        yield double
+
+
+def test_what_was_set_is_one_line_of_the_terminal(place: Place, kimi: ProviderDouble) -> None:
+    env = {"COLUMNS": "80", "MOONSHOT_API_KEY": GOOD_KEY}
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3", env=env)
     assert terminal.end(DEADLINE_SECONDS) == 0
     (line,) = (line for line in terminal.shown.splitlines() if line.startswith("wireglot: claude on"))
@@ -227,31 +241,83 @@ def test_a_key_that_is_missing_is_reported_where_nobody_can_be_asked(place: Plac
     assert reported_line == "no key for Moonshot Kimi: set MOONSHOT_API_KEY"
 
 
-def test_a_key_that_is_missing_is_asked_for_once_and_kept(place: Place) -> None:
+def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: ProviderDouble) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
-    terminal.type("sk-my-kimi-key\n")
+    terminal.type(f"{BAD_KEY}\n")
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS, times=2)
+    assert "Moonshot Kimi refuses the key (it says: Incorrect API key provided: " in terminal.shown
+    terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    assert not (place.data / "credentials").exists()
     terminal.type("y\n")
     assert terminal.end(DEADLINE_SECONDS) == 0
     assert "Moonshot Kimi wants a key, and MOONSHOT_API_KEY is not set." in terminal.shown
-    assert "sk-my-kimi-key" not in terminal.shown
+    assert GOOD_KEY not in terminal.shown
+    assert BAD_KEY not in terminal.shown
     client = reported(terminal.shown)
     assert client["env"]["ANTHROPIC_MODEL"] == "kimi/kimi-k3"
     file = place.data / "credentials"
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert "MOONSHOT_API_KEY=sk-my-kimi-key\n" in file.read_text()
+    assert f"MOONSHOT_API_KEY={GOOD_KEY}\n" in file.read_text()
     assert reported(place.run("claude", "--model", "kimi-k3").stdout)["env"]["ANTHROPIC_MODEL"] == "kimi-k3"
 
 
-def test_a_key_that_is_not_to_be_kept_is_not(place: Place) -> None:
+def test_a_key_that_is_not_to_be_kept_is_not(place: Place, kimi: ProviderDouble) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
-    terminal.type("sk-my-kimi-key\n")
+    terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("\n")
     assert terminal.end(DEADLINE_SECONDS) == 0
     assert not (place.data / "credentials").exists()
+
+
+def test_a_kept_key_that_is_refused_is_asked_for_again(place: Place, kimi: ProviderDouble) -> None:
+    place.data.mkdir(parents=True, exist_ok=True)
+    keep(place.data / "credentials", "MOONSHOT_API_KEY", BAD_KEY)
+    said = place.refused("claude", "--model", "kimi/kimi-k3", status=1)
+    assert said == (
+        "Moonshot Kimi refuses the key (it says: Incorrect API key provided: [redacted].): wireglot login kimi"
+    )
+    terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
+    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert "which is kept as MOONSHOT_API_KEY" in terminal.shown
+    terminal.type(f"{GOOD_KEY}\n")
+    assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
+    terminal.type("y\n")
+    assert terminal.end(DEADLINE_SECONDS) == 0
+    assert f"MOONSHOT_API_KEY={GOOD_KEY}\n" in (place.data / "credentials").read_text()
+
+
+def test_no_client_is_started_for_a_provider_that_refuses_the_key_or_is_not_there(
+    place: Place, kimi: ProviderDouble
+) -> None:
+    wrong = place.refused("claude", env={"MOONSHOT_API_KEY": BAD_KEY}, status=1)
+    assert wrong.endswith("[redacted].): set MOONSHOT_API_KEY to a valid one")
+    assert BAD_KEY not in wrong
+    configured(place, f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{dead_url()}/v1"\n')
+    said = place.refused("claude", "--model", "mine/small", status=1)
+    assert said.startswith("mine cannot be reached at 127.0.0.1:")
+    assert said.endswith(": no server is listening (connection refused)")
+
+
+def test_a_provider_that_another_stands_in_for_may_be_away(place: Place, kimi: ProviderDouble) -> None:
+    text = (
+        f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{dead_url()}/v1"\n'
+        f'[providers.kimi]\nbase_url = "{kimi.base("moonshot")}"\napi_key = "env:MOONSHOT_API_KEY"\n'
+        '[models]\nfast = ["mine/small", "kimi/kimi-k3"]\n'
+    )
+    configured(place, text)
+    done = place.run("claude", "--model", "fast", env={"MOONSHOT_API_KEY": GOOD_KEY})
+    assert reported(done.stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
+
+
+def test_the_client_of_a_private_gateway_is_shown_all_of_an_error(place: Place, kimi: ProviderDouble) -> None:
+    kimi.hosts["moonshot"].open_list = True  # so that the key is refused by the request alone
+    done = place.run("claude", "--model", "kimi/kimi-k3", "--", "ask", env={"MOONSHOT_API_KEY": BAD_KEY})
+    assert "key from MOONSHOT_API_KEY ([providers.kimi] at wireglot.toml:1, api_key)" in done.stderr
+    assert BAD_KEY not in done.stdout + done.stderr
 
 
 README = """\
@@ -283,14 +349,19 @@ def test_the_file_of_the_readme_is_the_one_that_is_tested() -> None:
 
 @pytest.mark.sampled(each=1)
 @pytest.mark.parametrize("options", [("--model", "kimi/kimi-k3"), ()], ids=["named", "by a rule"])
-def test_a_key_that_a_configuration_names_is_asked_for(place: Place, options: tuple[str, ...]) -> None:
-    configured(place, README.replace("MOONSHOT_API_KEY", "MY_KIMI_KEY"))
+def test_a_key_that_a_configuration_names_is_asked_for(
+    place: Place, kimi: ProviderDouble, options: tuple[str, ...]
+) -> None:
+    text = README.replace("MOONSHOT_API_KEY", "MY_KIMI_KEY").replace(
+        "[providers.kimi]\n", f'[providers.kimi]\nbase_url = "{kimi.base("moonshot")}"\n'
+    )
+    configured(place, text)
     said = place.refused("claude", *options)
     assert said == "no key for Moonshot Kimi: set MY_KIMI_KEY"
     terminal = place.in_terminal("claude", *options)
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
     assert "Moonshot Kimi wants a key, and MY_KIMI_KEY is not set." in terminal.shown
-    terminal.type("sk-my-kimi-key\n")
+    terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("\n")
     assert terminal.end(DEADLINE_SECONDS) == 0

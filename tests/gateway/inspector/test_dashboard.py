@@ -19,13 +19,15 @@ from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.dashboard import (
+    BY,
+    By,
     DashboardPage,
+    Figures,
     TimeSpan,
     as_csv,
-    charted,
     graded,
-    percentile,
     plain,
+    previous,
     query_of,
     span_of,
     usage_of,
@@ -38,6 +40,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.targets.health import Health
+from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -61,28 +64,28 @@ def row(number: int, second: int, ms: int = 100, **more) -> UsageRow:
     return UsageRow(id=f"req_{number}", caller="a", started=second * 1000, **{**fields, **more})
 
 
-def test_percentiles_are_values_that_were_measured():
-    assert percentile([], 95) is None
-    assert percentile([7], 99) == 7
-    hundred = list(range(1, 101))
-    assert [percentile(hundred, each) for each in (50, 95, 99)] == [50, 95, 99]
-    assert [percentile([1, 2, 3], each) for each in (50, 95, 99)] == [2, 3, 3]
+def charted(
+    rows: list[UsageRow], span: TimeSpan, by: By, max_groups: int = 30, **more: Any
+) -> dict[str, Any]:
+    async def work() -> dict[str, Any]:
+        ledger = MemoryLedger()
+        await ledger.apply(rows)
+        query = UsageQuery(since=span.since * 1000, until=span.until * 1000)
+        return await Figures(ledger, more.pop("others", ())).charted(
+            query, span, by, max_groups, whole=more.pop("whole", False)
+        )
 
-
-@given(st.lists(st.integers(0, 10_000), min_size=1), st.sampled_from([50, 95, 99]))
-def test_so_many_of_all_are_below_a_percentile(values, percent):
-    ordered = sorted(values)
-    found = percentile(ordered, percent)
-    assert found in values
-    assert sum(each <= found for each in values) >= len(values) * percent / 100
+    return asyncio.run(work())
 
 
 def test_rows_are_counted_in_the_step_they_began_in():
     rows = [
         row(1, 1000, 100),
         row(2, 1059, 300),
+        row(5, 999, 300),
+        row(6, 1200, 300),
         row(3, 1060, 200, outcome="error"),
-        row(4, 1190, outcome=""),
+        row(4, 1190, outcome="", input=0, output=0, cost=None),
     ]
     reported = charted(rows, TimeSpan(1000, 1200, 60), "model")
     assert reported["times"] == [960, 1020, 1080, 1140]
@@ -134,6 +137,74 @@ def test_groups_are_those_asked_for_the_largest_first():
     assert charted(many, TimeSpan(1000, 1010, 1), "model", 1000)["more_groups"] == 0
 
 
+def test_all_that_a_dashboard_is_grouped_by():
+    one = row(1, 1000, caller_group="team", client="codex", agent="Explore")
+    names = {by: charted([one], TimeSpan(1000, 1010, 1), by)["groups"][0]["name"] for by in BY}
+    assert names == {
+        "model": "m",
+        "provider": "mine",
+        "key": "a",
+        "group": "team",
+        "client": "codex",
+        "agent": "Explore",
+    }
+
+
+def test_times_of_groups_in_each_step_are_in_files():
+    rows = [row(1, 1000, 100), row(2, 1001, 300)]
+    shown = charted(rows, TimeSpan(1000, 1002, 1), "model")["groups"][0]
+    assert (shown["series"]["latency_p50"], shown["series"]["requests"]) == ([None, None], [1, 1])
+    assert shown["total"]["latency_ms"]["p50"] == 100
+    filed = charted(rows, TimeSpan(1000, 1002, 1), "model", whole=True)["groups"][0]
+    assert filed["series"]["latency_p50"] == [100, 300]
+
+
+def test_rows_of_other_machines_are_added_to_the_sums():
+    own, others = [row(1, 1000, 100, losses=("seed",))], [row(2, 1001, 300, losses=("seed",)), row(3, 2000)]
+    reported = charted(own, TimeSpan(1000, 1010, 5), "model", others=others)
+    assert reported["total"]["requests"] == 2
+    assert reported["series"]["requests"] == [2, 0]
+    assert reported["groups"][0]["total"]["latency_ms"]["p95"] == 300
+    assert reported["losses"] == [{"feature": "seed", "requests": 2}]
+
+
+def test_the_time_before_is_as_long_and_seen_whole():
+    asked = UsageQuery(since=5000, until=7000, caller="a")
+    assert previous(asked, Viewer("admin")) == UsageQuery(since=3000, until=5000, caller="a")
+    assert previous(asked, Viewer("key", "a", created=3000)) == UsageQuery(since=3000, until=5000, caller="a")
+    assert previous(asked, Viewer("key", "a", created=3001)) is None
+    assert previous(UsageQuery(since=1000, until=7000), Viewer("admin")) is None
+
+
+def test_budgets_and_what_is_left_of_them_are_for_those_they_bind():
+    group = "[groups.team.shared]\ntokens_per_month = 50000"
+    with configured(f'admin_secret = "{ADMIN}"', group) as gateway:
+        admin, ada = Visitor(gateway), Visitor(gateway)
+        admin.headers["authorization"] = f"Bearer {ADMIN}"
+        keys: list[dict[str, Any]] = [
+            {"name": "ada", "group": "team", "tokens_per_day": 1000},
+            {"name": "bob", "cost_per_month": 2.5},
+            {"name": "eve"},
+        ]
+        made = [admin.post("/v1/admin/keys", key, x_wireglot_csrf=None, origin=None) for key in keys]
+        ada.headers["authorization"] = f"Bearer {made[0].json()['key']}"
+        body = {"model": "demo", "messages": [{"role": "user", "content": "x"}]}
+        assert ada.post("/v1/chat/completions", body, x_wireglot_csrf=None).status == 200
+        found = admin.get(DASHBOARD).json()["budgets"]
+        assert [
+            (each["of"], each["name"], each["unit"], each["period"], each["limit"]) for each in found
+        ] == [
+            ("key", "ada", "tokens", "day", 1000),
+            ("group", "team", "tokens", "month", 50000),
+            ("key", "bob", "cost", "month", 2.5),
+        ]
+        assert 0 < found[0]["used"] == 1000 - found[0]["left"] == found[1]["used"]
+        assert (found[2]["used"], found[2]["left"]) == (0, 2.5)
+        own = ada.get(DASHBOARD).json()
+        assert [each["name"] for each in own["budgets"]] == ["ada", "team"]
+        assert "health" not in own
+
+
 def test_losses_are_counted_by_feature_and_by_grade():
     rows = [row(1, 1000, losses=("top_k", "seed")), row(2, 1000, losses=("top_k",)), row(3, 1000)]
     reported = charted(rows, TimeSpan(1000, 1010, 1), "model")
@@ -156,7 +227,7 @@ def test_no_name_is_a_formula_in_a_spreadsheet():
         [row(1, 1000, upstream_model='=HYPERLINK("http://x")')], TimeSpan(1000, 1001, 1), "model"
     )
     lines = list(csv.reader(io.StringIO(as_csv({**reported, "by": "model"}).decode())))
-    assert lines[0][:3] == ["time", "model", "requests"]
+    assert (lines[0][:3], lines[0][-1]) == (["time", "model", "requests"], "currency")
     assert lines[2][:3] == ["1970-01-01T00:16:40Z", '\'=HYPERLINK("http://x")', "1"]
 
 
@@ -182,6 +253,13 @@ def test_what_was_asked_is_on_the_dashboard():
         assert reported["health"]["providers"][0]["name"] == "demo"
         assert (reported["health"]["queue"], reported["health"]["store_down"]) == (0, False)
         assert visitor.get(f"{DASHBOARD}?provider=nobody").json()["total"]["requests"] == 0
+        whole = visitor.get(f"{DASHBOARD}?from=all&by=client").json()
+        assert (whole["total"]["requests"], whole["previous"], whole["durations"]) == (3, None, "measured")
+        assert sum(whole["series"]["requests"]) == 3
+        assert visitor.get(f"{DASHBOARD}?from=1h").json()["previous"]["requests"] == 0
+        saved = visitor.get(f"{DASHBOARD}?format=json&from=1h")
+        assert saved.headers["content-disposition"] == 'attachment; filename="wireglot-dashboard.json"'
+        assert saved.json()["total"]["requests"] == 3
         table = visitor.get(f"{DASHBOARD}?format=csv")
         assert table.headers["content-type"] == "text/csv; charset=utf-8"
         assert table.headers["content-disposition"].startswith("attachment")
@@ -285,7 +363,7 @@ def test_the_condition_is_reported_as_metrics_and_health_have_it():
         health.cool("mine", "spare", "m", now + 30)
         health.reject("mine", "main", now)
         unused: Any = None
-        page = DashboardPage(unused, unused, health, scrape, unused)
+        page = DashboardPage(unused, unused, health, scrape, unused, unused, unused)
         settings: Any = SimpleNamespace(providers={"mine": None, "calm": None})
         return await page._condition(settings)
 
@@ -300,16 +378,16 @@ def test_the_condition_is_reported_as_metrics_and_health_have_it():
 
 
 def test_one_dashboard_is_added_up_at_a_time_also_where_one_fails():
-    """Each reads up to twenty thousand rows."""
+    """Each may read many rows."""
 
     class Slow(DashboardPage):
         def __init__(self) -> None:
             usage: Any = SimpleNamespace(flush=lambda _: asyncio.sleep(0))
             unused: Any = None
-            super().__init__(usage, unused, Health(), unused, unused)
+            super().__init__(usage, unused, Health(), unused, unused, unused, unused)
             self.turns: list[asyncio.Future[None]] = []
 
-        async def _reported(self, *_: Any) -> Any:
+        async def _reported(self, *_: Any, **__: Any) -> Any:
             self.turns.append(asyncio.get_running_loop().create_future())
             await self.turns[-1]
 
@@ -360,12 +438,12 @@ def test_a_viewer_sees_what_its_key_did_since_it_was_made():
 
 
 def test_the_usual_step_is_the_smallest_that_makes_at_most_120():
-    ends = (120, 600, 1200, 3600, 7200, 36_000, 108_000, 216_000, 432_000, 1_296_000, 2_592_000, 5_184_000)
-    steps = (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200)
+    """Whole hours beyond six of them, and whole days beyond two weeks: those are added up."""
+    hour, day = 3600, 86_400
+    ends = (120, 600, 1200, hour, 2 * hour, 6 * hour, 7 * hour, day, 7 * day, 14 * day, 15 * day, 90 * day)
+    steps = (1, 5, 10, 30, 60, 300, hour, hour, 2 * hour, 3 * hour, day, day)
     assert tuple(usual_step(7, 7 + end) for end in ends) == steps
-    assert tuple(usual_step(7, 8 + end) for end in ends) == (*steps[1:], 86_400)
-    assert usual_step(0, 10_368_001) == usual_step(0, 72_576_001) == 7 * 86_400
-    assert usual_step(0, 604_800 * 501) == 604_800 * 501 // 500 + 1
+    assert [usual_step(0, years * 365 * day) // day for years in (1, 5, 20, 100)] == [7, 28, 28, 73]
 
 
 def test_what_is_added_up_of_a_row_is_what_it_says():

@@ -155,7 +155,7 @@ def test_no_secret_is_reported():
 
 def test_the_demo_model_answers(fresh):
     reported = fresh.post(ASK, {}).json()
-    assert (reported["status"], reported["model"]) == (200, "demo/demo")
+    assert (reported["status"], reported["model"]) == (200, "demo/demo-gemini")
     assert reported["id"].startswith("req_")
     row = fresh.get(f"/inspector/api/exchanges/{reported['id']}").json()["row"]
     assert (row["agent"], row["client"], row["stream"]) == ("wireglot-inspector", "wireglot-inspector", True)

@@ -12,7 +12,7 @@ import openai
 import pytest
 from google import genai
 from google.genai import types as gemini_types
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -176,7 +176,6 @@ def test_chat_has_nobody_to_ask():
     assert surface("code-assist").counts is not None
 
 
-@settings(max_examples=30)
 @given(requests(plain=True))
 def test_what_is_rendered_for_a_counter_is_read_back_as_the_same_conversation(request):
     for dialect in ("anthropic", "openai-responses", "gemini"):
@@ -305,7 +304,6 @@ def test_a_thought_is_not_counted_twice():
     assert token_weight(_with(signed)) == token_weight(_with(Reasoning(text)))
 
 
-@settings(max_examples=25)
 @given(requests(), requests())
 def test_more_content_never_lowers_an_estimate(request, more):
     estimator = Estimator()
@@ -318,7 +316,6 @@ def test_more_content_never_lowers_an_estimate(request, more):
     assert 1 <= estimator.estimate("p", "m", "c", request) <= estimator.estimate("p", "m", "c", grown)
 
 
-@settings(max_examples=25)
 @given(requests(), requests(), requests(), st.integers(1, 2_000_000))
 def test_nor_does_it_after_calibration(request, more, learnt, tokens):
     estimator = Estimator()
@@ -327,7 +324,6 @@ def test_nor_does_it_after_calibration(request, more, learnt, tokens):
     assert 1 <= estimator.estimate("p", "m", "c", request) <= estimator.estimate("p", "m", "c", grown)
 
 
-@settings(max_examples=25)
 @given(requests(), requests(), st.integers(1, 2_000_000), st.integers(1, 2_000_000))
 def test_the_same_request_is_estimated_at_what_was_last_reported(request, other, first, tokens):
     estimator = Estimator()

@@ -527,8 +527,8 @@ def stretches(
 
 def test_the_stretches_of_a_request_are_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
     good, slow = Said(body=CHAT), refusal(429, "slow", retry_after="3")
-    assert stretches(monkeypatch, [good, good]) == ["store", "queue"]
-    assert stretches(monkeypatch, [slow, good]) == ["store", "queue", "failed: slow", "retry wait"]
-    assert stretches(monkeypatch, [good, good], concurrency=1) == ["store", "queue", "provider queue"]
+    assert stretches(monkeypatch, [good, good]) == ["store"]
+    assert stretches(monkeypatch, [slow, good]) == ["store", "failed: slow", "retry wait"]
+    assert stretches(monkeypatch, [good, good], concurrency=1) == ["store", "provider queue"]
     waiting = stretches(monkeypatch, [slow, good, good], retry={"retries": 0})
-    assert waiting == ["store", "queue", "key wait"]
+    assert waiting == ["store", "key wait"]

@@ -62,7 +62,6 @@ def test_what_is_to_be_embedded_is_read_as_such() -> None:
     one = embedding("/v1beta/models/m:embedContent", {"content": {"parts": [{"text": "a"}, picture]}})
     assert one.has_images()
     assert short.affinity() != long.affinity()
-    assert not short.record.beginning
 
 
 def test_the_effort_is_the_one_that_was_asked_for() -> None:

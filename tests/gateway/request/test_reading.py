@@ -242,12 +242,10 @@ def test_conversations_are_told_apart_by_caller_and_session() -> None:
     assert read(caller=Caller("team", None)).conversation_key() != key
 
 
-def test_a_conversation_without_a_session_is_listed_by_how_it_begins() -> None:
+def test_the_body_of_a_request_without_a_session_is_there_for_who_joins_turns() -> None:
     plain, named = read(), read(x_session_id="s")
-    for made in (plain, named):
-        made.request()
-    assert plain.record.beginning == plain.conversation_key()
-    assert named.record.beginning == ""
+    assert plain.record.body == plain.job.body
+    assert named.record.body == b""
 
 
 def test_headers_of_an_answer() -> None:

@@ -13,8 +13,9 @@ from wireglot.dialects.base import Context
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.trace.made_trace import Scrubber
-from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.recording import Recording, recording_of
 from wireglot.http.application import Head
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Outbound
 from wireglot.ir.request import Request
@@ -54,7 +55,7 @@ def test_words_that_a_secret_shares_with_a_body_cost_their_own_places_only() -> 
 
 def recording(room: Room) -> Recording:
     head = Head("POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="127.0.0.1")
-    return Recording(head, b"{}", Record("req_1", 0.0), room, body_bytes=1 << 20)
+    return recording_of(head, b"{}", Record("req_1", 0.0), room, body_bytes=1 << 20)
 
 
 def prepared(body: bytes) -> Prepared:
@@ -75,7 +76,7 @@ def test_what_was_translated_is_counted_where_it_is_held(differs: bool) -> None:
     made = recording(room)
     before = room.held
     made.asking(None, prepared(b"x" * 1000), Request(model="m", messages=()) if differs else None)  # type: ignore[arg-type]  # nothing is asked of what is left out
-    assert (room.held - before) // 1000 == 1 + differs
+    assert (room.held - before) // 1000 == 1 + 4 * differs
     made.let_go()
     assert room.held == 0
     assert made.attempts[0].differing is None

@@ -10,6 +10,7 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
@@ -20,6 +21,7 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Secret, ServerSettings, Settings, StoreSettings
 from wireglot.gateway.trace import fleet_traces
+from wireglot.gateway.trace.filters import parse_filter
 from wireglot.gateway.trace.peers import PeerCommand, Peers
 from wireglot.gateway.trace.search import Search
 from wireglot.gateway.trace.traces import Traces
@@ -61,6 +63,10 @@ class Away:
         return self.documents
 
 
+def texts(text: str) -> Wanted:
+    return Wanted.of(parse_filter(text, 0.0))
+
+
 class Process:
     def __init__(self, traces: Traces, heard: Heard) -> None:
         self.traces = traces
@@ -83,8 +89,11 @@ class Process:
         self.traces.shelf.put(Trace(row=row, request=TraceMessage(body=text), answer=TraceMessage()))
         self.traces.fleet.offer(row)
 
-    async def ids(self, **wanted: Any) -> list[str]:
-        return sorted(row.id for row in await self.traces.listed(Wanted(**wanted)))
+    async def ids(self, text: str = "", **wanted: Any) -> list[str]:
+        wanted_rows = Wanted.of(parse_filter(text, time.time()))
+        return sorted(
+            row.id for row in await self.traces.listed(msgspec.structs.replace(wanted_rows, **wanted))
+        )
 
 
 @asynccontextmanager
@@ -150,7 +159,7 @@ def test_who_is_alone_has_nobody_to_ask(tmp_path: Path) -> None:
             one.kept("req_1", "hello")
             one.did("req_2", over=False)
             assert await one.ids() == ["req_1", "req_2"]
-            assert await one.ids(status="running") == ["req_2"]
+            assert await one.ids("status:running") == ["req_2"]
             found = await one.traces.find("req_1")
             trace, why = await one.traces.opened(found)
             assert (trace.request.body, why) == ("hello", "")
@@ -178,9 +187,9 @@ def test_the_next_process_lists_what_the_one_before_recorded(tmp_path: Path) -> 
             newest = await two.traces.listed(Wanted(limit=2))
             assert [row.id for row in newest] == ["req_3", "req_2"]
             last = newest[-1]
-            older = await two.traces.listed(Wanted(before=(last.at, last.id)))
+            older = await two.traces.listed(Wanted(before=Wanted().key(last)))
             assert [row.id for row in older] == ["req_1", "req_0"]
-            assert await two.ids(since=time.time() + 10) == await two.ids(key="bob") == []
+            assert await two.ids(since=time.time() + 10) == await two.ids("key:bob") == []
             found = await two.traces.find("req_1")
             assert found.id == "req_1"
 
@@ -259,12 +268,10 @@ def test_machines_are_one(tmp_path: Path) -> None:
             two.traces.publish(metrics)
             assert b"wireglot_fleet_rows_dropped_total 0" in metrics.render()
             # What is found elsewhere.
-            found = await Search(two.traces).find(Wanted(), "letter", 10)
+            found = await Search(two.traces).find(texts("letter"), 10)
             assert ([each.id for each in found.rows], found.next, found.unread) == (["req_2"], None, 0)
-            assert [each.id for each in (await Search(two.traces).find(Wanted(), "bob", 10)).rows] == [
-                "req_3"
-            ]
-            assert (await Search(two.traces).find(Wanted(), "nothing", 10)).rows == []
+            assert [each.id for each in (await Search(two.traces).find(texts("bob"), 10)).rows] == ["req_3"]
+            assert (await Search(two.traces).find(texts("nothing"), 10)).rows == []
             # What machines answered, where each keeps books of its own.
             now = time.time()
             assert len(await two.traces.fleet.unbooked(now - 60, now + 60)) == 3

@@ -20,14 +20,16 @@ from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.filters import parse_parameters
 from wireglot.gateway.trace.pages import add_turn
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.gateway.trace.policy import RecordingPolicy
-from wireglot.gateway.trace.recording import Recording, Room, Writer
+from wireglot.gateway.trace.recording import Recording, Writer, recording_of
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
+from wireglot.http.copies import MessageCopy, Room
 from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
@@ -147,15 +149,20 @@ def unreported(level: str, event: str, **fields: Any) -> None:
 
 
 def recording(room: Room, body: bytes = b"{}") -> Recording:
-    return Recording(HEAD, body, record(begun=True), room, body_bytes=1 << 20)
+    return recording_of(HEAD, body, record(begun=True), room, body_bytes=1 << 20)
 
 
 def test_a_full_room_takes_no_byte_more() -> None:
-    room = Room(200)
-    assert room.take(199)
-    assert not room.take(2)
-    assert room.take(1)
-    assert room.held == 200
+    room = Room(350)
+    first, second = MessageCopy(room, 1000), MessageCopy(room, 1000)
+    first.add(b"x" * 100)
+    second.add(b"y" * 51)
+    assert (first.lost, second.lost, room.held) == (False, True, 200)
+    second = MessageCopy(room, 1000)
+    second.add(b"y" * 50)
+    assert (second.lost, room.held) == (False, 350)
+    first.let_go()
+    assert room.held == 150
 
 
 def test_a_writer_that_is_full_drops_what_comes_then() -> None:
@@ -177,7 +184,7 @@ def test_a_writer_that_is_full_drops_what_comes_then() -> None:
                 assert begun.wait(DEADLINE_SECONDS)  # it is being written, and waits no more
         assert [each.record.recorded for each in made] == [True, True, True, False]
         assert traces.dropped == 1
-        assert made[3].held == 0
+        assert made[3].size == 0
     finally:
         go.set()
         traces._writer.close(DEADLINE_SECONDS)
@@ -263,7 +270,7 @@ ROW = Row(
 
 
 @rows(
-    ("wanted", "other"),
+    ("given", "other"),
     [
         ({"client": "codex"}, {"client": "code"}),
         ({"dialect": "anthropic"}, {"dialect": "gemini"}),
@@ -280,10 +287,22 @@ ROW = Row(
         ({"loss": "degraded"}, {"loss": "refusal"}),
         ({"loss": "harmless"}, {"loss": "serious"}),
         ({"loss": "hosted_tool"}, {"loss": "hosted"}),
+        ({"session": "S1"}, {"session": "s"}),
+    ],
+)
+def test_a_row_is_wanted_by_each_parameter(given: dict[str, str], other: dict[str, str]) -> None:
+    assert Wanted.of(parse_parameters(given, 0)).matches(ROW)
+    assert not Wanted.of(parse_parameters(other, 0)).matches(ROW)
+
+
+@rows(
+    ("wanted", "other"),
+    [
         ({"since": 1000.0}, {"since": 1000.5}),
         ({"until": 1000.5}, {"until": 1000.0}),
-        ({"before": (1000.0, "req_2")}, {"before": (1000.0, "req_1")}),
-        ({"before": (1000.1, "req_0")}, {"before": (999.9, "req_2")}),
+        ({"before": (1000.0, 1000.0, "req_2")}, {"before": (1000.0, 1000.0, "req_1")}),
+        ({"before": (1000.1, 1000.1, "req_0")}, {"before": (999.9, 999.9, "req_2")}),
+        ({"ids": ("req_0", "req_1")}, {"ids": ("req_0",)}),
         ({"only_key": "ada"}, {"only_key": "bob"}),
         ({"only_key": "ada", "only_since": 1000.0}, {"only_key": "ada", "only_since": 1000.5}),
         ({"only_key": None, "only_since": 2000.0}, {"only_key": "", "only_since": 0.0}),
@@ -296,7 +315,8 @@ def test_a_row_is_wanted_by_each_of_its_fields(wanted: dict[str, Any], other: di
 
 def test_a_row_without_losses_has_none_of_any_kind() -> None:
     bare = replace(ROW, losses=None, features=[])
-    assert not any(Wanted(loss=loss).matches(bare) for loss in ("any", "serious", "harmless", "hosted_tool"))
+    for loss in ("any", "serious", "harmless", "hosted_tool"):
+        assert not Wanted.of(parse_parameters({"loss": loss}, 0)).matches(bare)
 
 
 def test_a_page_has_the_newest_and_one_row_of_each_exchange() -> None:

@@ -15,8 +15,9 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask, post, start
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.rows import ExchangeRows, client_name, redacted
+from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
 from wireglot.ir.purpose import RequestFacts
 from wireglot.testing.scripted_upstream import Behaviour
@@ -133,26 +134,32 @@ def test_losses_are_counted_and_reported_without_any_body(plain: Stage) -> None:
     assert row["id"] not in [each["id"] for each in plain.look.rows("loss=image")]
 
 
-def test_turns_without_a_session_are_a_conversation_by_how_it_begins(plain: Stage) -> None:
-    def turn(*said: str) -> str:
-        contents = [
-            {"role": ("user", "model")[at % 2], "parts": [{"text": text}]} for at, text in enumerate(said)
-        ]
-        body = {"systemInstruction": {"parts": [{"text": "Be a gardener."}]}, "contents": contents}
-        headers = {"user-agent": "GeminiCLI/0.20.0"}
-        path = "/v1beta/models/openai-chat-up%2Fm1:generateContent"
-        return id_of(post(plain.gateway.port, path, json.dumps(body).encode(), headers=headers))
+def gemini_turn(plain: Stage, *said: str, agent: str = "GeminiCLI/0.20.0") -> str:
+    contents = [
+        {"role": ("user", "model")[at % 2], "parts": [{"text": text}]} for at, text in enumerate(said)
+    ]
+    body = {"systemInstruction": {"parts": [{"text": "Be a gardener."}]}, "contents": contents}
+    path = "/v1beta/models/openai-chat-up%2Fm1:generateContent"
+    answer = post(plain.gateway.port, path, json.dumps(body).encode(), headers={"user-agent": agent})
+    id = id_of(answer)
+    plain.look.over(id)
+    return id
 
-    first = turn("Do roses drink?")
-    second = turn("Do roses drink?", "They do.", "How much?")
-    alone = turn("What of tulips?")
-    rows = [plain.look.over(id) for id in (first, second, alone)]
-    assert rows[0]["session"] == rows[1]["session"] != rows[2]["session"]
-    reported = {each["session"]: each for each in plain.look.get("conversations")["conversations"]}
-    found = reported[rows[0]["session"]]
-    assert (found["turns"], found["client"]) == (2, "gemini-cli")
-    assert rows[2]["session"] not in reported
-    assert {row["id"] for row in plain.look.rows(f"session={rows[0]['session']}")} == {first, second}
+
+def test_a_turn_without_a_session_continues_the_exchange_whose_messages_it_begins_with(plain: Stage) -> None:
+    first = gemini_turn(plain, "Do roses drink?")
+    second = gemini_turn(plain, "Do roses drink?", "They do.", "How much?")
+    third = gemini_turn(plain, "Do roses drink?", "They do.", "How much?", "A litre.", "A day?")
+    alone = [gemini_turn(plain, "What of tulips?") for _ in range(3)]
+    other = gemini_turn(plain, "Do roses drink?", "They do.", "How much?", agent="OpenAI/Python 2.3.0")
+    conversations = plain.look.get("conversations")["conversations"]
+    (found,) = [each for each in conversations if each["session"] == f"turns-{first}"]
+    assert (found["turns"], found["client"]) == (3, "gemini-cli")
+    for id in (first, second, third):
+        assert [row["id"] for row in plain.look.rows(f"session=turns-{id}")] == [third, second, first]
+    assert [row["id"] for row in plain.look.rows(f"q=session:turns-{third}+-id:{second}")] == [third, first]
+    named = {each["session"] for each in conversations}
+    assert not named & {f"turns-{id}" for id in (*alone, other)}
 
 
 def test_turns_of_one_session_are_a_conversation(plain: Stage) -> None:

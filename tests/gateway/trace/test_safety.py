@@ -19,9 +19,10 @@ from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.made_trace import made_trace
-from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.recording import recording_of
 from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.http.application import Head
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway
@@ -81,11 +82,11 @@ def test_a_secret_that_two_events_of_a_stream_share_is_gone() -> None:
     )
     record = Record("req_1", time.monotonic(), finished=time.monotonic())
     head = Head(method="POST", target="/v1/messages", path="/v1/messages", query="", headers={}, peer="")
-    recording = Recording(head, b"{}", record, Room(1 << 20), 1 << 20)
+    recording = recording_of(head, b"{}", record, Room(1 << 20), 1 << 20)
     recording.answer.streamed = True
-    recording.answer.head(200, [("content-type", "text/event-stream")])
+    recording.answer.status, recording.answer.headers = 200, [("content-type", "text/event-stream")]
     for data in (*pieces, KEY[:half].encode() + b"\n\n", KEY[half:].encode() + b"\n\n"):
-        recording.answer.data(data)
+        recording.answer.add(data)
     trace = made_trace(recording, Redactor({KEY}), "w")
     joined = "".join(frame.data for frame in trace.answer.frames)
     assert KEY not in joined

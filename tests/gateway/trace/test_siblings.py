@@ -24,7 +24,7 @@ async def _one_goes(folder: Path) -> None:
     theirs = Listener()
 
     async def answer(question: PeerRequest) -> PeerResponse:
-        running = question.rows is not None and question.rows.status == "running"
+        running = question.rows is not None and question.rows.terms[0].values == ("running",)
         return PeerResponse(rows=[Row(id="before", at=1.0)] if running else [])
 
     async def obey(command: PeerCommand, is_new: bool) -> None:

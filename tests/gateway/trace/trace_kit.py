@@ -85,10 +85,11 @@ def stage(
     trace: str = 'mode = "all"',
     more: Callable[[ScriptedUpstream], str] = lambda upstream: "",
     folder: Path | None = None,
+    memory: int = 0,
 ) -> Iterator[Stage]:
-    """`trace`: lines of [trace]. `more`: further tables."""
+    """`trace`: lines of [trace]. `more`: further tables. `memory`: bytes of bodies that are held anyway."""
     with ScriptedUpstream() as upstream:
-        toml = f"{every_dialect(upstream)}{more(upstream)}\n[trace]\n{trace}\n"
+        toml = f"{every_dialect(upstream)}{more(upstream)}\n[trace]\nmemory_bytes = {memory}\n{trace}\n"
         with LiveGateway(toml, folder=folder) as gateway:
             yield Stage(upstream, gateway)
 

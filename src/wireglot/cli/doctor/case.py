@@ -11,13 +11,14 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from wireglot.cli.ask_providers import ProviderAnswer, ask_providers, is_asked, without_covered
+from wireglot.cli.ask_providers import ask_providers, without_covered
 from wireglot.cli.trust import find_config
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.observe.running import RunningGateway, find_running
+from wireglot.gateway.relay.key_checks import ProviderAnswer, is_asked
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.http.redaction import Redactor
 from wireglot.providers import spec as catalog

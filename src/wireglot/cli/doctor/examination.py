@@ -13,7 +13,6 @@ from typing import Final, NamedTuple, TextIO
 
 import msgspec
 
-from wireglot.cli.ask_providers import host_of
 from wireglot.cli.doctor.case import GRADES, DoctorCase, DoctorFinding, Grade
 from wireglot.cli.doctor.configuration_checks import (
     look_at_configuration,
@@ -31,6 +30,7 @@ from wireglot.cli.doctor.provider_checks import (
     look_at_web,
 )
 from wireglot.cli.terminal import FAILED, OK, Paint, count, one_line
+from wireglot.gateway.relay.key_checks import host_of
 from wireglot.gateway.settings import Provider
 
 

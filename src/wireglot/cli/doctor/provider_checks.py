@@ -12,7 +12,6 @@ from statistics import median
 from typing import Final
 from urllib.parse import urlsplit
 
-from wireglot.cli.ask_providers import ProviderAnswer, host_of
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import count
@@ -23,6 +22,7 @@ from wireglot.gateway.config.prices import price_ages, stale_prices
 from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.config.urls import is_local, is_loopback
 from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.relay.key_checks import ProviderAnswer, host_of
 from wireglot.gateway.relay.web_tools import search_account
 from wireglot.gateway.settings import Provider, SearchSettings
 from wireglot.http.client.client import HttpTransport

@@ -5,7 +5,9 @@ from __future__ import annotations
 import getpass
 import os
 import sys
-from typing import Final
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final, NamedTuple
 
 from wireglot.cli.terminal import complain, one_line
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file
@@ -14,26 +16,48 @@ from wireglot.gateway.config.providers import SENDABLE
 _YES: Final = ("y", "yes")
 
 
+class TriedKey(NamedTuple):
+    """What became of a key that was tried."""
+
+    is_refused: bool
+    words: str = ""
+    """Of the one that was asked; "" where there is nothing to say."""
+
+
+TryKey = Callable[[str], TriedKey]
+
+
 def can_ask() -> bool:
     return sys.stdin.isatty() and sys.stderr.isatty()
 
 
-def ask_key(whose: str, variable: str) -> str:
-    """A key for which nothing is shown; empty where none is given, or no server to ask."""
+def ask_key(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
+    """A key for which nothing is shown, tried before it is kept; empty where none is given, or no one can be
+    asked. `reason`: why it is asked for, where not because it is missing."""
     if not can_ask():
         return ""
-    complain(f"{one_line(whose)} wants a key, and {variable} is not set.")
-    try:
-        key = getpass.getpass("Key (nothing is shown; Enter alone gives up): ", stream=sys.stderr).strip()
-    except EOFError:
-        return ""
-    if not key:
-        return ""
-    if not SENDABLE.fullmatch(key):
+    complain(one_line(reason or f"{whose} wants a key, and {variable} is not set."))
+    while key := prompted_key("Key"):
+        tried = try_key(key)
+        if tried.words:
+            complain(one_line(tried.words))
+        if not tried.is_refused:
+            _offer_to_keep(variable, key)
+            return key
+    return ""
+
+
+def prompted_key(what: str) -> str:
+    """One that could be sent; "" where none is given."""
+    while True:
+        question = f"{one_line(what)} (nothing is shown; Enter alone gives up): "
+        try:
+            key = getpass.getpass(question, stream=sys.stderr).strip()
+        except EOFError:
+            return ""
+        if not key or SENDABLE.fullmatch(key):
+            return key
         complain("that is no key: one has no spaces and is plain ASCII.")
-        return ask_key(whose, variable)
-    _offer_to_keep(variable, key)
-    return key
 
 
 def _offer_to_keep(variable: str, key: str) -> None:
@@ -41,19 +65,25 @@ def _offer_to_keep(variable: str, key: str) -> None:
     if place is None:
         return
     ring = has_keyring()
-    where = "in the [k]eyring, in a [f]ile" if ring else f"in {_short(str(place))}"
+    where = "in the [k]eyring, in a [f]ile" if ring else f"in {short_path(place)}"
     question = f"Keep it for next time, {where} that only you can read? [{'k/f' if ring else 'y'}/N] "
     said = _answer(question)
-    if ring and said in ("k", "keyring"):
-        keeper = keep_in_keyring
-    elif said in (*_YES, "f", "file"):
-        keeper = keep
-    else:
+    in_keyring = ring and said in ("k", "keyring")
+    if not in_keyring and said not in (*_YES, "f", "file"):
         return
     try:
-        keeper(place, variable, key)
+        keep_key(place, variable, key, in_keyring=in_keyring)
     except OSError as fault:
         complain(f"it could not be kept: {fault.strerror or fault}")
+
+
+def keep_key(place: Path, variable: str, key: str, *, in_keyring: bool) -> None:
+    """Raises OSError."""
+    (keep_in_keyring if in_keyring else keep)(place, variable, key)
+
+
+def says_yes(question: str) -> bool:
+    return _answer(question) in _YES
 
 
 def _answer(question: str) -> str:
@@ -61,6 +91,6 @@ def _answer(question: str) -> str:
     return sys.stdin.readline().strip().lower()
 
 
-def _short(path: str) -> str:
-    home = os.environ.get("HOME", "").rstrip("/")
-    return f"~{path[len(home) :]}" if home and path.startswith(f"{home}/") else path
+def short_path(path: Path) -> str:
+    home, text = os.environ.get("HOME", "").rstrip("/"), str(path)
+    return f"~{text[len(home) :]}" if home and text.startswith(f"{home}/") else text

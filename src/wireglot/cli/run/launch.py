@@ -8,14 +8,15 @@ import shlex
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 from urllib.parse import quote
 
 import msgspec
 
 from wireglot.cli.argument_parser import near
+from wireglot.cli.ask_providers import ask_providers, try_key
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.remote_gateway import (
     GatewayAddress,
@@ -27,7 +28,7 @@ from wireglot.cli.remote_gateway import (
     usable_key,
 )
 from wireglot.cli.run.agents import EDITORS
-from wireglot.cli.run.asking import ask_key, can_ask
+from wireglot.cli.run.asking import TriedKey, TryKey, ask_key, can_ask
 from wireglot.cli.run.clients import CLIENTS, FAMILY_DIALECTS, FAMILY_MODELS, by_family
 from wireglot.cli.run.gateway import ClientFolder, Own, open_browser, remove_afterwards, start_gateway
 from wireglot.cli.run.offers import install_command, offer_clients, offer_install, offer_models
@@ -46,10 +47,12 @@ from wireglot.cli.terminal import (
 from wireglot.cli.trust import ConfigFile, find_config, trusted_config
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
+from wireglot.gateway.config.provider_keys import ProviderKey, provider_keys
 from wireglot.gateway.observe.running import find_running
 from wireglot.gateway.pages.models import listed, models
+from wireglot.gateway.relay.key_checks import ProviderAnswer, is_asked
 from wireglot.gateway.settings import Settings
-from wireglot.gateway.targets.routing import Unroutable, named_targets, route
+from wireglot.gateway.targets.routing import Target, Unroutable, named_targets, route
 from wireglot.providers import spec as catalog
 
 DEMO: Final = "demo"
@@ -77,12 +80,15 @@ class Choice(msgspec.Struct, frozen=True):
         return tuple(model.id for model in models(self.settings, dialect) if "/" in model.id)
 
 
-class Chooser:
-    """`ask_key` is given a provider's title and the variable of its key, and gives "" if it cannot ask."""
+class AskKey(Protocol):
+    def __call__(self, whose: str, variable: str, try_key: TryKey, reason: str = "") -> str: ...
 
-    def __init__(
-        self, file: ConfigFile, environ: Mapping[str, str], ask_key: Callable[[str, str], str]
-    ) -> None:
+
+class Chooser:
+    """`ask_key` is given a provider's title, the variable of its key and what tries one, and gives "" if it
+    cannot ask."""
+
+    def __init__(self, file: ConfigFile, environ: Mapping[str, str], ask_key: AskKey) -> None:
         self._file = file
         self._environ = dict(environ)
         self._ask_key = ask_key
@@ -141,17 +147,51 @@ class Chooser:
             meant = near(wanted, [model.id for model in models(settings, dialect)])
             hint = f"; did you mean {meant}?" if meant and "did you mean" not in nowhere else ""
             raise Unusable(f"{one_line(nowhere)}{hint}")
-        title, variable = lacking
-        key = self._ask_key(title, variable)
+        name, title, variable = lacking
+        key = self._ask_key(title, variable, self._trial(name, title, variable))
         if not key:
             raise Unusable(f"no key for {one_line(title)}: set {variable}")
         self._environ[variable] = key
         return self._load({})
 
-    def _load(self, overrides: Mapping[str, Any]) -> Settings:
+    def _trial(self, name: str, title: str, variable: str) -> TryKey:
+        def tried(key: str) -> TriedKey:
+            provider = self._load({}, {variable: key}).providers.get(name)
+            if provider is None:  # it lacks more, which is reported when it is used
+                return TriedKey(False)
+            answer = try_key(provider, key)
+            words = "" if answer.outcome == "taken" else answer.sentence(title)
+            return TriedKey(answer.verdict == "refused", words)
+
+        return tried
+
+    def checked(self, choice: Choice, dialect: str, own_model: str) -> Choice:
+        """The same, after its providers were asked whether they take their keys: a client would go on asking
+        for minutes. A kept key that is refused is asked for again. Raises Failed where none would answer."""
+        targets = _targets(choice.settings, choice.model or own_model, dialect)
+        providers = {target.provider.name: target.provider for target in targets}
+        if not providers or not all(map(is_asked, providers.values())):
+            return choice
+        answers = ask_providers(providers.values())
+        failed = [each for each in answers if each.verdict == "refused" or each.is_unreached or each.fix]
+        if not failed or len(failed) < len(answers):
+            return choice  # a later target answers, or another key of the pool
+        first, provider = failed[0], providers[failed[0].provider]
+        title = provider.spec.title
+        kept = provider_keys(choice.settings, self._environ)[provider.name]
+        if first.verdict == "refused" and kept.state in ("file", "keyring"):
+            reason = f"{first.sentence(title)}, which is kept as {kept.kept}"
+            trial = self._trial(provider.name, title, kept.kept)
+            if key := self._ask_key(title, kept.kept, trial, reason):
+                self._environ[kept.kept] = key
+                settings = self._load(choice.overrides)
+                return msgspec.structs.replace(choice, settings=settings, environ=dict(self._environ))
+        raise Failed(one_line(f"{first.sentence(title)}{_after_refusal(first, kept)}"))
+
+    def _load(self, overrides: Mapping[str, Any], more: Mapping[str, str] = {}) -> Settings:
         return config.load(
             self._file.path,
-            environ=self._environ,
+            environ={**self._environ, **more},
             overrides=overrides,
             create_secret=False,
             content=self._file.content,
@@ -159,21 +199,39 @@ class Chooser:
         )
 
 
+def _after_refusal(answer: ProviderAnswer, key: ProviderKey) -> str:
+    """What to do about it."""
+    if answer.fix:
+        return f": {answer.fix}"
+    if answer.verdict != "refused":
+        return ""
+    if key.state == "environment":
+        return f": set {key.variable} to a valid one"
+    if key.state in ("file", "keyring"):
+        return f": wireglot login {key.provider}"
+    return f": change it in the configuration, [providers.{key.provider}]"
+
+
 def leads(settings: Settings, model: str, dialect: str) -> bool:
     """Whether a request for it would go anywhere."""
+    return bool(_targets(settings, model, dialect))
+
+
+def _targets(settings: Settings, model: str, dialect: str) -> Sequence[Target]:
     try:
-        return bool(route(settings, model, dialect))
+        return route(settings, model, dialect)
     except Unroutable:
-        return False
+        return ()
 
 
-def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str] | None:
-    """The title of the provider that a model is of, and the variable of its key, if that is all it lacks."""
+def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str, str] | None:
+    """The provider that a model is of, its title, and the variable of its key, if that is all it lacks."""
     known = sorted(catalog.names(), key=lambda name: (not catalog.provider(name).home, name))
     for target in named_targets(settings, wanted):
         prefix, slash, _ = target.partition("/")
         if slash and prefix in settings.off:
-            return (catalog.provider(prefix).title if prefix in known else prefix), settings.off[prefix]
+            title = catalog.provider(prefix).title if prefix in known else prefix
+            return prefix, title, settings.off[prefix]
         if slash and prefix in known:
             found = prefix
         else:
@@ -184,7 +242,7 @@ def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str] | None:
             continue
         spec = catalog.provider(found)
         if spec.auth != "none" and spec.api_key_env:
-            return spec.title, settings.off.get(found, spec.api_key_env[0])
+            return found, spec.title, settings.off.get(found, spec.api_key_env[0])
     return None
 
 
@@ -218,6 +276,10 @@ class Joined:
         """Whether it takes no request with the key that there is."""
         return self._get("/v1/models").status == _UNAUTHORIZED
 
+    def tried(self, key: str) -> TriedKey:
+        is_refused = Joined(self.address, key).wants_key()
+        return TriedKey(is_refused, f"the gateway at {self.url} does not take it" if is_refused else "")
+
     def refusal(self, model: str) -> str:
         """What it says of a model that it does not serve; nothing if it does."""
         answer = self._model(model)
@@ -246,9 +308,9 @@ class Joined:
         return ask(self.address, "GET", path, key=self.key, headers=headers, seconds=_ANSWER_SECONDS)
 
 
-def join(url: str, ask_key: Callable[[str], str]) -> Joined:
+def join(url: str, ask_key: Callable[[str, TryKey], str]) -> Joined:
     """The gateway there, with a key that it takes; raises Failed, NoAnswer, Unusable, Unusable.
-    `ask_key` asks a person, and gives "" if it cannot."""
+    `ask_key` asks a person for one that it takes, and gives "" if it cannot."""
     joined = Joined(address_of(url))
     if not joined.is_wireglot():
         raise Failed(f"{joined.url}: the server is not a Wireglot gateway: start one with `wireglot serve`")
@@ -258,7 +320,7 @@ def join(url: str, ask_key: Callable[[str], str]) -> Joined:
             return joined
         joined.key = key or joined.key
     if joined.wants_key():
-        joined.key = ask_key(joined.url) or joined.key
+        joined.key = ask_key(joined.url, joined.tried) or joined.key
     if joined.wants_key():
         fix = f"set {KEY} to one that `wireglot keys create NAME` has made"
         if joined.key == ANY_KEY:
@@ -433,7 +495,9 @@ def _joined(task: Launch, joined: Joined) -> _Found:
 
 def _private(task: Launch, remark: str) -> _Found:
     file = trusted_config(task.config)
-    choice = Chooser(file, os.environ, ask_key).choose(task.model, task.dialect, task.own_model)
+    chooser = Chooser(file, os.environ, ask_key)
+    choice = chooser.choose(task.model, task.dialect, task.own_model)
+    choice = chooser.checked(choice, task.dialect, task.own_model)
     key, keys = key_of_its_own(_CALLER)
     server = {
         "host": "127.0.0.1",
@@ -626,7 +690,7 @@ def _lasting_door(task: Launch, file: ConfigFile) -> Door:
             raise Unusable(refusal)
         return _joined(task, joined).door
     file = trusted_config(task.config)
-    choice = Chooser(file, os.environ, lambda whose, variable: "").choose(
+    choice = Chooser(file, os.environ, lambda whose, variable, try_key, reason="": "").choose(
         task.model, task.dialect, task.own_model
     )
     server = choice.settings.server
@@ -644,5 +708,5 @@ def _needs_folder(pointing: Pointing) -> bool:
     return any(FOLDER in value for name, value in pointing.set.items() if name not in pointing.optional)
 
 
-def _ask_client_key(url: str) -> str:
-    return ask_key(f"the gateway at {url}", KEY)
+def _ask_client_key(url: str, try_key: TryKey) -> str:
+    return ask_key(f"the gateway at {url}", KEY, try_key)

@@ -6,6 +6,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
 from typing import Final
 
 from wireglot.cli.menu import pick
@@ -42,24 +43,30 @@ def offer_models(settings: Settings, dialect: str, own_model: str) -> str:
     found: list[tuple[str, str]] = []
     if own_model and set(settings.providers) - {"demo"}:
         found.append(("", f"what the client asks for ({own_model})"))
-    found += [(model.id, model.id) for model in models(settings, dialect) if _is_chat(model.id, model.embeds)]
+    found += [(each.id, each.id) for each in models(settings, dialect) if _is_offered(each.id, each.embeds)]
     found.append((_DEMO_MODEL, f"{_DEMO_MODEL}  a built-in model that needs no key"))
-    for name in catalog.names():
-        spec = catalog.provider(name)
-        first = next((entry for entry in spec.models if entry.is_name and not entry.retired), None)
-        if name not in settings.providers and spec.home and spec.api_key_env and first is not None:
-            model = f"{name}/{first.match}"
-            found.append((model, f"{model}  asks for a key of {spec.title}"))
-    rows = dict(reversed(found))  # the first of each name counts
-    ordered = [name for name in dict.fromkeys(name for name, _ in found) if name in rows]
-    chosen = pick("Model:", [one_line(rows[name]) for name in ordered])
+    found += _without_key(settings)
+    chosen = pick("Model:", [one_line(row) for _, row in found])
     if chosen is None:
         raise Unusable(_GIVEN_UP)
-    return ordered[chosen]
+    return found[chosen][0]
 
 
-def _is_chat(name: str, embeds: bool) -> bool:
-    return "/" in name and not embeds and name != _DEMO_MODEL
+def _is_offered(name: str, embeds: bool) -> bool:
+    provider, slash, _ = name.partition("/")
+    return bool(slash) and not embeds and provider != "demo"
+
+
+def _without_key(settings: Settings) -> Iterator[tuple[str, str]]:
+    """The first model of each provider that needs nothing but a key; of those with the same key one."""
+    seen = {each.spec.api_key_env[:1] for each in settings.providers.values()}
+    for spec in map(catalog.provider, catalog.names()):
+        first = next((entry for entry in spec.models if entry.is_name and not entry.retired), None)
+        if first is None or "{" in spec.base_url or not spec.api_key_env[:1] or spec.api_key_env[:1] in seen:
+            continue
+        if spec.api_key_env[0].endswith("_API_KEY"):
+            seen.add(spec.api_key_env[:1])
+            yield f"{spec.name}/{first.match}", f"{spec.name}/{first.match}  asks for a key of {spec.title}"
 
 
 def offer_install(client: Client) -> bool:

@@ -38,7 +38,7 @@ from wireglot.gateway.config.table import Table, declared
 from wireglot.gateway.config.urls import base_url
 from wireglot.gateway.config.web import read_fetch, read_mcp, read_search
 from wireglot.gateway.setting_tables import ManagedSettings, TelemetrySettings
-from wireglot.gateway.settings import Provider, Settings
+from wireglot.gateway.settings import Provider, Secret, Settings
 from wireglot.plugins import load_dialects
 
 _ONLY_DEMO: Final = (
@@ -56,12 +56,14 @@ def load(
     create_secret: bool = True,
     content: bytes | None = None,
     keys_needed: bool = True,
+    kept: Mapping[str, Secret] | None = None,
 ) -> Settings:
     """The settings of a file (or of none), the environment laid over it and `overrides` over both.
 
     `create_secret` off leaves no trace on the disk: for looking only. `content`: what the file holds, where
     it was read already. `keys_needed` off: a provider whose key is in a variable that is not set is off, for
-    commands that do not call it. Providers may speak the dialects of installed packages; BadPlugin where one
+    commands that do not call it. `kept`: keys by their variables, instead of those in the file of kept
+    keys. Providers may speak the dialects of installed packages; BadPlugin where one
     of those cannot be had.
     """
     load_dialects()
@@ -72,8 +74,9 @@ def load(
     document = read.with_overrides(overlaid(document, environ, problems), overrides or {})
     keys_file = kept_file(environ)
     base = path.parent if path is not None else Path()
-    references = References(environ, base, problems, notes, kept=read_kept(keys_file, notes))
-    if keys_file is not None and references.kept:
+    found = read_kept(keys_file, notes) if kept is None else kept
+    references = References(environ, base, problems, notes, kept=found)
+    if keys_file is not None and found and kept is None:
         with suppress(OSError):  # it has gone meanwhile
             references.warn_if_open(keys_file, keys_file.stat().st_mode)
     whole = Table(document, "", problems)

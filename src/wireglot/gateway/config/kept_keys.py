@@ -13,7 +13,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from wireglot.gateway.config.environment import data_dir
 from wireglot.gateway.settings import Secret
@@ -28,7 +28,7 @@ _SERVICE: Final = "wireglot"
 _IN_KEYRING: Final = "keyring:"
 _FILE_MAX_BYTES: Final = 64 * 1024
 _LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63})=([\x21-\x7e]+)")
-_HEAD: Final = b"# Keys kept by `wireglot run`. A variable of the same name in the environment wins."
+_HEAD: Final = b"# Keys kept by `wireglot login`. A variable of the same name in the environment wins."
 
 
 def kept_file(environ: Mapping[str, str]) -> Path | None:
@@ -65,6 +65,34 @@ def keep_in_keyring(place: Path, name: str, value: str) -> None:
     except keyring.errors.KeyringError as problem:
         raise OSError(f"the keyring refused it: {problem}") from None
     _write(place, name, _IN_KEYRING)
+
+
+def kept_places(place: Path | None, notes: list[str]) -> dict[str, Literal["file", "keyring"]]:
+    """Where each kept key is, by the variable it stands for. The keyring itself is not asked."""
+    if place is None:
+        return {}
+    entries = _entries(place, notes)
+    return {name: "keyring" if value == _IN_KEYRING else "file" for name, value in entries.items()}
+
+
+def forget(place: Path, name: str) -> bool:
+    """Removed from the file, and from the keyring if it is there; whether it was kept. OSError where it
+    cannot be."""
+    kept = kept_places(place, []).get(name)
+    if kept is None:
+        return False
+    if kept == "keyring":
+        keyring = _keyring()
+        if keyring is None:
+            raise OSError(f"{name} is in the keyring, which needs an extra: pip install 'wireglot[keyring]'")
+        try:
+            keyring.delete_password(_SERVICE, name)
+        except keyring.errors.PasswordDeleteError:
+            pass  # it has gone from there already
+        except keyring.errors.KeyringError as problem:
+            raise OSError(f"the keyring refused it: {type(problem).__name__}") from None
+    _write(place, name, None)
+    return True
 
 
 def has_keyring() -> bool:
@@ -132,18 +160,20 @@ def _unquoted(value: str) -> str:
     return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
-def _write(place: Path, name: str, value: str) -> None:
-    """One line put in or replaced, and all others as they were, whole or not at all."""
+def _write(place: Path, name: str, value: str | None) -> None:
+    """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
     place = place.resolve()  # a link to where its owner has it stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]
-        mine = f"{name}={value}".encode("ascii")
-        at = [number for number, line in enumerate(lines) if line.strip().startswith(f"{name}=".encode())]
-        if at:
-            lines[at[-1]] = mine  # the last one counts
+        start = f"{name}=".encode()
+        at = [number for number, line in enumerate(lines) if line.strip().startswith(start)]
+        if value is None:
+            lines = [line for number, line in enumerate(lines) if number not in at]
+        elif at:
+            lines[at[-1]] = start + value.encode("ascii")  # the last one counts
         else:
-            lines.append(mine)
+            lines.append(start + value.encode("ascii"))
         draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

@@ -1,4 +1,4 @@
-"""A stretch of time in steps: counts, percentiles of what was really measured, tokens, money, losses."""
+"""A stretch of time in steps: counts, percentiles, tokens, money, losses, and what is left of budgets."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import math
 import re
 import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any, Final, Literal
@@ -17,35 +17,46 @@ from typing import Any, Final, Literal
 import msgspec
 
 from wireglot.gateway.entry.gates import Gate
-from wireglot.gateway.errors import RequestError, invalid_value
+from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.ledger.report import BadParameter, moment
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
+from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.ir.usage import KINDS
+from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
-from wireglot.stores.records import MICRO, Outcome, UsageQuery, UsageRow, model_of
+from wireglot.stores.memory.engine import MemoryLedger
+from wireglot.stores.records import MICRO, Grouping, Outcome, UsageQuery, UsageRow, UsageTotal, added
 from wireglot.traces.trace import Row, State, Tokens
 
-By = Literal["model", "provider", "key"]
-BY: Final[tuple[By, ...]] = ("model", "provider", "key")
-_STEPS: Final = (1, 5, 10, 30, 60, 300, 900, 1800, 3600, 3 * 3600, 6 * 3600, 12 * 3600, 86_400, 7 * 86_400)
+By = Literal["model", "provider", "key", "group", "client", "agent"]
+BY: Final[dict[By, Grouping]] = {
+    "model": "model",
+    "provider": "provider",
+    "key": "caller",
+    "group": "caller_group",
+    "client": "client",
+    "agent": "agent",
+}
+_SHORT_STEPS: Final = (1, 5, 10, 30, 60, 300)
+_HOUR_STEPS: Final = (3600, 2 * 3600, 3 * 3600, 6 * 3600)
+_DAY_STEPS: Final = (86_400, 7 * 86_400, 28 * 86_400)
+_SHORT_SECONDS: Final = 6 * 3600
+"""Of longer stretches the steps are whole hours, and of those beyond `_HOURS_SECONDS` whole days (UTC): their
+requests have been added up."""
+_HOURS_SECONDS: Final = 14 * 86_400
 _STEPS_USUAL: Final = 60
 MAX_STEPS: Final = 500
 GROUPS_SHOWN: Final = 30
 _PERCENTILES: Final = (50, 95, 99)
-_FAILED: Final = frozenset({"error", "gateway_abort", "crash"})
-
-_NAMES: Final[dict[By, Callable[[UsageRow], str]]] = {
-    "model": model_of,
-    "provider": lambda row: row.provider,
-    "key": lambda row: row.caller,
-}
 
 
 class TimeSpan(msgspec.Struct, frozen=True):
@@ -65,42 +76,91 @@ class TimeSpan(msgspec.Struct, frozen=True):
 
 
 def usual_step(since: int, until: int) -> int:
-    for step in _STEPS:
-        if (until - since) / step <= _STEPS_USUAL * 2:
+    seconds = until - since
+    if seconds <= _SHORT_SECONDS + 1:
+        steps = _SHORT_STEPS
+    else:
+        steps = _HOUR_STEPS if seconds <= _HOURS_SECONDS else _DAY_STEPS
+    for step in steps:
+        if seconds / step <= _STEPS_USUAL * 2:
             return step
-    return max(_STEPS[-1], math.ceil((until - since) / MAX_STEPS))
+    return max(steps[-1], math.ceil(seconds / MAX_STEPS / 86_400) * 86_400)
 
 
-def percentile(ordered: Sequence[float], percent: int) -> float | None:
-    """By nearest rank: a value that was really measured. None where there is none."""
-    if not ordered:
-        return None
-    return ordered[max(0, math.ceil(percent / 100 * len(ordered)) - 1)]
+class Figures:
+    """What a dashboard shows, of the ledger and of rows that are in another machine's."""
 
+    def __init__(self, ledger: Ledger, more: Sequence[UsageRow] = ()) -> None:
+        self._ledger = ledger
+        self._more = MemoryLedger()
+        self._rows = more
 
-def charted(
-    rows: Iterable[UsageRow], span: TimeSpan, by: By, max_groups: int = GROUPS_SHOWN
-) -> dict[str, Any]:
-    """The series of all rows together, and of the largest groups."""
-    found = list(rows)
-    count = len(span.times)
-    groups: dict[str, list[UsageRow]] = {}
-    name_of = _NAMES[by]
-    for row in found:
-        groups.setdefault(name_of(row), []).append(row)
-    largest = sorted(groups, key=lambda name: (-len(groups[name]), name))
-    shown = largest[:max_groups]
-    return {
-        "times": span.times,
-        "total": _summed(found),
-        "series": _series(found, span, count),
-        "groups": [
-            {"name": name, "total": _summed(groups[name]), "series": _series(groups[name], span, count)}
-            for name in shown
-        ],
-        "more_groups": len(largest) - len(shown),
-        "losses": _features(found),
-    }
+    async def charted(
+        self,
+        query: UsageQuery,
+        span: TimeSpan,
+        by: By,
+        max_groups: int = GROUPS_SHOWN,
+        *,
+        whole: bool = False,
+    ) -> dict[str, Any]:
+        """The series of all requests together, and of the largest groups. `whole`: also how long the requests
+        of each group took in each step."""
+        step = span.step * 1000
+        by_group = await self._totals(query, BY[by])
+        by_step = await self._totals(msgspec.structs.replace(query, step=step), "step")
+        bare = msgspec.structs.replace(query, step=step, durations=whole)
+        parts = await self._totals(bare, BY[by], "step")
+        largest = sorted(by_group, key=lambda total: (-total.requests, total.group))
+        shown = {total.group[0]: dict[str, UsageTotal]() for total in largest[:max_groups]}
+        for part in parts:
+            name, at = part.group
+            if name in shown:
+                shown[name][at] = part
+        losses = await self._losses(query)
+        total = added(by_group)
+        return {
+            "times": span.times,
+            "total": summed(total),
+            "series": _series({each.group[0]: each for each in by_step}, span),
+            "groups": [
+                {
+                    "name": each.group[0],
+                    "total": summed(each),
+                    "series": _series(shown[each.group[0]], span),
+                }
+                for each in largest[:max_groups]
+            ],
+            "more_groups": max(0, len(largest) - max_groups),
+            "losses": [
+                {"feature": feature, "requests": times}
+                for feature, times in sorted(losses.items(), key=lambda each: (-each[1], each[0]))
+            ],
+            "durations": "measured"
+            if total.took.is_exact and all(each.took.is_exact for each in by_step)
+            else "within_5_percent",
+        }
+
+    async def total(self, query: UsageQuery) -> UsageTotal:
+        return added(await self._totals(query))
+
+    async def _totals(self, query: UsageQuery, *groups: Grouping) -> list[UsageTotal]:
+        query = msgspec.structs.replace(query, groups=groups)
+        found = await self._ledger.totals(query)
+        if not self._rows:
+            return found
+        await self._more.apply(self._rows)
+        by_name: dict[tuple[str, ...], list[UsageTotal]] = {}
+        for total in (*found, *await self._more.totals(query)):
+            by_name.setdefault(total.group, []).append(total)
+        return [added(totals, group) for group, totals in by_name.items()]
+
+    async def _losses(self, query: UsageQuery) -> Counter[str]:
+        counts = Counter(await self._ledger.losses(query))
+        for row in self._rows:
+            if query.chooses(row):
+                counts.update(dict.fromkeys(row.losses, 1))
+        return counts
 
 
 def graded(rows: Iterable[Row]) -> dict[str, int]:
@@ -112,33 +172,32 @@ def graded(rows: Iterable[Row]) -> dict[str, int]:
     return dict(grades)
 
 
-def _series(rows: list[UsageRow], span: TimeSpan, count: int) -> dict[str, list[Any]]:
-    steps: list[list[UsageRow]] = [[] for _ in range(count)]
-    for row in rows:
-        place = span.place(row.started)
-        if 0 <= place < count:
-            steps[place].append(row)
-    summed = [_flat(_summed(step)) for step in steps]
-    return {name: [each[name] for each in summed] for name in _flat(_summed([]))}
+def _series(steps: Mapping[str, UsageTotal], span: TimeSpan) -> dict[str, list[Any]]:
+    nothing = _flat(summed(added(())))
+    flat = {at: _flat(summed(total)) for at, total in steps.items()}
+    found = [flat.get(str(at * 1000), nothing) for at in span.times]
+    return {name: [each[name] for each in found] for name in nothing}
 
 
-def _summed(rows: list[UsageRow]) -> dict[str, Any]:
-    ended = [row for row in rows if row.outcome]
-    latency = sorted(row.finished - row.started for row in ended if row.finished >= row.started > 0)
-    first = sorted(row.first_byte for row in ended if row.first_byte > 0)
+def summed(total: UsageTotal) -> dict[str, Any]:
+    tokens = total.tokens
+    sides = {
+        side: sum(tokens[kind] for kind, about in KINDS.items() if about.side == side)
+        for side in ("input", "output")
+    }
     return {
-        "requests": len(rows),
-        "errors": sum(row.outcome in _FAILED for row in ended),
-        "left": sum(row.outcome == "client_abort" for row in ended),
-        "open": len(rows) - len(ended),
-        "latency_ms": {f"p{each}": percentile(latency, each) for each in _PERCENTILES},
-        "first_ms": {f"p{each}": percentile(first, each) for each in _PERCENTILES},
-        "input_tokens": sum(row.total_input for row in ended),
-        "output_tokens": sum(row.total_output for row in ended),
-        "cached_tokens": sum(row.cache_read for row in ended),
-        "cost": sum(row.cost or 0 for row in ended) / MICRO,
-        "unpriced": sum(row.cost is None for row in ended),
-        "lossy": sum(bool(row.losses) for row in ended),
+        "requests": total.requests,
+        "errors": total.failed - total.left,
+        "left": total.left,
+        "open": total.open,
+        "latency_ms": {f"p{each}": total.took.percentile(each) for each in _PERCENTILES},
+        "first_ms": {f"p{each}": total.first_byte.percentile(each) for each in _PERCENTILES},
+        "input_tokens": sides["input"],
+        "output_tokens": sides["output"],
+        "cached_tokens": tokens["cache_read"],
+        "cost": total.cost / MICRO,
+        "unpriced": total.unpriced,
+        "lossy": total.lossy,
     }
 
 
@@ -153,12 +212,6 @@ def _flat(summed: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-def _features(rows: list[UsageRow]) -> list[dict[str, Any]]:
-    """How many requests had a loss of this feature, the most first."""
-    counted = Counter(feature for row in rows for feature in row.losses)
-    return [{"feature": feature, "requests": times} for feature, times in counted.most_common()]
-
-
 _FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
 """A spreadsheet takes a text that begins so for something to run: names of models and keys are anybody's."""
 
@@ -168,13 +221,15 @@ def as_csv(reported: dict[str, Any]) -> bytes:
     columns = list(reported["series"])
     out = io.StringIO(newline="")
     writer = csv.writer(out)
-    writer.writerow(["time", by, *columns])
+    currency = plain(reported.get("currency", ""))
+    writer.writerow(["time", by, *columns, "currency"])
     groups = [(group["name"] or "(none)", group["series"]) for group in reported["groups"]]
     lines = [("", reported["series"]), *groups]
     for name, series in lines:
         for place, at in enumerate(reported["times"]):
             time = datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")
-            writer.writerow([time, plain(name), *(_number(series[column][place]) for column in columns)])
+            numbers = (_number(series[column][place]) for column in columns)
+            writer.writerow([time, plain(name), *numbers, currency])
     return out.getvalue().encode()
 
 
@@ -190,15 +245,16 @@ def _number(value: float | None) -> str:
     return str(value) if type(value) is int else f"{value:.6f}".rstrip("0").rstrip(".")
 
 
-MAX_ROWS: Final = 20_000
-"""Newer ones first: percentiles need each value. What is left out is reported."""
-_GROUPS_IN_CSV: Final = 1000
+_MAX_KNOWN_ROWS: Final = 20_000
+"""Of this machine, among which those are looked for that other machines of a fleet tell of as well."""
+_GROUPS_IN_FILE: Final = 10_000
 _USUAL_FROM: Final = "1h"
-_AT_ONCE_ROWS: Final = 500
+ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
 _LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
 _MAX_WAITING: Final = 16
+_MAX_BUDGET_KEYS: Final = 1000
 _WAITING_SECONDS: Final = 30.0
 
 
@@ -239,6 +295,8 @@ class DashboardPage:
         health: Health,
         scrape: Callable[[], Awaitable[bytes]],
         traces: Traces,
+        quotas: Quotas,
+        keys: KeyTable,
     ) -> None:
         """`scrape`: the metrics of all workers, as Prometheus reads them."""
         self._usage = usage
@@ -246,57 +304,93 @@ class DashboardPage:
         self._health = health
         self._scrape = scrape
         self._traces = traces
+        self._quotas = quotas
+        self._keys = keys
         self._gate = Gate(1, _MAX_WAITING, _WAITING_SECONDS)
 
     async def dashboard(self, page: PageRequest, viewer: Viewer) -> None:
-        span, by = span_of(page), _by(page)
+        by = _by(page)
         form = page.query("format")
         if form not in ("", "json", "csv"):
             raise invalid_value("format", "json or csv")
+        span = span_of(page)
         await self._usage.flush(_FLUSH_SECONDS)
         await self._gate.enter()
         try:
-            most = _GROUPS_IN_CSV if form == "csv" else GROUPS_SHOWN
-            reported = await self._reported(page, viewer, span, by, most)
+            if page.query("from") == ALL_TIME:
+                span = await self._since_the_first(page, viewer, span)
+            reported = await self._reported(page, viewer, span, by, is_file=form != "")
         finally:
             self._gate.leave()
         if form == "csv":
             body = await aside(partial(as_csv, reported))
-            headers = [
-                ("content-type", "text/csv; charset=utf-8"),
-                ("content-disposition", 'attachment; filename="wireglot-dashboard.csv"'),
-                *identity(page.record.id, page.asked.dialect),
-            ]
-            page.reply.send(200, headers, body)
+            page.reply.send(200, _file(page, "text/csv; charset=utf-8", "csv"), body)
             return
         reported["grades"] = await self._grades(span, viewer)
+        reported["budgets"] = await self._budgets(page.settings, viewer)
         if viewer.sees_all:
             reported["health"] = await self._condition(page.settings)
+        if form == "json":
+            page.reply.send(200, _file(page, "application/json", "json"), msgspec.json.encode(reported))
+            return
         page.send(reported)
 
     async def _reported(
-        self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, max_groups: int
+        self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, *, is_file: bool
     ) -> dict[str, Any]:
         query = query_of(page, span, viewer)
-        found = await self._ledger.rows(query, limit=MAX_ROWS + 1)
-        # What machines of a fleet answered that keep books of their own, this one among them.
-        if more := await self._traces.fleet.unbooked(span.since, span.until):
-            known = {row.id for row in found}
-            booked = (usage_of(self._traces.redacted(row)) for row in more if row.booked)
-            found += [row for row in booked if row.id not in known and query.chooses(row)]
-            found.sort(key=lambda row: -row.started)
-        is_cut = len(found) > MAX_ROWS
-        rows = found[:MAX_ROWS]
-        work = partial(charted, rows, span, by, max_groups)
+        figures = Figures(self._ledger, await self._of_others(span))
+        most = _GROUPS_IN_FILE if is_file else GROUPS_SHOWN
+        before = previous(query, viewer) if page.query("from") != ALL_TIME else None
         return {
             "from": span.since,
             "to": span.until,
             "step": span.step,
             "by": by,
             "currency": page.settings.currency,
-            "cut_before": rows[-1].started // 1000 if is_cut else None,
-            **(await aside(work) if len(rows) > _AT_ONCE_ROWS else work()),
+            "previous": summed(await figures.total(before)) if before is not None else None,
+            **await figures.charted(query, span, by, most, whole=is_file),
         }
+
+    async def _of_others(self, span: TimeSpan) -> list[UsageRow]:
+        """What machines of a fleet answered that keep books of their own."""
+        more = await self._traces.fleet.unbooked(span.since, span.until)
+        rows = [usage_of(self._traces.redacted(row)) for row in more if row.booked]
+        if not rows:
+            return []
+        # This machine is among those that tell, and its rows are in its own books.
+        since, until = min(row.started for row in rows) - 1000, max(row.started for row in rows) + 1000
+        own = await self._ledger.rows(UsageQuery(since=max(0, since), until=until), limit=_MAX_KNOWN_ROWS)
+        known = {row.id for row in own}
+        return [row for row in rows if row.id not in known]
+
+    async def _since_the_first(self, page: PageRequest, viewer: Viewer, span: TimeSpan) -> TimeSpan:
+        """The same from the first request on."""
+        query = msgspec.structs.replace(query_of(page, span, viewer), durations=False)
+        first = (await Figures(self._ledger).total(query)).first // 1000
+        since = min(first, span.until - 1) if first else max(0, span.until - 3600)
+        return TimeSpan(since, span.until, _step(page, since, span.until))
+
+    async def _budgets(self, settings: Settings, viewer: Viewer) -> list[dict[str, Any]] | None:
+        """Those of all keys and groups, or of the viewer's own. None: they cannot be read now."""
+        keys = [key for key in (*settings.keys, *self._keys.clients()) if viewer.sees(key.name)]
+        try:
+            found = await self._quotas.budgets_now(keys[:_MAX_BUDGET_KEYS], settings)
+        except StoreDown:
+            return None
+        return [
+            {
+                "of": "group" if standing.shared else "key",
+                "name": name,
+                "unit": standing.unit,
+                "period": standing.period,
+                "limit": _in_units(standing.limit, standing.unit),
+                "used": _in_units(standing.used, standing.unit),
+                "left": _in_units(max(0, standing.limit - standing.used), standing.unit),
+                "resets": standing.resets,
+            }
+            for name, standing in found
+        ]
 
     async def _grades(self, span: TimeSpan, viewer: Viewer) -> dict[str, int]:
         rows = await self._traces.listed(Wanted(since=span.since, until=span.until))
@@ -338,6 +432,18 @@ class DashboardPage:
         }
 
 
+def _in_units(amount: int, unit: str) -> float:
+    return amount / MICRO if unit == "cost" else amount
+
+
+def _file(page: PageRequest, content_type: str, ending: str) -> list[tuple[str, str]]:
+    return [
+        ("content-type", content_type),
+        ("content-disposition", f'attachment; filename="wireglot-dashboard.{ending}"'),
+        *identity(page.record.id, page.asked.dialect),
+    ]
+
+
 def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     query = UsageQuery(
         since=span.since * 1000,
@@ -345,6 +451,9 @@ def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
         caller=page.query("key") or None,
         model=page.query("model"),
         provider=page.query("provider"),
+        group=page.query("group"),
+        client=page.query("client"),
+        agent=page.query("agent"),
     )
     if viewer.sees_all:
         return query
@@ -352,23 +461,39 @@ def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     return msgspec.structs.replace(query, caller=viewer.key, since=max(query.since, viewer.created))
 
 
+def previous(query: UsageQuery, viewer: Viewer) -> UsageQuery | None:
+    """The stretch of the same length before. None: the viewer may not see all of it."""
+    since = 2 * query.since - query.until
+    if since < 0 or (not viewer.sees_all and since < viewer.created):
+        return None
+    return msgspec.structs.replace(query, since=since, until=query.since)
+
+
 def span_of(page: PageRequest) -> TimeSpan:
     now = time.time()
+    asked = page.query("from") or _USUAL_FROM
     try:
-        since = moment("from", page.query("from") or _USUAL_FROM, now) // 1000
-        until = moment("to", page.query("to"), now) // 1000 if page.query("to") else int(now) + 1
+        since = moment("from", asked, now) // 1000 if asked != ALL_TIME else 0
+        until = moment("end", page.query("to"), now) // 1000 if page.query("to") else int(now) + 1
     except BadParameter as wrong:
-        raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.name) from None
+        name = "to" if wrong.name == "end" else wrong.name
+        expected = str(wrong).partition("expected ")[2]
+        raise invalid_value(name, expected + (" or all" if name == "from" else "")) from None
     if until <= since:
         raise invalid_value("to", "a time after from")
-    step = page.number("step", usual_step(since, until), 1, 366 * 86_400)
-    if (until - since) / step > MAX_STEPS:
-        raise invalid_value("step", f"one that makes at most {MAX_STEPS} of it")
+    step = usual_step(since, until) if asked == ALL_TIME else _step(page, since, until)
     return TimeSpan(since, until, step)
 
 
+def _step(page: PageRequest, since: int, until: int) -> int:
+    step = page.number("step", usual_step(since, until), 1, 366 * 86_400)
+    if (until - since) / step > MAX_STEPS:
+        raise invalid_value("step", f"one that makes at most {MAX_STEPS} of it")
+    return step
+
+
 def _by(page: PageRequest) -> By:
-    asked = page.query("by") or BY[0]
+    asked = page.query("by") or "model"
     found = next((each for each in BY if each == asked), None)
     if found is None:
         raise invalid_value("by", f"one of {', '.join(BY)}")

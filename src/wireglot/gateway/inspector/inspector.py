@@ -351,6 +351,8 @@ def inspector_handlers(
         "ask": AskPage(submit).ask,
         "replay": ReplayPage(submit, traces, preview).replay,
         "targets": Targets().targets,
-        "dashboard": DashboardPage(state.ledger, ledger, health, scrape, traces).dashboard,
+        "dashboard": DashboardPage(
+            state.ledger, ledger, health, scrape, traces, state.quotas, state.keys
+        ).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }

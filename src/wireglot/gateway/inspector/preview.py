@@ -31,8 +31,9 @@ from wireglot.gateway.settings import Provider, Settings
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.made_trace import made_trace
-from wireglot.gateway.trace.recording import Recording, Room
+from wireglot.gateway.trace.recording import recording_of
 from wireglot.http.account import ByteAccount, MemoryLease
+from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.providers import spec as catalog
@@ -136,7 +137,7 @@ class Preview:
             )
             raise RequestError("bad", text, code="unsupported") from None
         _note_attempt(record, target, prepared)
-        recording = Recording(job.head, job.body, record, Room(_MAX_BYTES), body_bytes=_MAX_BYTES)
+        recording = recording_of(job.head, job.body, record, Room(_MAX_BYTES), body_bytes=_MAX_BYTES)
         asked = prepared.asked or (prepared.request if exchange.differs or exchange.rewritten else None)
         recording.asking(target, prepared, asked)
         trace = made_trace(recording, exchange.redactor, "")

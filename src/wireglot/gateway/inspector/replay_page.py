@@ -23,7 +23,7 @@ from wireglot.gateway.settings import Rule, Settings
 from wireglot.gateway.trace.traces import Traces
 from wireglot.http.application import Head, Reply
 from wireglot.ir.content import Message, Text
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, Tool
 from wireglot.traces.trace import Trace
 from wireglot.translate import translate_request
 from wireglot.wire.json import BadJson, decode, encode
@@ -45,6 +45,14 @@ PLAYGROUND: Final = "wireglot-playground"
 _MAX_CHARACTERS: Final = 100_000
 _MAX_ERROR_BYTES: Final = 16 * KIB
 _GREETING: Final = "Hello from the inspector. What can you do?"
+_EXAMPLE: Final = "What is the weather in Paris?"
+_TRANSLATED_MODEL: Final = "demo-gemini"
+"""Of the demo: the page asks it in another dialect, so that there is a translation to look at."""
+_EXAMPLE_TOOL: Final = Tool(
+    "get_weather",
+    "The weather of a city, now.",
+    {"type": "object", "properties": {"city": {"type": "string"}}, "required": ["city"]},
+)
 
 
 class Submit(Protocol):
@@ -59,14 +67,17 @@ class AskPage:
 
     async def ask(self, page: PageRequest, viewer: Viewer) -> None:
         fields = page.document()
-        model = text_field(fields, "model", _MAX_CHARACTERS) or _demo_model(page.settings)
-        text = text_field(fields, "text", _MAX_CHARACTERS) or _GREETING
+        named = text_field(fields, "model", _MAX_CHARACTERS)
+        model = named or _demo_model(page.settings)
+        text = text_field(fields, "text", _MAX_CHARACTERS) or (_GREETING if named else _EXAMPLE)
         stream = fields.pop("stream", True)
         if type(stream) is not bool:
             raise invalid_value("stream", "true or false")
         for name in fields:
             raise invalid_value(name, "nothing but model, text and stream")
         asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
+        if not named:  # something to see: a call, and what the model's own dialect cannot say
+            asked = msgspec.structs.replace(asked, tools=(_EXAMPLE_TOOL,), parallel_tools=False)
         body = encode(dialect(COMMON).render_request(asked, Context()).value)
         reply = CollectedReply(_MAX_ERROR_BYTES)
         id = await self._submit(_asked_by_page(page), body, reply)
@@ -93,7 +104,8 @@ def _demo_model(settings: Settings) -> str:
     demo = settings.providers.get(DEMO)
     if demo is None:
         raise invalid_value("model", "one, since the demo model is off")
-    return f"{demo.name}/{demo.spec.models[0].match}"
+    names = [entry.match for entry in demo.spec.models]
+    return f"{demo.name}/{_TRANSLATED_MODEL if _TRANSLATED_MODEL in names else names[0]}"
 
 
 def _message(body: bytes) -> str:

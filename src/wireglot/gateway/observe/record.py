@@ -35,8 +35,8 @@ class Record(msgspec.Struct):
     stream: bool = False
     session: str = ""
     """By the client's own header, or the conversation it named."""
-    beginning: str = ""
-    """A name made of how its conversation begins, where it has no other and was read."""
+    body: bytes = b""
+    """The client's, where it names no session: what the list joins turns by, when somebody looks."""
     path: str = ""
     """Without its query; reported where there is no operation, or for an error."""
     agent: str = ""
@@ -88,6 +88,10 @@ class Record(msgspec.Struct):
     flaws: list[str] = []
     """Rules that the provider broke: of its stream (`ir.stream.FLAWS`), or in its token counts."""
 
+    waits: str = ""
+    """What it waits for now, in a word or two; "" where it is worked on."""
+    waits_until: float = 0.0
+    """When that is over, where it is known."""
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
     recorded: bool = False

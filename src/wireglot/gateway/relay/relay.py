@@ -154,12 +154,15 @@ class Relay:
         if gate is None:
             gate = self._gates[provider.name] = Gate(provider.concurrency, limits.queue, limits.queue_time)
         gate.adapt(provider.concurrency, limits.queue, limits.queue_time)
+        record = exchange.record
+        record.waits = "provider queue"
         try:
             await gate.enter()
         except RequestError as shed:
             if is_last:
                 raise
             raise AttemptFailed(shed.error, "timeout") from None
+        record.waits = ""
         if exchange.tap is not None:
             exchange.tap.passed("provider queue")
         return gate
@@ -188,6 +191,7 @@ class Relay:
                 try:
                     whole = await self._attempt(exchange, target, credential)
                 except AttemptFailed as failed:
+                    exchange.record.waits = ""
                     self._count_error(provider.name, failed.error.kind)
                     if exchange.tap is not None:
                         exchange.tap.attempt_failed(failed.error.message)
@@ -216,7 +220,7 @@ class Relay:
                     earlier = failed.with_traceback(None)  # this frame is in it: a circle
                     earlier.__context__ = None  # and in what it was made of
                     if wait > 0:
-                        await asyncio.sleep(wait)
+                        await _sleep(exchange, "retry", wait)
                         if exchange.tap is not None:
                             exchange.tap.passed("retry wait")
                 else:
@@ -287,7 +291,7 @@ class Relay:
             )[0]
         ready = health.usable_at(provider.name, chosen.account, target.model, now)
         if ready <= now:
-            return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
+            return chosen if chosen.login is None else await self._signed_in(exchange, chosen)
         if health.is_rejected(provider.name, chosen.account, now):
             said = health.last_words(provider.name, chosen.account)
             raise AttemptFailed(ApiError("auth", said), "credential")
@@ -298,10 +302,22 @@ class Relay:
                 "rate",
                 wait=wait,
             )
-        await asyncio.sleep(wait)
+        await _sleep(exchange, "key", wait)
         if exchange.tap is not None:
             exchange.tap.passed("key wait")
-        return chosen if chosen.login is None else await self._sign_ins.ready(chosen)
+        return chosen if chosen.login is None else await self._signed_in(exchange, chosen)
+
+    async def _signed_in(self, exchange: Exchange, chosen: Credential) -> Credential:
+        """With a token that holds; the sign-in is waited for where there is none."""
+        record, tap = exchange.record, exchange.tap
+        if tap is not None:
+            tap.passed("translation")
+        record.waits = "sign-in"
+        credential = await self._sign_ins.ready(chosen)
+        record.waits = ""
+        if tap is not None:
+            tap.passed("sign-in")
+        return credential
 
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
         """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
@@ -334,12 +350,19 @@ class Relay:
             )
         recorded, tap = exchange.ending.before_asking(), exchange.tap
         if recorded is not None:
+            if tap is not None:
+                tap.passed("translation")
+            record.waits = "store"
             await recorded
+            if tap is not None:
+                tap.passed("store")
         if prepared.further or exchange.asking:
             # A provider with few places takes them one after the other, once this one has left its own.
             self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
-            tap.asking(target, prepared, prepared.asked or (prepared.request if exchange.differs else None))
+            differs = exchange.stripped or exchange.invented or exchange.sealed  # without a call
+            tap.asking(target, prepared, prepared.asked or (prepared.request if differs else None))
+        record.waits = "first byte"
         try:
             transport = self._transports[prepared.outbound.url.partition(":")[0]]
             carrier = exchange.carrier
@@ -354,6 +377,7 @@ class Relay:
             answer = prepared.unframe(answer)
         if tap is not None:
             answer = tap.answering(answer)
+        record.waits = "next event" if prepared.stream else "answer"
         try:
             recorded = exchange.ending.before_answering()
             if recorded is not None:
@@ -393,7 +417,9 @@ class Relay:
         self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]
     ) -> tuple[Target, Prepared]:
         """Downloaded for the target, and perhaps for another of its dialects, which wants the same."""
+        exchange.record.waits = "download"
         await self._downloads.download(exchange, needed)
+        exchange.record.waits = ""
         if exchange.tap is not None:
             exchange.tap.passed("download")
         return await aside(preparing)
@@ -431,6 +457,13 @@ def _sockets(target: Target, prepared: Prepared, credential: Credential | None) 
     sent as it is, or its bytes are signed."""
     is_signed = credential is not None and credential.signing is not None
     return target.websockets if prepared.stream and not prepared.as_is and not is_signed else None
+
+
+async def _sleep(exchange: Exchange, what: str, seconds: float) -> None:
+    record = exchange.record
+    record.waits, record.waits_until = what, time.monotonic() + seconds
+    await asyncio.sleep(seconds)
+    record.waits, record.waits_until = "", 0.0
 
 
 def _unsent(fault: TransportFault) -> AttemptFailed:

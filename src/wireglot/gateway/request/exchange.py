@@ -160,6 +160,8 @@ class Exchange(msgspec.Struct, eq=False):
         self.is_large = len(job.body) > LARGE_BYTES and _is_large(job)
         record.model, record.stream, record.session = job.model, job.stream, job.session
         record.facts = job.surface.client.facts(job.head.headers)
+        if not job.session:
+            record.body = job.body
 
     @property
     def embeds(self) -> bool:
@@ -375,9 +377,6 @@ class Exchange(msgspec.Struct, eq=False):
     def _parsed(self) -> Request:
         job = self.job
         request = self._own = self.codec.parse_request(self.document(), job.content.reading(job.context))
-        if not job.session:
-            self._conversation = Estimator.conversation(request, caller=job.caller.name)
-            self.record.beginning = self._conversation
         if job.surface.client.results_without_calls and not job.conversation:
             request, self.invented = with_calls(request)
         if self.sealed:

@@ -65,12 +65,12 @@ def _asked(exchange: Exchange) -> tuple[Provider | None, str]:
 
 def tells_all(exchange: Exchange) -> bool:
     """Whether the caller may know hosts, variables and lines of the configuration: someone on this machine,
-    before a gateway that wants no keys, and not behind a proxy; or its admin."""
+    before a gateway that wants no keys, and not behind a proxy; its admin; or a key that says so."""
     caller, head = exchange.job.caller, exchange.job.head
     if ADMIN_HEADER in head.headers:
         return True  # nobody comes this far with a wrong one
     if caller is not LOCAL:
-        return False
+        return caller.key is not None and caller.key.full_errors
     return is_loopback(head.peer) and not is_forwarded(head)
 
 

@@ -69,7 +69,10 @@ def pack_rows(
 ) -> PackedRows:
     errors = {row.id: row.error for row in rows if row.error}
     sealed = sealer.seal(_SEALED_FOR, _ERRORS, "", msgspec.json.encode(errors)) if errors else b""
-    bare = [msgspec.structs.replace(row, error="") if row.error else row for row in rows]
+    # A title is what a user said: it stays with the recording, which is sealed.
+    bare = [
+        msgspec.structs.replace(row, error="", title="") if row.error or row.title else row for row in rows
+    ]
     return PackedRows(machine, worker, at, rows=bare, errors=sealed, dropped=dropped)
 
 
@@ -269,7 +272,8 @@ class FleetRows:
     async def listed(self, wanted: Wanted) -> list[Row]:
         """The newest first."""
         await self.refresh()
-        packed = list(self._rows.values())
+        held = self._rows
+        packed = list(held.values()) if wanted.ids is None else [held[id] for id in wanted.ids if id in held]
         return await asyncio.to_thread(lambda: wanted.page(self._as_it_is(_unpack(each)) for each in packed))
 
     def find(self, id: str) -> Row | None:

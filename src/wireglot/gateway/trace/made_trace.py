@@ -14,13 +14,17 @@ from urllib.parse import parse_qsl, unquote
 import msgspec
 
 from wireglot import __version__
-from wireglot.gateway.trace.recording import RecordedAttempt, RecordedSide, Recording
+from wireglot.gateway.trace.conversations import history_of, read_request, title_of
+from wireglot.gateway.trace.recording import RecordedAttempt, Recording
 from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, repaired, row_of
+from wireglot.http.copies import MessageCopy
 from wireglot.http.redaction import MASK, Redactor
+from wireglot.ir.errors import legible
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
+from wireglot.wire.json import repair_text
 
 _SECRET_HEADER: Final = re.compile(
     r"(?i)auth|secret|cookie|password|credential|x-wireglot-admin|jwt|(?:keys?|tokens?|signature|assertion)$"
@@ -82,15 +86,20 @@ class Scrubber:
                 return clean
         return self._redactor.data(data)
 
+    def open_end(self, data: bytes) -> int:
+        """As the redactor's."""
+        return self._redactor.open_end(data)
+
     def text(self, text: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         clean = self.data(data)
         return text if clean is data else clean.decode("utf-8", "replace")
 
-    def spread(self, pieces: list[tuple[float, bytes]]) -> list[tuple[float, bytes]]:
+    def spread(self, pieces: list[tuple[float, bytes]], shown: int = 0) -> list[tuple[float, bytes]]:
         """A model writes a secret in many small events: none of them holds it, all together do. Strings are
         joined by their field, and by field within the same choice, call or part. Where a joined text holds a
-        secret, the first event gets the clean text and the others an empty one."""
+        secret, the first event gets the clean text and the others an empty one. `shown`: so many were shown
+        before, and stay as they are: the first of the others gets what is new."""
         documents = [_document(data) for _, data in pieces]
         joined: dict[tuple[Any, ...], list[_Place]] = {}
         for number, document in enumerate(documents):
@@ -98,7 +107,7 @@ class Scrubber:
                 joined.setdefault((key[0],), []).append(place)
                 if len(key) > 1:
                     joined.setdefault(key, []).append(place)
-        changed = {number for places in joined.values() for number in self._hide(places)}
+        changed = {number for places in joined.values() for number in self._hide(places, shown)}
         unread = [number for number, document in enumerate(documents) if document is None]
         said = (found for number in unread for found in _STRING.finditer(pieces[number][1]))
         whole = b"".join(found["text"] for found in said if not found["names"])
@@ -111,13 +120,18 @@ class Scrubber:
             for number, (at, data) in enumerate(pieces)
         ]
 
-    def _hide(self, places: list[_Place]) -> list[int]:
+    def _hide(self, places: list[_Place], shown: int) -> list[int]:
         """The events that had to change."""
         whole = "".join(place.owner[place.name] for place in places).encode("utf-8", "surrogatepass")
         clean = self.data(whole)
         if clean is whole:
             return []
         text = clean.decode("utf-8", "replace")
+        before = "".join(place.owner[place.name] for place in places if place.event < shown)
+        while not text.startswith(before):  # as far as it was clean
+            before = before[:-1]
+        text = text[len(before) :]
+        places = [place for place in places if place.event >= shown]
         for place in places:
             place.owner[place.name], text = text, ""
         return [place.event for place in places]
@@ -294,7 +308,7 @@ def _fields(url: str) -> list[tuple[str, str]]:
         return []
 
 
-_EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
+EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _UNSEARCHED: Final = (
     "the request is not kept: it names tool servers, and has too many parts to look for credentials in it"
 )
@@ -309,21 +323,30 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     row = scrubbed_row(row_of(facts_of(record), worker), scrub, redactor)
     notes = [scrub.text(note) for note in (*record.notes, *recording.notes)]
     notes += [f"the provider broke a rule: {FLAWS.get(flaw, flaw)}" for flaw in record.flaws]
-    if scrub.unsearched:
+    if withhold_unsearched(recording, scrub):
         notes.append(_UNSEARCHED)
-        for side in (request, *(asked.request for asked in recording.attempts)):
-            side.withhold()
-    attempts = [_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
+    said = read_request(record.dialect, body) if not scrub.unsearched else None
+    title = legible(scrub.text(repair_text(title_of(said))))
+    row = msgspec.structs.replace(row, title=title, history=None if row.session else history_of(said))
+    attempts = [traced_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
     return Trace(
         version=__version__,
         row=row,
-        request=_message(request, scrub, record.started),
-        answer=_message(recording.answer, scrub, record.started),
+        request=traced_message(request, scrub, record.started),
+        answer=traced_message(recording.answer, scrub, record.started),
         attempts=attempts,
         losses=redacted_losses(record.losses, redactor),
-        steps=_steps(recording),
+        steps=traced_steps(recording),
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def withhold_unsearched(recording: Recording, scrub: Scrubber) -> bool:
+    """Whether nothing of its requests may be shown, since nobody could look for credentials in them."""
+    if scrub.unsearched:
+        for side in (recording.request, *(asked.request for asked in list(recording.attempts))):
+            side.withhold()
+    return scrub.unsearched
 
 
 def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
@@ -332,7 +355,7 @@ def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
     return msgspec.structs.replace(row, **texts)
 
 
-def _attempt(
+def traced_attempt(
     asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float, notes: list[str]
 ) -> Attempt:
     target = asked.target
@@ -340,10 +363,10 @@ def _attempt(
         provider=target.provider.name,
         model=scrub.text(target.model),
         dialect=target.dialect,
-        began_ms=_ms(asked.began, started),
+        began_ms=milliseconds(asked.began, started),
         passthrough=asked.passthrough,
-        request=_message(asked.request, scrub, started),
-        answer=_message(asked.answer, scrub, started) if asked.answer is not None else None,
+        request=traced_message(asked.request, scrub, started),
+        answer=traced_message(asked.answer, scrub, started) if asked.answer is not None else None,
         error=scrub.text(asked.error),
         limits=_limits(asked, scrub, notes),
         losses=redacted_losses(asked.losses, redactor),
@@ -368,7 +391,7 @@ def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[s
     return {**known, "asked": clean}
 
 
-def _message(side: RecordedSide, scrub: Scrubber, started: float) -> TraceMessage:
+def traced_message(side: MessageCopy, scrub: Scrubber, started: float) -> TraceMessage:
     whole = b"".join(data for _, data in side.pieces)
     clean = scrub.data(whole)
     message = TraceMessage(
@@ -396,26 +419,60 @@ def _text(data: bytes, *, cut: bool) -> tuple[str, bool]:
 
 
 def _frames(
-    side: RecordedSide, whole: bytes, scrub: Scrubber, dirty: bool, started: float
+    side: MessageCopy, whole: bytes, scrub: Scrubber, dirty: bool, started: float
 ) -> list[TraceFrame]:
     """Events of a stream, each with the time of its last byte; where there are none, pieces as they came."""
     cut = _events(side, whole) or side.pieces
     if dirty:
-        clean = [(at, scrub.data(data)) for at, data in cut]
-        joined = b"".join(data for _, data in clean)
-        if scrub.data(joined) is not joined:  # a secret in two events: none of it may be left
-            clean = [(cut[-1][0], scrub.data(whole))]
-        cut = clean
-    cut = scrub.spread(cut)
+        cut = clean_events(cut, scrub)
+    else:
+        cut = scrub.spread(cut)
     decoder = codecs.getincrementaldecoder("utf-8")("replace")
-    return [TraceFrame(_ms(at, started), decoder.decode(data)) for at, data in cut]
+    return [TraceFrame(milliseconds(at, started), decoder.decode(data)) for at, data in cut]
 
 
-def _events(side: RecordedSide, whole: bytes) -> list[tuple[float, bytes]]:
+def clean_events(
+    cut: list[tuple[float, bytes]], scrub: Scrubber, shown: int = 0
+) -> list[tuple[float, bytes]]:
+    """One for each, or one for all of them where a secret lies in two. `shown`: see `spread`."""
+    clean = [(at, scrub.data(data)) for at, data in cut]
+    joined = b"".join(data for _, data in clean)
+    if scrub.data(joined) is not joined:  # a secret in two events: none of it may be left
+        clean = [*cut[:shown], (cut[-1][0], scrub.data(b"".join(data for _, data in cut[shown:])))]
+    return scrub.spread(clean, shown)
+
+
+def open_events(cut: list[tuple[float, bytes]], scrub: Scrubber) -> int:
+    """How many at the end must not be shown before more has come: a secret may have begun in them."""
+    documents = [_document(data) for _, data in cut]
+    joined: dict[tuple[Any, ...], list[tuple[int, bytes]]] = {}
+    for number, document in enumerate(documents):
+        if document is None:
+            joined.setdefault((), []).append((number, cut[number][1].rstrip(b"\r\n")))
+            continue
+        for key, place in _strings(document, number):
+            text = place.owner[place.name].encode("utf-8", "surrogatepass")
+            joined.setdefault((key[0],), []).append((number, text))
+            if len(key) > 1:
+                joined.setdefault(key, []).append((number, text))
+    first = len(cut)
+    for pieces in joined.values():
+        left = scrub.open_end(b"".join(text for _, text in pieces))
+        while left > 0:
+            number, text = pieces.pop()
+            first, left = min(first, number), left - len(text)
+    return len(cut) - first
+
+
+def is_event_stream(side: MessageCopy) -> bool:
+    return any(name == "content-type" and "event-stream" in value for name, value in side.headers)
+
+
+def _events(side: MessageCopy, whole: bytes) -> list[tuple[float, bytes]]:
     """[] where it is no stream of events."""
-    if not any(name == "content-type" and "event-stream" in value for name, value in side.headers):
+    if not is_event_stream(side):
         return []
-    ends = [found.end() for found in _EVENT_END.finditer(whole)]
+    ends = [found.end() for found in EVENT_END.finditer(whole)]
     if not ends or ends[-1] < len(whole):
         ends.append(len(whole))
     events: list[tuple[float, bytes]] = []
@@ -432,19 +489,19 @@ def _events(side: RecordedSide, whole: bytes) -> list[tuple[float, bytes]]:
     return events
 
 
-def _steps(recording: Recording) -> list[TraceStep]:
+def traced_steps(recording: Recording) -> list[TraceStep]:
     record = recording.record
     began, steps = record.started, list[TraceStep]()
     stretches = list(recording.stretches)
     if stretches and record.finished:
         stretches.append(("events" if record.stream else "answer", record.finished))
     for name, ended in stretches:
-        step = TraceStep(name, _ms(began, record.started), _ms(ended, record.started))
+        step = TraceStep(name, milliseconds(began, record.started), milliseconds(ended, record.started))
         if step.ended_ms - step.began_ms >= _SHORTEST_STEP_MS:
             steps.append(step)
         began = ended
     return steps
 
 
-def _ms(at: float, started: float) -> float:
+def milliseconds(at: float, started: float) -> float:
     return round((at - started) * 1000, 3)

@@ -6,8 +6,9 @@ import asyncio
 import base64
 import binascii
 import contextlib
+import time
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from typing import Any, Final
 
 import msgspec
@@ -18,10 +19,14 @@ from wireglot.gateway.request.account_details import without_account_text
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
-from wireglot.gateway.trace.rows import BEGINS, Listener
+from wireglot.gateway.trace.conversations import DERIVED, with_sessions
+from wireglot.gateway.trace.export import FORMATS, ExportFormat, csv_lines, har_entries, json_lines
+from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, parse_parameters
+from wireglot.gateway.trace.growing import GrowingTrace
+from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
 from wireglot.gateway.trace.traces import Traces
-from wireglot.gateway.trace.wanted import Wanted
+from wireglot.gateway.trace.wanted import SORTS, Wanted
 from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_analysis
 from wireglot.traces.file import SUFFIX, write_trace
@@ -120,6 +125,16 @@ def _as_seen(row: Row, page: PageRequest, viewer: Viewer) -> Row:
     return row if error is row.error else msgspec.structs.replace(row, error=error)
 
 
+def _without_account(grown: GrowingTrace, page: PageRequest) -> GrowingTrace:
+    """The same, for a viewer with a client key."""
+    providers = page.settings.providers
+    attempts = [
+        msgspec.structs.replace(each, error=without_account_text(each.error, providers.get(each.provider)))
+        for each in grown.attempts
+    ]
+    return msgspec.structs.replace(grown, attempts=attempts)
+
+
 def _event(name: str, document: Any) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), _encode(document))
 
@@ -181,19 +196,10 @@ _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_CONVERSATIONS: Final = 200
 _MAX_MINUTES: Final = 24 * 60
-_FILTERS: Final = (
-    "client",
-    "dialect",
-    "model",
-    "provider",
-    "status",
-    "loss",
-    "key",
-    "session",
-    "purpose",
-    "agent",
-)
-_FILTER_LETTERS: Final = 256
+_MAX_IDS: Final = 500
+_MAX_EXPORTS: Final = 4
+_EXPORTED_ROWS: Final = 1000
+"""At a time."""
 
 FindLosses = Callable[[str, str], Awaitable[bytes | None]]
 """Of a caller's request, as their page tells them (JSON)."""
@@ -203,6 +209,8 @@ class TracePages:
     def __init__(self, traces: Traces, find_losses: FindLosses, is_draining: Callable[[], bool]) -> None:
         self._traces = traces
         self._find_losses = find_losses
+        self._is_draining = is_draining
+        self._exporting = 0
         self._live = Live(traces, is_draining)
         self._search = Search(traces)
         self._telling = Limiter(2)
@@ -211,8 +219,12 @@ class TracePages:
         return {
             "exchanges.list": self._list,
             "exchanges.get": self._get,
+            "exchanges.running": self._running,
             "exchanges.export": self._export,
             "exchanges.image": self._image,
+            "exchanges.fields": self._fields,
+            "exchanges.export_all": self._export_all,
+            "exchanges.losses": self._losses,
             "conversations.list": self._conversations,
             "recording.get": self._recording,
             "recording.set": self._record,
@@ -223,13 +235,12 @@ class TracePages:
 
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
         limit = page.number("limit", _PAGE_USUAL, 1, _MAX_PAGE)
-        given: dict[str, Any] = {name: page.query(name)[:_FILTER_LETTERS] for name in _FILTERS}
-        wanted = _seen_by(viewer, Wanted(**given, limit=limit + 1, before=await self._before(page, viewer)))
-        text = page.query("q")[:_FILTER_LETTERS].lower()
-        if text:
-            found = await self._search.find(wanted, text, limit)
+        wanted = msgspec.structs.replace(_wanted(page, viewer), limit=limit + 1)
+        wanted = msgspec.structs.replace(wanted, before=await self._before(page, viewer, wanted))
+        if wanted.texts:
+            found = await self._search.find(wanted, limit)
         else:
-            rows = await self._traces.listed(wanted)
+            rows = await self._listed(wanted, viewer)
             found = SearchResult(rows[:limit], rows[limit - 1].id if len(rows) > limit else None)
         seen = [_as_seen(row, page, viewer) for row in found.rows]
         reported: dict[str, Any] = {"rows": seen, "next": found.next}
@@ -239,27 +250,133 @@ class TracePages:
             reported["fleet"] = fleet
         page.send(reported)
 
-    async def _before(self, page: PageRequest, viewer: Viewer) -> tuple[float, str] | None:
+    async def _before(
+        self, page: PageRequest, viewer: Viewer, wanted: Wanted
+    ) -> tuple[float | str, float, str] | None:
         id = page.query("before")
         if not id:
             return None
         row = await self._traces.find(id[:_ID_LETTERS])
         if row is None or not viewer.sees(row.key, row.at):
             raise RequestError("bad", "before: that exchange is not known any more", param="before")
-        return row.at, row.id
+        return wanted.key(row)
+
+    async def _fields(self, page: PageRequest, viewer: Viewer) -> None:
+        """What a filter may name, for people who write one."""
+        fields = [
+            {"name": name, "about": field.about, "values": field.values} for name, field in FIELDS.items()
+        ]
+        page.send({"fields": fields, "sorts": list(SORTS)})
 
     async def _conversations(self, page: PageRequest, viewer: Viewer) -> None:
-        rows = await self._traces.listed(_seen_by(viewer, Wanted()))
+        rows = await self._with_sessions(viewer)
         reported: dict[tuple[str, str], dict[str, Any]] = {}
         for row in rows:
             if row.session and row.operation != "count":
                 add_turn(reported.setdefault((row.key, row.session), {}), row)
         # A lone request that names no session is no conversation.
         found = (
-            each for each in reported.values() if each["turns"] > 1 or not each["session"].startswith(BEGINS)
+            each for each in reported.values() if each["turns"] > 1 or not each["session"].startswith(DERIVED)
         )
         newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
         page.send({"conversations": newest[:_MAX_CONVERSATIONS]})
+
+    async def _with_sessions(self, viewer: Viewer) -> list[Row]:
+        """All rows, each with the conversation that it continues."""
+        rows = await self._traces.listed(_seen_by(viewer, Wanted(histories=True)))
+        return await asyncio.to_thread(with_sessions, rows)
+
+    async def _listed(self, wanted: Wanted, viewer: Viewer) -> list[Row]:
+        named = [value for term in wanted.terms if term.field == "session" for value in term.values]
+        if not any(value.startswith(DERIVED) for value in named):
+            return await self._traces.listed(wanted)
+        rows = await self._with_sessions(viewer)
+        # Any of its exchanges names a conversation: the first of them may be forgotten by now.
+        names = {f"{DERIVED}{row.id}".lower(): row.session.lower() for row in rows}
+        terms = tuple(
+            msgspec.structs.replace(term, values=tuple(names.get(value, value) for value in term.values))
+            if term.field == "session"
+            else term
+            for term in wanted.terms
+        )
+        return msgspec.structs.replace(wanted, terms=terms).page(rows)
+
+    async def _losses(self, page: PageRequest, viewer: Viewer) -> None:
+        """Which features each client loses with each provider, and in how many of their exchanges."""
+        rows = await self._traces.listed(_seen_by(viewer, Wanted()))
+        page.send({"pairs": await asyncio.to_thread(loss_habits, rows)})
+
+    # A file of all that match.
+
+    async def _export_all(self, page: PageRequest, viewer: Viewer) -> None:
+        wanted = _wanted(page, viewer)
+        written = FORMATS.get(page.query("format") or "csv")
+        if written is None:
+            raise invalid_value("format", " or ".join(FORMATS))
+        if self._exporting >= _MAX_EXPORTS:
+            raise shed("too many exports at once")
+        self._exporting += 1
+        try:
+            await self._write_all(page, viewer, wanted, written)
+        finally:
+            self._exporting -= 1
+
+    async def _write_all(
+        self, page: PageRequest, viewer: Viewer, wanted: Wanted, written: ExportFormat
+    ) -> None:
+        reply, flowing = page.reply, asyncio.Event()
+        pages = self._all_pages(wanted, viewer)
+        rows: list[Row] | None = await anext(pages)  # a bad request still gets its own status
+        flowing.set()
+        page.record.answered(200)
+        name = f"wireglot-exchanges.{written.suffix}"
+        headers = [("content-type", written.kind), ("content-disposition", f'attachment; filename="{name}"')]
+        reply.start(200, [*headers, *identity(page.record.id, page.asked.dialect)])
+        reply.on_pressure(flowing.clear, flowing.set)
+        reply.write(written.head)
+        is_first = True
+        while rows is not None:
+            async for piece in self._pieces(page, viewer, written, rows):
+                reply.write(piece if is_first else written.between + piece)
+                is_first = False
+                await flowing.wait()
+            if self._is_draining() or not viewer.holds():
+                reply.abort()  # so that nobody takes it for all of it
+                return
+            rows = await anext(pages, None)
+        reply.write(written.tail)
+        reply.end()
+
+    async def _all_pages(self, wanted: Wanted, viewer: Viewer) -> AsyncIterator[list[Row]]:
+        """All that match, in order; at least one page, which may be empty."""
+        wanted = msgspec.structs.replace(wanted, limit=_EXPORTED_ROWS)
+        while True:
+            if wanted.texts:
+                found = await self._search.find(wanted, _EXPORTED_ROWS)
+                yield found.rows
+                last = await self._traces.find(found.next) if found.next is not None else None
+            else:
+                rows = await self._listed(wanted, viewer)
+                yield rows
+                last = rows[-1] if len(rows) == _EXPORTED_ROWS else None
+            if last is None:
+                return
+            wanted = msgspec.structs.replace(wanted, before=wanted.key(last))
+
+    async def _pieces(
+        self, page: PageRequest, viewer: Viewer, written: ExportFormat, rows: list[Row]
+    ) -> AsyncIterator[bytes]:
+        if not written.has_bodies:
+            seen = [_as_seen(row, page, viewer) for row in rows]
+            yield await asyncio.to_thread(csv_lines if written.suffix == "csv" else json_lines, seen)
+            return
+        read = await asyncio.to_thread(self._traces.reader)
+        for row in rows:
+            trace, seen_row = None, _as_seen(row, page, viewer)
+            if row.recorded and seen_row is row:  # else they name the provider's account
+                trace = await asyncio.to_thread(read, row.id) or (await self._traces.elsewhere(row))[0]
+            for entry in await asyncio.to_thread(har_entries, seen_row, trace):
+                yield entry
 
     # One.
 
@@ -268,18 +385,23 @@ class TracePages:
     ) -> tuple[Row, Trace | None, str]:
         """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
         words for another key's: that there is one is nobody's business."""
+        row = await self._row(page, viewer)
+        if _as_seen(row, page, viewer) is not row:
+            return row, None, "recorded for the operator: they name the provider's account"
+        is_kept = row.recorded or (self._traces.memory.most > 0 and row.state != "running")
+        trace, why = await self._traces.opened(row) if is_kept else (None, "")
+        if trace is not None and reported:
+            recorded = trace
+            trace = await self._telling.do(lambda: with_analysis(recorded))
+        return row, trace, why
+
+    async def _row(self, page: PageRequest, viewer: Viewer) -> Row:
         (id,) = page.asked.ids
         row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
         if row is None or not viewer.sees(row.key, row.at):
             missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
             raise RequestError("not_found", missing, code="exchange_not_found")
-        if _as_seen(row, page, viewer) is not row:
-            return row, None, "recorded for the operator: they name the provider's account"
-        trace, why = await self._traces.opened(row) if row.recorded else (None, "")
-        if trace is not None and reported:
-            recorded = trace
-            trace = await self._telling.do(lambda: with_analysis(recorded))
-        return row, trace, why
+        return row
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
         row, trace, why = await self._found(page, viewer)
@@ -301,6 +423,19 @@ class TracePages:
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(_as_seen(row, page, viewer), recorded=False)
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
+
+    async def _running(self, page: PageRequest, viewer: Viewer) -> None:
+        """What is new of one that runs since the `cursor` that an answer before gave. Of one that is over, or
+        of which nothing may be shown, its row."""
+        row = await self._row(page, viewer)
+        if row.state == "running":
+            grown, why = await self._traces.grown(row, page.query("cursor")[:_ID_LETTERS])
+            if grown is not None:
+                page.send(grown if viewer.sees_all else _without_account(grown, page))
+                return
+        else:
+            why = ""
+        page.send({"row": _as_seen(row, page, viewer), **({"why": why} if why else {})})
 
     async def _export(self, page: PageRequest, viewer: Viewer) -> None:
         trace = await self._recorded(page, viewer)
@@ -341,6 +476,27 @@ class TracePages:
         page.send(status)
 
 
+def _wanted(page: PageRequest, viewer: Viewer) -> Wanted:
+    """The filter, the order and the ids of its query."""
+    given = {name: page.query(name) for name in ("q", *PARAMETERS)}
+    try:
+        wanted = Wanted.of(parse_parameters(given, time.time()))
+    except BadFilter as problem:
+        raise RequestError("bad", str(problem), code="invalid_value", param="q") from None
+    sort, descending = page.query("sort"), True
+    if sort:
+        sort, descending = sort.removeprefix("-"), sort.startswith("-")
+        if sort not in SORTS:
+            raise invalid_value(
+                "sort", f"one of {', '.join(SORTS)}, or - and one of them for the largest first"
+            )
+    ids = tuple(page.query("ids").split(",")) if page.query("ids") else None
+    if ids is not None and len(ids) > _MAX_IDS:
+        raise invalid_value("ids", f"{_MAX_IDS} ids at most")
+    wanted = msgspec.structs.replace(wanted, ids=ids, sort=sort or "time", ascending=not descending)
+    return _seen_by(viewer, wanted)
+
+
 def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
     if viewer.sees_all:
         return wanted
@@ -366,6 +522,20 @@ def add_turn(reported: dict[str, Any], row: Row) -> None:
         for grade in ("serious", "degraded", "harmless"):
             reported[grade] += getattr(row.losses, grade)
         reported["losses"] += row.losses.serious + row.losses.degraded + row.losses.harmless
+
+
+def loss_habits(rows: Iterable[Row]) -> list[dict[str, Any]]:
+    """By client and provider: how many exchanges ended, and of each feature how many of them lost it."""
+    pairs: dict[tuple[str, str], tuple[Counter[str], list[int]]] = {}
+    for row in rows:
+        if row.provider and row.state != "running":
+            features, ended = pairs.setdefault((row.client, row.provider), (Counter(), [0]))
+            features.update(row.features)
+            ended[0] += 1
+    return [
+        {"client": client, "provider": provider, "exchanges": ended[0], "features": dict(features)}
+        for (client, provider), (features, ended) in pairs.items()
+    ]
 
 
 def _without_bodies(trace: Trace) -> Trace:

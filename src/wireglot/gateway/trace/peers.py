@@ -15,6 +15,8 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from wireglot.gateway.trace.filters import Term
+from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.trace import Row, Trace
@@ -25,6 +27,9 @@ _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for workers that have come or gone, while somebody listens."""
 _HEARD_SECONDS: Final = 5.0
+
+
+_RUNNING: Final = Wanted(terms=(Term("status", "=", ("running",)),))
 
 
 class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -69,6 +74,14 @@ class Peers:
     async def find(self, id: str) -> Row | None:
         return None
 
+    async def grown(self, id: str, cursor: str) -> GrowingTrace | None:
+        """What is new of one that runs in another process of this machine."""
+        return None
+
+    async def opened(self, id: str) -> Trace | None:
+        """What another process of this machine holds in its memory."""
+        return None
+
     async def trace(self, row: Row) -> tuple[Trace | None, str]:
         """What another machine recorded, or why it cannot be shown here."""
         return None, ""
@@ -111,6 +124,11 @@ class PeerRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True)
     forget: str = ""
     """A key, whose rows go."""
     command: PeerCommand | None = None
+    grown: str = ""
+    """An exchange that runs: what is new of it since `cursor`."""
+    cursor: str = ""
+    opened: str = ""
+    """An exchange whose bodies are in the memory of its process."""
     live: bool = False
 
 
@@ -118,6 +136,8 @@ class PeerResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     rows: list[Row] = []
     dropped: int = 0
     standing: list[PeerCommand] = []
+    grown: GrowingTrace | None = None
+    trace: Trace | None = None
 
 
 Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
@@ -155,6 +175,14 @@ class SiblingWorkers(Peers):
     async def find(self, id: str) -> Row | None:
         found = [row for said in await self._ask_all(PeerRequest(find=id)) for row in said.rows]
         return found[0] if found else None
+
+    async def grown(self, id: str, cursor: str) -> GrowingTrace | None:
+        said = await self._ask_all(PeerRequest(grown=id, cursor=cursor))
+        return next((each.grown for each in said if each.grown is not None), None)
+
+    async def opened(self, id: str) -> Trace | None:
+        said = await self._ask_all(PeerRequest(opened=id))
+        return next((each.trace for each in said if each.trace is not None), None)
 
     async def command(self, command: PeerCommand) -> str:
         await self._ask_all(PeerRequest(command=command))
@@ -203,7 +231,7 @@ class SiblingWorkers(Peers):
         running: dict[str, Row] = {}
         with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError):
             async with _line(path, PeerRequest(live=True)) as reader:
-                before = await self._ask(path, PeerRequest(rows=Wanted(status="running")))
+                before = await self._ask(path, PeerRequest(rows=_RUNNING))
                 running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
                     reported = msgspec.json.decode(data, type=PeerResponse)

@@ -15,7 +15,7 @@ from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.peers import PeerCommand
 
-_OPERATIONS: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
+RECORDED_OPERATIONS: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
 
 
 class RecordingPolicy:
@@ -71,7 +71,7 @@ class RecordingPolicy:
 
     def begins(self, incoming: Incoming) -> bool:
         """Whether a request is recorded, until it is known how it ends."""
-        if incoming.asked.operation not in _OPERATIONS:
+        if incoming.asked.operation not in RECORDED_OPERATIONS:
             return False
         if self.until:
             return True
@@ -84,16 +84,22 @@ class RecordingPolicy:
         """Whether what was recorded of an exchange that is over is kept."""
         if self.until:
             return True
-        trace = self.settings
-        if trace.routes and not any(_pattern(each).fullmatch(record.model) for each in trace.routes):
+        if not self.may_keep(record):
             return False
-        match trace.mode:
+        match self.settings.mode:
             case "all":
                 return True
             case "errors":
                 return _failed(record)
             case "off":  # it was turned off meanwhile
                 return False
+
+    def may_keep(self, record: Record) -> bool:
+        """The same of one that runs: whether anybody may look at what is recorded of it meanwhile."""
+        routes = self.settings.routes
+        return (
+            bool(self.until) or not routes or any(_pattern(each).fullmatch(record.model) for each in routes)
+        )
 
     def _look(self) -> None:
         left = self._ends - time.monotonic()

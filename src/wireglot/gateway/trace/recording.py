@@ -1,7 +1,7 @@
 """One exchange while it is recorded: what goes by is held as it is, nothing is copied, read or waited for.
 
-All of it happens on the loop. What it comes to, once the answer is out, is made by the writer's thread
-(`made_trace.py`).
+All of it happens on the loop. What it comes to is made in a thread (`made_trace.py`): by the writer once the
+answer is out, or when somebody looks.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Protocol
+
+import msgspec
 
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
@@ -18,163 +20,83 @@ from wireglot.gateway.request.collected_reply import PassedReply
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.application import Head, Headers, Reply
+from wireglot.http.client.answer import HttpAnswer
+from wireglot.http.copies import PIECE_BYTES, MessageCopy, Room
 from wireglot.http.transport import Answer
+from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
-_PIECE_BYTES: Final = 100
-"""That a piece takes beside its data."""
+_IN_VALUES: Final = 4
+"""How many times its bytes a conversation takes as values."""
 _EVENTS: Final = [("content-type", "text/event-stream; charset=utf-8")]
 
 
-class Room:
-    """Bytes that all recordings of the process may hold, from the first of a request until it is written."""
-
-    def __init__(self, most: int) -> None:
-        self.most = most
-        self.held = 0
-
-    def take(self, size: int) -> bool:
-        if self.held + size > self.most:
-            return False
-        self.held += size
-        return True
-
-
-class RecordedSide:
-    """One message as it goes by. Of what is longer than it may be, the beginning is kept."""
-
-    __slots__ = (
-        "_recording",
-        "headers",
-        "method",
-        "pieces",
-        "size",
-        "status",
-        "streamed",
-        "truncated",
-        "url",
-    )
-
-    def __init__(self, recording: Recording) -> None:
-        self._recording = recording
-        self.method = ""
-        self.url = ""
-        self.status = 0
-        self.headers: list[tuple[str, str]] = []
-        self.pieces: list[tuple[float, bytes]] = []
-        """With the time of each."""
-        self.streamed = False
-        self.size = 0
-        self.truncated = False
-
-    def head(self, status: int, headers: Iterable[tuple[str, str]]) -> None:
-        self.status, self.headers = status, list(headers)
-
-    def data(self, data: bytes) -> None:
-        if not data:
-            return
-        recording, before = self._recording, self.size
-        self.size = before + len(data)
-        if self.truncated:
-            return
-        if self.size > recording.body_bytes:
-            self.truncated = True
-            data = data[: recording.body_bytes - before]
-        if recording.hold(len(data) + _PIECE_BYTES):
-            self.pieces.append((time.monotonic(), data))
-
-    def withhold(self) -> None:
-        """How long it was is all that is reported about it."""
-        self.pieces = []
-        self.truncated = True
-
-
-class RecordedAttempt:
+class RecordedAttempt(msgspec.Struct, eq=False):
     """One attempt, without what it was made of: the conversation as values takes several times its bytes."""
 
-    __slots__ = (
-        "account", "answer", "began", "differing", "emulates", "error", "losses", "passthrough", "request",
-        "stream", "target",
-    )  # fmt: skip
-
-    def __init__(
-        self, recording: Recording, target: Target, prepared: Prepared, differing: Request | None
-    ) -> None:
-        outbound = prepared.outbound
-        self.began = time.monotonic()
-        self.target = target
-        self.stream = prepared.stream
-        self.passthrough = prepared.raw
-        self.account = prepared.context.account
-        self.emulates = prepared.context.emulates
-        self.losses = prepared.losses
-        self.error = ""
-        self.request = RecordedSide(recording)
-        self.request.method, self.request.url = outbound.method, outbound.url
-        self.request.head(0, outbound.headers)
-        self.request.data(outbound.body)
-        self.answer: RecordedSide | None = None
-        # What was translated, where that is not just what the client's body says. It is written as JSON.
-        self.differing = differing if differing is None or recording.hold(len(outbound.body)) else None
+    began: float
+    target: Target
+    stream: bool
+    passthrough: bool
+    account: str
+    emulates: bool
+    losses: tuple[Loss, ...]
+    request: MessageCopy
+    answer: MessageCopy | None = None
+    error: str = ""
+    differing: Request | None = None
+    """What was translated, where that is not just what the client's body says. It is written as JSON."""
 
 
 class KeepsRecordings(Protocol):
     """Who decides what becomes of a recording."""
+
+    running: dict[str, Recording]
+    """By their ids."""
 
     def over(self, recording: Recording) -> None: ...
 
     def keep(self, recording: Recording) -> None: ...
 
 
-class Recording:
+class Recording(msgspec.Struct, eq=False):
     """Implements `Tap`, and `TapBeside`."""
 
-    def __init__(
-        self,
-        head: Head,
-        body: bytes,
-        record: Record,
-        room: Room,
-        body_bytes: int,
-        keeper: KeepsRecordings | None = None,
-    ) -> None:
-        self.record: Final = record
-        self.notes: list[str] = []
-        self._keeper = keeper
-        self.body_bytes: Final = body_bytes
-        self.lost = False
-        """There was no room for it."""
-        self.held = 0
-        self._room = room
-        self.attempts: list[RecordedAttempt] = []
-        self.stretches: list[tuple[str, float]] = []
-        """Names, and when each ended."""
-        self.request = RecordedSide(self)
-        self.request.method, self.request.url = head.method, head.target
-        self.request.head(0, head.headers.items())
-        self.answer = RecordedSide(self)
-        self.request.data(body)
+    record: Record
+    room: Room
+    body_bytes: int
+    request: MessageCopy
+    answer: MessageCopy
+    keeper: KeepsRecordings | None = None
+    is_temporary: bool = False
+    """It is in memory alone: nothing says that it should be written."""
+    notes: list[str] = []
+    attempts: list[RecordedAttempt] = []
+    stretches: list[tuple[str, float]] = []
+    """Names, and when each ended."""
+    held: int = 0
+    """What it takes of the room beside its messages."""
 
-    def hold(self, size: int) -> bool:
-        if self.lost:
-            return False
-        if not self._room.take(size):
-            self.let_go()
-            self.lost = True
-            return False
-        self.held += size
-        return True
+    @property
+    def lost(self) -> bool:
+        """There was no room for it."""
+        return any(side.lost for side in self.sides())
+
+    @property
+    def size(self) -> int:
+        """All that it takes of the room."""
+        return self.held + sum(side.held for side in self.sides())
 
     def let_go(self) -> None:
         """Nothing is held any more."""
-        for side in self._sides():
-            side.pieces = []
+        for side in self.sides():
+            side.let_go()
         for attempt in self.attempts:
             attempt.differing = None
-        self._room.held -= self.held
+        self.room.held -= self.held
         self.held = 0
 
-    def _sides(self) -> list[RecordedSide]:
+    def sides(self) -> list[MessageCopy]:
         answers = [attempt.answer for attempt in self.attempts if attempt.answer is not None]
         return [self.request, self.answer, *(attempt.request for attempt in self.attempts), *answers]
 
@@ -184,13 +106,51 @@ class Recording:
         self.stretches.append((stretch, time.monotonic()))
 
     def asking(self, target: Target, prepared: Prepared, asked: Request | None) -> None:
-        self.passed("translation")
-        self.attempts.append(RecordedAttempt(self, target, prepared, asked))
+        now, outbound, context = time.monotonic(), prepared.outbound, prepared.context
+        self.stretches.append(("translation", now))
+        room, body = self.room, outbound.body
+        request = MessageCopy(room, self.body_bytes, outbound.method, outbound.url, headers=outbound.headers)
+        size = len(body)
+        if size > self.body_bytes or room.held > room.most - size - PIECE_BYTES:
+            request.add(body)
+        elif size:
+            request.pieces.append((now, body))
+            request.size = size
+            request.held = size + PIECE_BYTES
+            room.held += size + PIECE_BYTES
+        if asked is not None:
+            values = size * _IN_VALUES
+            if request.lost or room.held + values > room.most:
+                request.lost, asked = True, None
+            else:
+                self.held += values
+                room.held += values
+        self.attempts.append(
+            RecordedAttempt(
+                now,
+                target,
+                stream=prepared.stream,
+                passthrough=prepared.raw,
+                account=context.account,
+                emulates=context.emulates,
+                losses=prepared.losses,
+                request=request,
+                differing=asked,
+            )
+        )
 
     def answering(self, answer: Answer) -> Answer:
-        self.passed("first byte")
-        side = self.attempts[-1].answer = RecordedSide(self)
-        side.head(answer.status, answer.headers.items())
+        self.stretches.append(("first byte", time.monotonic()))
+        attempt = self.attempts[-1]
+        side = attempt.answer = MessageCopy(
+            self.room, self.body_bytes, status=answer.status, headers=list(answer.headers.items())
+        )
+        if type(answer) is HttpAnswer:
+            side.streamed = attempt.stream and answer.status == 200
+            answer.copy = side
+            for piece in answer.pieces:  # that came with its head
+                side.add(piece)
+            return answer
         return RecordedAnswer(answer, side)
 
     def attempt_failed(self, message: str) -> None:
@@ -201,33 +161,61 @@ class Recording:
     # An exchange that no client waits for, as `TapBeside` says.
 
     def beside(self, head: Head, body: bytes, record: Record) -> Recording:
-        own = Recording(head, body, record, self._room, body_bytes=self.body_bytes, keeper=self._keeper)
+        own = recording_of(head, body, record, self.room, self.body_bytes, self.keeper)
+        own.is_temporary = self.is_temporary
+        if self.keeper is not None:
+            self.keeper.running[record.id] = own
         own.notes.append(f"made in the background, as {self.record.id} asked for it")
         own.answer.streamed = True
-        own.answer.head(200, _EVENTS)
+        own.answer.status, own.answer.headers = 200, _EVENTS
         self.notes.append(f"what it asked for was made in the background: {record.id}")
         return own
 
     def wrote(self, data: bytes) -> None:
-        self.answer.data(data)
+        self.answer.add(data)
 
     def over(self) -> None:
-        if self._keeper is not None and self.record.begun:
-            self._keeper.over(self)
+        if self.keeper is not None and self.record.begun:
+            self.keeper.over(self)
         else:  # it was refused, which is reported to its asker
+            if self.keeper is not None:
+                self.keeper.running.pop(self.record.id, None)
             self.let_go()
 
     def keep(self) -> None:
-        if self._keeper is not None:
-            self._keeper.keep(self)
+        if self.keeper is not None:
+            self.keeper.keep(self)
+
+
+def recording_of(
+    head: Head,
+    body: bytes,
+    record: Record,
+    room: Room,
+    body_bytes: int,
+    keeper: KeepsRecordings | None = None,
+) -> Recording:
+    """Of an exchange that begins: its request is there."""
+    headers, size = list(head.headers.items()), len(body)
+    request = MessageCopy(room, body_bytes, head.method, head.target, headers=headers)
+    if size > body_bytes or room.held > room.most - size - PIECE_BYTES:
+        request.add(body)
+    elif size:
+        request.pieces.append((record.started, body))
+        request.size = size
+        request.held = size + PIECE_BYTES
+        room.held += size + PIECE_BYTES
+    return Recording(
+        record, room, body_bytes, request=request, answer=MessageCopy(room, body_bytes), keeper=keeper
+    )
 
 
 class RecordedAnswer:
-    """Implements `Answer`: an upstream's, which tells what is read of it."""
+    """Implements `Answer`: an upstream's that comes another way than over a connection of ours."""
 
     __slots__ = ("_behind", "_side", "headers", "status")
 
-    def __init__(self, behind: Answer, side: RecordedSide) -> None:
+    def __init__(self, behind: Answer, side: MessageCopy) -> None:
         self.status = behind.status
         self.headers = behind.headers
         self._behind = behind
@@ -235,7 +223,7 @@ class RecordedAnswer:
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
         body = await self._behind.read(limit, held)
-        self._side.data(body)
+        self._side.add(body)
         return body
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:
@@ -243,7 +231,7 @@ class RecordedAnswer:
         side.streamed = True
 
         def reported(data: bytes) -> None:
-            side.data(data)
+            side.add(data)
             feed(data)
 
         await self._behind.pump(reported)
@@ -259,26 +247,26 @@ class RecordedAnswer:
 
 
 class RecordedReply(PassedReply):
-    """A client's, which tells what goes out over it."""
+    """A client's that is none of a connection of ours, which tells what goes out over it."""
 
     __slots__ = ("_side",)
 
-    def __init__(self, behind: Reply, side: RecordedSide) -> None:
+    def __init__(self, behind: Reply, side: MessageCopy) -> None:
         super().__init__(behind)
         self._side = side
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
-        self._side.head(status, headers)
-        self._side.data(body)
+        self._side.status, self._side.headers = status, list(headers)
+        self._side.add(body)
         self.behind.send(status, headers, body)
 
     def start(self, status: int, headers: Headers) -> None:
-        self._side.head(status, headers)
+        self._side.status, self._side.headers = status, list(headers)
         self._side.streamed = True
         self.behind.start(status, headers)
 
     def write(self, data: bytes) -> None:
-        self._side.data(data)
+        self._side.add(data)
         self.behind.write(data)
 
 

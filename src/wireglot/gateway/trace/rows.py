@@ -6,22 +6,22 @@ and ends; who is too slow misses some, counted.
 from __future__ import annotations
 
 import asyncio
-import re
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import lru_cache
 from itertools import compress, islice
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.trace.conversations import history_of, read_request
 from wireglot.http.redaction import Redactor
 from wireglot.ir.errors import legible
 from wireglot.ir.loss import Loss, sum_of, worst_first
 from wireglot.ir.usage import KINDS
-from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, traced
+from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, TurnHashes, traced
 from wireglot.wire.json import repair_text
 
 MAX_ROWS: Final = 10_000
@@ -38,12 +38,12 @@ _TEXT_LETTERS: Final = 256
 _ERROR_LETTERS: Final = 500
 _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
-_BEGINNING_LETTERS: Final = 16
-BEGINS: Final = "begins-"
-"""How the session of a client is called that names none: by what its conversation begins with."""
+_MAX_BODY_BYTES: Final = 2 * 1024 * 1024
+_MAX_BODIES_BYTES: Final = 8 * 1024 * 1024
+"""Of requests that name no session: held until somebody asks which of them are turns of one conversation."""
 _FREE_TEXTS: Final = (
     "agent", "path", "session", "asked", "model", "stop", "error",
-    "purpose_word", "agent_name", "agent_id", "parent_agent_id",
+    "purpose_word", "agent_name", "agent_id", "parent_agent_id", "title",
 )  # fmt: skip
 """Which others wrote."""
 _IS_INPUT: Final = [kind.side == "input" for kind in KINDS.values()]
@@ -51,8 +51,8 @@ _CACHE_READ, _CACHE_WRITE, _REASONING = map(list(KINDS).index, ("cache_read", "c
 
 Facts = tuple[Any, ...]
 """What is kept of an exchange: a tuple of plain values is small, and no business of the collector's."""
-AT, CALLER = 0, 1
-"""Where two of them stand."""
+AT, CALLER, ID = 0, 1, 2
+"""Where some of them stand."""
 
 
 class Listener:
@@ -102,6 +102,12 @@ class ExchangeRows:
         self._running: dict[str, Record] = {}
         self._over: OrderedDict[str, Facts] = OrderedDict()
         """By id, the oldest first."""
+        self._bodies: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
+        """Dialect and body by id, as long as its `history` was not asked for."""
+        self._bodies_size = 0
+        self._histories: dict[str, TurnHashes | None] = {}
+        self._reading = asyncio.Lock()
+        self._titles: dict[str, str] = {}
         self._listeners: list[Listener] = []
         self._seen: dict[str, tuple[object, ...]] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -128,7 +134,12 @@ class ExchangeRows:
         if self._over_to is not None:
             self._over_to(facts)
         if len(over) > self._most:
-            over.popitem(last=False)
+            self._let_go(over.popitem(last=False)[0])
+        if 0 < len(record.body) <= _MAX_BODY_BYTES:
+            self._bodies[record.id] = record.dialect, record.body
+            self._bodies_size += len(record.body)
+            while self._bodies_size > _MAX_BODIES_BYTES:
+                self._bodies_size -= len(self._bodies.popitem(last=False)[1][1])
         if self._listeners:
             self._seen.pop(record.id, None)
             row = row_of(facts, self._worker)
@@ -137,25 +148,60 @@ class ExchangeRows:
 
     # Asked by pages.
 
-    def snapshot(self) -> list[Facts]:
+    def snapshot(self, ids: Iterable[str] | None = None) -> list[Facts]:
         """What there is now, for `formatted`: those that run, then those that are over."""
-        return [*map(facts_of, self._running.values()), *self._over.values()]
+        if ids is None:
+            return [*map(facts_of, self._running.values()), *self._over.values()]
+        return [facts for id in ids if (facts := self._facts(id)) is not None]
 
     def formatted(self, facts: Iterable[Facts]) -> Iterator[Row]:
         """In any thread: ten thousand take a tenth of a second."""
+        titles, histories = self._titles, self._histories
         for each in facts:
-            yield row_of(each, self._worker)
+            row, id = row_of(each, self._worker), each[ID]
+            if id in titles or id in histories:
+                row = msgspec.structs.replace(row, title=titles.get(id, ""), history=histories.get(id))
+            yield row
+
+    async def read_histories(self) -> None:
+        """Have rows tell theirs from now on: bodies are read in a thread, and let go."""
+        async with self._reading:  # the next one waits for what this one reads
+            waiting, self._bodies, self._bodies_size = self._bodies, OrderedDict(), 0
+            if waiting:
+                found = await asyncio.to_thread(
+                    lambda: {id: history_of(read_request(*asked)) for id, asked in waiting.items()}
+                )
+                self._histories.update((id, found[id]) for id in found.keys() & self._over.keys())
+
+    def entitle(self, id: str, title: str) -> None:
+        """The last words of the user of an exchange that was recorded, which are not kept of any other."""
+        if title and id in self._over:
+            self._titles[id] = title
+            if self._listeners and (row := self.find(id)) is not None:
+                for listener in self._listeners:
+                    listener.tell(row)
+
+    def _let_go(self, id: str) -> None:
+        self._titles.pop(id, None)
+        self._histories.pop(id, None)
+        dialect_and_body = self._bodies.pop(id, None)
+        if dialect_and_body is not None:
+            self._bodies_size -= len(dialect_and_body[1])
 
     def find(self, id: str) -> Row | None:
+        facts = self._facts(id)
+        return next(self.formatted([facts]), None) if facts is not None else None
+
+    def _facts(self, id: str) -> Facts | None:
         record = self._running.get(id)
-        facts = facts_of(record) if record is not None else self._over.get(id)
-        return row_of(facts, self._worker) if facts is not None else None
+        return facts_of(record) if record is not None else self._over.get(id)
 
     def forget(self, key: str, until: float = float("inf")) -> int:
         """What is over of one caller, up to a moment. How many there were."""
         gone = [id for id, facts in self._over.items() if facts[CALLER] == key and facts[AT] <= until]
         for id in gone:
             del self._over[id]
+            self._let_go(id)
         return len(gone)
 
     def changed(self, seen: dict[str, tuple[object, ...]]) -> list[Row]:
@@ -206,7 +252,7 @@ class ExchangeRows:
 
 def _what_matters(record: Record) -> tuple[object, ...]:
     return (record.provider, record.upstream_model, record.attempts, record.first_byte, record.status,
-            len(record.losses), record.recorded)  # fmt: skip
+            len(record.losses), record.recorded, record.waits, record.waits_until)  # fmt: skip
 
 
 # Rows.
@@ -237,7 +283,6 @@ def facts_of(record: Record) -> Facts:
         record.agent[:_TEXT_LETTERS],
         record.facts,
         record.session[:_TEXT_LETTERS],
-        record.beginning[:_BEGINNING_LETTERS],
         record.asked_as or record.within,
         record.stream,
         record.passthrough,
@@ -248,6 +293,8 @@ def facts_of(record: Record) -> Facts:
         _counted(record.grouped_losses()) if record.losses else None,
         record.recorded,
         record.booked,
+        record.waits,
+        record.waits_until,
     )
 
 
@@ -255,8 +302,8 @@ def row_of(facts: Facts, worker: str) -> Row:
     """Without halves of characters, which a client may send and no text holds."""
     (
         at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
-        upstream_dialect, status, outcome, stop, attempts, agent, about, session, beginning, belongs_to,
-        stream, passthrough, error, tokens, source, cost, losses, recorded, booked,
+        upstream_dialect, status, outcome, stop, attempts, agent, about, session, belongs_to,
+        stream, passthrough, error, tokens, source, cost, losses, recorded, booked, waits, until,
     ) = facts  # fmt: skip
     grades, features = losses or ((), ())
     fields: dict[str, Any] = {
@@ -275,7 +322,7 @@ def row_of(facts: Facts, worker: str) -> Row:
         "agent_name": about.agent,
         "agent_id": about.agent_id,
         "parent_agent_id": about.parent_id,
-        "session": session or (f"{BEGINS}{beginning}" if beginning else ""),
+        "session": session,
         "belongs_to": belongs_to,
         "asked": asked,
         "provider": provider,
@@ -296,6 +343,9 @@ def row_of(facts: Facts, worker: str) -> Row:
         "recorded": recorded,
         "booked": booked,
     }
+    if waits and not finished:
+        fields["waits_for"] = waits
+        fields["waits_until"] = round(at + until - started, 3) if until else None
     row = Row(**fields)
     return row if "".join((path, agent, session, asked, model, stop, error)).isascii() else repaired(row)
 
@@ -349,39 +399,3 @@ def redacted_losses(losses: Sequence[Loss], redactor: Redactor) -> list[TracedLo
 
 def _clean(text: str, redactor: Redactor) -> str:
     return legible(redactor.text(repair_text(text)))
-
-
-_CLIENTS: Final[tuple[tuple[str, str], ...]] = (
-    ("claude-cli/", "claude-code"),
-    ("claude-code/", "claude-code"),
-    ("codex", "codex"),
-    ("geminicli", "gemini-cli"),
-    ("gemini-cli", "gemini-cli"),
-    ("opencode/", "opencode"),
-    ("kimi-cli", "kimi-cli"),
-    ("kimicli", "kimi-cli"),
-    ("kimi-code", "kimi-code"),
-    ("qwencode", "qwen-code"),
-    ("asyncopenai/python", "openai-python"),
-    ("openai/python", "openai-python"),
-    ("openai/js", "openai-node"),
-    ("asyncanthropic/python", "anthropic-python"),
-    ("anthropic/python", "anthropic-python"),
-    ("anthropic/js", "anthropic-node"),
-    ("google-genai-sdk", "google-genai"),
-)
-"""How the user agents of known programs begin, in small letters."""
-
-_FIRST_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
-_MAX_NAMES: Final = 512
-
-
-@lru_cache(_MAX_NAMES)
-def client_name(agent: str) -> str:
-    """`claude-code`, `codex`, `openai-python`; of others the agent's first word, "" where it has none."""
-    small = agent[:200].lower()
-    for beginning, name in _CLIENTS:
-        if small.startswith(beginning):
-            return name
-    found = _FIRST_WORD.match(small)
-    return found[0].rstrip(".-") if found else ""

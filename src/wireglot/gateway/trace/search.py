@@ -10,8 +10,9 @@ from typing import Any, Final, Protocol, TypeVar
 import msgspec
 
 from wireglot.gateway.entry.gates import Gate
+from wireglot.gateway.trace.filters import FreeText
 from wireglot.gateway.trace.traces import Traces
-from wireglot.gateway.trace.wanted import Wanted, holds
+from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
 from wireglot.traces.bodies import holds_text
 from wireglot.traces.trace import Row
 
@@ -87,17 +88,18 @@ class Search:
         self._traces = traces
         self._turn = Limiter(1)
 
-    async def find(self, wanted: Wanted, text: str, limit: int) -> SearchResult:
-        """Whose words hold the text, or whose bodies do."""
+    async def find(self, wanted: Wanted, limit: int) -> SearchResult:
+        """Those whose words hold the wanted texts, or whose bodies do."""
         rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_MAX_ROWS))
-        look = await self._turn.do(lambda: self._here(rows, text, limit))
+        texts = wanted.texts
+        look = await self._turn.do(lambda: self._here(rows, texts, limit))
         # A time of its own: rows of two machines alternate, and the first distant one would end all of it.
         look.until = time.monotonic() + _SECONDS
         for place, row in look.elsewhere:
             if place > 0 and look.is_late:
                 look.looked = place
                 break
-            await self._elsewhere(row, text, look)
+            await self._elsewhere(row, texts, look)
         looked = rows[: look.looked]
         found = [row for row in looked if row.id in look.found]
         next = None if len(looked) == len(rows) < _MAX_ROWS else looked[-1].id
@@ -106,28 +108,29 @@ class Search:
             looked = looked[: looked.index(found[-1]) + 1]
         return SearchResult(found, next, sum(row.id in look.unread for row in looked))
 
-    def _here(self, rows: Sequence[Row], text: str, limit: int) -> _Look:
+    def _here(self, rows: Sequence[Row], texts: Sequence[FreeText], limit: int) -> _Look:
         look = _Look(time.monotonic() + _SECONDS)
         read = self._traces.reader()
         for place, row in enumerate(rows):
             if len(look.found) > limit or look.bodies == _MAX_BODIES or (place > 0 and look.is_late):
                 break
             look.looked = place + 1
-            if holds(row, text):
-                look.found.add(row.id)
-            elif row.recorded:
+            found = found_in_row(row, texts)
+            if found is None:
                 look.bodies += 1
                 trace = read(row.id)
                 if trace is None:
                     look.elsewhere.append((place, row))
-                elif holds_text(trace, text):
-                    look.found.add(row.id)
+                    continue
+                found = found_in_bodies(row, trace, texts, holds_text)
+            if found:
+                look.found.add(row.id)
         return look
 
-    async def _elsewhere(self, row: Row, text: str, look: _Look) -> None:
+    async def _elsewhere(self, row: Row, texts: Sequence[FreeText], look: _Look) -> None:
         trace, why = await self._traces.elsewhere(row)
         if trace is None:
             if why:
                 look.unread.add(row.id)
-        elif await self._turn.do(lambda: holds_text(trace, text)):
+        elif await self._turn.do(lambda: found_in_bodies(row, trace, texts, holds_text)):
             look.found.add(row.id)

@@ -16,13 +16,18 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+import msgspec
+
+from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.fleet_traces import FleetMember, FleetTraces
+from wireglot.gateway.trace.growing import GrowingTrace, GrowingTraces
 from wireglot.gateway.trace.made_trace import made_trace
+from wireglot.gateway.trace.memory import RecentRecordings
 from wireglot.gateway.trace.peers import (
     Commanded,
     PeerCommand,
@@ -31,11 +36,12 @@ from wireglot.gateway.trace.peers import (
     Peers,
     SiblingWorkers,
 )
-from wireglot.gateway.trace.policy import RecordingPolicy
-from wireglot.gateway.trace.recording import Recording, Room, Writer
+from wireglot.gateway.trace.policy import RECORDED_OPERATIONS, RecordingPolicy
+from wireglot.gateway.trace.recording import Recording, Writer, recording_of
 from wireglot.gateway.trace.rows import ExchangeRows, Listener, redacted
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.http.copies import Room
 from wireglot.stores.base import FleetLog
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Row, Trace
@@ -55,12 +61,18 @@ class Traces:
         sealer: Sealer,
         fleet_log: FleetLog | None = None,
         *commanded: Commanded,
+        asks_for_keys: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`commanded`: who else does what other processes order."""
+        """`commanded`: who else does what other processes order. `asks_for_keys`: whether a request needs a
+        key now."""
         self.worker = f"{socket.gethostname()}/{os.getpid()}"
         self.rows = ExchangeRows(self.worker)
         self.room = Room(ROOM_BYTES)
         self.policy = RecordingPolicy(settings.trace)
+        self.memory = RecentRecordings(settings, asks_for_keys)
+        self.growing = GrowingTraces(lambda: observer.redactor)
+        self.running: dict[str, Recording] = {}
+        """Those of exchanges that are not over, by their ids."""
         folder = Path(settings.store.folder) / FOLDER if settings.store.folder else None
         self.shelf = TraceShelf(folder, sealer, observer.note)
         self.siblings = Peers()
@@ -79,6 +91,7 @@ class Traces:
     def adopt(self, settings: Settings) -> None:
         self._settings = settings
         self.policy.adopt(settings.trace)
+        self.memory.adopt(settings)
 
     async def start(self, directory: str = "", index: int = 0, record_until: float = 0.0) -> None:
         """`directory`: where workers find one another, "" where there is only one."""
@@ -131,20 +144,33 @@ class Traces:
 
     def begin(self, incoming: Incoming, body: bytes, record: Record) -> Recording | None:
         """None: it is not recorded."""
-        if not self.policy.begins(incoming):
+        is_temporary = not (self.policy.active and self.policy.begins(incoming))
+        if is_temporary and (
+            not self.memory.most
+            or incoming.caller is not LOCAL
+            or incoming.asked.operation not in RECORDED_OPERATIONS
+        ):
             return None
-        body_bytes = incoming.settings.trace.body_bytes
-        return Recording(incoming.head, body, record, self.room, body_bytes=body_bytes, keeper=self)
+        head, most = incoming.head, incoming.settings.trace.body_bytes
+        recording = recording_of(head, body, record, self.room, most, self)
+        recording.is_temporary = is_temporary
+        self.running[record.id] = recording
+        return recording
 
     def over(self, recording: Recording) -> None:
         """The answer is out, and its record is complete: now it is known whether it is kept."""
-        if not self.policy.keeps(recording.record):
-            recording.let_go()
+        record = recording.record
+        self.running.pop(record.id, None)
+        if recording.is_temporary or not self.policy.keeps(record):
+            if self.memory.most and (not record.caller or record.caller == LOCAL.name):
+                self.memory.put(recording)
+            else:
+                recording.let_go()
         elif recording.lost or self._writer.is_full:
             recording.let_go()
             self._no_room += 1
         else:
-            recording.record.recorded = True
+            record.recorded = True
 
     def keep(self, recording: Recording) -> None:
         """Its row is reported: have it written."""
@@ -157,6 +183,7 @@ class Traces:
         trace = made_trace(recording, self._observer.redactor, self.worker)
         self.shelf.put(trace)
         self._soon(lambda: self.fleet.offer(trace.row))
+        self._soon(lambda: self.rows.entitle(trace.row.id, trace.row.title))
 
     def _written(self, recording: Recording) -> None:
         self._soon(recording.let_go)
@@ -170,6 +197,7 @@ class Traces:
     async def _sweep(self) -> None:
         while True:
             await asyncio.to_thread(self.shelf.sweep, self._settings.trace)
+            self.memory.status()  # looks whether a key was made since
             await asyncio.sleep(_SWEEP_SECONDS)
 
     # What there is.
@@ -183,7 +211,9 @@ class Traces:
         return [self.redacted(row) for row in merged]
 
     async def _own(self, wanted: Wanted) -> list[Row]:
-        facts = self.rows.snapshot()
+        if wanted.histories:
+            await self.rows.read_histories()
+        facts = self.rows.snapshot(wanted.ids)
         return await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
 
     def _with_kept(self, wanted: Wanted, rows: list[Row], theirs: list[list[Row]]) -> list[Row]:
@@ -192,9 +222,10 @@ class Traces:
         for others in theirs:
             rows += [row for row in others if row.id not in known]
             known.update(row.id for row in others)
-        before = wanted.before[0] if wanted.before is not None else None
-        for kept in self.shelf.listed():
-            if wanted.limit and found > wanted.limit:
+        in_order = wanted.is_newest_first
+        before = wanted.before[1] if wanted.before is not None and in_order else None
+        for kept in self.shelf.listed() if wanted.ids is None else ():  # what changes now is in memory
+            if wanted.limit and found > wanted.limit and in_order:
                 break
             if kept.at < wanted.since - 1 or (before is not None and kept.at > before + 1):
                 continue
@@ -216,17 +247,55 @@ class Traces:
 
     async def opened(self, row: Row) -> tuple[Trace | None, str]:
         """What was recorded of it, or why that cannot be shown here ("": it was not, or is gone)."""
-        trace = await asyncio.to_thread(lambda: self.reader()(row.id))
+        trace = await asyncio.to_thread(self.reader(), row.id)
+        if trace is None and row.worker != self.worker and self.memory.is_on:
+            trace = await self.siblings.opened(row.id)
         return (trace, "") if trace is not None or not row.recorded else await self.elsewhere(row)
+
+    async def grown(self, row: Row, cursor: str) -> tuple[GrowingTrace | None, str]:
+        """What is new of one that runs, or why that cannot be shown here."""
+        recording = self.running.get(row.id)
+        if recording is None:
+            grown = await self.siblings.grown(row.id, cursor) if row.worker != self.worker else None
+            if grown is not None:
+                return grown, ""
+            return None, f"it runs in {row.worker}" if row.worker != self.worker else ""
+        if not self._may_look(recording):
+            return None, ""
+        return await self.growing.since(recording, self.redacted(row), cursor), ""
+
+    def _may_look(self, recording: Recording) -> bool:
+        """Whether anything of one that runs may be shown: what might be kept of it."""
+        if not recording.is_temporary and self.policy.may_keep(recording.record):
+            return True
+        return self.memory.is_on and recording.record.caller in ("", LOCAL.name)
 
     async def elsewhere(self, row: Row) -> tuple[Trace | None, str]:
         """The same, of another machine alone."""
         return await self.fleet.trace(row) if self.rows.find(row.id) is None else (None, "")
 
     def reader(self) -> Callable[[str], Trace | None]:
-        """The same, of this machine alone, by id and in a thread: the folder is looked through once."""
-        self._writer.flush(_FLUSH_SECONDS)
-        return self.shelf.reader()
+        """The same, of this process and this machine's files, by id and in a thread: the folder is looked
+        through once."""
+        is_in_memory = self.memory.is_on
+        files: list[Callable[[str], Trace | None]] = []
+
+        def read(id: str) -> Trace | None:
+            held = self.memory.find(id) if is_in_memory else None
+            if held is not None:
+                return self._made(held)
+            if not files:
+                self._writer.flush(_FLUSH_SECONDS)
+                files.append(self.shelf.reader())
+            return files[0](id)
+
+        return read
+
+    def _made(self, recording: Recording) -> Trace:
+        """Of one in memory, in a thread."""
+        trace = made_trace(recording, self._observer.redactor, self.worker)
+        row = msgspec.structs.replace(trace.row, recorded=True)
+        return msgspec.structs.replace(trace, row=row)
 
     def listen(self) -> Listener:
         """Hears of the rows of all workers and machines, as they change."""
@@ -237,6 +306,8 @@ class Traces:
 
     def redacted(self, row: Row) -> Row:
         """As others may see it."""
+        if not row.recorded and row.id in self.memory:
+            row = msgspec.structs.replace(row, recorded=True)
         return redacted(row, self._observer.redactor)
 
     async def status(self) -> dict[str, Any]:
@@ -246,6 +317,7 @@ class Traces:
             "mode": "all" if until else self._settings.trace.mode,
             "until": until or None,
             "dropped": self.dropped + sum(said),
+            "memory": self.memory.status(),
             "kept_bytes": await asyncio.to_thread(lambda: self.shelf.bytes),
             "workers": 1 + len(said),
             "fleet": self.fleet.status(),
@@ -258,6 +330,7 @@ class Traces:
         StoreDown where the other machines cannot be informed."""
         now = time.time()
         self.rows.forget(key)
+        self.memory.forget(key)
         await self.siblings.forget(key, now)
         here = await asyncio.to_thread(self._forget, key)
         return max(here, await self.fleet.forget(key, now))
@@ -282,21 +355,31 @@ class Traces:
             each.obey(command, is_new=is_new)
         if command.forgotten is not None:
             self.rows.forget(command.forgotten, command.at)
+            self.memory.forget(command.forgotten, command.at)
             self.fleet.let_go(command.forgotten, command.at)
             await asyncio.to_thread(self._forget, command.forgotten, command.at)
 
     async def _answered(self, question: PeerRequest) -> PeerResponse:
         """What a sibling asks."""
         if question.rows is not None:
-            return PeerResponse(rows=await self._own(question.rows))
+            return PeerResponse(rows=[self.redacted(row) for row in await self._own(question.rows)])
         if question.find:
             row = self.rows.find(question.find)
             if row is not None and row.recorded:
                 await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
             return PeerResponse(rows=[row] if row is not None else [])
+        if question.grown:
+            row = self.rows.find(question.grown)
+            grown = (await self.grown(row, question.cursor))[0] if row is not None else None
+            return PeerResponse(grown=grown)
+        if question.opened:
+            held = self.memory.find(question.opened) if self.memory.is_on else None
+            trace = await asyncio.to_thread(self._made, held) if held is not None else None
+            return PeerResponse(trace=trace)
         if question.forget:
             await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
             self.rows.forget(question.forget)
+            self.memory.forget(question.forget)
         if question.command is not None:
             await self._obey(question.command, True)
         standing = [command for each in self._commanded for command in each.standing()]

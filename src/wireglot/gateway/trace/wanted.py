@@ -1,97 +1,123 @@
-"""Which rows are asked for: filters of the list, a stretch of time, a page of it."""
+"""Which rows are asked for: a filter of the list, a page of it, and its order."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
-from typing import Final
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
 
 import msgspec
 
-from wireglot.traces.trace import Row
+from wireglot.gateway.trace.filters import FIELDS, Filter, FreeText, Term
+from wireglot.traces.trace import Row, Trace
 
-_HUNDREDS: Final = re.compile(r"([1-5])xx")
-_GRADES: Final = ("serious", "degraded", "harmless")
 _SEARCHED: Final = (
     "id", "client", "agent", "dialect", "operation", "path", "key", "session", "asked", "provider", "model",
-    "upstream_dialect", "stop", "error", "purpose", "agent_name", "agent_id",
+    "upstream_dialect", "stop", "error", "purpose", "agent_name", "agent_id", "title",
 )  # fmt: skip
+_NOTHING: Final = 1e300
+"""Larger than anything that a row counts; JSON has no infinity."""
+_LAST_LETTER: Final = "\U0010ffff"
+
+SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
+    "time": lambda row: row.at,
+    "client": lambda row: row.client.lower(),
+    "asked": lambda row: row.asked.lower(),
+    "target": lambda row: f"{row.provider}/{row.model}".lower().strip("/"),
+    "status": lambda row: row.status or None,
+    "first": FIELDS["first"].number,
+    "total": FIELDS["total"].number,
+    "tokens": FIELDS["tokens"].number,
+    "cost": FIELDS["cost"].number,
+    "losses": FIELDS["losses"].number,
+}
+"""By which column rows may be sorted."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """JSON as it stands, for sibling workers. "" and 0: whatever it is."""
 
-    client: str = ""
-    dialect: str = ""
-    model: str = ""
-    provider: str = ""
-    status: str = ""
-    """A number, `2xx`, or a state."""
-    loss: str = ""
-    """A grade, a feature, or `any`."""
-    key: str = ""
-    session: str = ""
-    purpose: str = ""
-    agent: str = ""
-    """The name of a sub-agent, or its id."""
+    terms: tuple[Term, ...] = ()
+    texts: tuple[FreeText, ...] = ()
+    """What `Search` looks for, in rows and in bodies: `matches` does not."""
     since: float = 0.0
     until: float = 0.0
-    before: tuple[float, str] | None = None
-    """`at` and id of the last row that was seen."""
+    ids: tuple[str, ...] | None = None
+    """Of these exchanges alone, of those that ended lately or run."""
+    sort: str = "time"
+    ascending: bool = False
+    before: tuple[float | str, float, str] | None = None
+    """The `key` of the last row that was seen."""
     limit: int = 0
+    histories: bool = False
+    """Whether rows shall tell theirs."""
     only_key: str | None = None
     """What anyone who looks may see: the rows of this key alone."""
     only_since: float = 0.0
 
+    @classmethod
+    def of(cls, wanted: Filter, **more: Any) -> Wanted:
+        return cls(terms=wanted.terms, texts=wanted.texts, since=wanted.since, until=wanted.until, **more)
+
+    @property
+    def is_newest_first(self) -> bool:
+        return self.sort == "time" and not self.ascending
+
     def matches(self, row: Row) -> bool:
         return (
-            (not self.client or row.client == self.client)
-            and (not self.dialect or row.dialect == self.dialect)
-            and (not self.model or self.model in (row.asked, row.model, f"{row.provider}/{row.model}"))
-            and (not self.provider or row.provider == self.provider)
-            and (not self.key or row.key == self.key)
-            and (not self.session or row.session == self.session)
-            and (not self.purpose or row.purpose == self.purpose)
-            and (not self.agent or self.agent in (row.agent_name, row.agent_id))
-            and (not self.status or _is_status(row, self.status))
-            and (not self.loss or _has_loss(row, self.loss))
-            and row.at >= self.since
+            row.at >= self.since
             and (not self.until or row.at < self.until)
-            and (self.before is None or (row.at, row.id) < self.before)
             and (self.only_key is None or (row.key == self.only_key and row.at >= self.only_since))
+            and (self.ids is None or row.id in self.ids)
+            and all(term.matches(row) for term in self.terms)
+            and (self.before is None or self._is_behind(row))
         )
 
+    def key(self, row: Row) -> tuple[float | str, float, str]:
+        """By which rows are sorted; what has no value comes last."""
+        value = SORTS[self.sort](row)
+        if value is None:
+            value = _NOTHING if self.ascending else -_NOTHING
+        elif value == "" and self.ascending:
+            value = _LAST_LETTER
+        return value, row.at, row.id
+
+    def _is_behind(self, row: Row) -> bool:
+        assert self.before is not None
+        # Both are of the same column: two numbers, or two texts.
+        key: Any = self.key(row)
+        return bool(key > self.before if self.ascending else key < self.before)
+
     def page(self, rows: Iterable[Row]) -> list[Row]:
-        """Those that match, the newest first, one of each exchange, as many as are wanted."""
+        """Those that match, in order, one of each exchange, as many as are wanted."""
         found: dict[str, Row] = {}
         for row in rows:
             if self.matches(row):
                 before = found.get(row.id)
                 if before is None or before.state == "running":
                     found[row.id] = row
-        page = sorted(found.values(), key=newest, reverse=True)
+        page = sorted(found.values(), key=self.key, reverse=not self.ascending)
         return page[: self.limit] if self.limit else page
 
 
-def newest(row: Row) -> tuple[float, str]:
-    """By which rows are sorted."""
-    return row.at, row.id
-
-
-def _is_status(row: Row, status: str) -> bool:
-    if status.isascii() and status.isdigit():
-        return row.status == int(status[:4])
-    hundreds = _HUNDREDS.fullmatch(status)
-    return row.status // 100 == int(hundreds[1]) if hundreds else row.state == status
-
-
-def _has_loss(row: Row, loss: str) -> bool:
-    if loss in _GRADES:
-        return row.losses is not None and getattr(row.losses, loss) > 0
-    return row.losses is not None if loss == "any" else loss in row.features
-
-
 def holds(row: Row, text: str) -> bool:
-    """Whether any of its words holds the text, in small letters."""
+    """Whether any of its words holds the text, in lower case."""
     words: list[str] = [getattr(row, name) for name in _SEARCHED]
     return any(text in word.lower() for word in (*words, *row.features))
+
+
+def found_in_row(row: Row, texts: Iterable[FreeText]) -> bool | None:
+    """Whether the row has what is searched for; None: its bodies decide."""
+    missing = False
+    for each in texts:
+        if holds(row, each.text):
+            if each.negated:
+                return False
+        else:
+            missing = missing or not each.negated or row.recorded
+    return None if missing and row.recorded else not missing
+
+
+def found_in_bodies(
+    row: Row, trace: Trace, texts: Iterable[FreeText], holds_text: Callable[[Trace, str], bool]
+) -> bool:
+    return all((holds(row, each.text) or holds_text(trace, each.text)) != each.negated for each in texts)

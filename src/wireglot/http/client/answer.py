@@ -10,6 +10,7 @@ from typing import Final, Protocol
 
 import msgspec
 
+from wireglot.http.copies import MessageCopy
 from wireglot.http.transport import TransportFault
 
 FREE_BYTES: Final = 1024 * 1024
@@ -63,6 +64,8 @@ class HttpAnswer(msgspec.Struct, eq=False):
     """The body while it is read as a whole: it grows in place, where joined pieces were there twice."""
     full: bool = False
     paused: bool = False
+    copy: MessageCopy | None = None
+    """Takes what comes from now on, decoded, where anybody follows it."""
 
     # The consumer's side
 
@@ -146,6 +149,8 @@ class HttpAnswer(msgspec.Struct, eq=False):
             body = self.decoder.decode(body)
             if not body:
                 return
+        if self.copy is not None:
+            self.copy.add(body)
         if self.consumer is not None:
             self.consumer(body)
             return
@@ -174,7 +179,7 @@ class HttpAnswer(msgspec.Struct, eq=False):
         """Nothing more will come; the connection is no longer ours."""
         self.line = None
         # What consumes it holds it too: a circle is freed much later.
-        self.feed = self.consumer = self.held = None
+        self.feed = self.consumer = self.held = self.copy = None
         if error is None and self.decoder is not None:
             try:
                 self.decoder.finish()

@@ -10,11 +10,13 @@ import asyncio
 import math
 import re
 from collections.abc import Callable
+from time import monotonic
 from typing import Final, Protocol, cast
 
 from httptools import HttpParserError, HttpParserUpgrade, HttpResponseParser
 
 from wireglot.http.client.answer import HttpAnswer, decoder_for
+from wireglot.http.copies import PIECE_BYTES
 from wireglot.http.transport import Timeouts, TransportFault
 
 HEAD_BYTES: Final = 64 * 1024
@@ -231,6 +233,16 @@ class ClientConnection(asyncio.Protocol):
             feed = answer.feed
             try:
                 if feed is not None:
+                    if (copy := answer.copy) is not None:
+                        size = len(body)
+                        if size > copy.left or copy.room.held > copy.room.most - size - PIECE_BYTES:
+                            copy.add(body)
+                        else:  # as `add`, but without a call for each piece
+                            copy.size += size
+                            copy.left -= size
+                            copy.held += size + PIECE_BYTES
+                            copy.room.held += size + PIECE_BYTES
+                            copy.pieces.append((monotonic(), body))
                     feed(body)
                 else:
                     answer.take(body)

@@ -71,8 +71,8 @@ class Dialer:
         self._lookups: dict[tuple[str, int], asyncio.Task[list[Address]]] = {}
         self._sessions = Sessions()
 
-    async def dial(self, origin: HttpOrigin, home: Home, timeouts: Timeouts) -> ClientConnection:
-        return await self.connect(origin, timeouts, lambda: ClientConnection(home, self._loop, self._now))
+    def dial(self, origin: HttpOrigin, home: Home, timeouts: Timeouts) -> Awaitable[ClientConnection]:
+        return self.connect(origin, timeouts, lambda: ClientConnection(home, self._loop, self._now))
 
     async def connect(self, origin: HttpOrigin, timeouts: Timeouts, make: Callable[[], Dialed]) -> Dialed:
         """A connection on which nothing was sent yet, read by what `make` makes."""

@@ -16,6 +16,7 @@ import msgspec
 
 from wireglot.http.account import ByteAccount
 from wireglot.http.application import Application, Head, Headers, Refusal, Upgrade
+from wireglot.http.copies import PIECE_BYTES, MessageCopy
 from wireglot.http.limits import ServerLimits
 from wireglot.http.server.body import ChunkedBody, SizedBody, TooLarge
 from wireglot.http.server.head import (
@@ -632,10 +633,23 @@ class ServerReply(msgspec.Struct, eq=False):
     chunked: bool = False
     held: bytes = b""
     """A head that waits for the first bytes of its body."""
+    copy: MessageCopy | None = None
+    """Takes what goes out, where anybody follows it."""
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         if self.over:
             return
+        if (copy := self.copy) is not None:
+            copy.status, copy.headers = status, list(headers)
+            size = len(body)
+            if size > copy.left or copy.room.held > copy.room.most - size - PIECE_BYTES:
+                copy.add(body)
+            elif size:
+                copy.size += size
+                copy.left -= size
+                copy.held += size + PIECE_BYTES
+                copy.room.held += size + PIECE_BYTES
+                copy.pieces.append((time.monotonic(), body))
         bodiless = status in BODILESS
         data = self._begin(status, headers, "" if bodiless else f"content-length: {len(body)}\r\n")
         connection = self.connection
@@ -654,6 +668,8 @@ class ServerReply(msgspec.Struct, eq=False):
         self.chunked = self.minor == 1
         if not self.chunked:
             self.close = True  # HTTP/1.0 knows the end of such a body only by the end of the connection
+        if (copy := self.copy) is not None:
+            copy.status, copy.headers, copy.streamed = status, list(headers), True
         self.held = self._begin(status, headers, "transfer-encoding: chunked\r\n" if self.chunked else "")
         self.connection.hub.loop.call_soon(self._release)
 
@@ -664,6 +680,16 @@ class ServerReply(msgspec.Struct, eq=False):
             raise RuntimeError("write before start")
         if self.head_only:
             return
+        if (copy := self.copy) is not None:
+            size = len(data)
+            if size > copy.left or copy.room.held > copy.room.most - size - PIECE_BYTES:
+                copy.add(data)
+            else:  # as `add`, but without a call for each event of a stream
+                copy.size += size
+                copy.left -= size
+                copy.held += size + PIECE_BYTES
+                copy.room.held += size + PIECE_BYTES
+                copy.pieces.append((time.monotonic(), data))
         if self.chunked:
             size = len(data)
             head = _CHUNK_HEADS[size] if size < _SHORT_BYTES else b"%x\r\n" % size

@@ -13,9 +13,9 @@ import msgspec
 
 from wireglot.ir.usage import KINDS, kinds_of
 from wireglot.stores.base import Documents, Keys, Ledger, Vault
+from wireglot.stores.durations import of_values
 from wireglot.stores.records import (
     Document,
-    Grouping,
     KeyRow,
     KindLimits,
     KindStats,
@@ -246,7 +246,7 @@ class MemoryKeys:
         return True
 
 
-_GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
+_GROUPS: Final[dict[str, Callable[[UsageRow], str]]] = {
     "caller": lambda row: row.caller,
     "model": model_of,
     "provider": lambda row: row.provider,
@@ -257,6 +257,7 @@ _GROUPS: Final[dict[Grouping, Callable[[UsageRow], str]]] = {
     "purpose": lambda row: row.purpose,
     "agent": lambda row: row.agent,
     "caller_group": lambda row: row.caller_group,
+    "client": lambda row: row.client,
 }
 
 
@@ -276,6 +277,12 @@ class MemoryLedger:
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
         # Rows do not change: a thread may add them up while the loop goes on.
         return await asyncio.to_thread(_totals, query, list(self.usage.values()))
+
+    async def losses(self, query: UsageQuery) -> dict[str, int]:
+        return dict(Counter(feature for row in self._chosen(query) for feature in dict.fromkeys(row.losses)))
+
+    async def sum_up(self, until: int) -> bool:
+        return False  # rows in memory are added up as they are
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
@@ -328,19 +335,23 @@ class MemoryLedger:
 
 
 def _totals(query: UsageQuery, rows: Iterable[UsageRow]) -> list[UsageTotal]:
+    def step_of(row: UsageRow) -> str:
+        return str(row.started - row.started % query.step)
+
+    names = {**_GROUPS, "step": step_of}
     sums: dict[tuple[str, ...], list[UsageRow]] = {} if query.groups else {(): []}
     for row in filter(query.chooses, rows):
-        sums.setdefault(tuple(_GROUPS[name](row) for name in query.groups), []).append(row)
-    return [_total(group, sums[group]) for group in sorted(sums)]
+        sums.setdefault(tuple(names[name](row) for name in query.groups), []).append(row)
+    return [_total(group, sums[group], durations=query.durations) for group in sorted(sums)]
 
 
-def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
+def _total(group: tuple[str, ...], rows: Sequence[UsageRow], *, durations: bool) -> UsageTotal:
     ended = [row for row in rows if row.outcome]
-    took = sorted(row.finished - row.started for row in ended)
     return UsageTotal(
         group=group,
         requests=len(rows),
         failed=sum(row.outcome != "ok" for row in ended),
+        left=sum(row.outcome == "client_abort" for row in ended),
         open=len(rows) - len(ended),
         tokens=dict(zip(KINDS, map(sum, zip(*map(kinds_of, rows), strict=True)), strict=True))
         if rows
@@ -350,10 +361,12 @@ def _total(group: tuple[str, ...], rows: Sequence[UsageRow]) -> UsageTotal:
             row.cost is None and (row.total > 0 or (row.outcome == "ok" and row.source == "none"))
             for row in ended
         ),
-        milliseconds=sum(took),
-        p50=took[(len(took) - 1) // 2] if took else 0,
+        milliseconds=sum(row.finished - row.started for row in ended),
+        lossy=sum(bool(row.losses) for row in rows),
         first=min((row.started for row in rows), default=0),
         last=max((row.started for row in rows), default=0),
+        took=of_values(row.finished - row.started for row in ended if durations),
+        first_byte=of_values(row.first_byte for row in ended if durations and row.first_byte > 0),
     )
 
 

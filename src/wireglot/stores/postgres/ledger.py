@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import secrets
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import msgspec
 
 from wireglot.ir.usage import COUNTS
 from wireglot.stores.postgres.documents import NOW
-from wireglot.stores.postgres.pool import LONG_SECONDS, PostgresPool
+from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
+from wireglot.stores.postgres.schema import WRITERS_LOCK
 from wireglot.stores.records import Session, Spender, UsageQuery, UsageRow, UsageTotal, gives_way
 from wireglot.stores.sql import (
     APPLY_OVER,
@@ -23,8 +25,10 @@ from wireglot.stores.sql import (
     UsageSql,
     from_text,
     to_text,
-    usage_totals,
 )
+from wireglot.stores.usage_sums import COLUMNS, MARKS, SUM_NUMBERS, SUMS, Steps, SumsSql, Work, kept
+
+T = TypeVar("T")
 
 _LARGEST: Final = 1 << (63 - len(COUNTS).bit_length())
 """A provider that counts beyond it must not keep the other rows from being written; all token counts of a row
@@ -76,9 +80,21 @@ def _from_column(column: Column, value: Any) -> Any:
 
 _SQL: Final = UsageSql(
     day="to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
-    median="percentile_disc(0.5) WITHIN GROUP (ORDER BY finished - started)",
     session="md5(session) = md5({}) AND session = {}",
     cast="::numeric",  # a row's counts are bigints that need not be one together
+)
+_SUMS: Final = SumsSql(_SQL, nothing="[]")
+_MARK: Final = (
+    f"INSERT INTO {MARKS} (span, at, token, ready) SELECT $1, at, $2, 0 FROM unnest($3::bigint[]) AS at"
+    f" ORDER BY at ON CONFLICT (span, at) DO UPDATE SET token = excluded.token WHERE {MARKS}.ready = 0"
+)
+_MARKED: Final = f"SELECT span, at FROM {MARKS} WHERE token = $1 AND ready = 0 ORDER BY span, at FOR UPDATE"
+_KEEP: Final = (
+    f"INSERT INTO {SUMS} ({', '.join(COLUMNS)}) SELECT * FROM unnest("
+    + ", ".join(
+        f"${place}::{'numeric' if name in SUM_NUMBERS else 'text'}[]" for place, name in enumerate(COLUMNS, 1)
+    )
+    + ")"
 )
 
 SESSIONS: Final = f"""
@@ -115,9 +131,62 @@ class PostgresLedger:
             await self._pool.execute(INSERT + APPLY_OVER, *columns(_each_once(rows)))
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
-        statement, values = _SQL.totals(query)
-        records = await self._pool.fetch(statement, *values, seconds=LONG_SECONDS)
-        return usage_totals(query, map(tuple, records))
+        return await self._at_one_moment(_SUMS.totals(query))
+
+    async def losses(self, query: UsageQuery) -> dict[str, int]:
+        return await self._at_one_moment(_SUMS.losses(query))
+
+    async def sum_up(self, until: int) -> bool:
+        work = await self._at_one_moment(_SUMS.next_work(until))
+        if work is None:
+            return False
+        token = secrets.token_hex(8)
+        await self._mark(work, token)
+        statement, values = _SUMS.added_up(work)
+        rows = kept(work, await self._pool.fetch(statement, *values, seconds=LONG_SECONDS))
+        await self._keep(rows, token)
+        return True
+
+    async def _mark(self, work: Work, token: str) -> None:
+        async def mark(connection: Connection, _: int) -> None:
+            async with connection.transaction():
+                # Waits for those who have written a row and not yet committed it: they cannot see the mark,
+                # and we could not see their row.
+                await connection.execute(
+                    f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})", timeout=LONG_SECONDS
+                )
+                await connection.execute(_MARK, work.span, token, list(work.cells), timeout=LONG_SECONDS)
+
+        await self._pool.run(mark)
+
+    async def _keep(self, rows: list[tuple[Any, ...]], token: str) -> None:
+        async def keep(connection: Connection, _: int) -> None:
+            async with connection.transaction():
+                # Locked: anyone who changes a row of a cell from now on removes the sums, too.
+                found = await connection.fetch(_MARKED, token, timeout=LONG_SECONDS)
+                marked = set(map(tuple, found))
+                chosen = [row for row in rows if row[:2] in marked]
+                arrays = zip(*chosen, strict=True) if chosen else ()
+                if chosen:
+                    await connection.execute(_KEEP, *map(list, arrays), timeout=LONG_SECONDS)
+                await connection.execute(
+                    f"UPDATE {MARKS} SET ready = 1 WHERE token = $1 AND ready = 0",
+                    token,
+                    timeout=LONG_SECONDS,
+                )
+
+        await self._pool.run(keep)
+
+    async def _at_one_moment(self, steps: Steps[T]) -> T:
+        async with self._pool.reading() as connection:
+            try:
+                statement, values = next(steps)
+                while True:
+                    found = await connection.fetch(statement, *values, timeout=LONG_SECONDS)
+                    statement, values = steps.send(found)
+            except StopIteration as done:
+                result: T = done.value
+                return result
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         statement, values = _SQL.rows(query, limit=limit, newest_first=newest_first)

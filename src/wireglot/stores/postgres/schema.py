@@ -11,6 +11,7 @@ from wireglot.stores.base import StoreUnusable
 from wireglot.stores.postgres.address import PostgresAddress, read_address
 from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.sql import Sort, added_columns
+from wireglot.stores.usage_sums import COLUMNS, DAY, DIMENSIONS, HOUR, MARKS, SUM_NUMBERS, SUMMED_FROM, SUMS
 
 # COLLATE "C": names are compared as bytes, the same on every server, whatever its locale.
 # STORAGE EXTERNAL: sealed bodies do not shrink, so PostgreSQL need not try.
@@ -103,6 +104,74 @@ _ADDED: Final = {
 }
 
 
+# Tables that can be computed from the others: they need no version, and the triggers keep them right, by
+# whichever program rows are written.
+WRITERS_LOCK: Final = "hashtextextended('wireglot usage ' || current_schema(), 0)"
+"""Shared by all that are writing rows of usage."""
+_SPANS: Final = (HOUR, DAY)
+
+
+def _sums(schema: str) -> str:
+    """`schema`: quoted. A trigger runs with the search path of anybody."""
+    marks, sums, usage = f"{schema}.{MARKS}", f"{schema}.{SUMS}", f"{schema}.usage"
+    columns = ", ".join(
+        f"{name} {_sum_type(name)} NOT NULL" for name in COLUMNS if name not in ("span", "at")
+    )
+    lock = WRITERS_LOCK.replace("current_schema()", "TG_TABLE_SCHEMA")
+    cells = " UNION ".join(f"SELECT {span}, started - started % {span} FROM changed" for span in _SPANS)
+    # In one order, so that two writers do not wait for each other.
+    unsum = (
+        f"PERFORM pg_advisory_xact_lock_shared({lock}); DELETE FROM {marks} WHERE (span, at) IN ("
+        f"SELECT span, at FROM {marks} WHERE (span, at) IN (%s) ORDER BY span, at FOR UPDATE); RETURN NULL;"
+    )
+    old, new = (
+        ", ".join(f"{table}.{name}" for name in SUMMED_FROM) for table in ("before_rows", "after_rows")
+    )
+    changed = (
+        "WITH changed AS (SELECT unnest(ARRAY[before_rows.started, after_rows.started]) AS started"
+        f" FROM before_rows JOIN after_rows USING (id) WHERE ({old}) IS DISTINCT FROM ({new})) {cells}"
+    )
+    bodies = {
+        "changed": unsum % cells,
+        "updated": unsum % changed,
+        "emptied": f"DELETE FROM {marks}; RETURN NULL;",
+    }
+    functions = "".join(
+        f"CREATE FUNCTION {schema}.{MARKS}_{name}() RETURNS trigger LANGUAGE plpgsql AS $body$"
+        f" BEGIN {body} END $body$;\n"
+        for name, body in bodies.items()
+    )
+    triggers = {
+        "inserted": ("INSERT", "REFERENCING NEW TABLE AS changed", "changed"),
+        "deleted": ("DELETE", "REFERENCING OLD TABLE AS changed", "changed"),
+        "updated": ("UPDATE", "REFERENCING OLD TABLE AS before_rows NEW TABLE AS after_rows", "updated"),
+        "emptied": ("TRUNCATE", "", "emptied"),
+    }
+    return f"""
+CREATE TABLE {marks} (
+    span bigint NOT NULL, at bigint NOT NULL, token text NOT NULL, ready bigint NOT NULL,
+    PRIMARY KEY (span, at)
+);
+CREATE TABLE {sums} (
+    span bigint NOT NULL, at bigint NOT NULL, {columns},
+    FOREIGN KEY (span, at) REFERENCES {marks} ON DELETE CASCADE
+);
+CREATE INDEX ON {sums} (span, at);
+CREATE INDEX ON {sums} (kept, span, at);
+CREATE INDEX ON {sums} (caller, span, at) WHERE kept = '*';
+{functions}""" + "".join(
+        f"CREATE TRIGGER {MARKS}_{name} AFTER {event} ON {usage} {tables}"
+        f" FOR EACH STATEMENT EXECUTE FUNCTION {schema}.{MARKS}_{function}();\n"
+        for name, (event, tables, function) in triggers.items()
+    )
+
+
+def _sum_type(name: str) -> str:
+    if name in SUM_NUMBERS:
+        return "numeric"
+    return 'text COLLATE "C"' if name in DIMENSIONS else "text"
+
+
 async def migrate(
     pool: PostgresPool, address: PostgresAddress, migrations: tuple[str, ...] = MIGRATIONS
 ) -> None:
@@ -127,6 +196,8 @@ async def migrate(
             if version < len(migrations):
                 await connection.execute("UPDATE wireglot_version SET version = $1", len(migrations))
             await _add_columns(connection)
+            if await connection.fetchval("SELECT to_regclass($1)", f"{address.quoted_schema}.{SUMS}") is None:
+                await connection.execute(_sums(address.quoted_schema), timeout=LONG_SECONDS)
 
     async def careful(connection: Connection, turn: int) -> None:
         try:

@@ -25,7 +25,7 @@ from wireglot.stores.records import (
 from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 from wireglot.stores.sqlite import documents, ledger
 from wireglot.stores.sqlite.file import BUSY_SECONDS, Format, explain, recognise, require_version
-from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_ID, STORE_INDEXES, STORE_STEPS
+from wireglot.stores.sqlite.schema import STORE_COLUMNS, STORE_DERIVED, STORE_ID, STORE_INDEXES, STORE_STEPS
 from wireglot.stores.sqlite.sweep import sweep, wipe
 from wireglot.stores.sqlite.vault import SqliteVault
 from wireglot.stores.sqlite.worker_threads import Clock, Database
@@ -33,7 +33,12 @@ from wireglot.stores.sqlite.worker_threads import Clock, Database
 T = TypeVar("T")
 
 STORE: Final = Format(
-    "a store of wireglot", STORE_ID, STORE_STEPS, columns=STORE_COLUMNS, indexes=STORE_INDEXES
+    "a store of wireglot",
+    STORE_ID,
+    STORE_STEPS,
+    columns=STORE_COLUMNS,
+    indexes=STORE_INDEXES,
+    derived=STORE_DERIVED,
 )
 
 PAGE_BYTES: Final = 4 << 20

@@ -35,6 +35,8 @@ class Format(msgspec.Struct, frozen=True):
     """By table and name, the definitions of columns that are added where a table lacks them."""
     indexes: Sequence[str] = ()
     """Of these columns, made where they are lacking."""
+    derived: Sequence[str] = ()
+    """Tables and triggers that can be computed from the others, `TABLE {exists} name ...`."""
     checked_bytes: int = CHECKED_BYTES
 
 
@@ -260,6 +262,8 @@ def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
             connection.execute("COMMIT")
     for index in form.indexes:
         connection.execute(f"CREATE INDEX IF NOT EXISTS {index}")
+    for statement in form.derived:
+        connection.execute("CREATE " + statement.format(exists="IF NOT EXISTS"))
 
 
 def _lacking(connection: apsw.Connection, table: str, columns: Mapping[str, str]) -> list[str]:

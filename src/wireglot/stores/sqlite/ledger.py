@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
-from typing import Any, Final
+import secrets
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeVar
 
 import apsw
 import msgspec
@@ -21,9 +22,11 @@ from wireglot.stores.sql import (
     from_text,
     is_plain,
     to_text,
-    usage_totals,
 )
 from wireglot.stores.sqlite.worker_threads import Database
+from wireglot.stores.usage_sums import COLUMNS, MARKS, SUMS, Steps, SumsSql, kept, steps_run
+
+T = TypeVar("T")
 
 _ROW: Final = f"({', '.join('?' * len(USAGE))})"
 
@@ -38,11 +41,13 @@ _APPLY: Final = {
     count: f"INSERT INTO usage ({USAGE_COLUMNS}) VALUES {', '.join([_ROW] * count)} {APPLY_OVER}"
     for count in _SIZES
 }
-_SQL: Final = UsageSql(
-    day="date(started / 1000, 'unixepoch')",
-    median="percentile_disc(finished - started, 0.5)",
-    session="session = {}",
+_SQL: Final = UsageSql(day="date(started / 1000, 'unixepoch')", session="session = {}")
+_SUMS: Final = SumsSql(_SQL, nothing="")
+_MARK: Final = (
+    f"INSERT INTO {MARKS} (span, at, token, ready) VALUES (?, ?, ?, 0)"
+    " ON CONFLICT DO UPDATE SET token = excluded.token WHERE ready = 0"
 )
+_KEEP: Final = f"INSERT INTO {SUMS} ({', '.join(COLUMNS)}) VALUES ({', '.join('?' * len(COLUMNS))})"
 
 _TEXTS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "text")
 _FLAGS: Final = tuple(place for place, column in enumerate(USAGE) if column.sort == "flag")
@@ -94,7 +99,48 @@ class SqliteLedger:
         await self._database.write(write)
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
-        return usage_totals(query, await self._found(*_SQL.totals(query)))
+        return await self._at_one_moment(lambda: _SUMS.totals(query))
+
+    async def losses(self, query: UsageQuery) -> dict[str, int]:
+        return await self._at_one_moment(lambda: _SUMS.losses(query))
+
+    async def sum_up(self, until: int) -> bool:
+        work = await self._at_one_moment(lambda: _SUMS.next_work(until))
+        if work is None:
+            return False
+        token = secrets.token_hex(8)
+        marks = [(work.span, at, token) for at in work.cells]
+        # What is lost with the power is added up again.
+        await self._database.write(
+            lambda connection: connection.executemany(_MARK, marks).fetchall(), synced=False
+        )
+        statement, values = _SUMS.added_up(work)
+        rows = await self._database.report(
+            lambda connection: kept(work, connection.execute(statement, values))
+        )
+        await self._keep(rows, token)
+        return True
+
+    async def _keep(self, rows: list[tuple[Any, ...]], token: str) -> None:
+        def write(connection: apsw.Connection) -> None:
+            # Of cells that are still marked: a row that came meanwhile is not in these sums.
+            marked = set(
+                connection.execute(f"SELECT span, at FROM {MARKS} WHERE token = ? AND ready = 0", (token,))
+            )
+            connection.executemany(_KEEP, [row for row in rows if row[:2] in marked])
+            connection.execute(f"UPDATE {MARKS} SET ready = 1 WHERE token = ? AND ready = 0", (token,))
+
+        await self._database.write(write, synced=False)
+
+    async def _at_one_moment(self, steps: Callable[[], Steps[T]]) -> T:
+        def read(connection: apsw.Connection) -> T:
+            connection.execute("BEGIN")
+            try:
+                return steps_run(steps(), lambda text, values: connection.execute(text, values).fetchall())
+            finally:
+                connection.execute("ROLLBACK")
+
+        return await self._database.report(read)
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         statement, values = _SQL.rows(query, limit=limit, newest_first=newest_first)

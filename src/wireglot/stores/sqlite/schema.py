@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from wireglot.stores.sql import Sort, added_columns
+from wireglot.stores.usage_sums import COLUMNS, DAY, HOUR, MARKS, SUM_NUMBERS, SUMMED_FROM, SUMS
 
 STORE_ID: Final = 0x57474C54
 """`application_id`: "WGLT" in ASCII. Other programs' files are left alone."""
@@ -105,6 +106,37 @@ STORE_INDEXES: Final = (
     "keys_by_revision ON keys (revision)",
     "usage_by_group ON usage (caller_group, started) WHERE caller_group <> ''",
 )
+
+_SUM_COLUMNS: Final = ", ".join(
+    f"{name} {'INTEGER' if name in SUM_NUMBERS else 'TEXT'} NOT NULL" for name in COLUMNS
+)
+
+
+def _unsum(*rows: str) -> str:
+    """Of a trigger: what is known of the hour and the day of a row no longer holds."""
+    return " ".join(
+        f"DELETE FROM {MARKS} WHERE span = {span} AND at = {row}.started - {row}.started % {span};"
+        for row in rows
+        for span in (HOUR, DAY)
+    )
+
+
+STORE_DERIVED: Final = (
+    f"TABLE {{exists}} {MARKS} (span INTEGER NOT NULL, at INTEGER NOT NULL, token TEXT NOT NULL,"
+    " ready INTEGER NOT NULL, PRIMARY KEY (span, at)) STRICT, WITHOUT ROWID",
+    f"TABLE {{exists}} {SUMS} ({_SUM_COLUMNS}) STRICT",
+    f"INDEX {{exists}} {SUMS}_at ON {SUMS} (span, at)",
+    f"INDEX {{exists}} {SUMS}_kept ON {SUMS} (kept, span, at)",
+    f"INDEX {{exists}} {SUMS}_caller ON {SUMS} (caller, span, at) WHERE kept = '*'",
+    f"TRIGGER {{exists}} {MARKS}_inserted AFTER INSERT ON usage BEGIN {_unsum('NEW')} END",
+    f"TRIGGER {{exists}} {MARKS}_deleted AFTER DELETE ON usage BEGIN {_unsum('OLD')} END",
+    f"TRIGGER {{exists}} {MARKS}_updated AFTER UPDATE OF {', '.join(SUMMED_FROM)} ON usage"
+    f" BEGIN {_unsum('OLD', 'NEW')} END",
+    f"TRIGGER {{exists}} {MARKS}_gone AFTER DELETE ON {MARKS}"
+    f" BEGIN DELETE FROM {SUMS} WHERE span = OLD.span AND at = OLD.at; END",
+)
+"""What can be computed again from the other tables: it needs no version, and older programs keep it right
+without knowing of it."""
 
 # Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
 _COUNTERS_1: Final = """

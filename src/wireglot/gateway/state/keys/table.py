@@ -86,6 +86,11 @@ class KeyTable:
         found = self._opened(digest)
         return found if isinstance(found, KeyRow) else None
 
+    def clients(self) -> list[ClientKey]:
+        """All keys that open anything, by name."""
+        found = {key.name: key for key, _ in self._found.values() if isinstance(key, ClientKey)}
+        return [found[name] for name in sorted(found)]
+
     def sign_ins_of(self, name: str) -> list[KeyRow]:
         """The devices that signed in as a key, those that have ended too."""
         return [row for row in self._rows.values() if row.sign_in is not None and row.sign_in.key == name]

@@ -8,11 +8,9 @@ from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
-import msgspec
-
 from wireglot.ir.usage import KINDS
 from wireglot.stores.base import Ledger
-from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal
+from wireglot.stores.records import MICRO, Grouping, UsageQuery, UsageTotal, added
 
 GROUPS: Final[dict[str, Grouping]] = {
     "key": "caller",
@@ -25,8 +23,11 @@ GROUPS: Final[dict[str, Grouping]] = {
     "operation": "operation",
     "purpose": "purpose",
     "agent": "agent",
+    "client": "client",
 }
-PARAMETERS: Final = ("group_by", "start", "end", "key", "model", "provider", "session")
+PARAMETERS: Final = (
+    "group_by", "start", "end", "key", "group", "model", "provider", "client", "agent", "session",
+)  # fmt: skip
 DEFAULT_GROUPS: Final = "day,model"
 DEFAULT_START: Final = "30d"
 ROWS_MAX: Final = 10_000
@@ -59,12 +60,15 @@ def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
         model=given.get("model", ""),
         provider=given.get("provider", ""),
         session=given.get("session", ""),
+        group=given.get("group", ""),
+        client=given.get("client", ""),
+        agent=given.get("agent", ""),
     )
 
 
 async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, Any]:
     totals = await ledger.totals(query)
-    whole = await ledger.totals(msgspec.structs.replace(query, groups=())) if query.groups else totals
+    whole = added(totals)
     names = [next(name for name, group in GROUPS.items() if group == each) for each in query.groups]
     document: dict[str, Any] = {
         "object": "usage.list",
@@ -75,7 +79,8 @@ async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, 
         "data": [
             {**dict(zip(names, total.group, strict=True)), **_reported(total)} for total in totals[:ROWS_MAX]
         ],
-        "total": _reported(whole[0]) if whole else {},
+        "total": _reported(whole) if totals else {},
+        "durations": "measured" if whole.took.is_exact else "within_5_percent",
     }
     if len(totals) > ROWS_MAX:
         document["has_more"] = True
@@ -109,7 +114,7 @@ def _reported(total: UsageTotal) -> dict[str, Any]:
         "cost": money(total.cost) if known else None,
         "unpriced_requests": total.unpriced,
         "mean_ms": round(total.milliseconds / ended) if ended else 0,
-        "p50_ms": total.p50,
+        "p50_ms": total.took.percentile(50) or 0,
         "first": total.first // 1000,
         "last": total.last // 1000,
     }

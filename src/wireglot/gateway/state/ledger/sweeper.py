@@ -1,4 +1,4 @@
-"""Retention: what is past its time, or too much of its kind, is removed as [store.keep] says.
+"""What is past its time, or too much of its kind, is removed as [store.keep] says; usage is added up by hour.
 
 Every few minutes, by one process of those that share a store.
 """
@@ -19,7 +19,7 @@ from wireglot.gateway.state import stored_forms
 from wireglot.gateway.state.losses.shelf import KEPT_BYTES
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.stores import StoreDown
-from wireglot.stores.base import Counters, Engine
+from wireglot.stores.base import Counters, Engine, Ledger
 from wireglot.stores.document_log import HANDED_OVER, REPORTED
 from wireglot.stores.records import KindLimits, Swept
 
@@ -30,6 +30,11 @@ _LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
 """Less than the time to the next turn, so that nobody's turn meets a lock of the one before."""
 _FLEET_LOG_BYTES: Final = 64 * 1024 * 1024
 _DAY_MS: Final = 86_400_000
+_SETTLED_MS: Final = 10 * 60_000
+"""After an hour is over, until it is added up: rows of requests that take long come late."""
+_MAX_SUMS: Final = 2000
+"""Stretches that are added up in one turn; rows that change all the time must not keep it from its end."""
+_SUM_PAUSE_SECONDS: Final = 0.05
 _SILENT_MS: Final = 20 * 60_000
 """A process that was not heard of for so long has gone."""
 
@@ -51,20 +56,30 @@ class Sweeper:
     async def close(self) -> None:
         await stop(self._task)
 
-    async def sweep(self, settings: Settings) -> None:
-        """Once, unless another process did it lately."""
+    async def sweep(self, settings: Settings) -> bool:
+        """Once, unless another process did it lately. Whether it was this one."""
         if not await self._counters.lock(_LOCK, self._instance, _LOCK_SECONDS):
-            return
+            return False
         swept = await prune(self._engine, settings)
         removed = sum(swept.expired.values()) + sum(swept.evicted.values()) + swept.usage
         if removed or swept.crashed:
             self._note("info", "swept", removed=removed, crashed=swept.crashed)
+        return True
 
     async def _turn(self, settings: Callable[[], Settings]) -> None:
         try:
-            await self.sweep(settings())
+            if await self.sweep(settings()):
+                await add_up(self._engine.ledger)
         except StoreDown as down:
             self._note("warn", "not swept", detail=str(down))
+
+
+async def add_up(ledger: Ledger) -> None:
+    """All hours of usage that are over and not yet added up."""
+    for _ in range(_MAX_SUMS):
+        if not await ledger.sum_up(int(time.time() * 1000) - _SETTLED_MS):
+            break
+        await asyncio.sleep(_SUM_PAUSE_SECONDS)  # others use the store as well
 
 
 async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:

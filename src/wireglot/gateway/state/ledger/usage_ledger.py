@@ -16,6 +16,7 @@ import msgspec
 from wireglot.dialects.registry import UnknownDialect, surface
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.ending import Account
@@ -311,10 +312,10 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
     record, job = exchange.record, exchange.job
     ago = time.monotonic() - record.started
     return UsageRow(
-        id=record.id,
-        caller=record.caller,
-        started=int((time.time() - ago) * 1000),
-        instance=instance,
+        record.id,
+        record.caller,
+        int((time.time() - ago) * 1000),
+        instance,
         operation=record.operation,
         dialect=job.surface.name,
         session=record.session[:_NAME_LETTERS],
@@ -326,6 +327,7 @@ def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
         purpose=record.facts.purpose,
         agent=record.facts.agent,
         caller_group=job.caller.key.group if job.caller.key is not None else "",
+        client=client_name(record.agent),
     )
 
 

@@ -45,7 +45,7 @@ from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.targets.routing import Target
 from wireglot.stores.base import Counters, Ledger, StoreDown
 from wireglot.stores.memory import MemoryCounters
-from wireglot.stores.records import Budget, Denied, Rate, Spender
+from wireglot.stores.records import Budget, Denied, Rate, Spender, UsageQuery
 
 _LEASE_SECONDS: Final = 60.0
 """After which the place of a request whose process has died is free."""
@@ -381,6 +381,34 @@ class Quotas:
             )
             for limit in found
         ]
+
+    async def budgets_now(
+        self, keys: Sequence[ClientKey], settings: Settings
+    ) -> list[tuple[str, BudgetStanding]]:
+        """Every budget of these keys and of their groups, with whose it is. Raises StoreDown."""
+        found: dict[str, tuple[str, Limit]] = {}
+        for key in keys:
+            for account in accounts(key, settings):
+                for limit in budgets_of(account, settings.currency, self.wall()):
+                    found[limit.claim.name] = (limit.group or key.name, limit)
+        taken = await self._counters.amounts(list(found)) if found else {}
+        spent: dict[tuple[int, Spender], dict[str, tuple[int, int]]] = {}
+        standings = []
+        for name, (whose, limit) in found.items():
+            if name in taken:
+                used = taken[name] - self._reserved[name]
+            else:
+                # Many keys at once: those of the same period are added up together.
+                by: Spender = "caller_group" if limit.group else "caller"
+                if (limit.since, by) not in spent:
+                    query = UsageQuery((by,), since=limit.since, durations=False)
+                    totals = await self._ledger.totals(query)
+                    spent[limit.since, by] = {
+                        total.group[0]: (sum(total.tokens.values()), total.cost) for total in totals
+                    }
+                used = spent[limit.since, by].get(whose, (0, 0))[0 if limit.unit == "tokens" else 1]
+            standings.append((whose, standing(limit, used)))
+        return standings
 
     async def spending(self, caller: str, made: int) -> Spending:
         """What a caller has spent of late, whether or not it has a budget. Raises StoreDown."""

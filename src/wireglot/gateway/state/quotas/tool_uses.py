@@ -8,6 +8,7 @@ from typing import Final, Literal
 from msgspec.structs import replace
 
 from wireglot.gateway.entry.guard import new_request_id
+from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.quotas.quotas import Quotas
@@ -51,6 +52,7 @@ class ToolUses:
             purpose=record.facts.purpose,
             agent=record.facts.agent,
             caller_group=job.caller.key.group if job.caller.key is not None else "",
+            client=client_name(record.agent),
         )
         return self._ledger.begin_row(row)
 

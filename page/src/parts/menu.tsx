@@ -1,0 +1,54 @@
+// A button that opens a small panel under itself; Escape, a click elsewhere and leaving it close it.
+import type { ComponentChildren } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+
+interface Props {
+  label: ComponentChildren;
+  name: string;
+  disabled?: boolean;
+  /** `close` may be called by what is in it. */
+  children: (close: () => void) => ComponentChildren;
+}
+
+export function Menu({ label, name, disabled = false, children }: Props) {
+  const [open, setOpen] = useState(false);
+  const box = useRef<HTMLDivElement>(null);
+  const button = useRef<HTMLButtonElement>(null);
+  useEffect(() => {
+    if (!open) return;
+    const outside = (event: Event) => {
+      if (!box.current?.contains(event.target as Node)) setOpen(false);
+    };
+    addEventListener("pointerdown", outside);
+    addEventListener("focusin", outside);
+    return () => {
+      removeEventListener("pointerdown", outside);
+      removeEventListener("focusin", outside);
+    };
+  }, [open]);
+  const close = () => {
+    setOpen(false);
+    button.current?.focus();
+  };
+  return (
+    <div
+      ref={box}
+      class="menu"
+      onKeyDown={(event) => {
+        if (event.key !== "Escape" || !open) return;
+        event.preventDefault();
+        event.stopPropagation();
+        close();
+      }}
+    >
+      <button ref={button} type="button" aria-expanded={open} disabled={disabled} onClick={() => setOpen(!open)}>
+        {label} <span aria-hidden="true">▾</span>
+      </button>
+      {open ? (
+        <div class="menu-panel" role="group" aria-label={name}>
+          {children(close)}
+        </div>
+      ) : null}
+    </div>
+  );
+}

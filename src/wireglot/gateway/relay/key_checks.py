@@ -1,0 +1,257 @@
+"""One cheap question to a provider: is it there, does it take the key, what does it say itself.
+
+It is asked as the gateway asks it: the same connections, proxies, headers and logins. No tokens are spent.
+What comes back holds no secret.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import time
+from collections.abc import Callable
+from email.utils import parsedate_to_datetime
+from typing import Final, Literal
+from urllib.parse import urlsplit
+
+import msgspec
+
+from wireglot.dialects.base import read_list
+from wireglot.dialects.registry import dialect
+from wireglot.gateway.config.urls import is_local
+from wireglot.gateway.observe.redact import secrets_of
+from wireglot.gateway.relay.explanation import own_words
+from wireglot.gateway.relay.outbound import key_questions
+from wireglot.gateway.relay.sign_ins import SignIns
+from wireglot.gateway.settings import Credential, Provider, Settings
+from wireglot.http.failures import AttemptFailed
+from wireglot.http.redaction import Redactor
+from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault, TransportProblem
+from wireglot.ir.errors import ApiError, ErrorKind
+from wireglot.stores.servers import tls_fault
+from wireglot.wire.json import BadJson, decode
+
+Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", "silent", "no-login", "other"]
+"""taken: it answers, and takes the key if it wants one. forbidden: it knows the key and does not let it ask,
+or only through programs that it knows. other: what answers there is no such provider."""
+
+Verdict = Literal["good", "refused", "unknown"]
+
+MAX_SECONDS: Final = 10.0
+_FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=MAX_SECONDS)
+_NEAR: Final = Timeouts(connect=1.0, tls=2.0, first_byte=3.0, idle=3.0, total=5.0)
+"""For servers on this machine or beside it."""
+_MAX_MODELS: Final = 5000
+_MAX_BYTES: Final = 16 * 2**20
+_OK: Final = 200
+_NOT_THERE: Final = frozenset({404, 405, 501})
+_OUTCOMES: Final[dict[ErrorKind, Outcome]] = {
+    "auth": "refused",
+    "permission": "forbidden",
+    "billing": "unpaid",
+    "rate_limit": "busy",
+    "overloaded": "busy",
+    "server": "failing",
+    "timeout": "failing",
+}
+_STATUSES: Final[dict[int, Outcome]] = {401: "refused", 402: "unpaid", 403: "forbidden", 429: "busy"}
+_TAKEN_ALL_THE_SAME: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "not_found", "conflict"})
+"""Of a request that is none: who it comes from was looked at before."""
+_REASONS: Final = {
+    errno.ECONNREFUSED: "no server is listening (connection refused)",
+    errno.ENETUNREACH: "its network is unreachable",
+    errno.EHOSTUNREACH: "its host is unreachable",
+    errno.ECONNRESET: "the connection was reset",
+}
+
+
+class ProviderAnswer(msgspec.Struct, frozen=True):
+    """How one provider answered with one of its keys."""
+
+    provider: str
+    question: str
+    """`GET https://...`, as it was asked."""
+    outcome: Outcome
+    words: str = ""
+    """What the provider says itself, or what kept it from saying anything."""
+    status: int = 0
+    problem: TransportProblem | None = None
+    milliseconds: int = 0
+    skew: float | None = None
+    """Seconds by which its clock is ahead of ours."""
+    models: tuple[str, ...] = ()
+    source: str = ""
+    """Where its key comes from."""
+    fix: str = ""
+    """Of a login that failed."""
+
+    @property
+    def is_on(self) -> bool:
+        return self.outcome == "taken"
+
+    @property
+    def verdict(self) -> Verdict:
+        """On the key."""
+        if self.outcome in ("taken", "unpaid"):
+            return "good"
+        return "refused" if self.outcome == "refused" else "unknown"
+
+    @property
+    def is_unreached(self) -> bool:
+        """Whether nothing answers there, as without a network. What only takes its time may answer yet."""
+        return self.outcome == "silent" and self.problem in ("dns", "connect", "tls", "protocol")
+
+    def sentence(self, title: str) -> str:
+        """What it says of the key."""
+        says = f" (it says: {self.words})" if self.words else ""
+        match self.outcome:
+            case "taken":
+                return f"{title} takes the key"
+            case "unpaid":
+                return f"{title} takes the key, and not its account{says}"
+            case "refused":
+                return f"{title} refuses the key{says}"
+            case "forbidden":
+                return f"{title} does not let the key ask{says}"
+            case "silent":
+                return f"{title} cannot be reached at {self.host}: {self.words}"
+            case _:
+                return f"{title} could not say whether it takes the key{says}"
+
+    @property
+    def host(self) -> str:
+        return host_of(self.question.partition(" ")[2])
+
+
+def host_of(url: str) -> str:
+    """With its port, if it is not the usual one; "" where it is no URL."""
+    try:
+        place = urlsplit(url)
+        return f"{place.hostname}:{place.port}" if place.port else place.hostname or ""
+    except ValueError:
+        return ""
+
+
+def is_asked(provider: Provider) -> bool:
+    """Not the demo, which is in this program."""
+    return provider.spec.base_url.startswith(("http:", "https:"))
+
+
+def first_question(provider: Provider) -> str:
+    """What will be asked first, to be shown before."""
+    return next((_reported(outbound) for _, outbound in key_questions(provider, None)), "")
+
+
+class KeyChecker:
+    def __init__(self, transport: Transport, clock: Callable[[], float], timeouts: Timeouts | None) -> None:
+        self._transport = transport
+        self._timeouts = timeouts
+        self._clock = clock
+        self._granted: list[str] = []
+        self._sign_ins = SignIns(hide=lambda _, secret: self._granted.append(secret))
+
+    async def ask(self, provider: Provider, credential: Credential | None) -> ProviderAnswer:
+        source = credential.secret.source if credential is not None else ""
+        blank = ProviderAnswer(provider.name, first_question(provider), "silent", source=source)
+        try:
+            async with asyncio.timeout(MAX_SECONDS):
+                if credential is not None and credential.login is not None:
+                    credential = await self._sign_ins.ready(credential)
+                found = await self._first_that_is_there(provider, credential, blank)
+        except AttemptFailed as failed:  # of the login
+            replaced: dict[str, object] = {"outcome": "no-login", "words": failed.error.message}
+            found = msgspec.structs.replace(blank, fix=failed.fix, **replaced)
+        except TransportFault as fault:
+            found = msgspec.structs.replace(blank, problem=fault.problem, words=_cause(fault))
+        except TimeoutError:
+            words = f"no answer within {MAX_SECONDS:g} s"
+            found = msgspec.structs.replace(blank, problem="total_timeout", words=words)
+        return msgspec.structs.replace(found, words=self._clean(provider, found.words))
+
+    async def _first_that_is_there(
+        self, provider: Provider, credential: Credential | None, blank: ProviderAnswer
+    ) -> ProviderAnswer:
+        found = blank
+        for spoken, outbound in key_questions(provider, credential):
+            found = await self._answer(spoken, outbound, blank)
+            if found.status not in _NOT_THERE or outbound.method == "POST":
+                break
+        return found
+
+    async def _answer(self, spoken: str, outbound: Outbound, blank: ProviderAnswer) -> ProviderAnswer:
+        usual = _NEAR if is_local(urlsplit(outbound.url).hostname or "") else _FAR
+        timeouts = self._timeouts or usual
+        asked_at, began = self._clock(), time.monotonic()
+        answer = await self._transport.send(outbound, timeouts)
+        passed = time.monotonic() - began
+        found = msgspec.structs.replace(
+            blank,
+            question=_reported(outbound),
+            status=answer.status,
+            milliseconds=round(passed * 1000),
+            skew=_skew(answer, asked_at + passed / 2),
+        )
+        try:
+            body = await answer.read(_MAX_BYTES)
+        except BaseException:
+            answer.abort()
+            raise
+        return _judged(found, spoken, outbound, body)
+
+    def _clean(self, provider: Provider, words: str) -> str:
+        secrets = secrets_of(Settings(providers={provider.name: provider}))
+        return Redactor([*secrets, *self._granted], [provider.name]).text(words)
+
+
+def _judged(found: ProviderAnswer, spoken: str, outbound: Outbound, body: bytes) -> ProviderAnswer:
+    try:
+        document = decode(body)
+    except BadJson:
+        document = None
+    if found.status == _OK and document is not None:
+        models = tuple(model.id for model in read_list(document, _MAX_MODELS))
+        return msgspec.structs.replace(found, outcome="taken", models=models)
+    error = dialect(spoken).parse_error(document, found.status) if isinstance(document, dict) else None
+    outcome, words = _outcome(found.status, error, outbound)
+    return msgspec.structs.replace(found, outcome=outcome, words=words)
+
+
+def _outcome(status: int, error: ApiError | None, outbound: Outbound) -> tuple[Outcome, str]:
+    words = (own_words(error) if error is not None else "") or f"status {status}"
+    if error is not None and error.kind == "auth":
+        return "refused", words
+    if status in _STATUSES:  # hosts of a foreign dialect word the rest as they like
+        return _STATUSES[status], words
+    if error is None:
+        return "failing" if status >= 500 else "other", words
+    if outbound.method == "POST" and error.kind in _TAKEN_ALL_THE_SAME:
+        return "taken", ""
+    return _OUTCOMES.get(error.kind, "other"), words
+
+
+def _skew(answer: Answer, now: float) -> float | None:
+    """Nothing where an answer says no date, or one out of a cache."""
+    if "age" in answer.headers:
+        return None
+    try:
+        return parsedate_to_datetime(answer.headers.get("date", "")).timestamp() - now
+    except ValueError:
+        return None
+
+
+def _cause(fault: TransportFault) -> str:
+    """More than is reported to a client: what the system said."""
+    if reported := tls_fault(fault):
+        return reported
+    at: BaseException | None = fault
+    while at is not None:
+        if isinstance(at, OSError) and at.errno in _REASONS:
+            return _REASONS[at.errno]
+        if isinstance(at, TimeoutError):
+            return "it does not answer in time"
+        at = at.__cause__ or at.__context__
+    return "its name is not known here (DNS)" if fault.problem == "dns" else fault.message
+
+
+def _reported(outbound: Outbound) -> str:
+    return f"{outbound.method} {outbound.url}"

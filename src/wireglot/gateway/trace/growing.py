@@ -1,0 +1,241 @@
+"""An exchange while it runs, for anyone who looks: both requests at once, both streams as they grow. A page
+says how far it has got and is given what is new; nothing is made before somebody asks.
+
+A secret may come in several events. What may be its beginning is held back until more has come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+from threading import Lock
+from typing import Final
+
+import msgspec
+
+from wireglot.gateway.trace.made_trace import (
+    EVENT_END,
+    Scrubber,
+    clean_events,
+    is_event_stream,
+    milliseconds,
+    open_events,
+    traced_attempt,
+    traced_message,
+    traced_steps,
+    withhold_unsearched,
+)
+from wireglot.gateway.trace.recording import Recording
+from wireglot.http.copies import MessageCopy
+from wireglot.http.redaction import Redactor
+from wireglot.traces.trace import Attempt, Row, TraceFrame, TraceMessage, TraceStep
+
+MAX_LOOKED_AT: Final = 8
+"""Exchanges whose events are held as they are shown; of others they are made again."""
+_AT_ONCE_BYTES: Final = 512 * 1024
+"""Of one stream, for one answer to a page: the rest comes with the next."""
+_CONTEXT_EVENTS: Final = 8
+_CONTEXT_BYTES: Final = 16 * 1024
+"""Of events that were shown already, in which a secret may have begun."""
+_HELD_BYTES: Final = 64 * 1024
+"""No secret is so long: what was held back until then is shown."""
+_CURSOR: Final = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}", re.ASCII)
+"""How many attempts, events to the client and events of the last attempt a page knows."""
+_STEPS: Final = {"next event": "events", "retry": "retry wait", "key": "key wait"}
+"""What is waited for, as its step is called."""
+
+
+class GrowingTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What is new of an exchange that runs."""
+
+    row: Row
+    cursor: str
+    """To be sent with the next question."""
+    more: bool = False
+    """There is more already."""
+    now_ms: float = 0.0
+    """Since it came in."""
+    request: TraceMessage | None = None
+    """The client's; once."""
+    answer: TraceMessage | None = None
+    """To the client, with its new frames."""
+    first_attempt: int = 0
+    """The number of the first of `attempts`: those before it have not changed."""
+    attempts: list[Attempt] = []
+    """A request is given once; an answer has its new frames."""
+    steps: list[TraceStep] = []
+    """All of them. The last one goes on."""
+
+
+class _Frames:
+    """Of one stream, as far as they may be shown."""
+
+    def __init__(self) -> None:
+        self.frames: list[TraceFrame] = []
+        self.more = False
+        self._taken = 0
+        self._rest = b""
+        """The beginning of an event."""
+        self._context: list[tuple[float, bytes]] = []
+        self._held: list[tuple[float, bytes]] = []
+
+    def grow(self, side: MessageCopy, scrub: Scrubber, started: float) -> None:
+        new = self._new_events(side)
+        if not new:
+            return
+        context, waiting = self._context, self._held + new
+        held = open_events([*context, *waiting], scrub)
+        if sum(len(data) for _, data in waiting) > _HELD_BYTES:
+            held = 0
+        place = max(0, len(waiting) - held)
+        self._held = waiting[place:]
+        if not place:
+            return
+        told = clean_events([*context, *waiting[:place]], scrub, shown=len(context))[len(context) :]
+        self.frames += [
+            TraceFrame(milliseconds(at, started), data.decode("utf-8", "replace")) for at, data in told
+        ]
+        kept = [*context, *told][-_CONTEXT_EVENTS:]
+        while kept and sum(len(data) for _, data in kept) > _CONTEXT_BYTES:
+            kept.pop(0)
+        self._context = kept
+
+    def _new_events(self, side: MessageCopy) -> list[tuple[float, bytes]]:
+        pieces, taken, size = side.pieces, self._taken, 0
+        new: list[tuple[float, bytes]] = []
+        while taken < len(pieces) and size < _AT_ONCE_BYTES:
+            new.append(pieces[taken])
+            size += len(pieces[taken][1])
+            taken += 1
+        self._taken, self.more = taken, taken < len(pieces)
+        if not is_event_stream(side):
+            return new
+        events: list[tuple[float, bytes]] = []
+        for at, data in new:
+            begin, look = 0, max(0, len(self._rest) - 3)
+            whole = self._rest + data
+            for found in EVENT_END.finditer(whole, look):
+                events.append((at, whole[begin : found.end()]))
+                begin = found.end()
+            self._rest = whole[begin:]
+        return events
+
+
+class _Look:
+    """What was made of one exchange."""
+
+    def __init__(self, recording: Recording, redactor: Redactor) -> None:
+        self.lock = Lock()
+        self._recording = recording
+        self._redactor = redactor
+        self._scrub: Scrubber | None = None
+        self._request = TraceMessage()
+        self._answer = _Frames()
+        self._attempts: list[Attempt] = []
+        self._answers: list[_Frames] = []
+
+    @property
+    def is_over(self) -> bool:
+        return self._recording.record.finished > 0
+
+    def since(self, row: Row, cursor: str, now: float) -> GrowingTrace:
+        """In a thread."""
+        recording = self._recording
+        started = recording.record.started
+        if self._scrub is None:
+            request = recording.request
+            body = b"".join(data for _, data in list(request.pieces))
+            self._scrub = Scrubber(self._redactor, request.headers, request.url, body)
+            withhold_unsearched(recording, self._scrub)
+            self._request = traced_message(request, self._scrub, started)
+        scrub = self._scrub
+        is_known = _CURSOR.fullmatch(cursor) is not None
+        told, client, upstream = map(int, cursor.split(".")) if is_known else (0, 0, 0)
+        attempts = list(recording.attempts)
+        while len(self._attempts) < len(attempts):
+            attempt = attempts[len(self._attempts)]
+            withhold_unsearched(recording, scrub)
+            bare = msgspec.structs.replace(attempt, answer=None, differing=None)
+            self._attempts.append(traced_attempt(bare, scrub, self._redactor, started, []))
+            self._answers.append(_Frames())
+        first = max(0, told - 1)
+        shown: list[Attempt] = []
+        for number in range(first, len(attempts)):
+            answer, frames = attempts[number].answer, self._answers[number]
+            made = self._attempts[number]
+            if number < told:
+                made = msgspec.structs.replace(made, request=None)
+            if answer is not None:
+                skipped = upstream if number == told - 1 else 0
+                made = msgspec.structs.replace(
+                    made,
+                    answer=self._message(answer, frames, scrub, skipped),
+                    error=scrub.text(attempts[number].error),
+                )
+            elif attempts[number].error:
+                made = msgspec.structs.replace(made, error=scrub.text(attempts[number].error))
+            shown.append(made)
+        answer_message = self._message(recording.answer, self._answer, scrub, client)
+        last = self._answers[-1] if self._answers else None
+        return GrowingTrace(
+            row=row,
+            cursor=f"{len(attempts)}.{len(self._answer.frames)}.{len(last.frames) if last else 0}",
+            more=self._answer.more or any(each.more for each in self._answers),
+            now_ms=milliseconds(now, started),
+            request=None if is_known else self._request,
+            answer=answer_message if recording.answer.status else None,
+            first_attempt=first,
+            attempts=shown,
+            steps=_steps(recording, row, now),
+        )
+
+    def _message(self, side: MessageCopy, frames: _Frames, scrub: Scrubber, skipped: int) -> TraceMessage:
+        if side.streamed:
+            frames.grow(side, scrub, self._recording.record.started)
+        return TraceMessage(
+            status=side.status,
+            headers=scrub.headers(side.headers),
+            bytes=side.size,
+            truncated=side.truncated,
+            frames=frames.frames[skipped:],
+        )
+
+
+def _steps(recording: Recording, row: Row, now: float) -> list[TraceStep]:
+    """With the one that goes on."""
+    record = recording.record
+    steps = traced_steps(recording)
+    last = recording.stretches[-1][1] if recording.stretches else record.started
+    name = row.waits_for or ("translation" if recording.stretches else "store")
+    began, ended = milliseconds(last, record.started), milliseconds(now, record.started)
+    return [*steps, TraceStep(_STEPS.get(name, name), began, ended)]
+
+
+class GrowingTraces:
+    """Those that somebody looks at now."""
+
+    def __init__(self, redactor: Callable[[], Redactor]) -> None:
+        """`redactor`: the one that knows the secrets of now."""
+        self._redactor = redactor
+        self._looks: OrderedDict[str, _Look] = OrderedDict()
+
+    async def since(self, recording: Recording, row: Row, cursor: str) -> GrowingTrace:
+        id = recording.record.id
+        for gone in [id for id, held in self._looks.items() if held.is_over]:
+            del self._looks[gone]
+        look = self._looks.get(id)
+        if look is None:
+            look = self._looks[id] = _Look(recording, self._redactor())
+            if len(self._looks) > MAX_LOOKED_AT:
+                self._looks.popitem(last=False)
+        self._looks.move_to_end(id)
+        now, held = time.monotonic(), look
+
+        def made() -> GrowingTrace:
+            with held.lock:
+                return held.since(row, cursor, now)
+
+        return await asyncio.to_thread(made)
