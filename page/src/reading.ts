@@ -223,6 +223,19 @@ export function readAnswer(value: Json): Part[] {
     const body = isObj(candidate) && isObj(candidate["content"]) ? candidate["content"] : {};
     parts.push(...content(body["parts"], `${base}/candidates/${index}/content/parts`, "assistant"));
   });
+  if (isObj(inner["message"]) && "done" in inner) {
+    if (str(inner["message"]["thinking"])) parts.push({ pointer: "/message/thinking", role: "assistant", kind: "reasoning", text: str(inner["message"]["thinking"]) });
+    parts.push(...chatMessage(inner["message"], "/message"));
+  } else if (typeof inner["response"] === "string" && "done" in inner) parts.push({ pointer: "/response", role: "assistant", kind: "text", text: inner["response"] });
+  list(inner["steps"]).forEach((step, index) => {
+    if (!isObj(step)) return;
+    const pointer = `/steps/${index}`;
+    if (step["type"] === "thought") {
+      const summary = list(step["summary"]).map((each) => (isObj(each) ? str(each["text"]) : "")).join("");
+      if (summary) parts.push({ pointer, role: "assistant", kind: "reasoning", text: summary });
+    } else if (str(step["type"]).endsWith("_call")) parts.push({ pointer, role: "assistant", kind: "call", name: str(step["name"]) || str(step["type"]), id: str(step["id"]), text: argumentsText(step["arguments"] ?? {}) });
+    else if (Array.isArray(step["content"])) parts.push(...content(step["content"], `${pointer}/content`, "assistant"));
+  });
   return [...parts, ...failed];
 }
 

@@ -106,7 +106,13 @@ export function wordsOf(event: StreamEvent): string {
   const delta = value["delta"];
   if (typeof delta === "string") return delta;
   if (isObj(delta)) {
-    for (const name of ["text", "thinking", "partial_json", "stop_reason", "signature"]) if (typeof delta[name] === "string") return delta[name];
+    for (const name of ["text", "thinking", "partial_json", "arguments", "stop_reason", "signature"]) if (typeof delta[name] === "string") return delta[name];
+    if (isObj(delta["content"])) return str(delta["content"]["text"]);
+  }
+  if (isObj(value["message"]) && "done" in value) {
+    const call = list(value["message"]["tool_calls"])[0];
+    const made = isObj(call) && isObj(call["function"]) ? `${str(call["function"]["name"])} ${JSON.stringify(call["function"]["arguments"])}` : "";
+    return str(value["message"]["thinking"]) || str(value["message"]["content"]) || made || str(value["done_reason"]);
   }
   const block = value["content_block"];
   if (isObj(block)) return [str(block["type"]), str(block["name"])].filter(Boolean).join(" ");
@@ -124,10 +130,36 @@ export function wordsOf(event: StreamEvent): string {
     const parts = readAnswer(body);
     return parts.map((part) => part.name ? `${part.name} ${part.text}` : part.text).join(" ") || str(candidate["finishReason"]);
   }
-  const item = value["item"] ?? value["part"];
+  const item = value["item"] ?? value["part"] ?? value["step"];
   if (isObj(item)) return [str(item["type"]), str(item["name"])].filter(Boolean).join(" ");
   if (isObj(value["error"])) return str(value["error"]["message"]);
   return "";
+}
+
+type Grow = (key: string, kind: Part["kind"], text: string, more?: Partial<Part>) => void;
+
+/** An event of Gemini Interactions. */
+function growByStep(value: Obj, grow: Grow): void {
+  const key = `step-${String(value["index"])}`;
+  const step = value["step"];
+  const delta = value["delta"];
+  if (isObj(step) && str(step["type"]).endsWith("_call")) grow(key, "call", "", { name: str(step["name"]) || str(step["type"]), id: str(step["id"]) });
+  if (!isObj(delta)) return;
+  const content = isObj(delta["content"]) ? delta["content"] : delta;
+  if (delta["type"] === "text") grow(key, "text", str(delta["text"]));
+  else if (delta["type"] === "thought_summary") grow(key, "reasoning", str(content["text"]));
+  else if (delta["type"] === "arguments_delta") grow(key, "call", str(delta["arguments"]));
+}
+
+/** A line of Ollama. */
+function growByLine(value: Obj, grow: Grow): void {
+  const message = isObj(value["message"]) ? value["message"] : { content: value["response"] ?? "", thinking: value["thinking"] ?? "" };
+  if (str(message["thinking"])) grow("thinking", "reasoning", str(message["thinking"]));
+  if (str(message["content"])) grow("content", "text", str(message["content"]));
+  for (const call of list(message["tool_calls"])) {
+    const made = isObj(call) && isObj(call["function"]) ? call["function"] : {};
+    grow(`call-${str(isObj(call) ? call["id"] : "") || str(made["name"])}`, "call", pretty(made["arguments"]), { name: str(made["name"]) });
+  }
 }
 
 /** What the events add up to: the answer as its reader has it after so many of them. */
@@ -186,6 +218,10 @@ export function foldEvents(events: readonly StreamEvent[], upTo = events.length)
       }
     } else if (type === "error" || isObj(value["error"])) {
       for (const part of readAnswer(value)) parts.set("error", part);
+    } else if (typeof value["event_type"] === "string") {
+      growByStep(value, grow);
+    } else if ("done" in value) {
+      growByLine(value, grow);
     } else {
       const body = isObj(value["response"]) && value["response"]["candidates"] ? value["response"] : value;
       if (!Array.isArray(body["candidates"])) continue;

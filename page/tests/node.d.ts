@@ -7,8 +7,13 @@ declare module "node:assert/strict" {
     (value: unknown, message?: string): asserts value;
     equal(actual: unknown, expected: unknown, message?: string): void;
     deepEqual(actual: unknown, expected: unknown, message?: string): void;
-    throws(body: () => unknown, expected?: RegExp): void;
+    throws(body: () => unknown, expected?: RegExp | ((fault: unknown) => boolean)): void;
+    ok(value: unknown, message?: string): asserts value;
   }
   const assert: Assert;
   export default assert;
+}
+declare module "node:fs" {
+  export function readdirSync(path: string): string[];
+  export function readFileSync(path: string, encoding: "utf8"): string;
 }

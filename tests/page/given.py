@@ -314,9 +314,11 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
     }
     translated = {
         "problem": None,
+        "events": ['data: {"type": "message_start"}\n\n', 'data: {"type": "message_stop"}\n\n'],
         "dialects": {
             name: {
                 "text": '{\n  "model": "it"\n}',
+                "events": ['data: {"choices": []}\n\n', "", "data: [DONE]\n\n"],
                 "losses": [
                     {
                         "feature": "cache_marker",
@@ -485,6 +487,11 @@ def documents(at: float) -> dict[tuple[str, str], Any]:
             "provider": "gemini",
             "pays": "GEMINI_API_KEY",
             "estimate": {"input": 1948, "max_output": 4096, "cost": 41000},
+            "dialect": "gemini",
+            "context": 1048576,
+            "output": 65536,
+            "sends": True,
+            "would": {**trace(at), "attempts": trace(at)["attempts"][-1:]},
             "id": "req-two",
         },
     }

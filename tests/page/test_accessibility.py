@@ -19,6 +19,8 @@ VIEWS = {
     "conversations": "/inspector/conversations?session=session-0",
     "dashboards": "/inspector/dash",
     "playground": "/inspector/play",
+    "playground that sends": "/inspector/play?to=gemini%2Fgemini-3-pro",
+    "playground with events": "/inspector/play?kind=stream&view=events",
     "set-up": "/inspector/setup",
     "keys": "/inspector/keys",
     "replay": "/inspector/replay/req-trace?to=gemini%2Fgemini-3-pro",
@@ -45,7 +47,7 @@ SEEN = [(view, scheme) for view in VIEWS for scheme in ("light", "dark")]
 QUICK = [
     ("exchange", "light"),
     ("exchange as JSON", "dark"),
-    ("playground", "dark"),
+    ("playground that sends", "dark"),
     ("dashboards", "light"),
     ("keys", "light"),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
@@ -235,6 +237,101 @@ def test_the_playground_follows_what_is_typed_in_any_column(gateway, opened):
     expect(source.locator(".cm-line:has(.cm-lintRange)").first).to_contain_text("x_progress")
     gemini.get_by_role("button", name="Show the place of foreign_event").click()
     expect(typed).to_be_focused()
+
+
+CURL = """curl "https://generativelanguage.googleapis.com/v1beta/models/gemini-3-pro:streamGenerateContent?alt=sse" \\
+  -H "x-goog-api-key: $GEMINI_API_KEY" --data-binary @- <<'EOF'
+{"contents": [{"role": "user", "parts": [{"text": "Say it's three words."}]}],
+ "generationConfig": {"seed": 7}}
+EOF
+"""
+PASTE = """(element, text) => {
+    const clipboardData = new DataTransfer();
+    clipboardData.setData('text/plain', text);
+    element.dispatchEvent(new ClipboardEvent('paste', {clipboardData, bubbles: true, cancelable: true}));
+}"""
+
+
+def paste(page: Page, label: str, text: str) -> None:
+    """Over all that is there, as people do."""
+    editor = page.get_by_label(label)
+    editor.press("ControlOrMeta+a")
+    editor.evaluate(PASTE, text)
+
+
+def test_a_command_is_pasted_sent_to_several_models_and_saved_as_a_test(gateway, opened, tmp_path):
+    page = opened(gateway.url + "/inspector/play")
+    expect(page.get_by_label("Anthropic Messages, request")).to_contain_text("careful gardener")
+    paste(page, "Anthropic Messages, request", CURL)
+    status = page.get_by_role("status").filter(has_text="Recognised")
+    expect(status).to_contain_text("Gemini request, from a curl command, for gemini-3-pro")
+    expect(page.get_by_label("Written in")).to_have_value("gemini")
+    expect(page.get_by_role("region", name="OpenAI Chat")).to_contain_text("Say it's three words.")
+    field = page.get_by_role("combobox", name="As the gateway would send it to")
+    for model in ("demo/demo-anthropic", "demo/demo-ollama"):
+        field.fill(model)
+        field.press("Enter")
+    would = page.get_by_role("region", name="demo/demo-anthropic", exact=True)
+    expect(would).to_contain_text("POST demo:/v1/messages")
+    expect(would).to_contain_text("sampling.seed")
+    expect(would).to_contain_text("No provider key needed")
+    page.get_by_role("button", name="Send to 2 models").click()
+    names = ("demo/demo-anthropic", "demo/demo-ollama")
+    answers = [page.get_by_role("region", name=f"Answer of {each}") for each in names]
+    for answer in answers:
+        expect(answer.get_by_role("status").first).to_have_text("✓ 200")
+        expect(answer.locator(".said-text")).not_to_be_empty()
+        expect(answer).to_contain_text(re.compile(r"\d+ in, \d+ out"))
+    for region in (would, answers[0]):
+        with page.expect_download() as started:
+            region.get_by_role("button", name="Save test").click()
+        file = tmp_path / started.value.suggested_filename
+        started.value.save_as(file)
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", str(file)]
+        ran = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path)
+        assert ran.returncode == 0, ran.stdout + ran.stderr
+        assert "1 passed" in ran.stdout
+    page.get_by_role("link", name="Compare 2 answers").click()
+    expect(page.get_by_role("row", name="Answered by")).to_contain_text("demo/demo-ollama")
+    page.goto(gateway.url + "/inspector")
+    row = page.locator(".rows [role=row]").filter(has_text="wireglot-playground")
+    expect(row.first).to_be_visible()
+
+
+def test_what_is_broken_in_a_command_and_what_a_text_is_instead_are_said(gateway, opened):
+    page = opened(gateway.url + "/inspector/play")
+    typed = page.get_by_label("Anthropic Messages, request")
+    expect(typed).to_contain_text("careful gardener")
+    paste(page, "Anthropic Messages, request", "curl https://h/v1/messages \\\n -d '{}")
+    source = page.get_by_role("region", name="Anthropic Messages", exact=True)
+    expect(source).to_contain_text("expected another ' (line 2, column 5)")
+    # What is typed, and not pasted, is only said to be another's.
+    typed.press("ControlOrMeta+a")
+    page.keyboard.insert_text('{"contents": [{"role": "user", "parts": [{"text": "Hi"}]}]}')
+    hint = page.get_by_role("status").filter(has_text="This looks like Gemini request")
+    hint.get_by_role("button", name="Read it so").click()
+    expect(page.get_by_label("Written in")).to_have_value("gemini")
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_label("Written in")).to_have_value("anthropic")
+    # The choice is the user's in the end.
+    page.get_by_label("Written in").select_option("gemini-interactions")
+    region = page.get_by_role("region", name="Gemini Interactions")
+    expect(region.get_by_text("source", exact=True)).to_be_visible()
+
+
+def test_streams_are_aligned_event_by_event_in_chosen_columns(gateway, opened):
+    page = opened(gateway.url + "/inspector/play?kind=stream")
+    page.get_by_text("Columns").click()
+    page.get_by_role("checkbox", name="Ollama", exact=True).check()
+    page.get_by_role("checkbox", name="OpenAI Responses").uncheck()
+    page.get_by_role("button", name="Events").click()
+    expect(page).to_have_url(re.compile("cols=anthropic%2Copenai-chat%2Cgemini%2Collama"))
+    heads = ["#", re.compile("^Anthropic Messages"), "OpenAI Chat", "Gemini", "Ollama"]
+    expect(page.get_by_role("columnheader")).to_have_text(heads)
+    row = page.get_by_role("row").filter(has_text="content_block_delta").first
+    expect(row.get_by_role("cell")).to_contain_text(["Water them"] * 4)
+    page.get_by_text("message_start").first.click()
+    expect(page.locator(".aligned pre").first).to_be_visible()
 
 
 PANGRAM = "the quick brown fox jumps over the lazy dog"

@@ -14,6 +14,7 @@ from typing import Final
 from tools.judges import (
     anthropic_sdk_python,
     anthropic_typescript,
+    apps,
     autobahn,
     envoy,
     google_genai,
@@ -45,6 +46,7 @@ JUDGES: Final[dict[str, Callable[[], Verdict]]] = {
     "schemathesis": schemathesis_run.judge,
     "anthropic-sdk-python": anthropic_sdk_python.judge,
     "google-genai": google_genai.judge,
+    **apps.JUDGES,
     **langchain.JUDGES,
     "openai-agents": openai_agents.judge,
     "openai-python": openai_python.judge,

@@ -23,7 +23,9 @@ def python(name: str, *packages: str) -> Path:
     wanted = "\n".join(packages)
     if not done.is_file() or done.read_text(encoding="utf-8") != wanted:
         venv.create(folder, with_pip=True, clear=True)
-        run(program, "-m", "pip", "install", "-q", "--disable-pip-version-check", *packages)
+        run(program, "-m", "pip", "install", "-q", "--disable-pip-version-check", "uv")
+        # pip looks for versions of google-adk's hundred dependencies for a quarter of an hour.
+        run(program, "-m", "uv", "pip", "install", "-q", "--python", str(program), *packages)
         done.write_text(wanted, encoding="utf-8")
     return program
 

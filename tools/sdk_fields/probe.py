@@ -19,12 +19,17 @@ from wireglot.translate import translate_request, translate_response
 from wireglot.wire.json import encode
 
 Verdict = Literal["mapped", "bent", "declared", "refused", "silent"]
-MAIN: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini")
+MAIN: tuple[DialectName, ...] = (
+    *("anthropic", "openai-chat", "openai-responses"),
+    *("gemini", "gemini-interactions", "ollama"),
+)
 _VENDORS = {
     "anthropic": "anthropic",
     "openai-chat": "openai",
     "openai-responses": "openai",
     "gemini": "gemini",
+    "gemini-interactions": "gemini",
+    "ollama": "ollama",
 }
 """Who answers: the dialect's own vendor, so that no clone's limits come on top."""
 

@@ -86,7 +86,16 @@ def required_of(structure: type) -> frozenset[str]:
         total = bool(getattr(structure, "__total__", True))
         return frozenset(name for name, hint in fields_of(structure).items() if _is_required(hint, total))
     model = typing.cast(type[pydantic.BaseModel], structure)
-    return frozenset(field.alias or name for name, field in model.model_fields.items() if field.is_required())
+    return frozenset(
+        field.alias or name
+        for name, field in model.model_fields.items()
+        if field.is_required() or _is_constant(field.annotation)
+    )
+
+
+def _is_constant(hint: Any) -> bool:
+    """Whether a field has one value only: the kind of its structure, which is always sent."""
+    return get_origin(hint) is typing.Literal and len(get_args(hint)) == 1
 
 
 def _is_required(hint: Any, total: bool) -> bool:
@@ -105,7 +114,7 @@ def structures_in(hint: Any, listed: int = 0, keyed: bool = False) -> Iterator[t
     elif is_list(hint):
         for item in get_args(hint):
             yield from structures_in(item, listed + 1, keyed)
-    elif is_structure(hint):
+    elif is_structure(hint) and "is_unknown" not in fields_of(hint):  # what an SDK makes of a kind it lacks
         yield hint, listed, keyed
 
 

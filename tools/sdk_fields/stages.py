@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
-from typing import Any, Literal, NamedTuple, TypedDict
+from typing import Any, Final, Literal, NamedTuple, TypedDict
 
 import anthropic.types.beta.message_create_params as anthropic_params
 import openai.types.chat.completion_create_params as chat_params
 import openai.types.responses.response_create_params as responses_params
 from anthropic.types.beta import BetaMessage
+from google.genai import interactions
 from google.genai import types as google
+from ollama import _types as ollama
 from openai.types.chat import ChatCompletion
 from openai.types.responses import Response
 
@@ -192,6 +194,67 @@ _SAID: Document = {"role": "user", "parts": [{"text": "ask"}]}
 _INLINE: Document = {"inlineData": {"mimeType": "image/png", "data": "iVBORw0KGgo="}}
 
 
+_CONTENT: Final = ("text", "image", "audio", "document", "video")
+
+
+def interactions_stage(body: Document) -> Document:
+    body = {"input": "ask", **body}
+    steps = body["input"]
+    if isinstance(steps, list) and steps and isinstance(steps[0], dict) and steps[0]["type"] not in _CONTENT:
+        step, kind = steps[0], steps[0]["type"]
+        if kind == "function_call":
+            result = {"type": "function_result", "call_id": step.get("id"), "result": "seen"}
+            body["input"] = [_ASK_STEP, step, result]
+        elif kind.endswith("_result"):
+            call = {"type": f"{kind.removesuffix('_result')}_call", "id": step.get("call_id")}
+            if kind == "function_result":
+                call |= {"name": step.get("name", "look")}
+            elif kind == "mcp_server_tool_result":
+                call |= {"name": step.get("name", "look"), "server_name": "text"}
+            body["input"] = [_ASK_STEP, {**call, "arguments": {"a": 1}}, step]
+            if kind != "function_result":
+                body["input"].append(_ASK_STEP)
+        else:
+            body["input"] = [_ASK_STEP, step, _ASK_STEP]
+    if "tool_choice" in body.get("generation_config", {}) and "tools" not in body:
+        body["tools"] = [{"type": "function", "name": "look", "parameters": _SCHEMA}]
+    return body
+
+
+_ASK_STEP: Document = {"type": "user_input", "content": [{"type": "text", "text": "ask"}]}
+
+
+def interactions_answer(answer: Document) -> Document:
+    said = {"type": "model_output", "content": [{"type": "text", "text": "said"}]}
+    return {"status": "completed", **answer, "steps": [said, *(answer.get("steps") or [])]}
+
+
+def ollama_stage(body: Document) -> Document:
+    body = {**body}
+    messages = body.get("messages")
+    message = messages[0] if messages else None
+    if message is None or "role" not in message:
+        body["messages"] = [_ASK]
+    elif message.get("tool_calls"):
+        name = message["tool_calls"][0]["function"]["name"]
+        result = {"role": "tool", "tool_name": name, "content": "seen"}
+        body["messages"] = [_ASK, {**message, "role": "assistant"}, result]
+    elif message.get("tool_name"):
+        call = {"function": {"name": message["tool_name"], "arguments": {"a": 1}}}
+        answer = {"content": "seen", **message, "role": "tool"}
+        body["messages"] = [_ASK, {"role": "assistant", "tool_calls": [call]}, answer]
+    elif "thinking" in message:
+        body["messages"] = [_ASK, {"content": "said", **message, "role": "assistant"}, _ASK]
+    else:
+        body["messages"] = [{"content": "ask", **message, "role": "user"}]
+    return body
+
+
+def ollama_answer(answer: Document) -> Document:
+    message = {"content": "said", **(answer.get("message") or {}), "role": "assistant"}
+    return {"done": True, "done_reason": "stop", **answer, "message": message}
+
+
 def anthropic_answer(answer: Document) -> Document:
     return {"stop_reason": "end_turn", "content": [{"type": "text", "text": "said"}], **answer}
 
@@ -258,6 +321,46 @@ _GROUNDED: dict[str, Document] = {
     },
 }
 
+_CITED: Document = {"url": "https://example.org", "title": "text", "start_index": 1, "end_index": 3}
+_CITING: dict[str, Document] = {"AnnotationURLCitation": _CITED}
+_INTERACTIONS_PARTS: dict[str, Document] = {
+    "ImageContentParam": {"data": "iVBORw0KGgo=", "mime_type": "image/png"},
+    "AudioContentParam": {"data": "UklGRg==", "mime_type": "audio/wav"},
+    "DocumentContentParam": {"data": "JVBERi0=", "mime_type": "application/pdf"},
+    "VideoContentParam": {"data": "AAAAGA==", "mime_type": "video/mp4"},
+    "FunctionParam": {"name": "look"},
+    "AllowedToolsParam": {"tools": ["look"]},
+    "MCPServerParam": {"name": "look", "url": "https://example.org/mcp"},
+    "URLCitationParam": _CITED,
+    "URLCitation": _CITED,
+    "Usage": {"total_input_tokens": 90},
+}
+_INTERACTION_ECHOES = frozenset(
+    {
+        "agent",
+        "agent_config",
+        "cached_content",
+        "continuation_ids",
+        "environment",
+        "generation_config",
+        "input",
+        "labels",
+        "output_audio",
+        "output_image",
+        "output_text",
+        "output_video",
+        "previous_interaction_id",
+        "response_format",
+        "response_mime_type",
+        "response_modalities",
+        "safety_settings",
+        "system_instruction",
+        "tools",
+        "webhook_config",
+    }
+)
+"""With what the SDK makes of the steps (`output_*`, `continuation_ids`)."""
+
 _SAID_ITEM: Document = {"content": [{"type": "output_text", "text": "said", "annotations": []}]}
 _ECHOES = frozenset(
     {
@@ -300,14 +403,14 @@ ENDPOINTS = (
         chat_stage,
         {"ChatCompletionAssistantMessageParam": {"content": "text"}},
     ),
-    Endpoint("openai-chat", "answer", "openai", ChatCompletion, chat_answer),
+    Endpoint("openai-chat", "answer", "openai", ChatCompletion, chat_answer, _CITING),
     Endpoint(
         "openai-responses",
         "request",
         "openai",
         responses_params.ResponseCreateParamsNonStreaming,
         responses_stage,
-        {"ResponseOutputMessageParam": _SAID_ITEM},
+        {"ResponseOutputMessageParam": _SAID_ITEM, **_CITING},
     ),
     Endpoint(
         "openai-responses",
@@ -315,7 +418,7 @@ ENDPOINTS = (
         "openai",
         Response,
         responses_answer,
-        {"ResponseOutputMessage": _SAID_ITEM},
+        {"ResponseOutputMessage": _SAID_ITEM, **_CITING},
         _ECHOES,
     ),
     Endpoint(
@@ -334,4 +437,23 @@ ENDPOINTS = (
         gemini_answer,
         {**_GEMINI_PARTS, **_GROUNDED},
     ),
+    Endpoint(
+        "gemini-interactions",
+        "request",
+        "google-genai",
+        interactions.CreateModelInteractionParam,
+        interactions_stage,
+        _INTERACTIONS_PARTS,
+    ),
+    Endpoint(
+        "gemini-interactions",
+        "answer",
+        "google-genai",
+        interactions.Interaction,
+        interactions_answer,
+        _INTERACTIONS_PARTS,
+        _INTERACTION_ECHOES,
+    ),
+    Endpoint("ollama", "request", "ollama", ollama.ChatRequest, ollama_stage),
+    Endpoint("ollama", "answer", "ollama", ollama.ChatResponse, ollama_answer),
 )

@@ -101,7 +101,7 @@ function placeOf(state: EditorState, pointer: string): { from: number; to: numbe
   return found ? { from: found.from, to: found.name === "Object" || found.name === "Array" ? found.from + 1 : found.to } : null;
 }
 
-export function createEditor(host: HTMLElement, label: string, isJson: boolean, text: string, changed: (text: string) => void): Editor {
+export function createEditor(host: HTMLElement, label: string, isJson: boolean, text: string, changed: ((text: string, pasted: boolean) => void) | null): Editor {
   const root = host.shadowRoot ?? host.attachShadow({ mode: "open" });
   root.replaceChildren();
   const sheet = new CSSStyleSheet();
@@ -124,6 +124,7 @@ export function createEditor(host: HTMLElement, label: string, isJson: boolean, 
         codeFolding(),
         foldGutter(),
         EditorView.lineWrapping,
+        EditorState.readOnly.of(changed === null),
         indentUnit.of("  "),
         EditorState.tabSize.of(2),
         keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, indentWithTab]),
@@ -132,7 +133,9 @@ export function createEditor(host: HTMLElement, label: string, isJson: boolean, 
         theme,
         EditorView.contentAttributes.of({ "aria-label": label, spellcheck: "false", tabindex: "0" }),
         EditorView.updateListener.of((update) => {
-          if (update.docChanged && !update.transactions.some((each) => each.annotation(fromOutside))) changed(update.state.doc.toString());
+          if (!update.docChanged || update.transactions.some((each) => each.annotation(fromOutside))) return;
+          const pasted = update.transactions.some((each) => each.isUserEvent("input.paste") || each.isUserEvent("input.drop"));
+          changed?.(update.state.doc.toString(), pasted);
         }),
       ],
     }),

@@ -25,7 +25,7 @@ export function Combobox({ label, list: named, value, options, choose, placehold
   const [open, setOpen] = useState(false);
   const [active, setActive] = useState(-1);
   const timer = useRef(0);
-  const list = useRef<HTMLUListElement>(null);
+  const list = useRef<HTMLDivElement>(null);
   const id = useId();
   const found = matching(options, typed ?? "");
   const shown = found.slice(0, MOST_SHOWN);
@@ -98,17 +98,17 @@ export function Combobox({ label, list: named, value, options, choose, placehold
         }}
         onBlur={leave}
       />
-      <ul ref={list} id={`${id}-list`} role="listbox" aria-label={named} hidden={!open || !shown.length}>
+      <div ref={list} id={`${id}-list`} role="listbox" aria-label={named} hidden={!open || !shown.length}>
         {open
           ? shown.map((each, index) => (
               // The field keeps the focus: what is pressed here is chosen before it is left.
-              <li key={each.id} id={`${id}-${index}`} role="option" aria-selected={index === active} onPointerDown={(event) => event.preventDefault()} onClick={() => take(each.id)}>
+              <div key={each.id} id={`${id}-${index}`} role="option" aria-selected={index === active} onPointerDown={(event) => event.preventDefault()} onClick={() => take(each.id)}>
                 <span>{each.id}</span>
                 {each.note ? <span class="faint">{each.note}</span> : null}
-              </li>
+              </div>
             ))
           : null}
-      </ul>
+      </div>
       <span role="status" class="unseen">
         {open ? (found.length > shown.length ? `${plural(found.length, "option")}, type to narrow them down` : plural(found.length, "option")) : ""}
       </span>

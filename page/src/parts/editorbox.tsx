@@ -10,7 +10,8 @@ interface Props {
   marks?: readonly Mark[];
   /** A place to bring into sight; another object each time. */
   show?: { pointer: string } | null;
-  changed: (text: string) => void;
+  /** null: it can only be read. */
+  changed: ((text: string, pasted: boolean) => void) | null;
 }
 
 const NONE: readonly Mark[] = [];
@@ -27,10 +28,10 @@ export function EditorBox({ label, text, json, problem = null, marks = NONE, sho
     void import("../lazy/editor").then(({ createEditor }) => {
       if (!on || !host.current) return;
       typed.current = null;
-      editor.current = createEditor(host.current, label, last.current.json, last.current.text, (next) => {
+      editor.current = createEditor(host.current, label, last.current.json, last.current.text, last.current.changed && ((next, pasted) => {
         typed.current = next;
-        last.current.changed(next);
-      });
+        last.current.changed?.(next, pasted);
+      }));
       editor.current.setProblem(last.current.problem);
       editor.current.setMarks(last.current.marks);
     });

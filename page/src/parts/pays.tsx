@@ -4,7 +4,7 @@ import type { Preview } from "../targets";
 
 export function Pays({ preview }: { preview: Preview }) {
   const { estimate, context } = preview;
-  if (preview.sends === false) return <p>{preview.provider} is not configured here: the request can be translated for it, and not sent.</p>;
+  if (preview.sends === false) return <p>{preview.provider} is not configured here: the request can be translated for it, but not sent.</p>;
   return (
     <>
       <p>

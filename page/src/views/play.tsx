@@ -1,35 +1,23 @@
-// The playground: a document in any dialect, and in all others at once, with what was lost. Nothing is sent to a provider.
+// The playground: a document in any dialect, in others at once, and as the gateway would send it to a provider.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { message, send } from "../api";
+import { Fault, isCurl } from "../curl";
+import { DIALECTS, TITLES, titleOf } from "../dialects";
 import { plural } from "../format";
-import type { Mark } from "../lazy/editor";
+import type { Mark, Problem as Place } from "../lazy/editor";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
 import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
+import { type Kind, type Recognised, recognise } from "../recognise";
 import { flush, go, param, setQuery, to } from "../route";
 import type { TracedLoss } from "../types";
+import { Aligned } from "./aligned";
 import { EXAMPLES } from "./examples";
+import { Sending } from "./sending";
 
-export const DIALECTS = ["anthropic", "openai-chat", "openai-responses", "gemini"];
-export const TITLES: Record<string, string> = {
-  anthropic: "Anthropic Messages",
-  "openai-chat": "OpenAI Chat",
-  "openai-responses": "OpenAI Responses",
-  gemini: "Gemini",
-  "gemini-interactions": "Gemini Interactions",
-  "code-assist": "Gemini Code Assist",
-  "gemini-simple": "Gemini, simple",
-  ollama: "Ollama",
-  "ollama-generate": "Ollama, one prompt",
-};
-
-interface Fault {
-  message: string;
+interface Unread extends Place {
   path?: string;
   pointer?: string;
-  line?: number;
-  column?: number;
-  offset?: number | null;
 }
 
 type PlayLoss = TracedLoss & { reason?: string; line?: number };
@@ -40,15 +28,32 @@ function placeIn(kind: string, loss: PlayLoss): string {
   return loss.pointer ?? "";
 }
 
-export interface Translated {
-  problem: Fault | null;
-  dialects: Record<string, { text: string; losses: PlayLoss[]; more_losses?: number; error?: Fault; broken?: boolean }>;
+export interface Translation {
+  text: string;
+  losses: PlayLoss[];
+  more_losses?: number;
+  error?: Unread;
+  broken?: boolean;
+  events?: string[];
 }
 
-const rank = (name: string) => (DIALECTS.includes(name) ? DIALECTS.indexOf(name) : 99);
+export interface Translated {
+  problem: Unread | null;
+  dialects: Record<string, Translation>;
+  events?: string[];
+}
 
+/** What is translated: where its address names the model, or says whether it streams, its text does not. */
+export interface Source {
+  dialect: string;
+  text: string;
+  model?: string;
+  stream?: boolean;
+}
+
+const FIRST = DIALECTS.slice(0, 4);
 const last = new Map<string, string>();
-const kept = new Map<string, { dialect: string; text: string }>();
+const kept = new Map<string, Source>();
 
 /** Shows a request that somebody sent, in all dialects. */
 export function openInPlayground(dialect: string, text: string): void {
@@ -62,7 +67,7 @@ export function openInPlayground(dialect: string, text: string): void {
   go(to(["play"]));
 }
 
-function start(kind: string): { dialect: string; text: string } {
+function start(kind: string): Source {
   const hash = location.hash.slice(1);
   if (hash) {
     const given = new URLSearchParams(hash);
@@ -76,13 +81,13 @@ const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded:
 
 /** What the others could not carry, at its place in the text it stands in. */
 function marksOf(result: Translated, kind: string): Mark[] {
+  if (result.problem) return result.problem.pointer ? [{ pointer: result.problem.pointer, severity: "error", message: result.problem.message }] : [];
   const found = new Map<string, Mark>();
   for (const [name, side] of Object.entries(result.dialects)) {
-    if (!DIALECTS.includes(name)) continue;
     for (const loss of side.losses) {
       const pointer = placeIn(kind, loss);
       if (!pointer) continue;
-      const message = `${TITLES[name] ?? name}: ${loss.feature} ${loss.action} (${loss.grade})`;
+      const message = `${titleOf(name)}: ${loss.feature} ${loss.action} (${loss.grade})`;
       const severity = SEVERITY[loss.grade] ?? "info";
       const known = found.get(pointer);
       const order = ["error", "warning", "info"];
@@ -93,17 +98,66 @@ function marksOf(result: Translated, kind: string): Mark[] {
   return [...found.values()];
 }
 
+/** Line and column of a place in a text, both from 1. */
+function lineOf(text: string, offset: number): { line: number; column: number } {
+  const before = text.slice(0, offset);
+  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
+}
+
+function read(text: string): { found: Recognised | null; fault: Unread | null } {
+  try {
+    return { found: recognise(text), fault: null };
+  } catch (caught) {
+    if (!(caught instanceof Fault)) throw caught;
+    return { found: null, fault: { message: caught.message, offset: caught.offset, ...lineOf(text, caught.offset) } };
+  }
+}
+
+const KINDS: Record<Kind, string> = { request: "request", answer: "answer", stream: "stream" };
+const describe = (found: Recognised) => `${titleOf(found.dialect)} ${KINDS[found.kind]}`;
+
+/** Which columns there are: those of the address, and always that of the text. */
+function useColumns(dialect: string): [string[], (names: string[]) => void] {
+  const wanted = param("cols").split(",").filter((name) => name in TITLES);
+  const chosen = wanted.length ? wanted : FIRST;
+  const all = Object.keys(TITLES);
+  const names = [...new Set([...chosen, dialect])].sort((one, other) => all.indexOf(one) - all.indexOf(other));
+  return [names, (next) => setQuery({ cols: next.join(",") === FIRST.join(",") ? "" : next.join(",") }, true)];
+}
+
+function ColumnChoice({ dialect, names, choose }: { dialect: string; names: string[]; choose: (names: string[]) => void }) {
+  return (
+    <details class="menu">
+      <summary class="button">Columns <span class="faint">{names.length}</span></summary>
+      <fieldset>
+        <legend class="unseen">Dialects that are shown</legend>
+        {Object.keys(TITLES).map((name) => (
+          <label key={name}>
+            <input type="checkbox" checked={names.includes(name)} disabled={name === dialect} onChange={(event) => choose(event.currentTarget.checked ? [...names, name] : names.filter((each) => each !== name))} />
+            {titleOf(name)}
+          </label>
+        ))}
+      </fieldset>
+    </details>
+  );
+}
+
 export function Playground() {
   useTitle("Playground");
-  const kind = param("kind") || "request";
-  const [{ dialect, text }, setSource] = useState(() => start(kind));
+  const kind = (param("kind") || "request") as Kind;
+  const [source, setSource] = useState(() => start(kind));
+  const { dialect, text, model = "" } = source;
   const [result, setResult] = useState<Translated | null>(null);
   const [problem, setProblem] = useState("");
+  const [note, setNote] = useState<{ found: Recognised; before: Source; kind: Kind } | null>(null);
   const [shownPlace, setShownPlace] = useState<{ dialect: string; pointer: string } | null>(null);
   const shownKind = useRef(kind);
-  const shown = param("show") || dialect;
-  const everything = param("all") === "1" || !DIALECTS.includes(dialect);
-  const names = everything ? [...DIALECTS, ...new Set([...Object.keys(result?.dialects ?? {}), dialect].filter((each) => !DIALECTS.includes(each)))].sort((a, b) => rank(a) - rank(b)) : DIALECTS;
+  const [names, chooseColumns] = useColumns(dialect);
+  const aligned = kind === "stream" && param("view") === "events";
+  const shown = names.includes(param("show")) ? param("show") : dialect;
+  const only = names.filter((name) => name !== dialect).join(",");
+  const reading = useMemo(() => read(text), [text]);
+  const command = isCurl(text);
 
   useEffect(() => {
     if (shownKind.current === kind) return;
@@ -116,15 +170,16 @@ export function Playground() {
   useEffect(() => setShownPlace(null), [dialect, text, kind]);
 
   useEffect(() => {
-    kept.set(kind, { dialect, text });
+    kept.set(kind, source);
     const stop = new AbortController();
     const timer = setTimeout(() => {
-      if (!text.trim()) {
+      if (!text.trim() || command) {
         setResult({ problem: null, dialects: {} });
         return;
       }
-      send<Translated>("POST", "/translate", { dialect, kind, text }, stop.signal)
+      send<Translated>("POST", "/translate", { dialect, kind, text, model, only: only ? only.split(",") : [], aligned }, stop.signal)
         .then((found) => {
+          if (found.events) for (const side of Object.values(found.dialects)) side.text = (side.events ?? []).join("");
           setResult(found);
           setProblem("");
           // While the text is broken, the others keep what they had.
@@ -138,13 +193,31 @@ export function Playground() {
       clearTimeout(timer);
       stop.abort();
     };
-  }, [dialect, text, kind]);
+  }, [source, kind, only, aligned]);
 
-  const marks = useMemo(() => (result && !result.problem ? marksOf(result, kind) : []), [result, kind]);
+  const marks = useMemo(() => (result ? marksOf(result, kind) : []), [result, kind]);
 
+  const write = (next: Source, nextKind: Kind) => {
+    setSource(next);
+    if (nextKind === kind) return;
+    kept.set(nextKind, next);
+    setQuery({ kind: nextKind === "request" ? "" : nextKind });
+  };
+  /** Reads the text as what it was recognised as. */
+  const adopt = (found: Recognised, before: Source) => {
+    setNote({ found, before, kind });
+    write({ dialect: found.dialect, text: found.text, ...(found.model ? { model: found.model } : {}), ...(found.stream !== undefined ? { stream: found.stream } : {}) }, found.kind);
+  };
+  const typed = (name: string, next: string, pasted: boolean) => {
+    const written = { ...(name === dialect ? source : {}), dialect: name, text: next };
+    setNote(null);
+    const { found } = pasted ? read(next) : { found: null };
+    if (found && (!found.unsure || found.text !== next) && (found.dialect !== name || found.kind !== kind || found.text.trim() !== next.trim())) adopt(found, written);
+    else setSource(written);
+  };
   const format = () => {
     try {
-      setSource({ dialect, text: JSON.stringify(JSON.parse(text), null, 2) });
+      setSource({ ...source, text: JSON.stringify(JSON.parse(text), null, 2) });
     } catch {
       // Its problem is reported beside it.
     }
@@ -156,80 +229,116 @@ export function Playground() {
     url.hash = new URLSearchParams({ text }).toString();
     return url.toString();
   };
+  const fault = command ? reading.fault : (result?.problem ?? null);
+  // What it could be in place of what it is taken for.
+  const hint = (command || result?.problem) && reading.found && (reading.found.dialect !== dialect || reading.found.kind !== kind || reading.found.text.trim() !== text.trim()) ? reading.found : null;
 
   return (
     <section class="play">
       <header class="bar">
         <h1>Playground</h1>
         <Choice label="What is translated" options={[["request", "Request"], ["answer", "Answer"], ["stream", "Stream"]]} value={kind} choose={(each) => setQuery({ kind: each === "request" ? "" : each })} />
-        <p class="faint wide-only">Type in any column, the others follow. Nothing is sent.</p>
+        <span class="written-in">
+          <label for="written-in">Written in</label>
+          <select id="written-in" value={dialect} onChange={(event) => setSource({ ...source, dialect: event.currentTarget.value })}>
+            {Object.keys(TITLES).map((name) => <option key={name} value={name}>{titleOf(name)}</option>)}
+          </select>
+        </span>
         <div class="actions">
-          <button type="button" aria-pressed={everything} onClick={() => setQuery({ all: everything ? "" : "1" })}>All dialects</button>
+          {kind === "stream" ? <Choice label="How streams are shown" options={[["", "Text"], ["events", "Events"]]} value={aligned ? "events" : ""} choose={(each) => setQuery({ view: each }, true)} /> : null}
+          <ColumnChoice dialect={dialect} names={names} choose={chooseColumns} />
           {kind !== "stream" ? <button type="button" onClick={format}>Format</button> : null}
-          <button type="button" onClick={() => setSource({ dialect: "anthropic", text: EXAMPLES[kind] ?? "" })}>Example</button>
+          <button type="button" onClick={() => { setNote(null); setSource({ dialect: "anthropic", text: EXAMPLES[kind] ?? "" }); }}>Example</button>
           <Copy label="Copy link" text={link} />
         </div>
       </header>
       {problem ? <Problem>{problem}</Problem> : null}
-      <div class="play-choice">
-        <Tabs label="Dialects" panel="columns" chosen={shown} choose={(each) => setQuery({ show: each }, true)} tabs={names.map((each) => ({ id: each, name: TITLES[each] ?? each }))} />
-      </div>
-      <div class={`columns of-${names.length}`} id="columns">
-        {names.map((name) => {
-          const isSource = name === dialect;
-          const side = result?.dialects[name];
-          const fault = isSource ? result?.problem : side?.error;
-          const earlier = !isSource && result?.problem ? last.get(`${kind}-${name}`) : undefined;
-          const written = isSource ? text : result?.problem ? (earlier ?? "") : (side?.text ?? "");
-          return (
-            <section key={name} class={`column${isSource ? " source" : ""}${name === shown ? " shown" : ""}${earlier ? " stale" : ""}`} aria-label={TITLES[name] ?? name}>
-              <header>
-                <h2>{TITLES[name] ?? name}</h2>
-                {isSource ? <span class="tag accent">source</span> : side && !side.error ? (
-                  <span class={side.losses.length ? `grade grade-${side.losses[0]?.grade ?? "harmless"}` : "grade grade-kept"}>
-                    {side.losses.length ? `${GRADE_SIGN[side.losses[0]?.grade ?? ""] ?? "·"} ${plural(side.losses.length + (side.more_losses ?? 0), "loss", "losses")}` : "✓ nothing lost"}
-                  </span>
-                ) : null}
-                <Copy text={written} />
-              </header>
-              <EditorBox
-                label={`${TITLES[name] ?? name}, ${kind}`}
-                json={kind !== "stream"}
-                text={written}
-                problem={isSource && fault ? fault : null}
-                {...(isSource ? { marks, show: shownPlace?.dialect === name ? shownPlace : null } : {})}
-                changed={(next) => setSource({ dialect: name, text: next })}
-              />
-              <footer tabIndex={0} role="group" aria-label={`What ${TITLES[name] ?? name} could not carry`}>
-                {fault ? (
-                  <Problem>
-                    {fault.message}
-                    {fault.line ? ` (line ${fault.line}, column ${fault.column ?? 1})` : fault.path && fault.path !== "$" ? ` (${fault.path})` : ""}
-                  </Problem>
-                ) : null}
-                {earlier ? <p class="faint">Of the last valid text.</p> : null}
-                {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
-                {isSource && !fault && result ? <p class="grade grade-kept">✓ understood</p> : null}
-                {(side?.losses ?? []).map((loss, index) => (
-                  <LossMark
-                    key={index}
-                    show={
-                      placeIn(kind, loss)
-                        ? () => {
-                            setQuery({ show: dialect }, true);
-                            setShownPlace({ dialect, pointer: placeIn(kind, loss) });
-                          }
-                        : undefined
-                    }
-                    loss={{ ...loss, detail: [loss.path, loss.reason ?? loss.detail].filter(Boolean).join(" · ") }}
-                  />
-                ))}
-                {side?.more_losses ? <p class="faint">and {side.more_losses} more</p> : null}
-              </footer>
-            </section>
-          );
-        })}
-      </div>
+      <p class="recognised" role="status">
+        {note ? (
+          <>
+            Recognised: <strong>{describe(note.found)}</strong>, from {note.found.from}{note.found.model ? `, for ${note.found.model}` : ""}.{" "}
+            <button type="button" class="quiet" onClick={() => { write(note.before, note.kind); setNote(null); }}>Undo</button>
+          </>
+        ) : hint ? (
+          <>
+            This looks like <strong>{describe(hint)}</strong> ({hint.from}).{" "}
+            <button type="button" class="quiet" onClick={() => adopt(hint, source)}>Read it so</button>
+          </>
+        ) : (
+          <span class="faint">Type in any column, or paste JSON, events, JSON lines or a curl command: what it is is recognised.</span>
+        )}
+      </p>
+      {!aligned ? (
+        <div class="play-choice">
+          <Tabs label="Dialects" panel="columns" chosen={shown} choose={(each) => setQuery({ show: each }, true)} tabs={names.map((each) => ({ id: each, name: titleOf(each) }))} />
+        </div>
+      ) : null}
+      {aligned ? (
+        <Aligned dialect={dialect} names={names.filter((name) => name !== dialect)} result={result} />
+      ) : (
+        <div class={`columns of-${names.length}`} id="columns">
+          {names.map((name) => {
+            const isSource = name === dialect;
+            const side = result?.dialects[name];
+            const broken = isSource ? fault : side?.error;
+            const earlier = !isSource && result?.problem ? last.get(`${kind}-${name}`) : undefined;
+            const written = isSource ? text : result?.problem ? (earlier ?? "") : (side?.text ?? "");
+            return (
+              <section key={name} class={`column${isSource ? " source" : ""}${name === shown ? " shown" : ""}${earlier ? " stale" : ""}`} aria-label={titleOf(name)}>
+                <header>
+                  <h2>{titleOf(name)}</h2>
+                  {isSource ? <span class="tag accent">source</span> : side && !side.error ? <LossCount side={side} /> : null}
+                  <Copy text={written} />
+                </header>
+                <EditorBox
+                  label={`${titleOf(name)}, ${kind}`}
+                  json={kind !== "stream" && !(isSource && command)}
+                  text={written}
+                  problem={isSource && broken ? broken : null}
+                  {...(isSource ? { marks, show: shownPlace?.dialect === name ? shownPlace : null } : {})}
+                  changed={(next, pasted) => typed(name, next, pasted)}
+                />
+                <footer tabIndex={0} role="group" aria-label={`What ${titleOf(name)} could not carry`}>
+                  {broken ? (
+                    <Problem>
+                      {broken.message}
+                      {broken.line ? ` (line ${broken.line}, column ${broken.column ?? 1})` : broken.path && broken.path !== "$" ? ` (${broken.path})` : ""}
+                    </Problem>
+                  ) : null}
+                  {earlier ? <p class="faint">Of the last valid text.</p> : null}
+                  {side?.broken ? <Problem>The stream breaks off.</Problem> : null}
+                  {isSource && !broken && result && text.trim() && !command ? <p class="grade grade-kept">✓ understood{model ? ` · for ${model}` : ""}</p> : null}
+                  {(side?.losses ?? []).map((loss, index) => (
+                    <LossMark
+                      key={index}
+                      show={
+                        placeIn(kind, loss)
+                          ? () => {
+                              setQuery({ show: dialect }, true);
+                              setShownPlace({ dialect, pointer: placeIn(kind, loss) });
+                            }
+                          : undefined
+                      }
+                      loss={{ ...loss, detail: [loss.path, loss.reason ?? loss.detail].filter(Boolean).join(" · ") }}
+                    />
+                  ))}
+                  {side?.more_losses ? <p class="faint">and {side.more_losses} more</p> : null}
+                </footer>
+              </section>
+            );
+          })}
+        </div>
+      )}
+      {kind === "request" ? <Sending source={source} ready={Boolean(result && !result.problem && text.trim() && !command)} show={(pointer) => setShownPlace({ dialect, pointer })} /> : null}
     </section>
+  );
+}
+
+function LossCount({ side }: { side: Translation }) {
+  const worst = side.losses[0]?.grade ?? "";
+  return (
+    <span class={`grade grade-${side.losses.length ? worst || "harmless" : "kept"}`}>
+      {side.losses.length ? `${GRADE_SIGN[worst] ?? "·"} ${plural(side.losses.length + (side.more_losses ?? 0), "loss", "losses")}` : "✓ nothing lost"}
+    </span>
   );
 }

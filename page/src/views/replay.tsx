@@ -1,6 +1,7 @@
 // The same request to another provider, model or dialect, changed before it goes if one likes; it says who pays.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message, send } from "../api";
+import { DIALECTS, titleOf } from "../dialects";
 import { target } from "../format";
 import { Combobox } from "../parts/combobox";
 import { EditorBox } from "../parts/editorbox";
@@ -9,7 +10,6 @@ import { Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
 import { type Preview, optionsOf, useTargets } from "../targets";
 import type { Trace } from "../types";
-import { DIALECTS, TITLES } from "./play";
 import type { Translated } from "./play";
 import { MOST_COMPARED } from "./compare";
 
@@ -116,7 +116,7 @@ export function Replay({ id }: { id: string }) {
           <select value={spoken} onChange={(event) => setQuery({ dialect: event.currentTarget.value === dialect ? "" : event.currentTarget.value }, true)}>
             {[...new Set([dialect, ...DIALECTS])].map((name) => (
               <option key={name} value={name}>
-                {TITLES[name] ?? name}{name === dialect ? ", as it was" : ""}
+                {titleOf(name)}{name === dialect ? ", as it was" : ""}
               </option>
             ))}
           </select>
@@ -157,7 +157,7 @@ export function Replay({ id }: { id: string }) {
           {changed ? <button type="button" class="quiet" onClick={() => setBody(unchanged)}>{translated ? "Translated" : "Original"}</button> : null}
         </header>
         {unchanged === null ? (
-          <p class="nothing faint">It is translated to {TITLES[spoken] ?? spoken} before it is sent.</p>
+          <p class="nothing faint">It is translated to {titleOf(spoken)} before it is sent.</p>
         ) : (
           <EditorBox label="The body that is sent" json text={body ?? unchanged} changed={setBody} />
         )}

@@ -216,6 +216,8 @@ class StoredEvents(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The parameter of the query that names the last event which a client has."""
     closing: bytes = b""
     """What a stream ends with after its last event."""
+    waiting: str
+    """The status of an answer for which nothing has been done yet."""
 
 
 def _refers_nowhere(item: Any) -> bool:

@@ -250,11 +250,7 @@ def _answers(
     left = UNREPORTED
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
         left |= USAGE  # which the gateway asks for, takes out or estimates itself
-    return [
-        each
-        for each in differences(_plain(reported, left), _plain(now, left))
-        if not are_made_up(each.before.strip('"'), each.after.strip('"'))
-    ]
+    return answer_differences(reported, now, left)
 
 
 def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: RequestAgain) -> dict[str, Any]:
@@ -279,5 +275,13 @@ def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: Requ
     return answer_again(client.name, response, replace(target, source=""), asked, context).document
 
 
-def _plain(answer: dict[str, Any], left: frozenset[str]) -> dict[str, Any]:
-    return {name: value for name, value in answer.items() if name not in left}
+def answer_differences(
+    was: dict[str, Any], now: dict[str, Any], left: frozenset[str] = UNREPORTED
+) -> list[Difference]:
+    """Between two answers, without their fields `left` and the ids that we make up."""
+    one, other = ({name: value for name, value in each.items() if name not in left} for each in (was, now))
+    return [
+        each
+        for each in differences(one, other)
+        if not are_made_up(each.before.strip('"'), each.after.strip('"'))
+    ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -83,6 +84,19 @@ def test_each_step_is_a_message():
     assert said == (Text("hi"), Media("image", url="https://e.com/a.png"))
     assert isinstance(search[0], Foreign)
     assert (search[0].dialect, search[0].type) == (OWN, "google_search_call")
+
+
+def test_a_result_among_the_content_of_a_turn_answers_its_call():
+    """As Vercel's AI SDK sends it."""
+    result = {"type": "function_result", "call_id": "c", "name": "f", "result": "said"}
+    call = {"type": "function_call", "id": "c", "name": "f", "arguments": {}}
+    _, message = turns(call, {"type": "user_input", "content": [result, TEXT]})
+    answer, text = message.content
+    assert isinstance(answer, ToolResult)
+    assert (answer.call_id, answer.content) == ("c", (Text("said"),))
+    assert isinstance(text, Text)
+    with pytest.raises(ClientFault, match=re.escape("$.input[0].content[0].call_id")):
+        turns({"type": "user_input", "content": [{"type": "function_result", "result": "said"}]})
 
 
 def test_offsets_of_citations_are_bytes_on_the_wire():
@@ -196,6 +210,23 @@ def test_tools():
     assert search.kind == "web_search"
     assert isinstance(server, HostedTool)
     assert server.server == McpServer("docs", "https://e.com", "k")
+
+
+@rows(
+    ("allowed", "names", "rest"),
+    [
+        ([{"mode": "auto", "tools": ["a"]}], ("a",), ()),
+        ([{"tools": ["a"]}, {"tools": ["b"]}], ("a", "b"), ()),
+        ([{"mode": "any", "tools": ["a"]}], ("a",), ("allowed_tools.mode",)),
+        ([{"mode": "none", "tools": ["a"]}, {"tools": ["b"]}], ("b",), ("allowed_tools.mode",)),
+    ],
+)
+def test_a_mode_beside_the_tools_of_a_server_is_reported(allowed, names, rest):
+    """Other dialects list the tools of a server without saying whether one must be called."""
+    declared = {"type": "mcp_server", "name": "d", "url": "https://e.com", "allowed_tools": allowed}
+    (tool,) = read(tools=[declared]).tools
+    assert isinstance(tool, HostedTool)
+    assert tool.server == McpServer("d", "https://e.com", allowed=names, rest=rest)
 
 
 @rows(

@@ -14,7 +14,7 @@ from wireglot.dialects.anthropic.names import NAME, put_back
 from wireglot.dialects.anthropic.reasoning import carrier, redacted_for_client, signature_for_client
 from wireglot.dialects.base import Context
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss, left_out
+from wireglot.ir.loss import Loss, left_out, losses_of_extra
 from wireglot.wire.json import encode_text
 
 Block = dict[str, Any]
@@ -83,6 +83,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 self.losses.append(
                     Loss(f"{path}.citations", "citations", "dropped", "there is no text they support")
                 )
+            losses_of_extra(part.extra, NAME, path, self.losses)
             return
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))

@@ -20,6 +20,7 @@ from wireglot.dialects.fields import Fields, describe, own_fields, own_form
 from wireglot.dialects.gemini_interactions.content import is_content, parse_content, render_content
 from wireglot.dialects.gemini_interactions.names import (
     FUNCTION_CALL,
+    FUNCTION_RESULT,
     HOLLOW_STEP,
     JOINED,
     MODEL_OUTPUT,
@@ -142,7 +143,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
         form["content"] = "absent"
     else:
         parts = tuple(
-            parse_content(Fields(item, f"{step.path}.content[{index}]", step.fault))
+            _parse_entry(Fields(item, f"{step.path}.content[{index}]", step.fault))
             for index, item in enumerate(step.array("content"))
         )
         if not parts:
@@ -150,6 +151,11 @@ def parse_turn(step: Fields, role: Role) -> Message:
         if any(type(part) is Foreign for part in parts):
             form["turn"] = True  # it is content, and no step
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
+
+
+def _parse_entry(entry: Fields) -> Part:
+    """Vercel's AI SDK sends the results of calls as content of `user_input`."""
+    return parse_result(entry) if entry.value.get("type") == FUNCTION_RESULT else parse_content(entry)
 
 
 def parse_thought(

@@ -114,6 +114,8 @@ EVENTS: Final = StoredEvents(
     last=_last,
     after="last_event_id",
     closing=DONE,
+    # Its clients ask again while an answer is `in_progress`; those of Vercel do not know `queued`.
+    waiting="in_progress",
 )
 
 

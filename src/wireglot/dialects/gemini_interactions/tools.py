@@ -66,7 +66,12 @@ def _parse_server(tool: Fields) -> McpServer:
         rest.append("headers")
     names: list[str] = []
     for entry in tool.array_or_empty("allowed_tools"):
-        listed = object_in(entry).get("tools")
+        stated = object_in(entry)
+        listed, mode = stated.get("tools"), text_in(stated.get("mode"))
+        if mode not in ("", "auto"):
+            rest.append("allowed_tools.mode")
+            if mode == "none":
+                continue
         names += filter(None, map(text_in, listed if type(listed) is list else [entry]))
     return McpServer(
         tool.text("name"),

@@ -298,6 +298,7 @@ def render_output_items(
         match part:
             case Text():
                 if not part.text and part.signature is None and not message_form(part):
+                    losses_of_extra(part.extra, NAME, path, losses)
                     continue
                 if before is None or not same_message(before, part):
                     items.append(_message(part, ids, len(items)))

@@ -226,6 +226,7 @@ _EVENTS: Final = StoredEvents(
     ends=frozenset(f"response.{status}" for status in _FINAL),
     last=_last,
     after="starting_after",
+    waiting="queued",
 )
 
 

@@ -117,8 +117,8 @@ class HostedTools:
             exchange.fall_back = self._fall_back
         upstream = exchange.targets[0].upstream
         pauses = (upstream.pauses or upstream.resume is not None) and _may_pause(exchange)
-        if not tools and not pauses:
-            return self._inner.answer(exchange)
+        if not tools:
+            return self._loop(exchange, []).answer() if pauses else self._inner.answer(exchange)
         return self._answer(exchange, tools)
 
     async def offer_for_count(self, exchange: Exchange) -> None:
@@ -196,7 +196,10 @@ class HostedTools:
         if not running and not _may_pause(exchange):
             await self._inner.answer(exchange)
             return
-        loop = _Loop(
+        await self._loop(exchange, running).answer()
+
+    def _loop(self, exchange: Exchange, running: list[_Running]) -> _Loop:
+        return _Loop(
             exchange,
             running,
             self._inner,
@@ -206,7 +209,6 @@ class HostedTools:
             keep=self._keep,
             count=self._count,
         )
-        await loop.answer()
 
     async def _opened(self, exchange: Exchange, tools: list[HostedTool]) -> list[_Running]:
         running, runners = [], self._serving
@@ -515,7 +517,9 @@ class _Loop:
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
         self._ran_upstream += self._run_upstream(writer.finish, kept)
-        others = any(type(part) is ToolCall and part.name not in self._owners for part in kept.content)
+        others = bool(writer.calls) and any(
+            type(part) is ToolCall and part.name not in self._owners for part in kept.content
+        )
         runs = kept.stop.reason in RUN_AT and not is_last
         kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
         if others and not kinds <= self._form.carried:

@@ -126,6 +126,8 @@ class RoundWriter:
         self._context = context
         self._sources = tuple(answer.sources)
         """What the model knew when it wrote this round: its texts may cite them."""
+        self._passes = not names and not answer.parts and not answer.sources
+        """Whether the parts go on unchanged: the first round of a request in which no tool is run."""
         self._moved: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
         """Of parts whose whole text is needed at their end."""
@@ -144,6 +146,9 @@ class RoundWriter:
             elif kind is OtherAnswer:
                 continue  # only one was asked for
             elif kind is PartStart or kind is Delta or kind is PartEnd:
+                if self._passes:
+                    shown.append(event)
+                    continue
                 assert isinstance(event, PartStart | Delta | PartEnd)
                 if not self._is_ours(event):
                     self._pass(event, shown)

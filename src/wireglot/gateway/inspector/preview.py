@@ -9,18 +9,19 @@ from typing import Any, Final
 import msgspec
 
 from wireglot import __version__
-from wireglot.dialects.registry import COMMON
+from wireglot.dialects.registry import COMMON, surface
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import check_permitted
 from wireglot.gateway.entry.guard import new_request_id
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.pages.models import listed, models, permitted
+from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
 from wireglot.gateway.request.account_details import shown_model
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
-from wireglot.gateway.request.body import read
+from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Incoming
@@ -32,6 +33,7 @@ from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.made_trace import made_trace
 from wireglot.gateway.trace.recording import recording_of
+from wireglot.gateway.trace.search import Limiter
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
@@ -42,8 +44,10 @@ from wireglot.traces.analysis import with_analysis
 from wireglot.traces.trace import Trace
 
 _OUTPUT_UNSAID: Final = 128 * 1024
-_MAX_BYTES: Final = 16 * 1024 * 1024
+_MAX_BYTES: Final = 16 * MIB
 _MAX_TARGETS: Final = 4000
+_AT_ONCE_BYTES: Final = 8 * KIB
+"""A few milliseconds, with the links between the documents."""
 
 OfferTools = Callable[[Exchange], Awaitable[None] | None]
 """Offers functions in place of the tools that the gateway runs itself."""
@@ -65,7 +69,7 @@ class Targets:
             for name in catalog.names()
             if name not in settings.providers
             for entry in catalog.provider(name).models
-            if entry.answers
+            if entry.answers and not route_provider(settings, f"{name}/{entry.match}")
         ]
         page.send({"targets": [*on, *off][:_MAX_TARGETS], "count": len(on) + len(off)})
 
@@ -87,6 +91,7 @@ class Preview:
         """`redactor`: the one of the current settings."""
         self._redactor = redactor
         self._offer = offer
+        self._turn = Limiter(1, aside)
 
     async def estimate(
         self, page: PageRequest, viewer: Viewer, incoming: Incoming, model: str, body: bytes, *, shows: bool
@@ -120,8 +125,8 @@ class Preview:
         offering = self._offer(exchange)
         if offering is not None:
             await offering
-        if len(job.body) > LARGE_BYTES:
-            return await aside(lambda: self._trace(exchange, target))
+        if len(job.body) > _AT_ONCE_BYTES:
+            return await self._turn.do(lambda: self._trace(exchange, target))
         return self._trace(exchange, target)
 
     def _trace(self, exchange: Exchange, target: Target) -> Trace:
@@ -154,6 +159,9 @@ def route_provider(settings: Settings, model: str) -> str:
 
 
 async def _exchange(incoming: Incoming, body: bytes, redactor: Redactor) -> Exchange:
+    cloud = surface(incoming.asked.dialect).client.cloud
+    if cloud is not None:
+        incoming, body = in_vendor_form(incoming, body, cloud)
     id, now = new_request_id(), time.time()
     job = read(incoming, body, id=id, now=int(now))
     head = incoming.head

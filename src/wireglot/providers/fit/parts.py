@@ -51,6 +51,7 @@ def fit_messages(request: Request, fitting: Fitting) -> Request:
             messages.append(fitted)
         else:
             changed = True
+            losses_of_extra(fitted.extra, fitting.dialect, fitting.trail.of(fitted), fitting.losses)
     if not changed:
         return request
     return msgspec.structs.replace(request, messages=tuple(messages))

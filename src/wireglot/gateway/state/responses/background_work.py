@@ -325,4 +325,4 @@ def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
     writer = exchange.codec.stream_writer(job.context, exchange.request())
     first = next(frames(form, writer.write([Start("", job.model)])))
     body: dict[str, Any] = msgspec.json.decode(first.data.partition(b"data: ")[2])[form.holder]
-    return {**body, **patch, "status": "queued"}
+    return {**body, **patch, "status": form.waiting}

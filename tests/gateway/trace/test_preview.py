@@ -1,0 +1,137 @@
+"""What the playground says that the gateway would send is what it sends; and what it sends is answered in place."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
+from tests.tiers import rows
+from tests.waiting import wait_until
+from wireglot.dialects.registry import NAMES, surface
+from wireglot.testing import replay
+from wireglot.testing.scripted_upstream import Behaviour
+from wireglot.traces.file import read_trace
+from wireglot.translate import translate_request
+from wireglot.wire.json import decode, encode
+
+FOUR = ("anthropic", "openai-chat", "openai-responses", "gemini")
+BODY: Document = {
+    "model": "any",
+    "max_tokens": 900,
+    "stream": True,
+    "system": [{"type": "text", "text": "Be brief.", "cache_control": {"type": "ephemeral"}}],
+    "messages": [{"role": "user", "content": "Say it again."}],
+    "tools": [{"name": "look", "description": "Looks.", "input_schema": {"type": "object"}}],
+}
+PROVIDER_KEY = "upstream-key-0123456789"
+
+
+@pytest.fixture(scope="module")
+def made() -> Iterator[Stage]:
+    def strict(upstream: Any) -> str:
+        return (
+            f'[providers.strict]\ndialect = "gemini"\nbase_url = "{upstream.url}/v1beta"\nlosses = "strict"\n'
+            f'api_key = "{PROVIDER_KEY}"\n'
+        )
+
+    with stage(more=strict) as prepared:
+        yield prepared
+
+
+def asked(dialect: str, to: str, **more: Any) -> Document:
+    body = BODY
+    if dialect != "anthropic":
+        rendered = translate_request(encode(BODY), source="anthropic", target=dialect, stream=True)  # type: ignore[arg-type]
+        body = rendered.value
+    return {"to": to, "dialect": dialect, "body": encode(body).decode(), "stream": True, **more}
+
+
+@pytest.mark.sampled("dialect", each=2)
+@rows("to", FOUR)
+@rows("dialect", NAMES)
+def test_what_would_be_sent_is_what_is_sent(made: Stage, dialect: str, to: str) -> None:
+    before = len(made.upstream.requests)
+    shown = made.look.post("replay", asked(dialect, f"{to}-up/m1", dry=True, show=True))
+    assert len(made.upstream.requests) == before
+    would = shown["would"]["attempts"][0]["request"]
+    answer = made.look.raw("replay", "POST", asked(dialect, f"{to}-up/m1", answer=True))
+    assert answer.status == 200, answer.body
+    sent = made.look.trace(answer.headers["x-wireglot-request-id"])
+    real = sent["attempts"][0]["request"]
+    assert (would["method"], would["url"]) == (real["method"], real["url"])
+    assert decode(would["body"]) == decode(real["body"])
+    assert sorted(map(tuple, would["headers"])) == sorted(map(tuple, real["headers"]))
+    if surface(dialect).client.framing is None and dialect != "anthropic-bedrock":  # as the trace has it
+        assert text_of(sent["answer"]).encode() == answer.body
+    assert sent["row"]["client"] == "wireglot-playground"
+    of_preview = [loss["feature"] for loss in shown["would"]["attempts"][0].get("losses", [])]
+    assert of_preview == [loss["feature"] for loss in sent["attempts"][0].get("losses", [])]
+
+
+def test_no_secret_is_shown(made: Stage) -> None:
+    shown = made.look.raw("replay", "POST", asked("gemini", "strict/m1", dry=True, show=True))
+    assert b"x-goog-api-key" in shown.body
+    assert PROVIDER_KEY.encode() not in shown.body
+
+
+def test_what_the_gateway_would_refuse_is_said(made: Stage) -> None:
+    shown = made.look.post("replay", asked("anthropic", "strict/m1", dry=True, show=True))
+    assert "cache_marker would be dropped" in shown["why"]
+    assert "would" not in shown
+
+
+def test_a_provider_of_the_catalog_is_translated_for_and_not_sent_to(made: Stage) -> None:
+    shown = made.look.post("replay", asked("openai-chat", "anthropic/claude-sonnet-4-5", dry=True, show=True))
+    assert (shown["sends"], shown["provider"], shown["dialect"]) == (False, "anthropic", "anthropic")
+    assert shown["would"]["attempts"][0]["request"]["url"] == "https://api.anthropic.com/v1/messages"
+    assert made.look.raw("replay", "POST", asked("openai-chat", "anthropic/x", answer=True)).status == 404
+    listed = made.look.get("targets")["targets"]
+    states = {each["id"]: each["on"] for each in listed}
+    assert states["anthropic/claude-sonnet-4-5"] is False
+
+
+def test_what_would_be_sent_is_a_trace_that_replays(made: Stage) -> None:
+    shown = made.look.post("replay", asked("anthropic", "gemini-up/m1", dry=True, show=True))
+    assert replay(read_trace(encode(shown["would"]))).compared == ["request"]
+
+
+def test_an_error_of_the_provider_is_answered_as_its_client_reads_it(made: Stage) -> None:
+    made.upstream.next(Behaviour(status=400, body=b'{"error": {"code": 400, "message": "not so"}}'))
+    answer = made.look.raw("replay", "POST", asked("anthropic", "gemini-up/m1", answer=True))
+    assert answer.status == 400
+    assert answer.json["type"] == "error"
+    assert "not so" in answer.json["error"]["message"]
+
+
+def test_one_who_leaves_ends_the_request(made: Stage) -> None:
+    import threading
+
+    gate = threading.Event()
+    made.upstream.next(Behaviour(gate=gate, after=1))
+    token = made.look.get("session")["csrf"]
+    connection = http.client.HTTPConnection("127.0.0.1", made.gateway.port, timeout=30)
+    headers = {"x-wireglot-csrf": token, "content-type": "application/json"}
+    body = json.dumps(asked("anthropic", "gemini-up/m1", answer=True))
+    connection.request("POST", "/inspector/api/replay", body, headers)
+    answer = connection.getresponse()
+    id = answer.headers["x-wireglot-request-id"]
+    answer.close()
+    connection.close()
+    try:
+        wait_until(lambda: next(row for row in made.look.rows() if row["id"] == id).get("state") == "left")
+    finally:
+        gate.set()
+
+
+@rows(
+    ("more", "param"),
+    [({"show": 1}, "show"), ({"answer": "yes"}, "answer"), ({"only": []}, "only"), ({"body": "{"}, "body")],
+)
+def test_what_cannot_be_asked_is_named(made: Stage, more: Document, param: str) -> None:
+    answer = made.look.raw("replay", "POST", asked("anthropic", "gemini-up/m1", dry=True) | more)
+    assert (answer.status, answer.json["error"]["param"]) == (400, param)
