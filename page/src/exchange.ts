@@ -2,11 +2,12 @@
 // that a part of the view redraws with what it shows and with nothing else.
 import { type ReadonlySignal, computed, signal } from "@preact/signals";
 import { address, get, message } from "./api";
+import type { Json } from "./json/parse";
 import { type Side, otherSide, partners, withAnalysis } from "./links";
 import { onRow } from "./live";
 import { param, setQuery } from "./route";
 import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "./stream";
-import type { Attempt, Link, Message, Row, Trace, TracedLoss } from "./types";
+import type { Attempt, CacheTruth, Link, Message, Row, Trace, TracedLoss } from "./types";
 
 export type Document = "request" | "answer";
 export type SideName = `${Side}-${Document}`;
@@ -52,7 +53,13 @@ function steady<T>(make: () => T[]): ReadonlySignal<T[]> {
 
 export class Exchange {
   readonly trace = signal<Trace | null>(null);
+  /** What the provider's cache should have had of it; null while that is not known. */
+  readonly cache = signal<CacheTruth | null>(null);
   readonly problem = signal("");
+  /** What is searched for in it. */
+  readonly words = computed<string>(() => param("find").trim());
+  readonly playing = signal(false);
+  readonly speed = signal(1);
   private readonly newest = signal<Row | null>(null);
   /** Counts up when the chosen part is to be brought into sight. */
   readonly reveal = signal(0);
@@ -80,6 +87,8 @@ export class Exchange {
   readonly eventLinks = computed<EventLinks | null>(() =>
     this.attempt.value === this.attempts.value.at(-1) ? eventLinks(this.trace.value?.answer, this.clientEvents.value, this.upstreamEvents.value) : null,
   );
+  /** When the last of it came. */
+  readonly end = computed<number>(() => Math.max(this.row.value?.total_ms ?? 0, this.clientEvents.value.at(-1)?.ms ?? 0, this.upstreamEvents.value.at(-1)?.ms ?? 0, 1));
   readonly focus = computed<InFocus | null>(() => eventInFocus(param("ev"), this.at.value, this.clientEvents.value, this.upstreamEvents.value));
   readonly focusPartners = steady<number>(() => {
     const focus = this.focus.value;
@@ -104,6 +113,11 @@ export class Exchange {
     new ExchangeSide(this, "upstream", "answer"),
   ];
 
+  /** Shows the streams as they were at a moment; null for all of them. */
+  scrub(ms: number | null): void {
+    setQuery({ t: ms === null || ms >= this.end.value ? "" : String(Math.round(ms * 10) / 10) }, true);
+  }
+
   linksOf(document: Document): Link[] {
     return (document === "request" ? this.attempt.value?.links : this.attempt.value?.answer_links) ?? [];
   }
@@ -123,6 +137,9 @@ export class Exchange {
         this.trace.value = found;
         this.problem.value = "";
         if (!found.request) return;
+        const cache = get<{ turns: CacheTruth[] }>(`${where}/cache`, {}, stop.signal);
+        // Beside what is shown: without it the exchange is whole.
+        void cache.then(({ turns }) => { this.cache.value = turns[0] ?? null; }, () => undefined);
         try {
           this.trace.value = withAnalysis(found, await get<Trace>(where, { only: "told" }, stop.signal));
         } catch (caught) {
@@ -165,6 +182,8 @@ export class ExchangeSide {
     const from = this.side === "client" ? { request: this.exchange.trace.value?.request, answer: this.exchange.trace.value?.answer } : this.exchange.attempt.value;
     return from?.[this.document];
   });
+  /** Its document, once its pane has parsed it. */
+  readonly value = signal<Json | undefined>(undefined);
   readonly events = computed<StreamEvent[]>(() => (this.document === "request" ? NO_EVENTS : this.exchange.eventsOf(this.side)));
   /** How many of its events have come by the time that is shown. */
   readonly visible = computed<number>(() => {
@@ -204,6 +223,11 @@ export class ExchangeSide {
     }
     return map;
   });
+
+  /** The same document on the other side. */
+  get partner(): ExchangeSide | undefined {
+    return this.exchange.sides.find((each) => each.document === this.document && each.side !== this.side);
+  }
 
   /** The event that is chosen here; -1 for none. */
   readonly chosenEvent = computed<number>(() => {

@@ -142,6 +142,30 @@ export interface Trace {
   why?: string;
 }
 
+/** What a provider's prompt cache should have had of a turn, and what it had. */
+export interface CacheTruth {
+  id: string;
+  at: number;
+  verdict: "first" | "hit" | "partly" | "missed" | "none" | "unknown";
+  previous?: string;
+  input?: number | null;
+  /** An estimate. */
+  expected?: number | null;
+  cached?: number | null;
+  /** Blocks that are equal from the beginning, of those that the turn before has. */
+  same?: number;
+  blocks?: number;
+  broken?: CacheBreak | null;
+  note?: string;
+}
+
+export interface CacheBreak {
+  reason: string;
+  pointer?: string;
+  before?: string;
+  after?: string;
+}
+
 export interface Session {
   access: "open" | "admin" | "key" | "none";
   key?: string;

@@ -21,6 +21,7 @@ from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.trace_view import Shown, list_lines
 from wireglot.traces.analysis import with_analysis
+from wireglot.traces.cache_truth import CacheBreak, CacheTruth
 from wireglot.traces.file import read_trace, write_trace
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, Trace, TraceStep
 
@@ -312,3 +313,29 @@ def test_show_has_one_line_for_losses_of_one_kind(tmp_path: Path) -> None:
     assert "dropped cache_marker x3 $.messages[0].content[0].cache_control\n" in text
     assert text.count("cache_marker") == 1
     assert reported("show", path, "--full").count("dropped cache_marker") == 3
+
+
+def test_show_says_what_the_cache_should_have_had_and_what_broke_it() -> None:
+    trace = marked(stream=False)
+    broken = CacheBreak(
+        reason="a date or time in the system text changed",
+        pointer="/system/0/text",
+        before="Today is 2026-11-17\x1b[2J",
+        after="Today is 2026-11-18",
+    )
+    truth = CacheTruth(
+        id="b", at=1.0, verdict="partly", previous="req_a", expected=5000, cached=1024, broken=broken
+    )
+    lines = Shown(io.StringIO(), full=False).trace(trace, truth)
+    at = next(number for number, line in enumerate(lines) if line.startswith("  cache "))
+    assert lines[at : at + 4] == [
+        "  cache    1,024 of about 5,000 expected (compared with req_a)",
+        "           a date or time in the system text changed, at /system/0/text",
+        "           - Today is 2026-11-17 [2J",
+        "           + Today is 2026-11-18",
+    ]
+    unknown = CacheTruth(id="b", at=1.0, verdict="unknown", note="no usage is known")
+    first = CacheTruth(id="b", at=1.0, verdict="first")
+    plain = Shown(io.StringIO(), full=False).trace(trace)
+    assert Shown(io.StringIO(), full=False).trace(trace, unknown) == plain
+    assert Shown(io.StringIO(), full=False).trace(trace, first) == plain

@@ -61,6 +61,8 @@ class StandIn:
         }
         self.rows: list[dict[str, Any]] = []
         self.traces: dict[str, dict[str, Any]] = {}
+        self.caches: dict[str, list[dict[str, Any]]] = {}
+        """By an exchange: the turns of its conversation, it the last, as the gateway tells them."""
         self.asked: list[tuple[str, str, Any]] = []
         self.queries: list[dict[str, str]] = []
         """Of the list."""
@@ -150,6 +152,11 @@ class _Handler(BaseHTTPRequestHandler):
         query = {name: values[-1] for name, values in parse_qs(url.query).items()}
         if method != "GET" and self.headers.get("x-wireglot-csrf") != "token":
             self._json(403, {"error": {"message": "no token of the session"}})
+            return
+        if path.startswith("/exchanges/") and path.endswith("/cache"):
+            id = path.removeprefix("/exchanges/").removesuffix("/cache")
+            turns = self.stand_in.caches.get(id, [])
+            self._json(200, {"turns": turns if "all" in query else turns[-1:]})
             return
         if path.startswith("/exchanges/") and path.endswith("/image"):
             self._send(404, "text/plain", b"")

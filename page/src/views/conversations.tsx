@@ -5,6 +5,7 @@ import { address, get, message } from "../api";
 import { clock, count, day, duration, lossesTold, money, moment, plural, tokensOf } from "../format";
 import { useParsed } from "../json/parse";
 import { onRow } from "../live";
+import { CacheOfConversation } from "../parts/cachetruth";
 import { PartCard } from "../parts/partcard";
 import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
 import { type Part, readAnswer, readRequest } from "../reading";
@@ -132,6 +133,7 @@ function Turns({ session }: { session: string }) {
       </ol>
       {last ? (
         <>
+          <CacheOfConversation key={last.id} id={last.id} />
           <button type="button" class="quiet" aria-expanded={reads} onClick={() => setQuery({ read: reads ? "" : "1" }, true)}>
             {reads ? "Hide the words" : "Read the conversation"}
           </button>

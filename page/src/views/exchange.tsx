@@ -4,9 +4,12 @@ import { address } from "../api";
 import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
 import { duration, lossesTold, moment, money, target, whole } from "../format";
+import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
+import { Player } from "../parts/player";
 import { RecordingButton } from "../parts/recording";
+import { ExchangeSearch, FoundInExchange } from "../parts/search";
 import { Copy, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { Timeline } from "../parts/timeline";
 import { A, param, setQuery, to } from "../route";
@@ -36,6 +39,7 @@ export function ExchangeView({ id }: { id: string }) {
       {exchange.recorded.value ? (
         <>
           <Timeline exchange={exchange} />
+          <FoundInExchange exchange={exchange} />
           <Chosen exchange={exchange} />
           <Panes exchange={exchange} />
         </>
@@ -49,6 +53,7 @@ export function ExchangeView({ id }: { id: string }) {
 
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
+  const cache = exchange.cache.value;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
@@ -56,6 +61,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
           <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
         </h1>
         <div class="exchange-actions">
+          {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
@@ -73,6 +79,11 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <Losses losses={lossesTold(row)} />
         <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
+        {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
+          <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
+            <CacheMark truth={cache} />
+          </button>
+        ) : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
         <A href={to([], { session: row.session || `turns-${row.id}` })}>conversation</A>
@@ -100,6 +111,7 @@ function Chosen({ exchange }: { exchange: Exchange }) {
 
 function Panes({ exchange }: { exchange: Exchange }) {
   const shown = param("pane") || "client-request";
+  const streams = exchange.clientEvents.value.length > 0 || exchange.upstreamEvents.value.length > 0;
   return (
     <>
       <div class="pane-choice">
@@ -107,6 +119,7 @@ function Panes({ exchange }: { exchange: Exchange }) {
       </div>
       <div class={`panes show-${shown}`} id="panes">
         {exchange.sides.map((side) => <Pane key={side.name} side={side} />)}
+        {streams ? <Player exchange={exchange} /> : null}
       </div>
     </>
   );
