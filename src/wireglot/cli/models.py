@@ -72,6 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [row for row in known if pattern in row.name and (row.on or arguments.all)]
     if pattern and not rows:
         raise Failed(_nothing(pattern, known))
+    if arguments.names:
+        for row in rows:
+            print(one_line(row.name))
+        return OK
     if arguments.json:
         for row in rows:
             print(msgspec.json.encode(row.document()).decode())

@@ -348,7 +348,9 @@ def _add_models(commands: Commands) -> None:
         "pattern", nargs="?", metavar="NAME", default="", help="only those whose name holds this text"
     )
     flag(parser, "--all", "also the models of providers that are off")
-    flag(parser, "--json", "print JSON lines")
+    how = parser.add_mutually_exclusive_group()
+    flag(how, "--json", "print JSON lines")
+    flag(how, "--names", "print names alone, one on each line")
     add_config(parser)
 
 
