@@ -77,9 +77,8 @@ class TimeSpan(msgspec.Struct, frozen=True):
 
 def usual_step(since: int, until: int) -> int:
     seconds = until - since
-    if seconds <= _SHORT_SECONDS + 1:
-        steps = _SHORT_STEPS
-    else:
+    steps: Sequence[int] = _SHORT_STEPS
+    if seconds > _SHORT_SECONDS + 1:
         steps = _HOUR_STEPS if seconds <= _HOURS_SECONDS else _DAY_STEPS
     for step in steps:
         if seconds / step <= _STEPS_USUAL * 2:
@@ -294,6 +293,7 @@ class DashboardPage:
         ledger: Ledger,
         health: Health,
         scrape: Callable[[], Awaitable[bytes]],
+        *,
         traces: Traces,
         quotas: Quotas,
         keys: KeyTable,

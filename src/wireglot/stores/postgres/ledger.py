@@ -26,7 +26,7 @@ from wireglot.stores.sql import (
     from_text,
     to_text,
 )
-from wireglot.stores.usage_sums import COLUMNS, MARKS, SUM_NUMBERS, SUMS, Steps, SumsSql, Work, kept
+from wireglot.stores.usage_sums import COLUMNS, MARKS, SUM_NUMBERS, SUMS, Steps, SumsSql, UnsummedCells, kept
 
 T = TypeVar("T")
 
@@ -147,7 +147,7 @@ class PostgresLedger:
         await self._keep(rows, token)
         return True
 
-    async def _mark(self, work: Work, token: str) -> None:
+    async def _mark(self, work: UnsummedCells, token: str) -> None:
         async def mark(connection: Connection, _: int) -> None:
             async with connection.transaction():
                 # Waits for those who have written a row and not yet committed it: they cannot see the mark,
