@@ -56,7 +56,7 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         said = _POSITION.sub("", message)
         # The parser quotes no values; a name it cannot redefine is the most it tells.
         if said.startswith("Expected "):
-            problem = ConfigProblem(place, said.removeprefix("Expected "), "something else: this is not TOML")
+            problem = ConfigProblem(place, f"valid TOML, {said.removeprefix('Expected ')}", "something else")
         else:
             problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
