@@ -27,7 +27,7 @@ def _configs(line: str) -> tuple[Case, ...]:
     reported = {
         "nowhere.toml": f"nowhere.toml: {NO_FILE}",
         "folder": "folder: expected a file that can be read, found Is a directory",
-        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, found expected ']' at the end of a table declaration",
+        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, ']' at the end of a table declaration, found something else",
     }
     named = [Case(f"{line} --config {name}", 2, says) for name, says in reported.items()]
     # What was meant is not known: surely not the configuration of this folder.
