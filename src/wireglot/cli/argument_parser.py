@@ -100,10 +100,9 @@ def near(name: str, known: Iterable[str]) -> str:
     if turned := next((each for each in bare if len(each) > 1 and sorted(each) == mixed), ""):
         return bare[turned]
     bare_name = name.lstrip("-")
-    if one_off := next((each for each in bare if _differs_in_one(each, bare_name)), ""):
-        return bare[one_off]
-    found = get_close_matches(name.lstrip("-"), bare, n=1, cutoff=_ALIKE)
-    return bare[found[0]] if found else ""
+    if found := get_close_matches(bare_name, bare, n=1, cutoff=_ALIKE):
+        return bare[found[0]]
+    return next((bare[each] for each in bare if _differs_in_one(each, bare_name)), "")
 
 
 def _differs_in_one(one: str, other: str) -> bool:
