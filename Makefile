@@ -20,7 +20,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
@@ -91,7 +91,7 @@ $(VENV)/.pins: $(VENV)/.dev $(VENV)/.site
 lock: $(BIN)/python ## Rewrite requirements.lock: what runs, each file by its hash, at the versions of constraints.txt
 	$(PIP) uv
 	@sed '/^[^#]/,$$d' requirements.lock > .lock.new
-	$(BIN)/uv pip compile -q pyproject.toml --extra fleet --extra login --extra web -c constraints.txt --universal --python-version 3.11 \
+	$(BIN)/uv pip compile -q pyproject.toml --extra fleet --extra login --extra web --extra vertex --extra bedrock -c constraints.txt --universal --python-version 3.11 \
 		--generate-hashes --no-annotate --no-header >> .lock.new
 	mv .lock.new requirements.lock
 
@@ -126,6 +126,9 @@ release: $(VENV)/.dev ## Make a release, or show what it would be (VERSION=1.2.3
 	$(BIN)/python -m tools.release.release $(VERSION) $(ARGS)
 
 # An environment with the locked packages, the wheel and nothing else is what the bill describes.
+artifacts: $(VENV)/.dev ## Pack the Helm chart, the context of the image and a bill of materials: dist/
+	$(BIN)/python -m tools.release.artifacts
+
 sbom: wheel ## Write a bill of materials (CycloneDX) of what the lock installs: dist/wireglot.cdx.json
 	rm -rf .venv-sbom && $(PYTHON) -m venv .venv-sbom
 	.venv-sbom/bin/python -m pip install -q --disable-pip-version-check --require-hashes --only-binary :all: -r requirements.lock

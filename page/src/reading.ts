@@ -14,6 +14,8 @@ export interface Part {
   /** The id that links a call with its result. */
   id?: string | undefined;
   failed?: boolean;
+  /** What cannot be read, in words for people: reasoning that is encrypted, or only signed. */
+  note?: string | undefined;
   /** The part that has the picture's bytes. */
   data?: string | undefined;
 }
@@ -51,9 +53,9 @@ function part(value: Json, pointer: string, role: string): Part[] {
     case "refusal":
       return [{ pointer, role, kind: "refusal", text: str(value["refusal"]) }];
     case "thinking":
-      return [{ pointer, role, kind: "reasoning", text: str(value["thinking"]) }];
+      return [{ pointer, role, kind: "reasoning", text: str(value["thinking"]), ...(str(value["thinking"]) ? {} : unread(value["signature"], "signed")) }];
     case "redacted_thinking":
-      return [{ pointer, role, kind: "reasoning", text: "", name: "sealed by the provider" }];
+      return [{ pointer, role, kind: "reasoning", text: "", ...unread(value["data"], "encrypted") }];
     case "tool_use":
     case "server_tool_use":
       return [{ pointer, role, kind: "call", name: str(value["name"]), id, text: argumentsText(value["input"]) }];
@@ -74,6 +76,7 @@ function part(value: Json, pointer: string, role: string): Part[] {
     case "input_file":
       return [{ pointer, role, kind: "file", name: str(value["title"]) || str(value["filename"]) || (isObj(value["file"]) ? str(value["file"]["filename"]) : "") || "file", text: "" }];
   }
+  if (value["text"] === "" && str(value["thoughtSignature"])) return [{ pointer, role, kind: "reasoning", text: "", ...unread(value["thoughtSignature"], "signed") }];
   if (typeof value["text"] === "string")
     return [{ pointer, role, kind: value["thought"] === true ? "reasoning" : role === "system" ? "system" : "text", text: value["text"] }];
   if (isObj(value["functionCall"])) {
@@ -91,6 +94,14 @@ function part(value: Json, pointer: string, role: string): Part[] {
     return [{ pointer, role, kind: name.startsWith("image/") ? "image" : "file", name, text: "", data: `${pointer}/${field}/data` }];
   }
   return [other(pointer, role, value)];
+}
+
+/** Why reasoning has no text. It goes back with the next turn all the same, so that the model can go on from it. */
+function unread(sealed: Json | undefined, how: "signed" | "encrypted"): { name: string; note: string } {
+  const size = str(sealed).length.toLocaleString("en");
+  if (!str(sealed)) return { name: "empty", note: "The provider says that the model thought, and not what: there is neither text nor a signature." };
+  if (how === "encrypted") return { name: "encrypted", note: `${size} characters that only the provider can read. They go back to it unchanged with the next turn, so that the model can go on from them.` };
+  return { name: "signature only", note: `A signature of ${size} characters without text: the provider does not show what the model thought. It goes back unchanged with the next turn, and stands for it.` };
 }
 
 function typeOf(url: string): string {
@@ -154,7 +165,7 @@ function responsesItem(item: Json, pointer: string): Part[] {
   }
   if (type === "reasoning") {
     const texts = [...list(item["summary"]), ...list(item["content"])].map((each) => (isObj(each) ? str(each["text"]) : "")).filter(Boolean);
-    return [{ pointer, role: "assistant", kind: "reasoning", text: texts.join("\n\n"), name: texts.length ? undefined : item["encrypted_content"] ? "sealed by the provider" : "empty" }];
+    return [{ pointer, role: "assistant", kind: "reasoning", text: texts.join("\n\n"), ...(texts.length ? {} : unread(item["encrypted_content"], "encrypted")) }];
   }
   if (type === "additional_tools") return tools(item["tools"], `${pointer}/tools`);
   return [other(pointer, str(item["role"]) || "assistant", item)];

@@ -93,3 +93,14 @@ test("what is beside the conversation are settings", () => {
   assert.deepEqual(settingsOf({ model: "m", max_tokens: 9, messages: [], stop: ["x"] }), [["model", "m"], ["max_tokens", "9"], ["stop", '["x"]']]);
   assert.equal(pointerOf("a/b", 0), "/a~1b/0");
 });
+
+test("reasoning without text says why, in every dialect", () => {
+  const note = (request: Json) => readRequest(request).map((part) => [part.kind, part.name, part.note?.split(" ").slice(0, 4).join(" ")]);
+  const turn = (block: Json): Json => ({ messages: [{ role: "assistant", content: [block] }] });
+  assert.deepEqual(note(turn({ type: "thinking", thinking: "", signature: "x".repeat(1200) })), [["reasoning", "signature only", "A signature of 1,200"]]);
+  assert.deepEqual(note(turn({ type: "redacted_thinking", data: "x".repeat(40) })), [["reasoning", "encrypted", "40 characters that only"]]);
+  assert.deepEqual(note(turn({ type: "thinking", thinking: "" })), [["reasoning", "empty", "The provider says that"]]);
+  assert.deepEqual(note(turn({ type: "thinking", thinking: "hm", signature: "x" })), [["reasoning", undefined, undefined]]);
+  assert.deepEqual(note({ input: [{ type: "reasoning", summary: [], encrypted_content: "xyz" }] }), [["reasoning", "encrypted", "3 characters that only"]]);
+  assert.deepEqual(note({ contents: [{ role: "model", parts: [{ text: "", thoughtSignature: "abc" }] }] }), [["reasoning", "signature only", "A signature of 3"]]);
+});

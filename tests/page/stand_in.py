@@ -61,11 +61,16 @@ class StandIn:
         }
         self.rows: list[dict[str, Any]] = []
         self.traces: dict[str, dict[str, Any]] = {}
+        self.caches: dict[str, list[dict[str, Any]]] = {}
+        """By an exchange: the turns of its conversation, it the last, as the gateway tells them."""
         self.asked: list[tuple[str, str, Any]] = []
         self.queries: list[dict[str, str]] = []
         """Of the list."""
         self.origin = ""
         self._reported: list[tuple[str, Any]] = []
+        self.following = 0
+        """Connections to the stream of rows."""
+        self.most_following = 0
         self._changed = threading.Condition()
         self._ended = False
 
@@ -96,6 +101,11 @@ class StandIn:
         with self._changed:
             self._reported.append((event, document))
             self._changed.notify_all()
+
+    def follow(self, by: int) -> None:
+        with self._changed:
+            self.following += by
+            self.most_following = max(self.following, self.most_following)
 
     def end(self) -> None:
         with self._changed:
@@ -151,6 +161,11 @@ class _Handler(BaseHTTPRequestHandler):
         if method != "GET" and self.headers.get("x-wireglot-csrf") != "token":
             self._json(403, {"error": {"message": "no token of the session"}})
             return
+        if path.startswith("/exchanges/") and path.endswith("/cache"):
+            id = path.removeprefix("/exchanges/").removesuffix("/cache")
+            turns = self.stand_in.caches.get(id, [])
+            self._json(200, {"turns": turns if "all" in query else turns[-1:]})
+            return
         if path.startswith("/exchanges/") and path.endswith("/image"):
             self._send(404, "text/plain", b"")
             return
@@ -186,6 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         seen = 0
+        self.stand_in.follow(1)
         try:
             self.wfile.write(b"event: hello\ndata: {}\n\n")
             while (events := self.stand_in.events_after(seen)) is not None:
@@ -197,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
         except (BrokenPipeError, ConnectionResetError):
             pass
+        finally:
+            self.stand_in.follow(-1)
 
 
 @contextmanager

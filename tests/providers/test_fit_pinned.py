@@ -102,7 +102,7 @@ def test_what_was_asked_is_not_touched(name):
 
 
 def test_every_limit_has_an_endpoint_that_shows_it():
-    """But those of thinking and of files, which have tests of their own, and the one that is about answers."""
+    """But those of thinking, files and caches, which have tests of their own, and the one that is about answers."""
     plain = Limits()
     shown = {
         name
@@ -114,6 +114,9 @@ def test_every_limit_has_an_endpoint_that_shows_it():
         "between_tools",
         "budget_max",
         "budget_min",
+        "cache",
+        "cache_min",
+        "cache_step",
         "file_addresses",
         "file_ids",
         "leaks_calls",

@@ -3,6 +3,7 @@ import type { Exchange } from "../exchange";
 import { duration, lossesTold, money, whole } from "../format";
 import { param, setQuery } from "../route";
 import type { Attempt, Message, Row, Trace, TracedLoss } from "../types";
+import { CacheOfExchange } from "./cachetruth";
 import { LossMark } from "./partcard";
 import { Copy, Grade, Tabs } from "./small";
 
@@ -26,7 +27,7 @@ export function Details({ exchange, trace, row }: { exchange: Exchange; trace: T
       <div id="details-panel" role="tabpanel" aria-labelledby={`details-panel-tab-${chosen}`} tabIndex={0}>
         {chosen === "losses" ? <LossTable losses={losses} row={row} recorded={recorded} /> : null}
         {chosen === "attempts" ? <Attempts attempts={attempts} shown={attempt} /> : null}
-        {chosen === "usage" ? <Usage row={row} /> : null}
+        {chosen === "usage" ? <><Usage row={row} /><CacheOfExchange exchange={exchange} /></> : null}
         {chosen === "headers" ? <Headers trace={trace} attempt={attempt} /> : null}
         {chosen === "summary" ? <Summary attempt={attempt} /> : null}
         {chosen === "raw" ? (
@@ -52,7 +53,7 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
     );
   return (
     <div class="scroll-x" tabIndex={0} role="group" aria-label="Losses">
-    <table>
+    <table class="stacked">
       <thead>
         <tr>
           <th>Grade</th>
@@ -66,9 +67,9 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
         {losses.map((loss, index) => (
           <tr key={index}>
             <td><Grade grade={loss.grade} /></td>
-            <td>{loss.feature}</td>
-            <td>{loss.action}</td>
-            <td>
+            <td data-label="Feature">{loss.feature}</td>
+            <td data-label="What happened">{loss.action}</td>
+            <td data-label="Where">
               {loss.pointer && recorded ? (
                 <button type="button" class="quiet path" onClick={() => setQuery({ sel: `client-${loss.document === "request" ? "request" : "answer"}:${loss.pointer}`, pane: "" })}>
                   {loss.path}
@@ -78,7 +79,7 @@ function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; 
               )}
               {loss.document === "request" ? "" : " of the answer"}
             </td>
-            <td>{loss.detail}</td>
+            <td data-label="Why">{loss.detail}</td>
           </tr>
         ))}
       </tbody>

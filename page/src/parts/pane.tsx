@@ -1,5 +1,5 @@
 // One of the four sides of an exchange: as people read it, as JSON or events, or as it was.
-import { useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import type { ExchangeSide } from "../exchange";
 import { duration, plural, size } from "../format";
 import { type Parsed, useParsed } from "../json/parse";
@@ -17,6 +17,9 @@ export function Pane({ side }: { side: ExchangeSide }) {
   const streamed = events.length > 0;
   const document = streamed ? message?.folded || undefined : message?.body || undefined;
   const parsed = useParsed(message?.base64 ? undefined : document);
+  useEffect(() => {
+    side.value.value = parsed?.value;
+  }, [side, parsed]);
   const asked = side.mode.value;
   const mode = streamed && asked === "json" ? "events" : asked === "whole" && !(streamed && parsed) ? "json" : asked;
   const modes: [string, string][] = streamed
@@ -27,7 +30,7 @@ export function Pane({ side }: { side: ExchangeSide }) {
   const isEmpty = !message || (!streamed && !message.body);
 
   return (
-    <section class={`pane pane-${side.document}`} aria-label={side.title}>
+    <section class={`pane pane-${side.document} pane-in-${mode === "read" ? "words" : "data"}`} data-side={side.name} aria-label={side.title}>
       <header class="pane-head">
         <h2>{side.title}</h2>
         <span class="faint clip">{side.about.value}</span>

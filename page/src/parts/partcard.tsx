@@ -1,7 +1,10 @@
 // A message's part as people read it: words, a folded thought, a tool's call and its result, a picture after a click.
-import { useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
+import { plural } from "../format";
 import type { Part } from "../reading";
+import { marked } from "../search";
 import type { TracedLoss } from "../types";
+import { signsOf, spotsOf } from "../whitespace";
 import { GRADE_SIGN } from "./small";
 
 const CLIP = 1200;
@@ -17,23 +20,34 @@ function clipOf(text: string, most: number): number {
   return end;
 }
 
-export function Words({ text, mono = false, most = CLIP }: { text: string; mono?: boolean; most?: number }) {
+interface WordsProps {
+  text: string;
+  mono?: boolean;
+  most?: number;
+  /** Words that are searched for. */
+  marks?: string;
+}
+
+export function Words({ text, mono = false, most = CLIP, marks = "" }: WordsProps) {
   const [all, setAll] = useState(false);
   const clip = clipOf(text, most);
   const long = text.length > clip * 1.2;
+  // What is searched for must not be in what is folded.
+  const open = all || (long && marks.length > 1 && text.toLowerCase().indexOf(marks.toLowerCase()) >= clip - marks.length);
+  const shown = long && !open ? text.slice(0, clip) + "…" : text;
   return (
     <>
-      <div class={mono ? "words mono" : "words"}>{long && !all ? text.slice(0, clip) + "…" : text}</div>
+      <div class={mono ? "words mono" : "words"}>{marks ? marked(shown, marks).map((piece, index) => (index % 2 ? <mark key={index}>{piece}</mark> : piece)) : shown}</div>
       {long ? (
         <button
           type="button"
           class="quiet more"
           onClick={(event) => {
             event.stopPropagation();
-            setAll(!all);
+            setAll(!open);
           }}
         >
-          {all ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`}
+          {open ? "Show less" : `Show all ${text.length.toLocaleString("en")} characters`}
         </button>
       ) : null}
     </>
@@ -54,6 +68,31 @@ export function LossMark({ loss, show }: { loss: TracedLoss; show?: (() => void)
   );
 }
 
+/** Where both sides differ in white space, which is drawn as signs. */
+function Spaced({ mine, theirs }: { mine: string; theirs: string }) {
+  const { spots, total } = useMemo(() => spotsOf(mine, theirs), [mine, theirs]);
+  return (
+    <details class="spaced" onClick={(event) => event.stopPropagation()}>
+      <summary>
+        <span class="grade grade-harmless">␣ White space differs from the other side</span> in {plural(total, "place")}
+      </summary>
+      <ul>
+        {spots.map((spot, index) => (
+          <li key={index} class="mono">
+            <span class="faint">{signed(spot.before)}</span>
+            {spot.mine ? <del><span class="unseen">here: </span>{signsOf(spot.mine)}</del> : null}
+            {spot.theirs ? <ins><span class="unseen">on the other side: </span>{signsOf(spot.theirs)}</ins> : null}
+            <span class="faint">{signed(spot.after)}</span>
+          </li>
+        ))}
+        {total > spots.length ? <li class="faint">and {total - spots.length} more</li> : null}
+      </ul>
+    </details>
+  );
+}
+
+const signed = (text: string) => text.replaceAll(/[\n\t\r]/g, (space) => signsOf(space));
+
 interface Props {
   part: Part;
   lit?: boolean;
@@ -65,6 +104,10 @@ interface Props {
   /** The partner of a call or a result, if it is in the same pane. */
   jump?: (() => void) | undefined;
   growing?: boolean;
+  /** Words that are searched for. */
+  marks?: string;
+  /** The text of its partner, where that differs in white space alone. */
+  spaced?: string | undefined;
 }
 
 const NAMES: Record<string, string> = {
@@ -81,7 +124,7 @@ const NAMES: Record<string, string> = {
   other: "",
 };
 
-export function PartCard({ part, lit, linked, losses = [], choose, picture, jump, growing }: Props) {
+export function PartCard({ part, lit, linked, losses = [], choose, picture, jump, growing, marks = "", spaced }: Props) {
   const [shown, setShown] = useState<"" | "yes" | "failed">("");
   const classes = ["part", `part-${part.kind}`, `by-${part.role || "none"}`];
   if (lit) classes.push("lit");
@@ -133,8 +176,10 @@ export function PartCard({ part, lit, linked, losses = [], choose, picture, jump
             <summary>
               Reasoning, {part.text.length.toLocaleString("en")} characters
             </summary>
-            <Words text={part.text} />
+            <Words text={part.text} marks={marks} />
           </details>
+        ) : part.note ? (
+          <p class="faint part-note">{part.note}</p>
         ) : null
       ) : part.kind === "image" ? (
         part.data && picture ? (
@@ -159,10 +204,11 @@ export function PartCard({ part, lit, linked, losses = [], choose, picture, jump
           </p>
         ) : null
       ) : part.text ? (
-        <Words text={part.text} mono={part.kind === "call" || part.kind === "result" || part.kind === "other"} most={part.kind === "system" ? 400 : CLIP} />
+        <Words text={part.text} marks={marks} mono={part.kind === "call" || part.kind === "result" || part.kind === "other"} most={part.kind === "system" ? 400 : CLIP} />
       ) : part.kind === "text" ? (
         <span class="faint">empty</span>
       ) : null}
+      {spaced !== undefined ? <Spaced mine={part.text} theirs={spaced} /> : null}
       {losses.map((loss, index) => (
         <LossMark key={index} loss={loss} />
       ))}

@@ -9,6 +9,7 @@ import { placeParts } from "../links";
 import { type Part, pointerOf, readAnswer, readRequest, settingsOf } from "../reading";
 import { foldEvents, settled } from "../stream";
 import type { TracedLoss } from "../types";
+import { spacedOtherwise } from "../whitespace";
 import { LossMark, PartCard } from "./partcard";
 import { GRADE_SIGN } from "./small";
 
@@ -56,9 +57,16 @@ interface Props {
   value: Json | undefined;
 }
 
+const NONE: ReadonlyMap<string, string> = new Map();
+
 export function Reading({ side, value }: Props) {
   const body = useRef<HTMLDivElement>(null);
   const shownOnce = useRef(false);
+  /** Whether somebody went somewhere in it: from then on nothing moves by itself. */
+  const touched = useRef(false);
+  const touch = () => {
+    touched.current = true;
+  };
   const painted = usePainted();
   const later = !painted && side.document === "answer";
   const events = side.events.value;
@@ -110,13 +118,22 @@ export function Reading({ side, value }: Props) {
     };
   };
 
+  // The last words first: a request ends with what is new in it. Whoever came by a link sees what it names.
+  useEffect(() => {
+    if (!painted || touched.current || lit.length || side.document !== "request") return;
+    bringIntoSight([...(body.current?.querySelectorAll<HTMLElement>(":scope > [data-pointer]") ?? [])].at(-1));
+  }, [painted, placed]);
+
+  const links = side.exchange.linksOf(side.document);
+  const theirs = side.partner?.value.value;
+  const spaced = useMemo(() => (painted && !folding ? spacedOtherwise(links, side.side, value, theirs) : NONE), [painted, folding, links, value, theirs]);
   const isLit = (part: Part) => lit.some((each) => within(part.pointer, each) || (each !== "" && above(each).includes(part.pointer)) || each === part.pointer);
 
   const settings = value !== undefined && !streamed && side.document === "request" ? settingsOf(value) : [];
   const isSetting = (pointer: string) => settings.some(([name]) => within(pointer, pointerOf(name)));
 
   return (
-    <div class="reading" ref={body} tabIndex={0} role="group" aria-label={`${side.title}, part by part`}>
+    <div class="reading" ref={body} onWheel={touch} onPointerDown={touch} onKeyDown={touch} tabIndex={0} role="group" aria-label={`${side.title}, part by part`}>
       {settings.length ? <Settings side={side} settings={settings} /> : null}
       {[...placed.beside].flatMap(([pointer, found]) => (isSetting(pointer) ? [] : found)).map((loss, index) => (
         <LossMark key={index} loss={loss} />
@@ -136,6 +153,8 @@ export function Reading({ side, value }: Props) {
             choose={side.choose}
             picture={side.picture}
             jump={jump(part)}
+            marks={side.exchange.words.value}
+            spaced={spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined}
             growing={visible < events.length && index === parts.length - 1}
           />
         )}
@@ -221,7 +240,7 @@ function Parts({ parts, wanted, some, lost, render }: PartsProps) {
           Show {hidden} earlier parts
         </button>
       ) : null}
-      {spoken.slice(hidden, some ? hidden + PARTS_IN_SIGHT : undefined).map((part, index) => render(part, index + hidden))}
+      {spoken.slice(some ? Math.max(hidden, spoken.length - PARTS_IN_SIGHT) : hidden).map((part, index, shown) => render(part, index + spoken.length - shown.length))}
     </>
   );
 }

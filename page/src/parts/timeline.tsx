@@ -1,9 +1,8 @@
-// When what happened: the steps on the way, and every event of both streams, to play and to scrub.
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+// When what happened: the steps on the way, and every event of both streams, to scrub.
+import { useMemo } from "preact/hooks";
 import type { Exchange } from "../exchange";
 import { duration } from "../format";
 import type { Side } from "../links";
-import { setQuery } from "../route";
 import { type StreamEvent, firstWord, gapsOf } from "../stream";
 
 const WIDTH = 1000;
@@ -18,63 +17,16 @@ function litTicks(exchange: Exchange): { client: number[]; upstream: number[] } 
 
 export function Timeline({ exchange }: { exchange: Exchange }) {
   const steps = exchange.trace.value?.steps ?? [];
-  const total = exchange.row.value?.total_ms ?? 0;
   const client = exchange.clientEvents.value;
   const upstream = exchange.upstreamEvents.value;
   const at = exchange.at.value;
   const lit = litTicks(exchange);
-  const [playing, setPlaying] = useState(false);
-  const [speed, setSpeed] = useState(1);
-  const now = useRef(at ?? 0);
-  const end = Math.max(total, client.at(-1)?.ms ?? 0, upstream.at(-1)?.ms ?? 0, 1);
+  const end = exchange.end.value;
   const x = (ms: number) => (Math.min(ms, end) / end) * WIDTH;
   const ticks = (events: StreamEvent[], y: number) => events.map((event) => `M${x(event.ms).toFixed(1)} ${y}v10`).join("");
   const paths = useMemo(() => [ticks(upstream, 24), ticks(client, 40)] as const, [client, upstream, end]);
   const gaps = useMemo(() => gapsOf(upstream.length ? upstream : client), [client, upstream]);
   const first = useMemo(() => firstWord(client.length ? client : upstream), [client, upstream]);
-  const moments = useMemo(() => [...new Set([...client, ...upstream].map((event) => event.ms))].sort((a, b) => a - b), [client, upstream]);
-  now.current = at ?? end;
-
-  const scrub = (ms: number | null) => setQuery({ t: ms === null || ms >= end ? "" : String(Math.round(ms * 10) / 10) }, true);
-
-  useEffect(() => {
-    if (!playing) return;
-    let last = performance.now();
-    let position = now.current >= end ? 0 : now.current;
-    let frame = 0;
-    const draw = (time: number) => {
-      position += (time - last) * speed;
-      last = time;
-      if (position >= end) {
-        scrub(null);
-        setPlaying(false);
-        return;
-      }
-      scrub(position);
-      frame = requestAnimationFrame(draw);
-    };
-    frame = requestAnimationFrame(draw);
-    return () => cancelAnimationFrame(frame);
-  }, [playing, speed, end]);
-
-  const step = (by: 1 | -1) => {
-    setPlaying(false);
-    const found = by > 0 ? moments.find((ms) => ms > now.current + 0.05) : [...moments].reverse().find((ms) => ms < now.current - 0.05);
-    scrub(found ?? (by > 0 ? null : 0));
-  };
-  useEffect(() => {
-    const listen = (event: KeyboardEvent) => {
-      const element = event.target as HTMLElement;
-      if (event.ctrlKey || event.metaKey || event.altKey || /^(input|textarea|select)$/i.test(element.tagName)) return;
-      if (event.key === "p") setPlaying((old) => !old);
-      else if (event.key === "]") step(1);
-      else if (event.key === "[") step(-1);
-      else return;
-      event.preventDefault();
-    };
-    addEventListener("keydown", listen);
-    return () => removeEventListener("keydown", listen);
-  });
 
   const spent = new Map<string, number>();
   for (const each of steps) spent.set(each.name, (spent.get(each.name) ?? 0) + each.ended_ms - each.began_ms);
@@ -117,33 +69,13 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
             step="any"
             value={at ?? end}
             onInput={(event) => {
-              setPlaying(false);
-              scrub(Number(event.currentTarget.value));
+              exchange.playing.value = false;
+              exchange.scrub(Number(event.currentTarget.value));
             }}
           />
         ) : null}
       </div>
       <div class="timeline-words">
-        {streams ? (
-          <span class="player">
-            <button type="button" class="main" onClick={() => setPlaying(!playing)} title="p">
-              {playing ? "❚❚ Pause" : "▶ Play"}
-            </button>
-            <button type="button" aria-label="One event back" title="[" onClick={() => step(-1)}>‹</button>
-            <button type="button" aria-label="One event forward" title="]" onClick={() => step(1)}>›</button>
-            <label>
-              <span class="unseen">Speed</span>
-              <select value={String(speed)} onChange={(event) => setSpeed(Number(event.currentTarget.value))}>
-                {[0.1, 0.25, 0.5, 1, 2, 4, 10].map((each) => (
-                  <option key={each} value={String(each)}>
-                    {each}×
-                  </option>
-                ))}
-              </select>
-            </label>
-            <output class="mono">{duration(at ?? end)}</output>
-          </span>
-        ) : null}
         <span class="legend">
           {[...spent].map(([name, ms]) => (
             <span key={name} class={`key key-${name.replaceAll(/\W+/g, "-")}`}>

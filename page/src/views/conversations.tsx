@@ -5,6 +5,7 @@ import { address, get, message } from "../api";
 import { clock, count, day, duration, lossesTold, money, moment, plural, tokensOf } from "../format";
 import { useParsed } from "../json/parse";
 import { onRow } from "../live";
+import { CacheOfConversation } from "../parts/cachetruth";
 import { PartCard } from "../parts/partcard";
 import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
 import { type Part, readAnswer, readRequest } from "../reading";
@@ -89,10 +90,19 @@ function Turns({ session }: { session: string }) {
         .then((found) => setRows([...found.rows].sort((a, b) => a.at - b.at)))
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
     void load();
+    let timer = 0;
     const leave = onRow((row) => {
-      if (row.session === session && (row.state ?? "running") !== "running") void load();
+      if ((row.state ?? "running") === "running" || timer) return;
+      // Which conversation a turn continues is known to the gateway, where the client does not name one.
+      if (row.session === session) void load();
+      else if (!row.session && session.startsWith("turns-"))
+        timer = window.setTimeout(() => {
+          timer = 0;
+          void load();
+        }, 2000);
     });
     return () => {
+      clearTimeout(timer);
       leave();
       stop.abort();
     };
@@ -132,6 +142,7 @@ function Turns({ session }: { session: string }) {
       </ol>
       {last ? (
         <>
+          <CacheOfConversation key={last.id} id={last.id} />
           <button type="button" class="quiet" aria-expanded={reads} onClick={() => setQuery({ read: reads ? "" : "1" }, true)}>
             {reads ? "Hide the words" : "Read the conversation"}
           </button>

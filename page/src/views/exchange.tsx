@@ -3,10 +3,14 @@ import { useEffect, useMemo } from "preact/hooks";
 import { address } from "../api";
 import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
-import { duration, lossesTold, moment, money, target, whole } from "../format";
+import { session } from "../api";
+import { duration, lossesTold, moment, money, target, waitsFor, whole } from "../format";
+import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
+import { Player } from "../parts/player";
 import { RecordingButton } from "../parts/recording";
+import { ExchangeSearch, FoundInExchange } from "../parts/search";
 import { Copy, Losses, Problem, Purpose, Status, Tabs, Waiting, useTitle } from "../parts/small";
 import { Timeline } from "../parts/timeline";
 import { A, param, setQuery, to } from "../route";
@@ -35,7 +39,9 @@ export function ExchangeView({ id }: { id: string }) {
       <Head exchange={exchange} trace={trace} row={row} />
       {exchange.recorded.value ? (
         <>
+          {exchange.running.value ? <Now exchange={exchange} /> : null}
           <Timeline exchange={exchange} />
+          <FoundInExchange exchange={exchange} />
           <Chosen exchange={exchange} />
           <Panes exchange={exchange} />
         </>
@@ -49,6 +55,7 @@ export function ExchangeView({ id }: { id: string }) {
 
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
+  const cache = exchange.cache.value;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
@@ -56,6 +63,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
           <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
         </h1>
         <div class="exchange-actions">
+          {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
@@ -73,6 +81,11 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <Losses losses={lossesTold(row)} />
         <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
+        {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
+          <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
+            <CacheMark truth={cache} />
+          </button>
+        ) : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
         <A href={to([], { session: row.session || `turns-${row.id}` })}>conversation</A>
@@ -81,6 +94,21 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
       {row.error ? <Problem>{row.error}</Problem> : null}
       {(trace.notes ?? []).map((note) => <p key={note} class="note">{note}</p>)}
     </header>
+  );
+}
+
+/** What one that runs does now. */
+function Now({ exchange }: { exchange: Exchange }) {
+  const [trace, row] = [exchange.trace.value, exchange.row.value];
+  if (!trace || !row) return null;
+  const step = trace.steps?.at(-1);
+  const last = Math.max(exchange.upstreamEvents.value.at(-1)?.ms ?? 0, exchange.clientEvents.value.at(-1)?.ms ?? 0, step?.began_ms ?? 0);
+  return (
+    <p class="note" role="status">
+      <span class="pulse" aria-hidden="true" /> It runs, and {waitsFor(row, Date.now() / 1000) || "is worked on"}
+      {trace.now_ms !== undefined ? <span class="faint"> · for {duration(trace.now_ms - last)}</span> : null}
+      {row.worker && (session.value?.workers ?? 1) > 1 ? <span class="faint"> · in {row.worker}</span> : null}
+    </p>
   );
 }
 
@@ -100,6 +128,7 @@ function Chosen({ exchange }: { exchange: Exchange }) {
 
 function Panes({ exchange }: { exchange: Exchange }) {
   const shown = param("pane") || "client-request";
+  const streams = exchange.clientEvents.value.length > 0 || exchange.upstreamEvents.value.length > 0;
   return (
     <>
       <div class="pane-choice">
@@ -107,6 +136,7 @@ function Panes({ exchange }: { exchange: Exchange }) {
       </div>
       <div class={`panes show-${shown}`} id="panes">
         {exchange.sides.map((side) => <Pane key={side.name} side={side} />)}
+        {streams ? <Player exchange={exchange} /> : null}
       </div>
     </>
   );
@@ -117,8 +147,8 @@ function NoBodies({ running, why }: { running: boolean; why: string | undefined 
     <div class="card empty">
       {running ? (
         <>
-          <h2>It is still running</h2>
-          <p>What is recorded of it is shown here when it ends.</p>
+          <h2>It is still running{why ? "" : ", and not recorded"}</h2>
+          <p>{why ? `Its bodies cannot be shown here: ${why}.` : "Its row, times and losses are known without its bodies. Those of the next ones can be recorded."}</p>
         </>
       ) : (
         <>

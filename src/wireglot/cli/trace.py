@@ -7,6 +7,7 @@ import json
 import os
 import sys
 import time
+from contextlib import suppress
 from json import dumps as escaped
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -32,6 +33,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import UnknownDialect, dialect
 from wireglot.gateway.observe.log import Level
 from wireglot.gateway.settings import Settings
+from wireglot.gateway.trace.conversations import with_sessions
 from wireglot.gateway.trace.filters import PARAMETERS, BadFilter, parse_parameters, quoted
 from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
 from wireglot.gateway.trace.wanted import Wanted, found_in_bodies, found_in_row
@@ -40,6 +42,7 @@ from wireglot.stores.seal import Sealer
 from wireglot.traces.again import without_error
 from wireglot.traces.analysis import with_analysis
 from wireglot.traces.bodies import UnreadableBody, amount, holds_text
+from wireglot.traces.cache_truth import CacheTruth, exchange_cache
 from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
 from wireglot.traces.replay import Replayed, replay
@@ -61,6 +64,10 @@ class TraceListing(msgspec.Struct, frozen=True):
     next: str | None = None
 
 
+class _CachePage(msgspec.Struct, frozen=True):
+    turns: list[CacheTruth] = []
+
+
 class TraceSource(Protocol):
     def rows(self, filters: dict[str, str], limit: int) -> TraceListing:
         """The newest first. `q` among the filters: a text of the filter language."""
@@ -68,6 +75,10 @@ class TraceSource(Protocol):
 
     def trace(self, id: str) -> Trace:
         """Raises NoTrace."""
+        ...
+
+    def cache(self, trace: Trace) -> CacheTruth | None:
+        """What the provider's cache should have had of it; None where that cannot be asked."""
         ...
 
 
@@ -120,6 +131,16 @@ class TracesAtGateway:
             return read_trace(answer.body)
         except BadTrace as fault:
             raise NoTrace(f"{self.address.url}: {one_line(str(fault))}") from None
+
+    def cache(self, trace: Trace) -> CacheTruth | None:
+        try:
+            answer = self._get(f"/exchanges/{quote(trace.row.id, safe='')}/cache")
+        except NoTrace:  # an older gateway, or the exchange has gone meanwhile
+            return None
+        with suppress(msgspec.DecodeError):
+            turns = msgspec.json.decode(answer.body, type=_CachePage).turns
+            return turns[0] if turns else None
+        return None
 
     def send_again(self, asked: dict[str, Any]) -> dict[str, Any]:
         """What the gateway says of a request that is sent again, or would be."""
@@ -352,11 +373,13 @@ def _follow(source: TraceSource, filters: dict[str, str], limit: int, *, as_json
 
 
 def _show(arguments: argparse.Namespace) -> int:
-    trace = _trace(arguments, arguments.id)
+    source = None if is_file(arguments.id) else _source(arguments)
+    trace = with_analysis(from_file(arguments.id) if source is None else _found(source, arguments.id))
     if arguments.json:
         _print_json(trace)
     else:
-        _print(Shown(sys.stdout, full=arguments.full).trace(trace))
+        cache = source.cache(trace) if source is not None else None
+        _print(Shown(sys.stdout, full=arguments.full).trace(trace, cache))
     return OK
 
 
@@ -505,6 +528,13 @@ class OnDisk:
             )
         self._note.say()
         return trace
+
+    def cache(self, trace: Trace) -> CacheTruth | None:
+        rows = [row for kept in self._shelf.listed() if (row := self._shelf.row(kept)) is not None]
+        rows = with_sessions(rows)
+        row = next((each for each in rows if each.id == trace.row.id), trace.row)
+        turns = [each for each in rows if row.session and (each.session, each.key) == (row.session, row.key)]
+        return exchange_cache(row, turns, self._shelf.reader())
 
 
 def _folder(settings: Settings) -> Path:

@@ -12,6 +12,7 @@ import msgspec
 from wireglot.cli.pairs import outline
 from wireglot.cli.terminal import Paint, count, grouped, one_line, what, why
 from wireglot.traces.bodies import UnreadableBody, payload
+from wireglot.traces.cache_truth import CacheTruth
 from wireglot.traces.diff import Side, sides
 from wireglot.traces.trace import Attempt, Row, Trace, TraceCounted, TracedLoss, TraceFrame, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode
@@ -175,9 +176,14 @@ class Shown:
         self.width = width_of(stream)
         self.full = full
 
-    def trace(self, trace: Trace) -> list[str]:
+    def trace(self, trace: Trace, cache: CacheTruth | None = None) -> list[str]:
         row = trace.row
-        lines = [*self._head(row), *self._summary(trace), *self._losses(trace.losses)]
+        lines = [
+            *self._head(row),
+            *(self._cache(cache) if cache is not None else []),
+            *self._summary(trace),
+            *self._losses(trace.losses),
+        ]
         lines += self._body("client request", trace.request, row.dialect)
         for number, attempt in enumerate(trace.attempts, 1):
             lines += self._attempt(attempt, number, len(trace.attempts))
@@ -212,6 +218,23 @@ class Shown:
             )
         if row.error:
             lines.append(self._reported("error", row.error))
+        return lines
+
+    def _cache(self, truth: CacheTruth) -> list[str]:
+        """Nothing of a first turn: there was nothing to be had."""
+        if truth.verdict == "first" or (truth.verdict == "unknown" and not truth.previous):
+            return []
+        got = "an unknown number" if truth.cached is None else f"{truth.cached:,}"
+        of = "" if truth.expected is None else f" of about {truth.expected:,} expected"
+        lines = [self._reported("cache", f"{got}{of} (compared with {truth.previous or 'no turn'})")]
+        if truth.note:
+            lines.append(self._reported("", truth.note))
+        broken = truth.broken
+        if broken is not None:
+            at = f", at {broken.pointer}" if broken.pointer else ""
+            lines.append(self._reported("", f"{broken.reason}{at}"))
+            if broken.before or broken.after:
+                lines += [self._reported("", f"- {broken.before}"), self._reported("", f"+ {broken.after}")]
         return lines
 
     def _summary(self, trace: Trace) -> list[str]:

@@ -115,6 +115,13 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     cache_markers: int = 1000
     marker_field: Literal["", "cache_control"] = ""
     """How a marker is spelled toward a Chat endpoint that reads Anthropic's."""
+    cache: Literal["", "marked", "automatic"] = ""
+    """How prompts are cached. marked: up to a `cache_control`, and only so. automatic: any beginning that
+    comes again. No request depends on it: it explains what came from a cache (`traces/cache_truth.py`)."""
+    cache_min: int = 0
+    """Tokens below which nothing is cached; 0 is unknown."""
+    cache_step: int = 0
+    """Tokens in which a cache counts; 0 is unknown, or one by one."""
     message_names: bool = True
     developer_role: bool = True
     """Whether Chat's newer name for the system is known; else it goes by the old one."""

@@ -33,6 +33,11 @@ def differences(before: Any, after: Any) -> list[Difference]:
     return [Difference(pointer(at), shown(one), shown(other)) for at, one, other in _walk(before, after, ())]
 
 
+def first_difference(before: Any, after: Any) -> tuple[Steps, Any, Any] | None:
+    """Where they part first, and what is there on both sides; None where they say the same."""
+    return next(_walk(before, after, ()), None)
+
+
 def _walk(one: Any, other: Any, at: Steps) -> Iterator[tuple[Steps, Any, Any]]:
     if type(one) is dict and type(other) is dict:
         for key in {**one, **other}:

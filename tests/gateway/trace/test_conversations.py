@@ -9,7 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from tests.gateway.faults.faults_kit import BY_NAME, ask, post
+from tests.gateway.trace.trace_kit import id_of, stage
 from tests.tiers import rows
+from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.conversations import history_of, read_request, title_of, with_sessions
 from wireglot.gateway.trace.rows import ExchangeRows
@@ -165,3 +168,36 @@ def test_bodies_are_held_up_to_a_bound_and_let_go_once_they_were_read() -> None:
         did(f"req_large{number}", b" " * 1_900_000)
     assert kept._bodies_size <= 8 * 1024 * 1024
     assert kept._histories == {}
+
+
+@rows(("mode", "memory", "is_known"), [("all", 0, True), ("off", 1_000_000, True), ("off", 0, False)])
+def test_an_exchange_has_a_title_where_its_bodies_are_known(mode: str, memory: int, is_known: bool) -> None:
+    with stage(f'mode = "{mode}"', memory=memory) as made:
+        words = "Water the upstream-key-0123456789 roses"
+        made.look.over(id_of(ask(made.gateway, BY_NAME["anthropic"], "gemini-up/titled", words)))
+
+        def titled() -> bool:
+            title = made.look.rows()[0].get("title", "")
+            return bool(title == "Water the [redacted] roses") == is_known
+
+        wait_until(titled)
+
+
+def test_the_cache_of_a_turn_is_compared_with_the_turn_before_it() -> None:
+    with stage() as made:
+        ids = []
+        for said in (["hi"], ["hi", "hello", "and?"], ["other", "hello", "and?", "no more", "bye"]):
+            messages = [
+                {"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)
+            ]
+            document = {"model": "anthropic-up/m1", "max_tokens": 9, "messages": messages}
+            headers = {"x-claude-code-session-id": "3d1e5a52-7d3c-4f0a-9c7c-0d6c2a3b4c5d"}
+            ids.append(id_of(post(made.gateway.port, "/v1/messages", json.dumps(document).encode(), headers)))
+            made.look.trace(ids[-1])
+        truths = made.look.get(f"exchanges/{ids[2]}/cache?all=1")["turns"]
+        assert [truth["id"] for truth in truths] == ids
+        assert "previous" not in truths[0]
+        assert (truths[1]["previous"], truths[1]["same"], truths[1]["blocks"]) == (ids[0], 1, 1)
+        assert truths[2]["broken"]["pointer"] == "/messages/0/content/text"
+        assert made.look.get(f"exchanges/{ids[2]}/cache")["turns"] == truths[2:]
+        assert made.look.raw("exchanges/req_unknown/cache").status == 404

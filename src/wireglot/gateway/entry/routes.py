@@ -66,6 +66,7 @@ INSPECTOR_ROUTES: Final = (
     OwnRoute("GET", "/inspector/enter/*", "session.enter"),
     OwnRoute("GET", "/inspector/api/exchanges", "exchanges.list"),
     OwnRoute("GET", "/inspector/api/exchanges/*", "exchanges.get"),
+    OwnRoute("GET", "/inspector/api/exchanges/*/cache", "exchanges.cache"),
     OwnRoute("GET", "/inspector/api/exchanges/*/running", "exchanges.running"),
     OwnRoute("GET", "/inspector/api/exchanges/*/export", "exchanges.export"),
     OwnRoute("GET", "/inspector/api/exchanges/*/image", "exchanges.image"),

@@ -21,7 +21,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.conversations import DERIVED, with_sessions
 from wireglot.gateway.trace.export import FORMATS, ExportFormat, csv_lines, har_entries, json_lines
-from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, parse_parameters
+from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, Term, parse_parameters
 from wireglot.gateway.trace.growing import GrowingTrace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
@@ -29,6 +29,7 @@ from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import SORTS, Wanted
 from wireglot.http.application import Headers
 from wireglot.traces.analysis import with_analysis
+from wireglot.traces.cache_truth import conversation_cache, exchange_cache
 from wireglot.traces.file import SUFFIX, write_trace
 from wireglot.traces.pointer import resolve
 from wireglot.traces.trace import Row, Trace, TraceMessage
@@ -94,7 +95,7 @@ class Live:
             if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
                 await asyncio.sleep(_GATHER_SECONDS)
                 continue
-            news = await listener.heard(_TURN_SECONDS)
+            news = await self._traces.titled(await listener.heard(_TURN_SECONDS))
             pieces = [
                 _event("row", _as_seen(self._traces.redacted(row), page, viewer))
                 for row in news
@@ -195,6 +196,8 @@ _PAGE_USUAL: Final = 100
 _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_CONVERSATIONS: Final = 200
+_MAX_CACHE_TURNS: Final = 60
+"""Of a conversation: each is read and compared."""
 _MAX_MINUTES: Final = 24 * 60
 _MAX_IDS: Final = 500
 _MAX_EXPORTS: Final = 4
@@ -219,6 +222,7 @@ class TracePages:
         return {
             "exchanges.list": self._list,
             "exchanges.get": self._get,
+            "exchanges.cache": self._cache,
             "exchanges.running": self._running,
             "exchanges.export": self._export,
             "exchanges.image": self._image,
@@ -423,6 +427,31 @@ class TracePages:
             losses = decode(found).get("losses", []) if found is not None else []
         row = msgspec.structs.replace(_as_seen(row, page, viewer), recorded=False)
         page.send({"row": row, "losses": losses, **({"why": why} if why else {})})
+
+    async def _cache(self, page: PageRequest, viewer: Viewer) -> None:
+        row = await self._row(page, viewer)
+        if row.session:  # as its client names it: no others need to be looked at
+            named = Term("session", "=", (row.session.lower(),))
+            rows = await self._traces.listed(_seen_by(viewer, Wanted(terms=(named,))))
+        else:
+            rows = await self._with_sessions(viewer)
+            row = next((each for each in rows if each.id == row.id), row)
+            rows = rows if row.session else [row]
+        turns = [each for each in rows if each.session == row.session and each.key == row.key]
+        readable = {each.id for each in turns if _as_seen(each, page, viewer) is each}
+
+        def compare() -> Any:
+            reader = self._traces.reader()
+
+            def read(id: str) -> Trace | None:
+                return reader(id) if id in readable else None
+
+            if page.query("all"):
+                newest = sorted(turns, key=lambda each: each.at)[-_MAX_CACHE_TURNS:]
+                return conversation_cache(newest, read)
+            return [exchange_cache(row, turns, read)]
+
+        page.send({"turns": await self._telling.do(compare)})
 
     async def _running(self, page: PageRequest, viewer: Viewer) -> None:
         """What is new of one that runs since the `cursor` that an answer before gave. Of one that is over, or

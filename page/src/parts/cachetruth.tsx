@@ -1,0 +1,92 @@
+// What the provider's prompt cache should have had, what it had, and what broke it: of a turn, and of a conversation.
+import { useEffect, useState } from "preact/hooks";
+import { get, message } from "../api";
+import { CACHE_GRADE, CACHE_SIGN, cacheTotals, cacheWords, totalsWords } from "../cache";
+import type { Exchange } from "../exchange";
+import { clock, whole } from "../format";
+import { A, setQuery, to } from "../route";
+import type { CacheBreak, CacheTruth } from "../types";
+
+export function CacheMark({ truth }: { truth: CacheTruth }) {
+  return (
+    <span class={`grade grade-${CACHE_GRADE[truth.verdict]}`} title={truth.broken?.reason ?? truth.note}>
+      <span aria-hidden="true">{CACHE_SIGN[truth.verdict]}</span> {cacheWords(truth)}
+    </span>
+  );
+}
+
+function Break({ broken, show }: { broken: CacheBreak; show?: (() => void) | undefined }) {
+  return (
+    <div class="cache-break">
+      <p>
+        <strong>{broken.reason}</strong>
+        {broken.pointer ? (
+          <>
+            {" "}at {show ? <button type="button" class="quiet path" onClick={show}>{broken.pointer}</button> : <code>{broken.pointer}</code>}
+          </>
+        ) : null}
+      </p>
+      {broken.before || broken.after ? (
+        <pre class="cache-values">
+          <del><span class="unseen">before: </span>{broken.before}</del>{"\n"}
+          <ins><span class="unseen">now: </span>{broken.after}</ins>
+        </pre>
+      ) : null}
+    </div>
+  );
+}
+
+/** Of the exchange that is shown, with the place that broke it. */
+export function CacheOfExchange({ exchange }: { exchange: Exchange }) {
+  const truth = exchange.cache.value;
+  if (!truth) return null;
+  const { broken } = truth;
+  // What is gone is a place of the turn before, which this request may not have.
+  const show = broken?.pointer && broken.after !== "absent" ? () => setQuery({ sel: `upstream-request:${broken.pointer}`, "m-upstream-request": "json", pane: "upstream-request" }) : undefined;
+  return (
+    <section class="cache-truth" aria-label="Prompt cache">
+      <h3>Prompt cache</h3>
+      <p>
+        <CacheMark truth={truth} />
+        {truth.blocks ? <span class="faint"> {whole(truth.same ?? 0)} of {whole(truth.blocks)} blocks of the turn before come first again, unchanged</span> : null}
+        {truth.previous ? <> <A href={to(["x", truth.previous])}>the turn before</A></> : null}
+      </p>
+      {truth.note ? <p class="faint">{truth.note}</p> : null}
+      {broken ? <Break broken={broken} show={show} /> : null}
+      {truth.expected ? <p class="faint">What was expected is an estimate: the common part of both requests, counted as the turn before was.</p> : null}
+    </section>
+  );
+}
+
+/** Of the conversation that an exchange belongs to: the sum, and the turns that broke it. */
+export function CacheOfConversation({ id }: { id: string }) {
+  const [turns, setTurns] = useState<CacheTruth[] | null>(null);
+  const [problem, setProblem] = useState("");
+  useEffect(() => {
+    const stop = new AbortController();
+    get<{ turns: CacheTruth[] }>(`/exchanges/${encodeURIComponent(id)}/cache`, { all: 1 }, stop.signal)
+      .then((found) => setTurns(found.turns))
+      .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
+    return () => stop.abort();
+  }, [id]);
+  if (problem) return <p class="faint">The prompt cache: {problem}</p>;
+  if (!turns) return null;
+  const totals = cacheTotals(turns);
+  return (
+    <section class="cache-truth" aria-label="Prompt cache">
+      <p>
+        <strong>Prompt cache</strong> {totalsWords(totals)}
+      </p>
+      {totals.broken.length ? (
+        <ul>
+          {totals.broken.map((truth) => (
+            <li key={truth.id}>
+              <A href={to(["x", truth.id], { tab: "usage" })}>{clock(truth.at)}</A> <CacheMark truth={truth} />
+              {truth.broken ? <Break broken={truth.broken} /> : <p class="faint">{truth.note}</p>}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+    </section>
+  );
+}
