@@ -352,7 +352,7 @@ def inspector_handlers(
         "replay": ReplayPage(submit, traces, preview).replay,
         "targets": Targets().targets,
         "dashboard": DashboardPage(
-            state.ledger, ledger, health, scrape, traces, state.quotas, state.keys
+            state.ledger, ledger, health, scrape, traces=traces, quotas=state.quotas, keys=state.keys
         ).dashboard,
         **KeyPages(admin, state.engine).handlers,
     }

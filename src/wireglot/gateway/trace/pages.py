@@ -95,7 +95,7 @@ class Live:
             if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
                 await asyncio.sleep(_GATHER_SECONDS)
                 continue
-            news = await listener.heard(_TURN_SECONDS)
+            news = await self._traces.titled(await listener.heard(_TURN_SECONDS))
             pieces = [
                 _event("row", _as_seen(self._traces.redacted(row), page, viewer))
                 for row in news
