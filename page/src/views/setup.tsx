@@ -42,7 +42,7 @@ function useSetup(): [SetupPage | null, string] {
 }
 
 export function AskDemo({ models, demo }: { models: string[]; demo: boolean }) {
-  const [text, setText] = useState("What is a dialect?");
+  const [text, setText] = useState("What is the weather in Paris?");
   const [model, setModel] = useState(demo ? "" : (models[0] ?? ""));
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState("");
