@@ -394,6 +394,8 @@ class Process:
             "buffered_shed_total",
             "Requests rejected because too many bytes were held.",
             lambda: {(): self.gateway.account.shed},
+            (),
+            "counter",
         )
         read(
             "http_refused_total",

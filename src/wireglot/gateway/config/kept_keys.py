@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config.environment import data_dir
 from wireglot.gateway.settings import Secret
 
@@ -84,7 +85,7 @@ def forget(place: Path, name: str) -> bool:
     if kept == "keyring":
         keyring = _keyring()
         if keyring is None:
-            raise OSError(f"{name} is in the keyring, which needs an extra: pip install 'wireglot[keyring]'")
+            raise OSError(f"{name} is in the keyring, which needs an extra: {install_hint('keyring')}")
         try:
             keyring.delete_password(_SERVICE, name)
         except keyring.errors.PasswordDeleteError:
@@ -113,7 +114,7 @@ def _keyring() -> Any:
 def _from_keyring(name: str, notes: list[str]) -> str | None:
     keyring = _keyring()
     if keyring is None:
-        notes.append(f"{name} is in the keyring, which needs an extra: pip install 'wireglot[keyring]'")
+        notes.append(f"{name} is in the keyring, which needs an extra: {install_hint('keyring')}")
         return None
     try:
         found = keyring.get_password(_SERVICE, name)
