@@ -12,7 +12,7 @@ const LIMIT = 300 * 1024; // compressed, all of it
 
 const built = await build({
   absWorkingDir: here,
-  entryPoints: { page: "src/main.tsx", worker: "src/json/worker.ts" },
+  entryPoints: { page: "src/main.tsx", worker: "src/json/worker.ts", feed: "src/feed/worker.ts" },
   outdir: target,
   bundle: true,
   splitting: true,

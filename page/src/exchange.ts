@@ -7,7 +7,7 @@ import { type Side, otherSide, partners, withAnalysis } from "./links";
 import { onRow } from "./live";
 import { param, setQuery } from "./route";
 import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "./stream";
-import type { Attempt, CacheTruth, Link, Message, Row, Trace, TracedLoss } from "./types";
+import type { Attempt, CacheTruth, Frame, GrowingTrace, Link, Message, Row, Trace, TracedLoss } from "./types";
 
 export type Document = "request" | "answer";
 export type SideName = `${Side}-${Document}`;
@@ -40,6 +40,41 @@ export function eventInFocus(asked: string, at: number | null, client: StreamEve
 }
 
 const NO_EVENTS: StreamEvent[] = [];
+/** Between two looks at what a running exchange has come to. */
+const LOOK_MS = 400;
+
+/** Events of a stream that grows: only what is new of it is read. */
+export function growingEvents(): (frames: Frame[]) => StreamEvent[] {
+  let known: Frame[] = [];
+  let events = NO_EVENTS;
+  return (frames) => {
+    const grows = known.length > 0 && frames[0] === known[0] && frames[known.length - 1] === known.at(-1);
+    if (!grows) events = frames.length ? eventsOf(frames) : NO_EVENTS;
+    else if (frames.length > known.length) events = [...events, ...eventsOf(frames.slice(known.length), known.length)];
+    known = frames;
+    return events;
+  };
+}
+
+/** What was known of an exchange that runs, with what is new. */
+export function grown(old: Trace | null, news: GrowingTrace): Trace {
+  const joined = (before: Message | null | undefined, now: Message | null | undefined) =>
+    now ? { ...now, frames: [...(before?.frames ?? []), ...(now.frames ?? [])] } : (before ?? undefined);
+  const first = news.first_attempt ?? 0;
+  const attempts = [...(old?.attempts ?? []).slice(0, first)];
+  for (const [index, attempt] of (news.attempts ?? []).entries()) {
+    const before = old?.attempts?.[first + index];
+    attempts.push({ ...attempt, request: attempt.request ?? before?.request ?? null, answer: joined(before?.answer, attempt.answer) ?? null });
+  }
+  const trace: Trace = { row: news.row, attempts, steps: news.steps ?? [] };
+  const request = news.request ?? old?.request;
+  const answer = joined(old?.answer, news.answer);
+  if (request) trace.request = request;
+  if (answer) trace.answer = answer;
+  if (news.now_ms !== undefined) trace.now_ms = news.now_ms;
+  if (news.why) trace.why = news.why;
+  return trace;
+}
 
 /** A computed list that stays the same object while its items do: what reads it is not redrawn for nothing. */
 function steady<T>(make: () => T[]): ReadonlySignal<T[]> {
@@ -82,13 +117,15 @@ export class Exchange {
 
   /** Milliseconds of the stream that are shown, or null for all of it. */
   readonly at = computed<number | null>(() => (param("t") === "" ? null : Number(param("t"))));
-  readonly clientEvents = computed<StreamEvent[]>(() => eventsOf(this.trace.value?.answer?.frames ?? []));
-  readonly upstreamEvents = computed<StreamEvent[]>(() => eventsOf(this.attempt.value?.answer?.frames ?? []));
+  private readonly clientEventsOf = growingEvents();
+  private readonly upstreamEventsOf = growingEvents();
+  readonly clientEvents = computed<StreamEvent[]>(() => this.clientEventsOf(this.trace.value?.answer?.frames ?? []));
+  readonly upstreamEvents = computed<StreamEvent[]>(() => this.upstreamEventsOf(this.attempt.value?.answer?.frames ?? []));
   readonly eventLinks = computed<EventLinks | null>(() =>
     this.attempt.value === this.attempts.value.at(-1) ? eventLinks(this.trace.value?.answer, this.clientEvents.value, this.upstreamEvents.value) : null,
   );
   /** When the last of it came. */
-  readonly end = computed<number>(() => Math.max(this.row.value?.total_ms ?? 0, this.clientEvents.value.at(-1)?.ms ?? 0, this.upstreamEvents.value.at(-1)?.ms ?? 0, 1));
+  readonly end = computed<number>(() => Math.max(this.row.value?.total_ms ?? 0, this.trace.value?.steps?.at(-1)?.ended_ms ?? 0, this.clientEvents.value.at(-1)?.ms ?? 0, this.upstreamEvents.value.at(-1)?.ms ?? 0, 1));
   readonly focus = computed<InFocus | null>(() => eventInFocus(param("ev"), this.at.value, this.clientEvents.value, this.upstreamEvents.value));
   readonly focusPartners = steady<number>(() => {
     const focus = this.focus.value;
@@ -126,6 +163,31 @@ export class Exchange {
     return side === "client" ? this.clientEvents.value : this.upstreamEvents.value;
   }
 
+  /** Shows it as it grows, until it is over. */
+  private async follow(where: string, signal: AbortSignal, over: () => Promise<void>): Promise<void> {
+    let cursor = "";
+    let trace: Trace | null = null;
+    while (!signal.aborted) {
+      let news: GrowingTrace;
+      try {
+        news = await get<GrowingTrace>(`${where}/running`, { cursor }, signal);
+      } catch (caught) {
+        if (signal.aborted) return;
+        this.problem.value = message(caught);
+        await pause(5 * LOOK_MS, signal);
+        if (this.newest.value && !isRunning(this.newest.value)) return over();
+        continue;
+      }
+      if (!isRunning(news.row)) return over();
+      trace = grown(cursor ? trace : null, news);
+      this.trace.value = trace;
+      this.problem.value = "";
+      cursor = news.cursor ?? "";
+      if (!news.more) await pause(cursor ? LOOK_MS : 2 * LOOK_MS, signal);
+      await seen();
+    }
+  }
+
   /** Loads it, and again when it ends; the result stops that. */
   open(): () => void {
     const stop = new AbortController();
@@ -134,8 +196,10 @@ export class Exchange {
     const load = async () => {
       try {
         const found = await get<Trace>(where, { only: "recorded" }, stop.signal);
-        this.trace.value = found;
+        if (!isRunning(found.row) || !this.trace.value) this.trace.value = found;
+        if (isRunning(found.row)) return await this.follow(where, stop.signal, load);
         this.problem.value = "";
+        leave();
         if (!found.request) return;
         const cache = get<{ turns: CacheTruth[] }>(`${where}/cache`, {}, stop.signal);
         // Beside what is shown: without it the exchange is whole.
@@ -149,18 +213,28 @@ export class Exchange {
         if (!stop.signal.aborted) this.problem.value = message(caught);
       }
     };
-    void load();
     const leave = onRow((row) => {
-      if (row.id !== this.id) return;
-      this.newest.value = row;
-      if (!isRunning(row)) void load();
+      if (row.id === this.id) this.newest.value = row;
     });
+    void load();
     return () => {
       stop.abort();
       leave();
     };
   }
 }
+
+const pause = (ms: number, signal: AbortSignal) => new Promise<void>((resolve) => {
+  const done = () => resolve();
+  setTimeout(done, ms);
+  signal.addEventListener("abort", done, { once: true });
+});
+
+/** Until the tab is in sight. */
+const seen = () => new Promise<void>((resolve) => {
+  if (document.visibilityState !== "hidden") return resolve();
+  document.addEventListener("visibilitychange", () => resolve(), { once: true });
+});
 
 const isRunning = (row: Row) => (row.state ?? "running") === "running";
 

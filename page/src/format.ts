@@ -18,7 +18,7 @@ export function count(value: number | null | undefined): string {
   if (value < 1000) return String(Math.round(value));
   if (value < 10_000) return `${(value / 1000).toFixed(1)}k`;
   if (value < 1_000_000) return `${Math.round(value / 1000)}k`;
-  return `${(value / 1_000_000).toFixed(1)}M`;
+  return value < 999_950_000 ? `${(value / 1_000_000).toFixed(1)}M` : `${(value / 1e9).toFixed(1)}B`;
 }
 
 export function whole(value: number | null | undefined): string {
@@ -41,6 +41,29 @@ export function size(bytes: number | null | undefined): string {
   if (bytes < 1024) return `${bytes} B`;
   if (bytes < 1024 * 1024) return `${(bytes / 1024).toFixed(1)} KB`;
   return `${(bytes / 1024 / 1024).toFixed(1)} MB`;
+}
+
+const WAITS: Record<string, string> = {
+  body: "its own body to be read",
+  store: "the store",
+  queue: "a place in the queue",
+  "provider queue": "a place at the provider",
+  key: "a key of the provider that rests",
+  "sign-in": "the provider's sign-in",
+  retry: "the next attempt",
+  download: "a download",
+  "first byte": "the first byte of the answer",
+  answer: "the rest of the answer",
+  "next event": "the next event",
+};
+
+/** What an exchange that runs waits for. `now`: unix seconds. */
+export function waitsFor(row: Row, now: number): string {
+  const what = WAITS[row.waits_for ?? ""];
+  if (!what) return "";
+  const left = (row.waits_until ?? 0) - now;
+  const from = row.waits_for === "first byte" && target(row) ? ` of ${target(row)}` : "";
+  return `waits for ${what}${from}${left > 0 ? `, in ${duration(left * 1000)}` : ""}`;
 }
 
 const two = (value: number) => String(value).padStart(2, "0");

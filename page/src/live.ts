@@ -1,12 +1,13 @@
 // What happens now: one stream of rows as they come and change.
 import { signal } from "@preact/signals";
-import { address, session } from "./api";
+import { session } from "./api";
+import { follow } from "./feed/follow";
 import type { Row } from "./types";
 
 export const connection = signal<"connecting" | "open" | "lost">("connecting");
 export const dropped = signal(0);
 
-let source: EventSource | null = null;
+let leave: (() => void) | null = null;
 const listeners = new Set<(row: Row) => void>();
 
 /** Calls for every row that is reported, whatever the list's filters are. */
@@ -15,39 +16,20 @@ export function onRow(listener: (row: Row) => void): () => void {
   return () => listeners.delete(listener);
 }
 
-let retry = 0;
-
+/** Follows what happens, as long as the tab is in sight: one connection for all tabs. */
 export function connect(): void {
-  if (source) return;
-  connection.value = "connecting";
-  const opened = new EventSource(address("/live"));
-  source = opened;
-  let wasOpen = false;
-  opened.onopen = () => {
-    wasOpen = true;
-    connection.value = "open";
-  };
-  opened.onerror = () => {
-    connection.value = "lost";
-    // The browser tries again by itself after a cut; after a refusal it does not.
-    if (opened.readyState === EventSource.CLOSED) {
-      source = null;
-      clearTimeout(retry);
-      if (session.value && session.value.access !== "none") retry = window.setTimeout(connect, wasOpen ? 1000 : 5000);
-    }
-  };
-  opened.addEventListener("row", (event) => {
-    const row = JSON.parse((event as MessageEvent<string>).data) as Row;
-    for (const listener of listeners) listener(row);
-  });
-  opened.addEventListener("dropped", (event) => {
-    const { count } = JSON.parse((event as MessageEvent<string>).data) as { count?: number };
-    dropped.value += count ?? 0;
+  if (leave) return;
+  const { access, key, csrf } = session.value ?? {};
+  leave = follow([access, key, csrf].join(" "), (news) => {
+    if ("row" in news) {
+      const row = JSON.parse(news.row) as Row;
+      for (const listener of listeners) listener(row);
+    } else if ("dropped" in news) dropped.value += news.dropped;
+    else connection.value = news.state;
   });
 }
 
 export function disconnect(): void {
-  clearTimeout(retry);
-  source?.close();
-  source = null;
+  leave?.();
+  leave = null;
 }

@@ -200,9 +200,12 @@ function Page() {
   );
 }
 
+/** Views that show what happens. The others need no connection. */
+const FOLLOWING = new Set(["", "x", "conversations", "compare"]);
+
 effect(() => {
   const access = session.value?.access;
-  if (access && access !== "none") connect();
+  if (access && access !== "none" && FOLLOWING.has(view.value)) connect();
   else disconnect();
 });
 

@@ -45,14 +45,14 @@ const isObj = (value: Json | undefined): value is Obj => value !== null && typeo
 const str = (value: Json | undefined): string => (typeof value === "string" ? value : "");
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
-/** Server-sent events of the pieces; what is none (a JSON array, lines, bytes) is one event a piece. */
-export function eventsOf(frames: Frame[]): StreamEvent[] {
+/** Server-sent events of the pieces, the first of which has this number; what is none (a JSON array, lines, bytes) is one event a piece. */
+export function eventsOf(frames: Frame[], first = 0): StreamEvent[] {
   const sse = frames.some((frame) => /^(data|event|id|retry):|^:/m.test(frame.data));
-  if (!sse) return frames.map((frame, index) => new StreamEvent(frame.ms, frame.data, index, false));
+  if (!sse) return frames.map((frame, index) => new StreamEvent(frame.ms, frame.data, first + index, false));
   const events: StreamEvent[] = [];
   let rest = "";
   const take = (raw: string, ms: number, index: number) => {
-    if (raw.trim()) events.push(new StreamEvent(ms, raw, index, true));
+    if (raw.trim()) events.push(new StreamEvent(ms, raw, first + index, true));
   };
   frames.forEach((frame, index) => {
     const pieces = (rest + frame.data).split(/\r?\n\r?\n|\r\r/);

@@ -48,6 +48,9 @@ export interface Row {
   stop?: string;
   error?: string;
   attempts?: number;
+  /** Of one that runs: what it waits for, and until when (unix seconds) where that is known. */
+  waits_for?: string;
+  waits_until?: number | null;
   first_ms?: number | null;
   total_ms?: number | null;
   tokens?: Tokens | null;
@@ -140,6 +143,25 @@ export interface Trace {
   notes?: string[];
   /** Why bodies that were recorded cannot be shown here. */
   why?: string;
+  /** Of one that runs: since it came in. */
+  now_ms?: number;
+}
+
+/** What is new of an exchange that runs. Without a cursor nothing of it may be shown. */
+export interface GrowingTrace {
+  row: Row;
+  cursor?: string;
+  /** There is more already. */
+  more?: boolean;
+  now_ms?: number;
+  /** Once. */
+  request?: Message | null;
+  answer?: Message | null;
+  /** The number of the first of `attempts`: those before it have not changed. */
+  first_attempt?: number;
+  attempts?: Attempt[];
+  steps?: Step[];
+  why?: string;
 }
 
 /** What a provider's prompt cache should have had of a turn, and what it had. */
@@ -184,6 +206,8 @@ export interface Recording {
   until: number | null;
   dropped: number;
   kept_bytes: number;
+  /** The last bodies, which are in memory anyway; null: they are not. */
+  memory?: { exchanges: number; bytes: number; most_bytes: number } | null;
   /** Why the other machines do not record yet. */
   unreached?: string;
   fleet?: Fleet | null;

@@ -1,12 +1,13 @@
 import "./browser";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { Exchange, eventInFocus } from "../src/exchange";
+import { Exchange, eventInFocus, grown, growingEvents } from "../src/exchange";
+import { waitsFor } from "../src/format";
 import { partners, placeParts, withAnalysis } from "../src/links";
 import { readRequest } from "../src/reading";
 import { go, to } from "../src/route";
 import { eventsOf } from "../src/stream";
-import type { Link, Trace, TracedLoss } from "../src/types";
+import type { Frame, Link, Trace, TracedLoss } from "../src/types";
 
 const LINKS: Link[] = [
   { client: "", upstream: "" },
@@ -126,4 +127,50 @@ test("an event that is chosen by hand is in focus, unless there is none of that 
   assert.equal(eventInFocus("other:0", null, client, upstream), null);
   assert.equal(eventInFocus("", 1, client, upstream), null);
   assert.deepEqual(eventInFocus("", 6, client, upstream), { side: "upstream", index: 0, chosen: false });
+});
+
+test("a stream that grows is read once, and numbers its events on", () => {
+  const events = growingEvents();
+  const frame = (ms: number): Frame => ({ ms, data: `data: {"n":${ms}}\n\n` });
+  const first = [frame(1), frame(2)];
+  const before = events(first);
+  const more = [...first, frame(3)];
+  const after = events(more);
+  assert.deepEqual(after.map((each) => each.frame), [0, 1, 2]);
+  assert.equal(after[0], before[0]);
+  assert.equal(events(more), after);
+  assert.deepEqual(events([frame(9)]).map((each) => each.ms), [9]);
+});
+
+test("what is new of a running exchange joins what was known", () => {
+  const row = { id: "x", at: 0 };
+  const frame = (ms: number): Frame => ({ ms, data: "data: {}\n\n" });
+  const first = grown(null, {
+    row,
+    request: { body: "{}" },
+    attempts: [{ provider: "a", model: "m", dialect: "d", request: { body: "asked" }, answer: { status: 200, frames: [frame(1)] } }],
+    answer: { status: 200, frames: [frame(2)] },
+  });
+  const second = grown(first, {
+    row,
+    first_attempt: 0,
+    attempts: [
+      { provider: "a", model: "m", dialect: "d", error: "broke", answer: { status: 200, frames: [frame(3)] } },
+      { provider: "b", model: "m", dialect: "d", request: { body: "again" } },
+    ],
+    answer: { status: 200, frames: [] },
+  });
+  assert.equal(second.request?.body, "{}");
+  assert.deepEqual(second.answer?.frames?.map((each) => each.ms), [2]);
+  assert.deepEqual(second.attempts?.map((each) => each.request?.body), ["asked", "again"]);
+  assert.deepEqual(second.attempts?.[0]?.answer?.frames?.map((each) => each.ms), [1, 3]);
+  assert.equal(second.attempts?.[0]?.error, "broke");
+});
+
+test("one that hangs says what it waits for", () => {
+  const row = { id: "x", at: 0, provider: "kimi", model: "k3" };
+  assert.equal(waitsFor({ ...row, waits_for: "first byte" }, 0), "waits for the first byte of the answer of kimi/k3");
+  assert.equal(waitsFor({ ...row, waits_for: "retry", waits_until: 102 }, 100), "waits for the next attempt, in 2.00 s");
+  assert.equal(waitsFor({ ...row, waits_for: "retry", waits_until: 90 }, 100), "waits for the next attempt");
+  assert.equal(waitsFor(row, 0), "");
 });

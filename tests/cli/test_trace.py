@@ -11,6 +11,7 @@ import select
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from msgspec.structs import replace
@@ -19,6 +20,8 @@ from tests.cli.running import COMMAND, PLAIN, complaint, run
 from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
+from wireglot.cli import trace
+from wireglot.cli.parser import build_parser
 from wireglot.cli.trace_view import Shown, list_lines
 from wireglot.traces.analysis import with_analysis
 from wireglot.traces.cache_truth import CacheBreak, CacheTruth
@@ -313,6 +316,47 @@ def test_show_has_one_line_for_losses_of_one_kind(tmp_path: Path) -> None:
     assert "dropped cache_marker x3 $.messages[0].content[0].cache_control\n" in text
     assert text.count("cache_marker") == 1
     assert reported("show", path, "--full").count("dropped cache_marker") == 3
+
+
+def test_a_followed_list_shows_each_exchange_once_as_it_ends(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def row(number: int, **fields: Any) -> Row:
+        return Row(id=f"req_{number}", at=time.time(), client="codex", provider="kimi", model="m", **fields)
+
+    turns = [
+        [row(2, state="running"), row(1, state="done", status=200)],
+        [
+            row(3, state="failed", status=429),
+            row(2, state="done", status=200),
+            row(1, state="done", status=200),
+        ],
+    ]
+    asked: list[dict[str, str]] = []
+
+    class Gateway:
+        def rows(self, filters: dict[str, str], limit: int) -> trace.TraceListing:
+            asked.append(filters)
+            if not turns:
+                raise KeyboardInterrupt
+            return trace.TraceListing(turns.pop(0))
+
+    monkeypatch.setattr(trace, "at_running_gateway", lambda config: Gateway())
+    monkeypatch.setattr(trace, "_FOLLOW_SECONDS", 0)
+    line = ["trace", "list", "--follow", "client:codex", "status:>=200"]
+    with pytest.raises(KeyboardInterrupt):
+        trace.run(build_parser().parse_args(line))
+    head, *lines = capsys.readouterr().out.splitlines()
+    assert head.split()[:3] == ["time", "client", "upstream"]
+    assert [line.split()[-1] for line in lines] == ["req_1", "req_2", "req_3"]
+    assert all("kimi/m" in line and len(line) <= 80 for line in lines)
+    assert asked[0] == {"q": "client:codex status:>=200"}
+
+
+def test_a_filter_that_cannot_be_understood_is_refused_before_anything_is_asked() -> None:
+    done = run("trace", "list", "stauts:400")
+    assert done.returncode == 2
+    assert complaint(done).startswith("stauts:400: there is no field stauts; did you mean status?")
 
 
 def test_show_says_what_the_cache_should_have_had_and_what_broke_it() -> None:

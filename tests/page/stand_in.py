@@ -68,6 +68,9 @@ class StandIn:
         """Of the list."""
         self.origin = ""
         self._reported: list[tuple[str, Any]] = []
+        self.following = 0
+        """Connections to the stream of rows."""
+        self.most_following = 0
         self._changed = threading.Condition()
         self._ended = False
 
@@ -98,6 +101,11 @@ class StandIn:
         with self._changed:
             self._reported.append((event, document))
             self._changed.notify_all()
+
+    def follow(self, by: int) -> None:
+        with self._changed:
+            self.following += by
+            self.most_following = max(self.following, self.most_following)
 
     def end(self) -> None:
         with self._changed:
@@ -193,6 +201,7 @@ class _Handler(BaseHTTPRequestHandler):
         self.end_headers()
         self.close_connection = True
         seen = 0
+        self.stand_in.follow(1)
         try:
             self.wfile.write(b"event: hello\ndata: {}\n\n")
             while (events := self.stand_in.events_after(seen)) is not None:
@@ -204,6 +213,8 @@ class _Handler(BaseHTTPRequestHandler):
                 self.wfile.flush()
         except (BrokenPipeError, ConnectionResetError):
             pass
+        finally:
+            self.stand_in.follow(-1)
 
 
 @contextmanager

@@ -369,21 +369,6 @@ def test_no_letter_is_lost_however_quickly_one_types(gateway, opened):
     type_all(page, "The body that is sent")
 
 
-def test_a_newcomer_asks_the_demo_model_and_sees_the_exchange(opened):
-    with LiveGateway() as fresh:
-        page = opened(fresh.url + "/inspector")
-        expect(page.get_by_role("heading", name="No requests yet")).to_be_visible()
-        expect(page.get_by_text("ANTHROPIC_BASE_URL")).to_be_visible()
-        page.get_by_role("button", name="Ask the demo model").click()
-        expect(page.get_by_role("heading", name="No bodies of this exchange")).to_be_visible()
-        page.get_by_role("button", name="Record bodies").click()
-        expect(page.get_by_role("button", name="Recording until")).to_be_visible()
-        page.goto(fresh.url + "/inspector/setup")
-        page.get_by_role("button", name="Ask the demo model").click()
-        expect(page.get_by_role("region", name="Client answer")).to_be_visible()
-        expect(page.get_by_role("region", name="Client answer")).to_contain_text("assistant")
-
-
 def test_turns_of_a_session_are_one_conversation_and_figures_add_up(gateway, opened):
     for _ in range(2):
         ask(gateway, metadata={"user_id": "user_x_account__session_0b1c2d3e-0000-4000-8000-000000000001"})

@@ -1,5 +1,6 @@
 """`make release`, in a repository of its own."""
 
+import json
 import os
 import re
 import shutil
@@ -73,9 +74,11 @@ def test_with_write_it_is_committed_built_checked_and_tagged(tree):
     assert current_version(tree) == NEXT
     assert git(tree, "rev-parse", f"v{NEXT}^{{commit}}") == git(tree, "rev-parse", "HEAD")
     assert set(git(tree, "show", "--name-only", "--format=", "HEAD").split()) == {"CHANGELOG.md", *PLACES}
-    wheel, sdist = sorted(path.name for path in (tree / "dist").iterdir())
+    image, wheel, sdist, chart, bill = sorted(path.name for path in (tree / "dist").iterdir())
     assert re.fullmatch(rf"wireglot-{NEXT}-(py3-none-any|cp311-abi3-\w+)\.whl", wheel)
     assert sdist == f"wireglot-{NEXT}.tar.gz"
+    assert (chart, image) == (f"wireglot-{NEXT}.tgz", f"wireglot-{NEXT}-image.tar.gz")
+    assert json.loads((tree / "dist" / bill).read_bytes())["metadata"]["component"]["version"] == NEXT
     again = release(tree, "7.8.10", "--write", "--no-build", "--old-proofs")
     assert (again.returncode, again.stderr) == (2, "no release: CHANGELOG.md: nothing under Unreleased\n")
 

@@ -85,14 +85,14 @@ def test_each_call_declares_how_it_is_waited_for() -> None:
             unattended |= {name} if kind.is_unattended else set()
     assert reads == {
         *("get", "pieces", "recent", "recall", "totals", "rows", "spent", "sessions", "version", "all"),
-        *("stats", "changed"),
+        *("stats", "changed", "losses"),
     }
     assert long == {
         *("apply", "close_open", "totals", "rows", "sessions", "forget_session", "stats", "sweep", "wipe"),
-        *("load", "forget"),
+        *("load", "forget", "losses", "sum_up"),
     }
     assert unattended == {
-        *("apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts"),
+        *("apply", "close_open", "beat", "version", "sweep", "cool", "cooling", "amounts", "sum_up"),
     }
 
 

@@ -13,6 +13,7 @@ from wireglot.stores.durations import BOUNDS, Durations, letter_of, merged, of_l
 from wireglot.stores.memory import MemoryEngine
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import Outcome, UsageQuery, UsageRow, UsageTotal
+from wireglot.stores.sqlite import SqliteEngine
 from wireglot.stores.usage_sums import COLUMNS, DAY, HOUR, MARKS, SUMMED_FROM, SUMS, _taken
 
 FIRST = 1_772_323_200_000
@@ -315,3 +316,99 @@ def test_a_sum_depends_on_all_columns_that_it_is_made_of():
     assert set(UsageRow.__struct_fields__) - set(SUMMED_FROM) == not_summed
     assert len(set(COLUMNS)) == len(COLUMNS)
     assert SUMS.removeprefix("usage_sums_") == MARKS.removeprefix("usage_summed_")
+
+
+async def changed_by_hand(engine, statement: str) -> None:
+    """As a person does it, or a program that knows of no sums."""
+    if isinstance(engine, SqliteEngine):
+        await engine._database.write(lambda connection: connection.execute(statement).fetchall())
+    else:
+        await engine._pool.execute(statement)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE usage SET cost = 5 WHERE id = 'r003'",
+        "UPDATE usage SET started = started + 7200000 WHERE id < 'r005'",
+        "DELETE FROM usage WHERE id = 'r004'",
+        "INSERT INTO usage (id, caller, started, instance, operation, dialect, session, model, provider,"
+        " upstream_model, upstream_dialect, stream, outcome, finished, status, error, attempts, first_byte, input,"
+        " cache_read, cache_write, cache_write_long, tool_prompt, output, reasoning, source, cost, losses, flags)"
+        " SELECT 'copy', caller, started, instance, operation, dialect, session, model, provider, upstream_model,"
+        " upstream_dialect, stream, outcome, finished, status, error, attempts, first_byte, input, cache_read,"
+        " cache_write, cache_write_long, tool_prompt, output, reasoning, source, cost, losses, flags"
+        " FROM usage WHERE id = 'r001'",
+    ],
+    ids=lambda statement: statement.split(" ")[0] + statement[13:21].strip(),
+)
+def test_rows_that_others_change_are_added_up_again(run, engine, ledger, statement):
+    if isinstance(ledger, MemoryLedger):
+        return  # nobody else reaches its rows
+    chance = random.Random(9)
+    rows = [ended(chance, made_up(chance, f"r{n:03}")) for n in range(12)]
+
+    async def work() -> None:
+        await ledger.apply(rows)
+        await sum_all_up(ledger)
+        await changed_by_hand(engine, statement)
+        assert await ledger.rows(UsageQuery(), limit=99) != sorted(rows, key=lambda row: -row.started)
+        await assert_equals_the_rows(ledger)
+        await sum_all_up(ledger)
+        await assert_equals_the_rows(ledger)
+
+    run(work())
+
+
+def test_a_store_of_before_there_were_sums_gets_them_while_it_is_used(run, tmp_path):
+    chance = random.Random(10)
+    rows = [ended(chance, made_up(chance, f"r{n:03}")) for n in range(30)]
+    path = str(tmp_path / "old.db")
+
+    async def work() -> None:
+        engine = await SqliteEngine.open(path)
+        await engine.ledger.apply(rows[:20])
+        for name in ("inserted", "deleted", "updated", "gone"):
+            await changed_by_hand(engine, f"DROP TRIGGER {MARKS}_{name}")
+        await changed_by_hand(engine, f"DROP TABLE {MARKS}; DROP TABLE {SUMS}")
+        await engine.close()
+
+        engine = await SqliteEngine.open(path)
+        await assert_equals_the_rows(engine.ledger, rows[:20])
+        await engine.ledger.sum_up(NOW)
+        await engine.close()
+
+        engine = await SqliteEngine.open(path)
+        await engine.ledger.apply(rows[20:])
+        await sum_all_up(engine.ledger)
+        await assert_equals_the_rows(engine.ledger, rows)
+        assert not (await engine.ledger.totals(UsageQuery(until=NOW)))[0].took.is_exact
+        await engine.close()
+
+    run(work())
+
+
+def test_a_row_that_is_not_committed_while_its_hour_is_marked_is_waited_for(run, engine, ledger):
+    """It cannot see the mark, and the sums could not see it."""
+    if not hasattr(engine, "_pool"):
+        return  # others write one after the other
+    chance = random.Random(11)
+    rows = [ended(chance, made_up(chance, f"r{n:03}")) for n in range(12)]
+
+    async def work() -> None:
+        await ledger.apply(rows)
+        async with engine._pool._pool.acquire() as connection:
+            writing = connection.transaction()
+            await writing.start()
+            await connection.execute(f"SET LOCAL search_path = {engine._address.quoted_schema}")
+            await connection.execute("UPDATE usage SET cost = 7 WHERE id = 'r002'")
+            adding_up = asyncio.ensure_future(sum_all_up(ledger))
+            waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+            while not await connection.fetchval(waiting):
+                assert not adding_up.done()
+                await asyncio.sleep(0.01)
+            await writing.commit()
+        await adding_up
+        await assert_equals_the_rows(ledger, [*rows[:2], msgspec.structs.replace(rows[2], cost=7), *rows[3:]])
+
+    run(work())

@@ -26,7 +26,7 @@ def new(tmp_path_factory: pytest.TempPathFactory) -> FleetForms:
     return asyncio.run(leave_in_fleet(tmp_path_factory.mktemp("fleet")))
 
 
-_LATER_COLUMN = re.compile(r"revision|\b(?:purpose|agent|caller_group)\b")
+_LATER_COLUMN = re.compile(r"revision|\b(?:purpose|agent|caller_group|client)\b|usage_sum")
 
 
 @pytest.mark.parametrize("version", RELEASED)

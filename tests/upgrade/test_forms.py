@@ -26,9 +26,9 @@ is with the folder `running`, in which gateways tell `wireglot run` that they ar
 
 
 _LATER_COLUMNS = re.compile(
-    r", (?:revision INTEGER NOT NULL DEFAULT 0|(?:purpose|agent|caller_group) TEXT NOT NULL DEFAULT '')"
+    r", (?:revision INTEGER NOT NULL DEFAULT 0|(?:purpose|agent|caller_group|client) TEXT NOT NULL DEFAULT '')"
 )
-_LATER_USAGE = re.compile(r'"(?:purpose|agent|caller_group)":"",?')
+_LATER_USAGE = re.compile(r'"(?:purpose|agent|caller_group|client)":"",?')
 """The clients of then say nothing of it."""
 
 
@@ -55,7 +55,7 @@ def test_the_tables_are_the_same(old: Left, new: Left, name: str) -> None:
     assert after.pragmas == before.pragmas
     # Older versions name the columns that they read and write, and leave out these.
     known = [_LATER_COLUMNS.sub("", sql) for sql in after.schema]
-    added = ("keys_by_revision", "usage_by_group")
+    added = ("keys_by_revision", "usage_by_group", "usage_sums_", "usage_summed_")
     assert [sql for sql in known if not any(name in sql for name in added)] == before.schema
 
 

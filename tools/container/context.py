@@ -20,7 +20,7 @@ class Context:
         everywhere = [rule for rule in rules[1:] if not rule.startswith("!")]
         if odd := [rule for rule in everywhere if not re.fullmatch(r"\*\*/[\w.-]+", rule)]:
             raise Unreadable(f".dockerignore: {odd[0]}: expected **/NAME")
-        self._never = {rule.removeprefix("**/") for rule in everywhere}
+        self.never = {rule.removeprefix("**/") for rule in everywhere}
 
     def sources(self, copy: Instruction) -> list[Path]:
         """Of a COPY without --from."""
@@ -35,7 +35,7 @@ class Context:
     def copy(self, copy: Instruction, target: Path) -> None:
         """A directory's content, files under their names."""
         for source in self.sources(copy):
-            copy_into(source, target, skip=self._never)
+            copy_into(source, target, skip=self.never)
 
 
 def copy_into(source: Path, target: Path, skip: set[str]) -> None:

@@ -31,6 +31,7 @@ PLACES: Final = {
     "compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/fleet/compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/kubernetes/one/wireglot.yaml": r"^ +image: wireglot:(\S+)$",
+    "deploy/helm/wireglot/Chart.yaml": r'^(?:version|appVersion): "?([^"\s]+)"?$',
 }
 """Where the version stands, and how."""
 _CHANGES: Final = "CHANGELOG.md"
@@ -61,7 +62,7 @@ def main() -> int:
             print(listed)
         if arguments.write:
             _release(ROOT, arguments.version, build=not arguments.no_build)
-            print("now: .ci/run, then git push --follow-tags, then upload dist/")
+            print("now: .ci/run, then git push --follow-tags: the workflow `release` publishes the tag")
         else:
             _rehearse(arguments.version, build=not arguments.no_build)
     except Refused as problem:
@@ -96,7 +97,8 @@ def _release(tree: Path, version: str, *, build: bool) -> None:
     changes.write_text(text, encoding="utf-8")
     _git(tree, "commit", "--quiet", "--message", f"Version {version}", "--", _CHANGES, *PLACES)
     if build:
-        subprocess.run([sys.executable, "-m", "tools.release.wheel"], cwd=tree, check=True)
+        for module in ("wheel", "artifacts"):
+            subprocess.run([sys.executable, "-m", f"tools.release.{module}"], cwd=tree, check=True)
         check_built(tree / "dist", version)
     _git(tree, "tag", "--annotate", tag, "--message", f"Wireglot {version}")
     print(f"version {version}: committed, {'built, checked and ' if build else ''}tagged {tag}")
@@ -150,11 +152,15 @@ def dated(changelog: str, version: str, today: str) -> str:
 
 
 def check_built(folder: Path, version: str) -> None:
-    """A wheel and an sdist of that version, and what they call themselves."""
+    """A wheel and an sdist of that version, and what they call themselves; beside them chart, context of the
+    image and bill of materials."""
     wheel = next(folder.glob(f"wireglot-{version}-*.whl"), None)
     sdist = folder / f"wireglot-{version}.tar.gz"
     if wheel is None or not sdist.exists():
         raise RuntimeError(f"no wheel, or no sdist, of {version} was built")
+    for name in (f"wireglot-{version}.tgz", f"wireglot-{version}-image.tar.gz", "wireglot.cdx.json"):
+        if not (folder / name).exists():
+            raise RuntimeError(f"no {name} was built")
     with zipfile.ZipFile(wheel) as opened:
         reported = opened.read(f"wireglot-{version}.dist-info/METADATA").decode()
     with tarfile.open(sdist) as packed:

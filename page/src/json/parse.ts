@@ -25,18 +25,24 @@ interface PolicyFactory {
   createPolicy(name: string, rules: { createScriptURL: (url: string) => string }): { createScriptURL(url: string): unknown };
 }
 
+let policy: { createScriptURL(url: string): unknown } | undefined;
+
+/** The address of a worker, by the one policy of the page: there are two. */
+export function policed(url: string): string {
+  const factory = (window as { trustedTypes?: PolicyFactory }).trustedTypes;
+  policy ??= factory?.createPolicy("wireglot", {
+    createScriptURL: (asked) => {
+      if (asked !== WORKER && asked !== "/inspector/assets/feed.js") throw new TypeError("only the page's own workers");
+      return asked;
+    },
+  });
+  return (policy ? policy.createScriptURL(url) : url) as string;
+}
+
 function start(): Worker | null {
   if (worker !== undefined) return worker;
   try {
-    // The one policy of the page, for the one address of its worker.
-    const factory = (window as { trustedTypes?: PolicyFactory }).trustedTypes;
-    const policy = factory?.createPolicy("wireglot", {
-      createScriptURL: (url) => {
-        if (url !== WORKER) throw new TypeError("only the page's own worker");
-        return url;
-      },
-    });
-    const made = new Worker((policy ? policy.createScriptURL(WORKER) : WORKER) as string, { type: "module" });
+    const made = new Worker(policed(WORKER), { type: "module" });
     made.onmessage = (event: MessageEvent<{ id: number } & Parsed>) => {
       const waiting = open.get(event.data.id);
       open.delete(event.data.id);

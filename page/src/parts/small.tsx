@@ -1,7 +1,7 @@
 // The small things that every view is made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { lossesOf, purposeOf, worstGrade } from "../format";
+import { lossesOf, purposeOf, waitsFor, worstGrade } from "../format";
 import type { LossCounts, Row } from "../types";
 
 /** Each grade has its colour, and always its sign and its word. */
@@ -54,7 +54,7 @@ export function Status({ row }: { row: Row }) {
   const state = row.state ?? "running";
   if (state === "running")
     return (
-      <span class="status status-running">
+      <span class="status status-running" title={waitsFor(row, Date.now() / 1000) || undefined}>
         <span class="pulse" aria-hidden="true" /> {row.first_ms ? "streaming" : "waiting"}
       </span>
     );
@@ -197,4 +197,26 @@ export function save(name: string, type: string, text: string): void {
   link.download = name;
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
+}
+
+/** A button that asks before it does what cannot be taken back. */
+export function Sure({ label, what, ask, act }: { label: string; what: string; ask: string; act: () => Promise<void> }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
+        {label}
+        <span class="unseen"> {what}</span>
+      </button>
+      <dialog ref={dialog} class="sure">
+        <p>{ask}</p>
+        <form method="dialog" class="actions">
+          <button type="submit">Cancel</button>
+          <button type="submit" class="main" onClick={() => void act()}>
+            {label}
+          </button>
+        </form>
+      </dialog>
+    </>
+  );
 }

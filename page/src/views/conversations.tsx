@@ -90,10 +90,19 @@ function Turns({ session }: { session: string }) {
         .then((found) => setRows([...found.rows].sort((a, b) => a.at - b.at)))
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
     void load();
+    let timer = 0;
     const leave = onRow((row) => {
-      if (row.session === session && (row.state ?? "running") !== "running") void load();
+      if ((row.state ?? "running") === "running" || timer) return;
+      // Which conversation a turn continues is known to the gateway, where the client does not name one.
+      if (row.session === session) void load();
+      else if (!row.session && session.startsWith("turns-"))
+        timer = window.setTimeout(() => {
+          timer = 0;
+          void load();
+        }, 2000);
     });
     return () => {
+      clearTimeout(timer);
       leave();
       stop.abort();
     };

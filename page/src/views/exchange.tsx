@@ -3,7 +3,8 @@ import { useEffect, useMemo } from "preact/hooks";
 import { address } from "../api";
 import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
-import { duration, lossesTold, moment, money, target, whole } from "../format";
+import { session } from "../api";
+import { duration, lossesTold, moment, money, target, waitsFor, whole } from "../format";
 import { CacheMark } from "../parts/cachetruth";
 import { Details } from "../parts/details";
 import { Pane } from "../parts/pane";
@@ -38,6 +39,7 @@ export function ExchangeView({ id }: { id: string }) {
       <Head exchange={exchange} trace={trace} row={row} />
       {exchange.recorded.value ? (
         <>
+          {exchange.running.value ? <Now exchange={exchange} /> : null}
           <Timeline exchange={exchange} />
           <FoundInExchange exchange={exchange} />
           <Chosen exchange={exchange} />
@@ -95,6 +97,21 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
   );
 }
 
+/** What one that runs does now. */
+function Now({ exchange }: { exchange: Exchange }) {
+  const [trace, row] = [exchange.trace.value, exchange.row.value];
+  if (!trace || !row) return null;
+  const step = trace.steps?.at(-1);
+  const last = Math.max(exchange.upstreamEvents.value.at(-1)?.ms ?? 0, exchange.clientEvents.value.at(-1)?.ms ?? 0, step?.began_ms ?? 0);
+  return (
+    <p class="note" role="status">
+      <span class="pulse" aria-hidden="true" /> It runs, and {waitsFor(row, Date.now() / 1000) || "is worked on"}
+      {trace.now_ms !== undefined ? <span class="faint"> · for {duration(trace.now_ms - last)}</span> : null}
+      {row.worker && (session.value?.workers ?? 1) > 1 ? <span class="faint"> · in {row.worker}</span> : null}
+    </p>
+  );
+}
+
 /** The part that is chosen, and what it became on the other side. */
 function Chosen({ exchange }: { exchange: Exchange }) {
   const chosen = exchange.chosen.value;
@@ -130,8 +147,8 @@ function NoBodies({ running, why }: { running: boolean; why: string | undefined 
     <div class="card empty">
       {running ? (
         <>
-          <h2>It is still running</h2>
-          <p>What is recorded of it is shown here when it ends.</p>
+          <h2>It is still running{why ? "" : ", and not recorded"}</h2>
+          <p>{why ? `Its bodies cannot be shown here: ${why}.` : "Its row, times and losses are known without its bodies. Those of the next ones can be recorded."}</p>
         </>
       ) : (
         <>

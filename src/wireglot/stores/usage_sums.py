@@ -123,7 +123,7 @@ class Cover(NamedTuple):
     gaps: list[Range]
 
 
-class Work(NamedTuple):
+class UnsummedCells(NamedTuple):
     """Cells to be added up."""
 
     span: int
@@ -247,7 +247,7 @@ class SumsSql(NamedTuple):
 
     # Adding up.
 
-    def next_work(self, until: int) -> Steps[Work | None]:
+    def next_work(self, until: int) -> Steps[UnsummedCells | None]:
         """The newest hours from before `until` whose sums are not there; otherwise the newest such day."""
         ((first,),) = yield "SELECT min(started) FROM usage", []
         end = until - until % HOUR
@@ -258,16 +258,16 @@ class SumsSql(NamedTuple):
         _, gaps = _taken([(begin, end)], [at for (at,) in ready], HOUR)
         if not gaps:
             days = yield _UNSUMMED_DAY, [begin, end]
-            return Work(DAY, days[0][0], days[0][0] + DAY) if days else None
+            return UnsummedCells(DAY, days[0][0], days[0][0] + DAY) if days else None
         since, end = gaps[-1]
         since = max(since, end - _CHUNK_MS)
         beyond = yield _BEYOND_CHUNK, [since, end]
         if beyond:
             last = beyond[0][0]
             since = min(end - HOUR, last - last % HOUR + HOUR)
-        return Work(HOUR, since, end)
+        return UnsummedCells(HOUR, since, end)
 
-    def added_up(self, work: Work) -> Statement:
+    def added_up(self, work: UnsummedCells) -> Statement:
         """For `kept`."""
         query = UsageQuery(groups=DIMENSIONS)
         whole = (work.since, work.until)
@@ -278,7 +278,7 @@ class SumsSql(NamedTuple):
         return self._select(query, cover, [f"started - started % {work.span}", *DIMENSIONS], sums, columns)
 
 
-def kept(work: Work, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
+def kept(work: UnsummedCells, found: Iterable[Sequence[Any]]) -> list[tuple[Any, ...]]:
     """Rows of the table, by COLUMNS."""
     sums: dict[tuple[Any, ...], list[_Sum]] = {}
     for at, *row in found:

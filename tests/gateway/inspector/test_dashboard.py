@@ -363,7 +363,7 @@ def test_the_condition_is_reported_as_metrics_and_health_have_it():
         health.cool("mine", "spare", "m", now + 30)
         health.reject("mine", "main", now)
         unused: Any = None
-        page = DashboardPage(unused, unused, health, scrape, unused, unused, unused)
+        page = DashboardPage(unused, unused, health, scrape, traces=unused, quotas=unused, keys=unused)
         settings: Any = SimpleNamespace(providers={"mine": None, "calm": None})
         return await page._condition(settings)
 
@@ -384,7 +384,7 @@ def test_one_dashboard_is_added_up_at_a_time_also_where_one_fails():
         def __init__(self) -> None:
             usage: Any = SimpleNamespace(flush=lambda _: asyncio.sleep(0))
             unused: Any = None
-            super().__init__(usage, unused, Health(), unused, unused, unused, unused)
+            super().__init__(usage, unused, Health(), unused, traces=unused, quotas=unused, keys=unused)
             self.turns: list[asyncio.Future[None]] = []
 
         async def _reported(self, *_: Any, **__: Any) -> Any:

@@ -498,19 +498,22 @@ def test_what_is_on_and_why_the_rest_is_not() -> None:
 # The dashboard.
 
 
-@rows(("form", "most"), [("", 30), ("json", 30), ("csv", 1000)])
-def test_a_table_for_spreadsheets_has_more_groups_than_a_page(
-    monkeypatch: pytest.MonkeyPatch, form: str, most: int
+@rows(("form", "is_file"), [("", False), ("json", True), ("csv", True)])
+def test_a_file_has_all_groups_and_a_page_the_largest(
+    monkeypatch: pytest.MonkeyPatch, form: str, is_file: bool
 ) -> None:
-    asked: list[int] = []
+    asked: list[bool] = []
 
     class Page(dashboard.DashboardPage):
-        async def _reported(self, *given: Any) -> dict[str, Any]:
-            asked.append(given[-1])
+        async def _reported(self, *given: Any, is_file: bool) -> dict[str, Any]:
+            asked.append(is_file)
             return {}
 
         async def _grades(self, *given: Any) -> dict[str, int]:
             return {}
+
+        async def _budgets(self, *given: Any) -> list[dict[str, Any]] | None:
+            return None
 
     async def flush(seconds: float) -> None: ...
 
@@ -524,17 +527,18 @@ def test_a_table_for_spreadsheets_has_more_groups_than_a_page(
         number=lambda name, default, least, most: default,
         record=SimpleNamespace(id="req_1"),
         asked=SimpleNamespace(dialect="openai-chat"),
+        settings=None,
         reply=reply,
         send=sent.append,
     )
-    page = Page(usage, nothing, nothing, nothing, nothing)
+    page = Page(usage, nothing, nothing, nothing, traces=nothing, quotas=nothing, keys=nothing)
     asyncio.run(page.dashboard(request, Viewer("key", "ada")))
-    assert asked == [most]
-    if form == "csv":
-        assert (bytes(reply.body), sent) == (b"a,b", [])
-        assert dict(reply.headers)["content-disposition"] == 'attachment; filename="wireglot-dashboard.csv"'
-    else:
-        assert (reply.started, sent) == (False, [{"grades": {}}])
+    assert asked == [is_file]
+    if is_file:
+        disposition = f'attachment; filename="wireglot-dashboard.{form}"'
+        assert dict(reply.headers)["content-disposition"] == disposition
+        assert bytes(reply.body) == (b"a,b" if form == "csv" else b'{"grades":{},"budgets":null}')
+    assert sent == ([] if is_file else [{"grades": {}, "budgets": None}])
 
 
 def test_keys_that_are_not_used_are_listed_with_their_seconds(offline: Offline) -> None:

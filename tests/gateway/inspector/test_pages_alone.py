@@ -415,15 +415,15 @@ def test_days_and_months_begin_at_midnight_of_utc() -> None:
 def test_a_table_for_spreadsheets() -> None:
     series = {"requests": [1, 2], "cost": [0.5, 0.0], "latency_p50": [None, 1.25]}
     groups = [{"name": "=evil", "series": series}, {"name": "", "series": series}]
-    text = dashboard.as_csv({"by": "model", "series": series, "groups": groups, "times": [0, 60]}).decode()
-    assert text.split("\r\n") == [
-        "time,model,requests,cost,latency_p50",
-        "1970-01-01T00:00:00Z,,1,0.5,",
-        "1970-01-01T00:01:00Z,,2,0,1.25",
-        "1970-01-01T00:00:00Z,'=evil,1,0.5,",
-        "1970-01-01T00:01:00Z,'=evil,2,0,1.25",
-        "1970-01-01T00:00:00Z,(none),1,0.5,",
-        "1970-01-01T00:01:00Z,(none),2,0,1.25",
+    reported = {"by": "model", "currency": "EUR", "series": series, "groups": groups, "times": [0, 60]}
+    assert dashboard.as_csv(reported).decode().split("\r\n") == [
+        "time,model,requests,cost,latency_p50,currency",
+        "1970-01-01T00:00:00Z,,1,0.5,,EUR",
+        "1970-01-01T00:01:00Z,,2,0,1.25,EUR",
+        "1970-01-01T00:00:00Z,'=evil,1,0.5,,EUR",
+        "1970-01-01T00:01:00Z,'=evil,2,0,1.25,EUR",
+        "1970-01-01T00:00:00Z,(none),1,0.5,,EUR",
+        "1970-01-01T00:01:00Z,(none),2,0,1.25,EUR",
         "",
     ]
 

@@ -9,9 +9,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from tests.gateway.faults.faults_kit import post
+from tests.gateway.faults.faults_kit import BY_NAME, ask, post
 from tests.gateway.trace.trace_kit import id_of, stage
 from tests.tiers import rows
+from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.conversations import history_of, read_request, title_of, with_sessions
 from wireglot.gateway.trace.rows import ExchangeRows
@@ -167,6 +168,19 @@ def test_bodies_are_held_up_to_a_bound_and_let_go_once_they_were_read() -> None:
         did(f"req_large{number}", b" " * 1_900_000)
     assert kept._bodies_size <= 8 * 1024 * 1024
     assert kept._histories == {}
+
+
+@rows(("mode", "memory", "is_known"), [("all", 0, True), ("off", 1_000_000, True), ("off", 0, False)])
+def test_an_exchange_has_a_title_where_its_bodies_are_known(mode: str, memory: int, is_known: bool) -> None:
+    with stage(f'mode = "{mode}"', memory=memory) as made:
+        words = "Water the upstream-key-0123456789 roses"
+        made.look.over(id_of(ask(made.gateway, BY_NAME["anthropic"], "gemini-up/titled", words)))
+
+        def titled() -> bool:
+            title = made.look.rows()[0].get("title", "")
+            return bool(title == "Water the [redacted] roses") == is_known
+
+        wait_until(titled)
 
 
 def test_the_cache_of_a_turn_is_compared_with_the_turn_before_it() -> None:

@@ -20,6 +20,7 @@ from wireglot.gateway.trace.rows import facts_of, redacted, redacted_losses, rep
 from wireglot.http.copies import MessageCopy
 from wireglot.http.redaction import MASK, Redactor
 from wireglot.ir.errors import legible
+from wireglot.ir.request import Request
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
 from wireglot.traces.target import RecordedTarget
@@ -326,8 +327,8 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     if withhold_unsearched(recording, scrub):
         notes.append(_UNSEARCHED)
     said = read_request(record.dialect, body) if not scrub.unsearched else None
-    title = legible(scrub.text(repair_text(title_of(said))))
-    row = msgspec.structs.replace(row, title=title, history=None if row.session else history_of(said))
+    history = None if row.session else history_of(said)
+    row = msgspec.structs.replace(row, title=_title(said, scrub), history=history)
     attempts = [traced_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
     return Trace(
         version=__version__,
@@ -339,6 +340,18 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
         steps=traced_steps(recording),
         notes=list(dict.fromkeys(notes)),
     )
+
+
+def _title(said: Request | None, scrub: Scrubber) -> str:
+    return legible(scrub.text(repair_text(title_of(said))))
+
+
+def recorded_title(recording: Recording, redactor: Redactor) -> str:
+    """The last words of its user, without secrets: of one of which no trace was made."""
+    request = recording.request
+    body = b"".join(data for _, data in request.pieces)
+    scrub = Scrubber(redactor, request.headers, request.url, body)
+    return _title(read_request(recording.record.dialect, body) if not scrub.unsearched else None, scrub)
 
 
 def withhold_unsearched(recording: Recording, scrub: Scrubber) -> bool:

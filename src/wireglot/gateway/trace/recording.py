@@ -70,6 +70,8 @@ class Recording(msgspec.Struct, eq=False):
     keeper: KeepsRecordings | None = None
     is_temporary: bool = False
     """It is in memory alone: nothing says that it should be written."""
+    title: str | None = None
+    """The last words of its user, where somebody has asked for them."""
     notes: list[str] = []
     attempts: list[RecordedAttempt] = []
     stretches: list[tuple[str, float]] = []

@@ -18,7 +18,7 @@ import tempfile
 import time
 import zlib
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from threading import Lock
 from typing import Final
@@ -37,11 +37,14 @@ _NAME: Final = re.compile(r"(\d{13})-([0-9a-f]{16})-([A-Za-z0-9_-]{1,64})\.trace
 _ROW_KIND: Final = "trace-row"
 _TRACE_KIND: Final = "trace"
 _MAX_ROW_BYTES: Final = 64 * 1024
-_MAX_ROWS_KNOWN: Final = 5_000
+_MAX_ROWS_KNOWN: Final = 10_000
 _MAX_REPORTED: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0
 """After which a file that was never finished is nobody's."""
+
+
+_RESTS_NANOSECONDS: Final = 1_000_000_000
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -52,6 +55,10 @@ class Kept(msgspec.Struct, frozen=True):
     owner: str
     id: str
     size: int
+
+
+def _newest(kept: Kept) -> tuple[float, str]:
+    return kept.at, kept.id
 
 
 def owner_of(key: str) -> str:
@@ -74,6 +81,11 @@ class TraceShelf:
         self._note = note
         self._rows: OrderedDict[str, Row] = OrderedDict()
         self._lock = Lock()
+        self._scanning = Lock()
+        self._kept: dict[str, Kept] = {}
+        """As the folder was when it was last read: by name, and the newest first."""
+        self._listing: list[Kept] = []
+        self._changed = 0
         self._reported: set[str] = set()
 
     def put(self, trace: Trace) -> int:
@@ -100,9 +112,22 @@ class TraceShelf:
         self._know(name, row)
         return len(data)
 
-    def listed(self) -> list[Kept]:
+    def listed(self) -> Sequence[Kept]:
         """The newest first."""
-        return sorted(self._files(), key=lambda kept: (kept.at, kept.id), reverse=True)
+        if self.folder is None:
+            return []
+        with self._scanning:
+            try:
+                changed = self.folder.stat().st_mtime_ns
+            except OSError:  # nothing was ever recorded
+                return []
+            # A change within the clock's last tick may not show: a folder that rests is not read again.
+            if changed != self._changed or time.time_ns() - changed < _RESTS_NANOSECONDS:
+                known = self._kept
+                self._kept = dict(self._scanned(known))
+                self._listing = sorted(self._kept.values(), key=_newest, reverse=True)
+                self._changed = changed
+            return self._listing
 
     def row(self, kept: Kept) -> Row | None:
         """None where it cannot be read: that is reported once."""
@@ -145,11 +170,11 @@ class TraceShelf:
         return msgspec.json.decode(self._sealer.open(owner, _TRACE_KIND, id, sealed), type=Trace)
 
     def find(self, id: str) -> Kept | None:
-        return next((kept for kept in self._files() if kept.id == id), None)
+        return next((kept for kept in self.listed() if kept.id == id), None)
 
     def reader(self) -> Callable[[str], Trace | None]:
         """Opens any of those that are here now, by its id."""
-        known = {kept.id: kept for kept in self._files()}
+        known = {kept.id: kept for kept in self.listed()}
         return lambda id: self.trace(known[id]) if id in known else None
 
     def sweep(self, settings: TraceSettings, now: float | None = None) -> int:
@@ -167,14 +192,14 @@ class TraceShelf:
     def forget(self, key: str, until: float = float("inf")) -> int:
         """Everything of one caller up to a moment. How many there were."""
         owner = owner_of(key)
-        theirs = [kept for kept in self._files() if kept.owner == owner and kept.at <= until]
+        theirs = [kept for kept in self.listed() if kept.owner == owner and kept.at <= until]
         for kept in theirs:
             self._remove(kept.name)
         return len(theirs)
 
     @property
     def bytes(self) -> int:
-        return sum(kept.size for kept in self._files())
+        return sum(kept.size for kept in self.listed())
 
     def close(self) -> None:
         if self._is_temporary and self.folder is not None:
@@ -184,20 +209,23 @@ class TraceShelf:
         assert self.folder is not None, "a name is of a file that is there"
         return self.folder / name
 
-    def _files(self) -> Iterator[Kept]:
-        if self.folder is None:
-            return
+    def _scanned(self, known: Mapping[str, Kept]) -> Iterator[tuple[str, Kept]]:
+        """Only files that were not known are looked at."""
+        assert self.folder is not None, "it has been looked at"
         try:
             entries = os.scandir(self.folder)
         except OSError:  # nothing was ever recorded
             return
         with entries:
             for entry in entries:
+                if entry.name in known:
+                    yield entry.name, known[entry.name]
+                    continue
                 found = _NAME.fullmatch(entry.name)
                 with contextlib.suppress(OSError):  # removed meanwhile
                     if found is not None and entry.is_file(follow_symlinks=False):
                         size = entry.stat(follow_symlinks=False).st_size
-                        yield Kept(entry.name, int(found[1]) / 1000, found[2], found[3], size)
+                        yield entry.name, Kept(entry.name, int(found[1]) / 1000, found[2], found[3], size)
 
     def _remove(self, name: str) -> None:
         with contextlib.suppress(OSError):

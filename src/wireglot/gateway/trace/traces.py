@@ -26,7 +26,7 @@ from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.trace.fleet_traces import FleetMember, FleetTraces
 from wireglot.gateway.trace.growing import GrowingTrace, GrowingTraces
-from wireglot.gateway.trace.made_trace import made_trace
+from wireglot.gateway.trace.made_trace import made_trace, recorded_title
 from wireglot.gateway.trace.memory import RecentRecordings
 from wireglot.gateway.trace.peers import (
     Commanded,
@@ -214,7 +214,21 @@ class Traces:
         if wanted.histories:
             await self.rows.read_histories()
         facts = self.rows.snapshot(wanted.ids)
-        return await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts)))
+        return await self.titled(await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts))))
+
+    async def titled(self, rows: list[Row]) -> list[Row]:
+        """With the titles of those whose bodies are in memory alone."""
+        if not self.memory.is_on or not any(row.id in self.memory for row in rows):
+            return rows
+        return await asyncio.to_thread(lambda: [self._with_title(row) for row in rows])
+
+    def _with_title(self, row: Row) -> Row:
+        held = self.memory.find(row.id) if not row.title else None
+        if held is None:
+            return row
+        if held.title is None:
+            held.title = recorded_title(held, self._observer.redactor)
+        return msgspec.structs.replace(row, title=held.title)
 
     def _with_kept(self, wanted: Wanted, rows: list[Row], theirs: list[list[Row]]) -> list[Row]:
         """Rows with those that only others or the shelf know, the newest first."""
