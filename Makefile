@@ -20,10 +20,15 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test newcomer full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
 
 help: ## Show this list
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):[^#]*## /\1\t/' | expand -t 14
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':[^#]*## ' '{ \
+		n = split($$2, words, " "); line = sprintf("%-13s", $$1); \
+		for (i = 1; i <= n; i++) { \
+			if (length(line) + 1 + length(words[i]) > 79) { print line; line = sprintf("%13s", "") } \
+			line = line " " words[i] } \
+		print line }'
 
 # Debian ships python3 without ensurepip; only then is a system package needed.
 $(BIN)/python:
@@ -62,6 +67,10 @@ coverage: $(VENV)/.dev ## Run all tests and tell which lines they run: the figur
 	$(BIN)/python -m coverage combine -q
 	$(BIN)/python -m coverage html -q -i -d .coverage-page
 	$(BIN)/python -m coverage report -i --skip-covered --sort=cover
+
+# README's first commands as they are written, in a copy of the project; `make test` has a short walk.
+newcomer: $(VENV)/.dev ## Walk through README's first commands in a terminal of 80 columns with a clean home
+	WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/newcomer
 
 # Hours of a machine and real clients: run before a larger change is called done.
 full: servers promtool chromium .client-programs page-check lint types contracts docs-check ## Everything: all checks, all tests, every client, kills and foreign values

@@ -11,12 +11,20 @@ from pathlib import Path
 from clients.packages import (
     AI_SDK,
     CLAUDE_CODE,
+    CLINE,
     CODEX,
+    CONTINUE,
+    COPILOT,
+    DROID,
     GEMINI_CLI,
     HERE,
+    HERMES,
     KIMI_CODE,
     NODE22,
+    NODE24,
+    OPENCLAW,
     OPENCODE,
+    PI,
     PYTHON_SDKS,
     QWEN_CODE,
     ROOT,
@@ -271,6 +279,130 @@ def _python(program: str) -> Callable[[Seat], Launch]:
     )
 
 
+def _reads_by(seat: Seat, tool: str) -> str:
+    """Named, since a double that does not know the agent would try all of its tools."""
+    return f"{seat.prompt} [[call-tool:{tool}]]"
+
+
+def _copilot(seat: Seat) -> Launch:
+    return Launch(
+        [COPILOT.binaries / "copilot", "-p", _reads_by(seat, "view"), "--allow-all"],
+        {
+            "COPILOT_PROVIDER_BASE_URL": f"{seat.base}/v1",
+            "COPILOT_PROVIDER_API_KEY": seat.key,
+            "COPILOT_MODEL": "my-model",
+            "COPILOT_AUTO_UPDATE": "false",
+        },
+    )
+
+
+def _cline(seat: Seat) -> Launch:
+    settings = {
+        "provider": "openai-compatible",
+        "apiKey": seat.key,
+        "model": "my-model",
+        "baseUrl": f"{seat.base}/v1",
+    }
+    entry = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    providers = {
+        "version": 1,
+        "lastUsedProvider": "openai-compatible",
+        "modes": {},
+        "providers": {"openai-compatible": entry},
+    }
+    return Launch(
+        [CLINE.binaries / "cline", _reads_by(seat, "read_files")],
+        files={".cline/data/settings/providers.json": json.dumps(providers)},
+    )
+
+
+def _continue(seat: Seat) -> Launch:
+    model = {
+        "name": "my-model",
+        "provider": "openai",
+        "model": "my-model",
+        "apiBase": f"{seat.base}/v1",
+        "apiKey": seat.key,
+        "roles": ["chat"],
+        "capabilities": ["tool_use"],
+    }
+    config = {"name": "Mine", "version": "1.0.0", "schema": "v1", "models": [model]}
+    return Launch(
+        [
+            CONTINUE.binaries / "cn",
+            *("--config", seat.home / "continue.yaml", "--auto", "-p", _reads_by(seat, "Read")),
+        ],
+        files={"continue.yaml": json.dumps(config)},
+    )
+
+
+def _droid(seat: Seat) -> Launch:
+    model = {
+        "model": "my-model",
+        "displayName": "my-model",
+        "baseUrl": f"{seat.base}/v1",
+        "apiKey": seat.key,
+        "provider": "generic-chat-completion-api",
+        "maxOutputTokens": 16_000,
+    }
+    return Launch(
+        [DROID.binaries / "droid", "exec", "-m", "custom:my-model", _reads_by(seat, "Read")],
+        files={".factory/settings.json": json.dumps({"customModels": [model]})},
+    )
+
+
+def _hermes(seat: Seat) -> Launch:
+    return Launch(
+        [
+            HERMES.binaries / "hermes",
+            *("--provider", "openai-api", "-m", "my-model", "-z", _reads_by(seat, "read_file")),
+        ],
+        {"OPENAI_BASE_URL": f"{seat.base}/v1", "OPENAI_API_KEY": seat.key},
+    )
+
+
+def _model_of_agent(seat: Seat) -> dict[str, object]:
+    return {
+        "baseUrl": f"{seat.base}/v1",
+        "apiKey": seat.key,
+        "api": "openai-completions",
+        "models": [
+            {
+                "id": "my-model",
+                "name": "my-model",
+                "reasoning": True,
+                "contextWindow": 200_000,
+                "maxTokens": 16_000,
+            }
+        ],
+    }
+
+
+def _openclaw(seat: Seat) -> Launch:
+    config = {
+        "models": {"providers": {"wireglot": _model_of_agent(seat)}},
+        "agents": {"defaults": {"model": {"primary": "wireglot/my-model"}}},
+    }
+    return Launch(
+        [
+            OPENCLAW.binaries / "openclaw",
+            *("agent", "--local", "--session-id", "one", "-m", _reads_by(seat, "read")),
+        ],
+        {"OPENCLAW_OFFLINE": "1"},
+        {".openclaw/openclaw.json": json.dumps(config)},
+        node=NODE24.binaries,
+    )
+
+
+def _pi(seat: Seat) -> Launch:
+    return Launch(
+        [PI.binaries / "pi", "--model", "wireglot/my-model", "-p", _reads_by(seat, "read")],
+        {"PI_OFFLINE": "1"},
+        {".pi/agent/models.json": json.dumps({"providers": {"wireglot": _model_of_agent(seat)}})},
+        node=NODE22.binaries,
+    )
+
+
 _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = "openai-chat", "openai-responses", "anthropic", "gemini"
 
 CLIENTS: tuple[Client, ...] = (
@@ -305,6 +437,13 @@ CLIENTS: tuple[Client, ...] = (
     Client("gemini-code-assist", "Gemini CLI (Code Assist)", "code-assist", GEMINI_CLI, _gemini_code_assist),
     Client("kimi-code", "Kimi Code", _CHAT, KIMI_CODE, _kimi_code),
     Client("qwen-code", "Qwen Code", _CHAT, QWEN_CODE, _qwen_code),
+    Client("copilot", "GitHub Copilot CLI", _CHAT, COPILOT, _copilot),
+    Client("cline", "Cline", _CHAT, CLINE, _cline),
+    Client("continue", "Continue", _CHAT, CONTINUE, _continue),
+    Client("droid", "Droid", _CHAT, DROID, _droid),
+    Client("hermes", "Hermes Agent", _CHAT, HERMES, _hermes),
+    Client("openclaw", "OpenClaw", _CHAT, OPENCLAW, _openclaw, timeout=300.0),
+    Client("pi", "Pi", _CHAT, PI, _pi),
     *(
         Client(
             f"opencode-{short}", f"opencode ({package})", speaks, OPENCODE, _opencode(package, version, model)

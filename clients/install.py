@@ -13,7 +13,7 @@ import subprocess
 import sys
 import tempfile
 
-from clients.packages import INSTALLED, NODE22, PACKAGES, Package
+from clients.packages import INSTALLED, NODE22, NODE24, PACKAGES, Package
 
 
 class CannotInstall(Exception):
@@ -24,8 +24,9 @@ def install(package: Package) -> str:
     """Make the package usable and tell what was done."""
     if is_there(package):
         return "have"
-    if package.node22 and not is_there(NODE22):
-        install(NODE22)
+    for wanted, node in ((package.node22, NODE22), (package.node24, NODE24)):
+        if wanted and not is_there(node):
+            install(node)
     shutil.rmtree(package.folder, ignore_errors=True)
     package.folder.mkdir(parents=True)
     if package.kind == "npm":
@@ -48,8 +49,9 @@ def is_there(package: Package) -> bool:
 def node_path(package: Package) -> str:
     """PATH with the Node the package wants in front, and its own programs."""
     fronts = [str(package.binaries)]
-    if package.node22:
-        fronts.append(str(NODE22.binaries))
+    fronts += [
+        str(node.binaries) for wanted, node in ((package.node22, NODE22), (package.node24, NODE24)) if wanted
+    ]
     return os.pathsep.join([*fronts, os.environ.get("PATH", os.defpath)])
 
 

@@ -27,11 +27,18 @@ from clients.install import is_there, node_path
 from clients.packages import (
     AIDER,
     CLAUDE_CODE,
+    CLINE,
     CODEX,
+    CONTINUE,
+    COPILOT,
+    DROID,
     GEMINI_CLI,
+    HERMES,
     KIMI_CODE,
     LLM,
+    OPENCLAW,
     OPENCODE,
+    PI,
     QWEN_CODE,
     ROOT,
     Package,
@@ -45,19 +52,43 @@ _READ_FILE = "[[call-tool:read_file]]"
 _OTHER_OPENAI = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": NOWHERE}, "models": {"x": {}}}
 
 
+_CLINE_OTHER = {
+    "version": 1,
+    "lastUsedProvider": "openai-compatible",
+    "modes": {},
+    "providers": {
+        "openai-compatible": {
+            "settings": {
+                "provider": "openai-compatible",
+                "apiKey": "other",
+                "model": "x",
+                "baseUrl": NOWHERE,
+            },
+            "updatedAt": "2026-01-01T00:00:00.000Z",
+            "tokenSource": "manual",
+        }
+    },
+}
 SETTINGS: Mapping[str, str] = {
     ".aider.conf.yml": "dark-mode: true\n",
     ".bashrc": "export EDITOR=vi\n",
     ".claude.json": json.dumps({"hasCompletedOnboarding": True, "theme": "dark", "numStartups": 3}),
     ".claude/settings.json": json.dumps({"model": "opus", "permissions": {"allow": ["Bash(ls:*)"]}}),
+    ".cline/data/settings/providers.json": json.dumps(_CLINE_OTHER),
     ".codex/config.toml": 'model = "gpt-5.5"\n',
+    ".continue/config.yaml": "name: Mine\nversion: 1.0.0\nschema: v1\nmodels: []\n",
+    ".copilot/settings.json": json.dumps({"theme": "dark"}),
     ".config/io.datasette.llm/default_model.txt": "gpt-4o-mini",
     ".config/io.datasette.llm/keys.json": json.dumps({"openai": "sk-the-users-own"}),
     ".config/opencode/opencode.json": json.dumps(
         {"$schema": "https://opencode.ai/config.json", "autoupdate": False}  # it adds the first by itself
     ),
+    ".factory/settings.json": json.dumps({"theme": "dark", "model": "gpt-5.5"}),
     ".gemini/settings.json": json.dumps({"ui": {"theme": "GitHub"}}),
+    ".hermes/config.yaml": f"model:\n  provider: custom\n  base_url: {NOWHERE}\n  default: other\n",
     ".kimi-code/config.toml": 'default_model = "kimi-k3"\n',
+    ".openclaw/openclaw.json": json.dumps({"agents": {"defaults": {"model": {"primary": "openai/gpt-5.5"}}}}),
+    ".pi/agent/settings.json": json.dumps({"theme": "dark"}),
     ".qwen/settings.json": json.dumps({"$version": 4, "privacy": {"usageStatisticsEnabled": False}}),
 }
 """A home with typical settings of every client."""
@@ -67,11 +98,18 @@ _OWN: Mapping[str, tuple[str, ...]] = {
         *(".claude.json", ".claude/", ".cache/claude"),
         *(".config/mimeapps.list", ".local/share/applications/claude-code"),  # of its screen
     ),
+    "cline": (".cline/",),
     "codex": (".codex/",),
+    "continue": (".continue/",),
+    "copilot": (".copilot/", ".cache/Microsoft/DeveloperTools/", ".cache/copilot/"),
+    "droid": (".factory/",),
     "gemini": (".gemini/",),
+    "hermes": (".hermes/", ".rustup/"),
     "kimi": (".kimi-code/",),
     "llm": (".config/io.datasette.llm/",),
     "opencode": (".config/opencode/", ".local/share/opencode/", ".local/state/opencode/", ".cache/opencode/"),
+    "openclaw": (".openclaw/",),
+    "pi": (".pi/",),
     "qwen": (".qwen/",),
 }
 """Where a client keeps its history, caches and ids."""
@@ -222,6 +260,34 @@ LAUNCHED: tuple[Launched, ...] = (
         env={"AIDER_ANALYTICS": "false"},
         tools=False,
     ),
+)
+
+
+LAUNCHED += (
+    Launched(
+        "copilot",
+        COPILOT,
+        lambda prompt: ["-p", prompt, "--allow-all-tools"],
+        env={"COPILOT_PROVIDER_BASE_URL": NOWHERE, "COPILOT_AUTO_UPDATE": "false"},
+        hint="[[call-tool:view]]",
+    ),
+    Launched("cline", CLINE, lambda prompt: [prompt], hint="[[call-tool:read_files]]"),
+    Launched("continue", CONTINUE, lambda prompt: ["--auto", "-p", prompt], hint="[[call-tool:Read]]"),
+    Launched(
+        "droid",
+        DROID,
+        lambda prompt: ["exec", prompt],
+        hint="[[call-tool:Read]]",
+    ),
+    Launched("hermes", HERMES, lambda prompt: ["-z", prompt], hint="[[call-tool:read_file]]"),
+    Launched(
+        "openclaw",
+        OPENCLAW,
+        lambda prompt: ["agent", "--local", "--session-id", "one", "-m", prompt],
+        env={"OPENCLAW_OFFLINE": "1"},
+        hint="[[call-tool:read]]",
+    ),
+    Launched("pi", PI, lambda prompt: ["-p", prompt], env={"PI_OFFLINE": "1"}, hint="[[call-tool:read]]"),
 )
 
 

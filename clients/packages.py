@@ -21,6 +21,7 @@ class Package:
     specs: tuple[str, ...]
     program: str = ""
     node22: bool = False
+    node24: bool = False
 
     @property
     def folder(self) -> Path:
@@ -28,6 +29,14 @@ class Package:
 
     @property
     def binaries(self) -> Path:
+        if (
+            self.program
+            and self.kind == "npm"
+            and not (self.folder / "node_modules/.bin" / self.program).exists()
+        ):
+            name = self.specs[0].rpartition("@")[0]
+            if (own := self.folder / "node_modules" / name / "bin").is_dir():
+                return own
         return self.folder / ("node_modules/.bin" if self.kind == "npm" else "bin")
 
     @property
@@ -46,6 +55,7 @@ class Package:
 
 # Some clients want a newer Node than distributions ship; the npm package `node` brings one along.
 NODE22 = Package("node22", "npm", ("node@22.23.3",), "node")
+NODE24 = Package("node24", "npm", ("node@24.21.0",), "node")
 
 # Claude Code is pinned because npm, under an older Node, silently picks the last release that allowed it.
 CLAUDE_CODE = Package("claude-code", "npm", ("@anthropic-ai/claude-code@2.1.326",), "claude")
@@ -55,6 +65,15 @@ GEMINI_CLI = Package("gemini-cli", "npm", ("@google/gemini-cli@0.61.0",), "gemin
 OPENCODE = Package("opencode", "npm", ("opencode-ai@1.18.18",), "opencode")
 KIMI_CODE = Package("kimi-code", "npm", ("@moonshot-ai/kimi-code@2.1.0",), "kimi", node22=True)
 QWEN_CODE = Package("qwen-code", "npm", ("@qwen-code/qwen-code@0.24.4",), "qwen", node22=True)
+COPILOT = Package("copilot", "npm", ("@github/copilot@1.0.102",), "copilot")
+CLINE = Package("cline", "npm", ("cline@3.0.65",), "cline")
+CONTINUE = Package("continue", "npm", ("@continuedev/cli@1.5.47",), "cn")
+# 0.87.1 is the last release whose dependencies are all in the registry.
+PI = Package("pi", "npm", ("@earendil-works/pi-coding-agent@0.87.1",), "pi", node22=True)
+OPENCLAW = Package("openclaw", "npm", ("openclaw@2026.9.6",), "openclaw", node24=True)
+HERMES = Package("hermes", "pip", ("hermes-agent==0.19.0",), "hermes")
+# The package with the program alone: its launcher wants the same version of all processors' packages.
+DROID = Package("droid", "npm", ("@factory/cli-linux-x64@0.225.2",), "droid")
 AI_SDK = Package(
     "ai-sdk",
     "npm",
@@ -77,10 +96,17 @@ CLIENT_PACKAGES: tuple[Package, ...] = (
     KIMI_CODE,
     QWEN_CODE,
     OPENCODE,
+    COPILOT,
+    CLINE,
+    CONTINUE,
+    PI,
+    OPENCLAW,
+    HERMES,
+    DROID,
     AI_SDK,
     PYTHON_SDKS,
 )
 AIDER = Package("aider", "pip", ("aider-chat==0.86.2",), "aider")
 LLM = Package("llm", "pip", ("llm==0.36",), "llm")
 
-PACKAGES: tuple[Package, ...] = (NODE22, *CLIENT_PACKAGES, AIDER, LLM)
+PACKAGES: tuple[Package, ...] = (NODE22, NODE24, *CLIENT_PACKAGES, AIDER, LLM)

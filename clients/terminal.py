@@ -27,17 +27,23 @@ _CONTROL = re.compile(
 class Terminal:
     """Starts it at once. `shown` is what came so far, without control characters."""
 
-    def __init__(self, command: Sequence[str], cwd: Path, env: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        command: Sequence[str],
+        cwd: Path,
+        env: Mapping[str, str],
+        size: tuple[int, int] = (_ROWS, _COLUMNS),
+    ) -> None:
         self._raw = b""
         self.pid, self._terminal = pty.fork()
         if self.pid == 0:
             try:
+                # Before the program looks.
+                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
                 os.chdir(cwd)
                 os.execve(command[0], list(command), dict(env))
             finally:
                 os._exit(127)
-        size = struct.pack("HHHH", _ROWS, _COLUMNS, 0, 0)
-        fcntl.ioctl(self._terminal, termios.TIOCSWINSZ, size)
 
     @property
     def shown(self) -> str:

@@ -147,21 +147,22 @@ def pictures(page: Page, origin: str, suffix: str, asked: tuple[int, int]) -> No
     rows = page.evaluate("fetch('/inspector/api/exchanges?client=claude-code').then(each => each.json())")[
         "rows"
     ]
-    chosen, other = rows[0]["id"], rows[1]["id"]
+    chosen, *others = [row["id"] for row in rows[:3]]
     page.goto(f"{origin}/inspector/x/{chosen}?sel=client-request%3A%2Fmessages%2F1%2Fcontent%2F1")
     page.locator(".part.lit").first.wait_for()
     take(page, "exchange" + suffix)
     if suffix:
         return
-    page.goto(f"{origin}/inspector/compare/{chosen}/{other}")
+    page.goto(f"{origin}/inspector/compare/{'/'.join([chosen, *others])}")
     page.get_by_role("heading", name="Text").wait_for()
     take(page, "compare")
     page.goto(f"{origin}/inspector/x/{chosen}?m-client-answer=events&m-upstream-answer=events&ev=client%3A8")
     page.locator(".event.lit").first.wait_for()
     page.locator(".panes").evaluate("each => scrollTo(0, each.offsetTop + each.offsetHeight / 2 - 60)")
     take(page, "events")
-    page.goto(origin + "/inspector/play")
+    page.goto(origin + "/inspector/play?to=demo%2Fdemo-gemini%2Cdemo%2Fdemo-ollama")
     page.get_by_role("region", name="Gemini", exact=True).get_by_text("cache_marker").wait_for()
+    page.get_by_text("Goes to").nth(1).wait_for()
     take(page, "play")
     page.goto(f"{origin}/inspector/dash?from={asked[0]}&to={asked[1]}")
     page.locator("canvas").nth(3).wait_for()

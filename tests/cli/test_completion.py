@@ -3,6 +3,8 @@
 import argparse
 import shutil
 import subprocess
+import sys
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -41,7 +43,7 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash
         (("keys", "create", "--exp"), {"--expires"}),
         (("serve", "--log", ""), {"auto", "json", "pretty", "off"}),
         (("serve", "--log", "pr"), {"pretty"}),
-        (("run", "cl"), {"claude"}),
+        (("run", "cla"), {"claude"}),
         (("run", "--env", "g"), {"gemini"}),
         (("completion", "z"), {"zsh"}),
         (("serve", "--config", ""), {"FILES"}),
@@ -50,6 +52,20 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash
 )
 def test_bash_offers_commands_options_and_values(words: tuple[str, ...], expected: set[str]) -> None:
     assert set(offered(*words)) == expected
+
+
+@bash
+def test_bash_offers_the_models_that_there_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "wireglot"
+    program.write_text(f'#!/bin/sh\nexec {sys.executable} -m wireglot.cli "$@"\n')
+    program.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    assert set(offered("run", "claude", "--model", "demo/demo-o")) == {
+        "demo/demo-openai-chat",
+        "demo/demo-openai-responses",
+        "demo/demo-ollama",
+    }
 
 
 @bash

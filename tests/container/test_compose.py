@@ -98,3 +98,9 @@ def test_no_image_is_named_by_a_registry_and_every_one_by_a_version(service):
     name, _, tag = service["image"].partition(":")
     assert re.fullmatch(r"[a-z]+", name)
     assert tag not in ("", "latest")
+
+
+def test_every_key_of_the_catalog_reaches_the_container():
+    passed = {each.partition("=")[0] for each in ONE["services"]["wireglot"]["environment"]}
+    known = {variable for name in names() for variable in provider(name).api_key_env}
+    assert known <= passed

@@ -479,6 +479,19 @@ def test_an_answer_without_usage_is_charged_to_a_budget(running, key, path, body
     assert [running.post(path, body, key)[0] for _ in range(2)] == [200, 429]
 
 
+@rows("dialect", ["openai-chat", "gemini"])
+def test_an_answer_that_is_too_large_to_be_read_is_charged(dialect: str) -> None:
+    """The provider has embedded the text, and asks for its price."""
+    more = "[limits]\nresponse = 1000\n"
+    with ScriptedUpstream() as upstream, LiveGateway.before(upstream, dialect, more) as gateway:
+        upstream.next(*[Behaviour(body=encode({"data": [{"index": 0, "embedding": [1.0] * 999}]}))] * 4)
+        stage = Stage(upstream, upstream, gateway)
+        status, _, body = stage.post("/v1/embeddings", {"model": "m", "input": LONG_TEXT})
+        assert status == 502, body
+        (row,) = stage.rows("model")
+        assert row["input_tokens"] >= 100, row
+
+
 def test_a_picture_is_reserved_for_by_its_tokens(stage: Stage) -> None:
     """Not by the length of its base64: another request with the same budget would be refused meanwhile."""
     picture = {"inlineData": {"mimeType": "image/png", "data": "A" * 400_000}}

@@ -11,6 +11,7 @@ import pytest
 
 from tests.logins.clouds import CLIENT, CLIENT_SECRET, TENANT, Cloud, service_account
 from tests.tiers import rows
+from wireglot.extras import install_hint
 from wireglot.logins.entra import _refused, _seconds
 from wireglot.logins.google import _fix as google_fix
 from wireglot.logins.google import _seconds as google_seconds
@@ -140,10 +141,8 @@ def test_a_missing_extra_is_reported_in_one_line_that_names_it(
     for module in ("google.auth", "botocore.session", "botocore"):
         monkeypatch.setitem(sys.modules, module, None)
     failed = failure(GoogleLogin() if package == "google" else AwsLogin("us-east-1"))
-    extra = {"google": "wireglot[vertex]", "aws": "wireglot[bedrock]"}[package]
-    assert (
-        failed.fix == f"install {'google-auth' if package == 'google' else 'botocore'}: pip install '{extra}'"
-    )
+    name, extra = {"google": ("google-auth", "vertex"), "aws": ("botocore", "bedrock")}[package]
+    assert failed.fix == f"install {name}: {install_hint(extra)}"
 
 
 def test_an_application_gets_a_token_by_its_secret() -> None:

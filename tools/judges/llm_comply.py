@@ -30,7 +30,10 @@ SUITES: Final = {
     "google-genai": Suite("", "gemini-3-"),
     "google-interactions": Suite("", "gemini-3-"),
 }
-MODELS: Final = ("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses", "demo-gemini")
+MODELS: Final = (
+    *("demo", "demo-anthropic", "demo-openai-chat", "demo-openai-responses"),
+    *("demo-gemini", "demo-gemini-interactions", "demo-ollama"),
+)
 INTENDED: Final = {
     "anth-error-handling": "a request without max_tokens is answered, with the model's maximum"
 }
@@ -52,7 +55,7 @@ def judge() -> Verdict:
     return Verdict(
         "llm-comply",
         environments.version(interpreter, "llm-comply"),
-        "answers against the OpenAPI documents of Anthropic, OpenAI and Google, five formats on five models",
+        "answers against the OpenAPI documents of Anthropic, OpenAI and Google, five formats on seven models",
         passed,
         tuple(failed),
     )

@@ -79,7 +79,8 @@ const FACTS: [string, (row: Row) => string, ((row: Row) => number | null | undef
 /** How a figure differs from that of the one that all are compared with. */
 export function changeOf(from: number | null | undefined, value: number | null | undefined): string {
   if (typeof from !== "number" || typeof value !== "number" || from <= 0 || from === value) return "";
-  return `${value >= from ? "+" : "−"}${Math.abs(Math.round((value / from - 1) * 100))} %`;
+  const percent = Math.abs(Math.round((value / from - 1) * 100));
+  return percent ? `${value >= from ? "+" : "−"}${percent} %` : "";
 }
 
 function bodyOf(trace: Trace): string {

@@ -50,7 +50,7 @@ class ArgumentParser(argparse.ArgumentParser):
         if self.takes_rest:
             found.rest = rest
         if unknown:
-            self.error(self._not_known(unknown))
+            self.error(self._not_known(unknown, found))
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
@@ -74,9 +74,18 @@ class ArgumentParser(argparse.ArgumentParser):
             raise argparse.ArgumentError(action, "expected a value, got nothing")
         return super()._get_value(action, arg_string)
 
-    def _not_known(self, unknown: list[str]) -> str:
+    def _not_known(self, unknown: list[str], found: argparse.Namespace) -> str:
         options = [option for action in self._actions for option in action.option_strings]
         name = next((text for text in unknown if text.startswith("-")), "")
+        if not name and self.takes_rest and getattr(found, "client", None):
+            text = one_line(" ".join(map(shown, unknown)))
+            known = [each for action in self._actions for each in getattr(action, "completes", ())]
+            if found.client in known:
+                return f"put arguments of the client after --: {self.prog} {found.client} -- {text}"
+            program = one_line(found.client)
+            meant = near(program, known)
+            hint = f"did you mean {meant}?" if meant else f"try {self.prog} --env openai -- {program} {text}"
+            return f"there is no client {program}: {hint}"
         if not name:
             return f"there is nothing to do with {' '.join(map(shown, unknown))}"
         if self.takes_rest and not near(name.partition("=")[0], options):
@@ -90,8 +99,17 @@ def near(name: str, known: Iterable[str]) -> str:
     mixed = sorted(name.lstrip("-"))  # "rnu" for "run": two letters of three are not alike enough
     if turned := next((each for each in bare if len(each) > 1 and sorted(each) == mixed), ""):
         return bare[turned]
-    found = get_close_matches(name.lstrip("-"), bare, n=1, cutoff=_ALIKE)
-    return bare[found[0]] if found else ""
+    bare_name = name.lstrip("-")
+    if found := get_close_matches(bare_name, bare, n=1, cutoff=_ALIKE):
+        return bare[found[0]]
+    return next((bare[each] for each in bare if _differs_in_one(each, bare_name)), "")
+
+
+def _differs_in_one(one: str, other: str) -> bool:
+    """Short words are hardly alike by their letters: of "rum" and "run" 0.67."""
+    if not 3 <= len(one) == len(other):
+        return False
+    return sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 def said(name: str, known: Iterable[str]) -> str:

@@ -11,6 +11,10 @@ import msgspec
 
 from wireglot.cli.terminal import OK
 
+_MODEL: Final = "--model"
+_MODELS: Final = "wireglot models --names 2>/dev/null"
+"""Asked when the key is pressed: keys and configuration decide which there are."""
+
 
 class Level(msgspec.Struct, frozen=True):
     """What may stand behind a row of commands."""
@@ -110,9 +114,10 @@ def _bash(levels: list[Level]) -> str:
     lines.append(_BASH_MIDDLE)
     for level in levels:
         for option, taken in level.values.items():
+            words = f'"$({_MODELS})"' if option == _MODEL else _words(taken) if taken else ""
             what = (
-                f'COMPREPLY=($(compgen -W {_words(taken)} -- "$current"))'
-                if taken
+                f'COMPREPLY=($(compgen -W {words} -- "$current"))'
+                if words
                 else "compopt -o default 2>/dev/null"
             )
             lines.append(f"        {shlex.quote(f'{_key(level)}:{option}')}) {what}; return ;;\n")
@@ -162,6 +167,8 @@ def _zsh(levels: list[Level]) -> str:
     for level in levels:
         for option, taken in level.values.items():
             what = f"compadd -- {' '.join(map(shlex.quote, taken))}" if taken else "_files"
+            if option == _MODEL:
+                what = f"compadd -- $({_MODELS})"
             lines.append(f"        {shlex.quote(f'{_key(level)}:{option}')}) {what}; return ;;\n")
     lines.append(_ZSH_LEVELS)
     for level in levels:
@@ -200,7 +207,8 @@ def _fish(levels: list[Level]) -> str:
             flag = f"-l {option[2:]}" if option.startswith("--") else f"-s {option[1:]}"
             if option in level.values:
                 taken = level.values[option]
-                flag += f" -x -a {_words(taken)}" if taken else " -r -F"
+                known = shlex.quote(f"({_MODELS})") if option == _MODEL else _words(taken) if taken else ""
+                flag += f" -x -a {known}" if known else " -r -F"
             lines.append(_fish_line(here, flag, about))
     return "".join(lines)
 

@@ -136,7 +136,9 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 )
 
 
-_SHOWN: Final = 96
+_WIDE_COLUMNS: Final = 126
+"""Where no terminal says how wide it is."""
+_MAX_SHOWN: Final = 96
 
 
 def run(_: argparse.Namespace) -> int:
@@ -154,14 +156,10 @@ def show(host: str, port: int) -> int:
         failures += not _asked(host, port, example, paint)
     print(paint("A streamed tool call: Anthropic client, Gemini upstream", "bold"))
     failures += not _streamed(host, port, paint)
-    print(
-        paint(
-            "\nA conversation that the gateway holds: begun in one dialect, gone on with in another", "bold"
-        )
-    )
+    print(paint("\nA conversation that the gateway holds: begun in one dialect, gone on in another", "bold"))
     failures += not _held(host, port, paint)
     launch = f"{_own_name()} run claude --model demo/demo"
-    print(f"\nNow with your own client: `{launch}`, or one of docs/clients.md.")
+    print(f"\nNow with your own client, or another one of docs/clients.md:\n  {launch}")
     return min(failures, MAX_FAILURES)
 
 
@@ -186,7 +184,7 @@ def _asked(host: str, port: int, example: Example, paint: Paint) -> bool:
     verdict = paint(str(status), "ok" if fine else "dropped")
     route, losses = headers.get("x-wireglot-route", "-"), headers.get("x-wireglot-losses", "none")
     print(f"  {verdict}  {spent:.0f} ms  route {route}  losses {losses}")
-    print(f"  {paint(_short(str(text)), 'dim')}\n")
+    print(f"  {paint(_short(str(text), 2), 'dim')}\n")
     return fine
 
 
@@ -196,7 +194,7 @@ def _streamed(host: str, port: int, paint: Paint) -> bool:
     seen = []
     for frame in SseDecoder().feed(body):
         seen.append(frame.event)
-        print(f"  {frame.event:<22} {paint(_short(frame.data.decode('utf-8', 'replace')), 'dim')}")
+        print(f"  {frame.event:<22} {paint(_short(frame.data.decode('utf-8', 'replace'), 25), 'dim')}")
     return status == 200 and b'"tool_use"' in body and seen[-1:] == ["message_stop"]
 
 
@@ -206,12 +204,12 @@ def _held(host: str, port: int, paint: Paint) -> bool:
     for path, body in TURNS:
         status, headers, answer = _post(host, port, path, {**body, "conversation": "demo"})
         print(f"  POST {path:<22} {status}  {headers.get('x-wireglot-route', '-'):<18} ", end="")
-        print(paint(_short(answer.decode("utf-8", "replace"))[:70], "dim"))
+        print(paint(_short(answer.decode("utf-8", "replace"), 56), "dim"))
         fine = fine and status == 200
     status, _, answer = _get(host, port, "/v1/sessions/demo")
     items = decode(answer).get("items", []) if status == 200 else []
-    print(f"  GET  {'/v1/sessions/demo':<22} {status}  {len(items)} items: ", end="")
-    print(paint(", ".join(str(item.get("type")) for item in items), "dim"))
+    print(f"  GET  {'/v1/sessions/demo':<22} {status}  {len(items)} items:")
+    print(f"    {paint(_short(', '.join(str(item.get('type')) for item in items), 4), 'dim')}")
     return fine and b"31 degrees" in answer and len(items) > len(TURNS)
 
 
@@ -235,6 +233,9 @@ def _send(
         connection.close()
 
 
-def _short(text: str) -> str:
+def _short(text: str, used: int) -> str:
+    """What fits on a line of the terminal, of which some columns are used."""
+    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE_COLUMNS
+    room = min(columns - used, _MAX_SHOWN)
     text = one_line(text)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 1] + "…"
+    return text if len(text) <= room else text[: room - 1] + "…"

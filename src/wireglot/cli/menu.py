@@ -57,9 +57,14 @@ class Selection:
         return self._typed
 
     def fitting(self) -> list[int]:
-        """Of a number the row with it, of other words the rows that have all of them."""
+        """Of a number or a name the row with it, of other words the rows that have all of them."""
         if self._typed.isascii() and self._typed.isdigit() and 1 <= int(self._typed) <= len(self._rows):
             return [int(self._typed) - 1]
+        named = [
+            index for index, row in enumerate(self._rows) if self._typed and row.split()[:1] == [self._typed]
+        ]
+        if named:
+            return named
         words = self._typed.lower().split()
         return [index for index, row in enumerate(self._rows) if all(word in row.lower() for word in words)]
 

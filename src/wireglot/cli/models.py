@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,6 +24,8 @@ from wireglot.providers.spec import ModelSpec, ProviderSpec, limits_of
 _MILLION: Final = 1_000_000
 _SHORT: Final = {"image": "img", "document": "doc"}
 _HEADS: Final = ("model", "context", "output", "takes", "price in/out")
+_LEAST: Final = (3, 2, 1)
+"""Columns that a narrow terminal is spared, the first of them first: what is taken, output, context."""
 
 
 class ModelRow(msgspec.Struct, frozen=True):
@@ -69,6 +72,10 @@ def run(arguments: argparse.Namespace) -> int:
     rows = [row for row in known if pattern in row.name and (row.on or arguments.all)]
     if pattern and not rows:
         raise Failed(_nothing(pattern, known))
+    if arguments.names:
+        for row in rows:
+            print(one_line(row.name))
+        return OK
     if arguments.json:
         for row in rows:
             print(msgspec.json.encode(row.document()).decode())
@@ -81,22 +88,50 @@ def run(arguments: argparse.Namespace) -> int:
 
 def _nothing(pattern: str, known: Sequence[ModelRow]) -> str:
     text = f"no model that can be asked is called {one_line(pattern)}"
-    off = next((row for row in known if not row.on and pattern in row.name), None)
-    if off is not None:
-        return f"{text}: {off.name} is off, {off.off_because}"
+    off = [row for row in known if not row.on and pattern in row.name]
+    if off:
+        best = min(off, key=lambda row: _distance(row.name, pattern))
+        provider, _, model = best.name.partition("/")
+        if pattern in (provider, model, best.name):
+            return f"{text}: {best.name} is off, {best.off_because}"
+        return f"{text}: provider {provider} is off, {best.off_because} ({best.name})"
     names = {name: row for row in known for name in (row.name, row.name.partition("/")[2])}
     meant = near(pattern, names)
     return f"{text}: did you mean {meant}?" if meant else text
 
 
+def _distance(name: str, pattern: str) -> tuple[bool, bool, bool, bool, int]:
+    """How far a model is from what was meant: the provider's name or the model's own first, and those of the
+    vendor before those of others who serve it."""
+    provider, _, model = name.partition("/")
+    is_home = catalog.provider(provider).home
+    return (
+        pattern not in (provider, model),
+        not provider.startswith(pattern),
+        not is_home,
+        not model.startswith(pattern),
+        len(model),
+    )
+
+
 def _print_table(rows: Sequence[ModelRow]) -> None:
     paint = Paint(sys.stdout)
-    cells = [row.cells() for row in rows]
-    widths = [max(map(len, column)) for column in zip(_HEADS, *cells, strict=True)]
-    print(paint("  ".join(map(str.ljust, _HEADS, widths)).rstrip(), "bold"))
-    for row, texts in zip(rows, cells, strict=True):
-        line = "  ".join(map(str.ljust, texts, widths)).rstrip()
+    table = [_HEADS, *(row.cells() for row in rows)]
+    for column in _LEAST:
+        if not sys.stdout.isatty() or _width(table) <= shutil.get_terminal_size().columns:
+            break
+        table = [tuple(cell for at, cell in enumerate(cells) if at != column) for cells in table]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    heads, *cells = ("  ".join(map(str.ljust, texts, widths)).rstrip() for texts in table)
+    print(paint(heads, "bold"))
+    for row, line in zip(rows, cells, strict=True):
         print(line if row.on else paint(f"{line}  (off)", "dim"))
+
+
+def _width(table: Sequence[tuple[str, ...]]) -> int:
+    """Of the longest line, with room for what is said of models that are off."""
+    columns = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return sum(columns) + 2 * (len(columns) - 1)
 
 
 def _print_rest(settings: Settings) -> None:

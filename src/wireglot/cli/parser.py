@@ -138,7 +138,7 @@ _INSPECT_EXAMPLES: Final = """\
 examples:
   wireglot inspect                          a gateway of yours that runs
   wireglot inspect --url http://gateway:8484
-  wireglot inspect report.wgtrace.json      an exported exchange, without any gateway
+  wireglot inspect report.wgtrace.json      an exported exchange, alone
 """
 
 
@@ -170,7 +170,7 @@ _MAX_AMOUNT: Final = 10**15
 _KEYS_EXAMPLES: Final = """\
 examples:
   KEY=$(wireglot keys create laptop)
-  wireglot keys create team-a --models 'claude-*,fast' --requests-per-minute 60 --cost-per-month 50
+  wireglot keys create team-a --models 'claude-*,fast' --cost-per-month 50
   wireglot keys update team-a --concurrent 5 --cost-per-month 0
   wireglot keys rotate team-a --overlap 1h
   wireglot keys list
@@ -348,7 +348,9 @@ def _add_models(commands: Commands) -> None:
         "pattern", nargs="?", metavar="NAME", default="", help="only those whose name holds this text"
     )
     flag(parser, "--all", "also the models of providers that are off")
-    flag(parser, "--json", "print JSON lines")
+    how = parser.add_mutually_exclusive_group()
+    flag(how, "--json", "print JSON lines")
+    flag(how, "--names", "print names alone, one on each line")
     add_config(parser)
 
 
@@ -417,7 +419,10 @@ def _add_probe(commands: Commands) -> None:
     option(parser, "--catalog", "FILE", "write what was learned as a file for the catalog")
 
 
-_CLIENTS: Final = ("aider", "claude", "codex", "gemini", "kimi", "llm", "opencode", "qwen")
+_CLIENTS: Final = (
+    *("aider", "claude", "cline", "codex", "continue", "copilot", "droid", "gemini", "hermes", "kimi", "llm"),
+    *("openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
+)
 _RUN_EXAMPLES: Final = """\
 examples:
   wireglot run claude
@@ -426,9 +431,11 @@ examples:
   wireglot run --env openai -- python my_agent.py
   eval "$(wireglot run claude --print-env)"
 
-CLIENT is one of aider, claude, codex, gemini, kimi, llm, opencode, qwen. It keeps
-its own home, history, login and project settings: all that differs is in variables
-and options that end with it. Its exit status is the command's.
+CLIENT is one of aider, claude, cline, codex, continue, copilot, droid, gemini,
+hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu offers them
+and models. It keeps its own home, history, login and project settings: all that
+differs is in variables and options that end with it. Its exit status is that of
+the command. For zed and vscode the settings are printed.
 """
 
 
@@ -604,8 +611,9 @@ examples:
   wireglot trace replay ID --to kimi/kimi-k3
   wireglot trace replay ID --raw                what went upstream, once more
 
-An ID may be the file of an exported trace, or `last`: the newest that was recorded. Bodies are recorded as
-[trace] in the configuration says, or for some minutes by `wireglot serve --trace`.
+An ID may be the file of an exported trace, or `last`: the newest that was
+recorded. Bodies are recorded as [trace] in the configuration says, or for some
+minutes by `wireglot serve --trace`.
 """
 
 _FILTER_EXAMPLES: Final = """\
@@ -724,15 +732,17 @@ What could not be carried over (the losses) is printed on standard error, or wri
 
 _TRANSLATE_EXAMPLES: Final = """\
 examples:
-  wireglot translate request  --from anthropic --to gemini --model gemini-2.5-pro < in.json > out.json
-  wireglot translate response --from gemini --to openai-chat --request asked.json < in.json > out.json
+  wireglot translate request --from anthropic --to gemini < in.json > out.json
+  wireglot translate response --from gemini --to openai-chat \\
+      --request asked.json < in.json > out.json
   wireglot translate stream   --from gemini --to anthropic < in.sse > out.sse
   wireglot translate --jsonl --jobs 4 < cases.jsonl > results.jsonl
 
 exit status:
   0  translated (with --jsonl: every line)
-  1  the stream broke off or reported an error (with --jsonl: at least one line failed)
-  2  bad input or an unusable command line; one line on standard error says where and what was expected
+  1  the stream broke off or reported an error (--jsonl: of any line)
+  2  bad input or an unusable command line; one line on standard error says
+     where and what was expected
 """
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
@@ -303,17 +305,35 @@ def smoke(gateway: SmokeTarget, provider: str | None, model: str | None) -> int:
         raise Failed(f"{gateway.url}: {one_line(str(fault))}") from None
     paint = Paint(sys.stdout)
     print(f"{gateway.url}, model {one_line(chosen)}\n")
-    print(paint(_ROW.format("endpoint", "check", "", "ms", "route", "losses").rstrip(), "bold"))
+    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS
+    if not narrow:
+        print(paint(_ROW.format("endpoint", "check", "", "ms", "route", "losses").rstrip(), "bold"))
     results = []
     for result in checks(gateway, chosen):
         results.append(result)
-        print(_line(result, paint), flush=True)
+        print("\n".join(_narrow(result, chosen, paint)) if narrow else _line(result, paint), flush=True)
     failures = sum(1 for result in results if result.fault)
     print(f"\n{count(len(results) - failures, 'check')} passed, {failures} failed")
     return min(failures, MAX_FAILURES)
 
 
 _ROW = "{:<50} {:<20} {:<4} {:>7}  {:<28} {}"
+
+
+_WIDE_COLUMNS: Final = 121
+
+
+def _narrow(result: SmokeResult, chosen: str, paint: Paint) -> Iterator[str]:
+    """For a terminal of 80 columns: what is not as expected has lines of its own."""
+    verdict = paint("FAIL", "dropped") if result.fault else paint("PASS", "ok")
+    yield f"{verdict} {result.seconds * 1000:5.0f} {result.check:<19} {result.endpoint}"
+    for name, text in (("", result.fault), ("losses: ", result.losses)):
+        if text:
+            yield textwrap.fill(
+                f"{name}{one_line(text)[:400]}", 80, initial_indent=" " * 11, subsequent_indent=" " * 11
+            )
+    if result.route and result.route != chosen:
+        yield f"{'':11}by {one_line(result.route)}"
 
 
 def _line(result: SmokeResult, paint: Paint) -> str:

@@ -7,6 +7,8 @@ from typing import Final, Literal
 
 import msgspec
 
+from wireglot.extras import install_hint
+
 LoginKind = Literal["google", "entra", "aws"]
 
 EXTRAS: Final[dict[LoginKind, tuple[str, str, str]]] = {
@@ -125,4 +127,4 @@ def needs_extra(login: Login) -> bool:
 def missing_extra(kind: LoginKind) -> str:
     """The fix, in one line."""
     _, package, extra = EXTRAS[kind]
-    return f"install {package}: pip install 'wireglot[{extra}]'"
+    return f"install {package}: {install_hint(extra)}"

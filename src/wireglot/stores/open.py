@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
+from wireglot.extras import install_hint
 from wireglot.stores.base import Documents, Engine, FleetLog, Shared, StoreUnusable
 from wireglot.stores.document_log import DocumentLog
 
@@ -25,7 +26,7 @@ async def open_engine(url: str) -> Engine:
             try:
                 from wireglot.stores.postgres import PostgresEngine
             except ImportError:
-                raise StoreUnusable("store.url: PostgreSQL needs `pip install wireglot[fleet]`") from None
+                raise StoreUnusable(f"store.url: PostgreSQL needs `{install_hint('fleet')}`") from None
             return await PostgresEngine.open(url)
     raise StoreUnusable(f"store.url: expected memory:, sqlite:///... or postgresql://..., got {scheme}:")
 
@@ -48,7 +49,7 @@ async def open_counters(url: str) -> Shared:
             try:
                 from wireglot.stores.redis import open_redis
             except ImportError:
-                raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
+                raise StoreUnusable(f"store.shared: Redis needs `{install_hint('fleet')}`") from None
             return Shared(*await open_redis(url))
     raise StoreUnusable(f"store.shared: expected redis://... or redis+sentinel://..., got {scheme}:")
 
@@ -63,7 +64,7 @@ def open_fleet_log(url: str, shared: str, documents: Callable[[], Documents]) ->
     try:
         from wireglot.stores.redis import RedisLog
     except ImportError:
-        raise StoreUnusable("store.shared: Redis needs `pip install wireglot[fleet]`") from None
+        raise StoreUnusable(f"store.shared: Redis needs `{install_hint('fleet')}`") from None
     return RedisLog(shared)
 
 

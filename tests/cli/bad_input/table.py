@@ -27,7 +27,7 @@ def _configs(line: str) -> tuple[Case, ...]:
     reported = {
         "nowhere.toml": f"nowhere.toml: {NO_FILE}",
         "folder": "folder: expected a file that can be read, found Is a directory",
-        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, found expected ']' at the end of a table declaration",
+        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, ']' at the end of a table declaration, found something else",
     }
     named = [Case(f"{line} --config {name}", 2, says) for name, says in reported.items()]
     # What was meant is not known: surely not the configuration of this folder.
@@ -303,7 +303,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "run": {
         "typo": (
             Case("rnu", 2, "there is no command rnu: did you mean run? (see wireglot --help)"),
-            Case("run", 2, "name a client (aider, claude, codex, gemini, kimi, llm, opencode, qwen), or a command with --env (see wireglot run --help)"),
+            Case("run", 2, "name a client (aider, claude, cline, codex, continue, copilot, droid, gemini, hermes, kimi, llm, openclaw, opencode, pi, qwen), or a command with --env (see wireglot run --help)"),
             Case("run cluade", 2, "there is no client cluade: did you mean claude? (see wireglot run --help)"),
             Case("run claude --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot run --help)"),
             Case("run claude --model demoo/demo", 2, "there is no provider 'demoo' here: did you mean demo/demo?", how="process"),

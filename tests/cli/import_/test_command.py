@@ -14,6 +14,7 @@ import pytest
 from tests.cli.import_.kit import FIXTURES
 from tests.cli.running import COMMAND, complaint, run
 from wireglot.cli.import_ import source
+from wireglot.extras import install_hint
 
 TEAM = str(FIXTURES / "litellm" / "small_team.yaml")
 POOL = str(FIXTURES / "litellm" / "key_pool.yaml")
@@ -163,7 +164,7 @@ def test_a_command_line_that_is_none_is_reported_in_one_line(arguments: tuple[st
 
 def test_without_pyyaml_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "yaml", None)
-    assert complaint(run("import", "litellm", TEAM)) == source.MISSING
+    assert complaint(run("import", "litellm", TEAM)) == f"{source.MISSING}: {install_hint('import')}"
     assert run("import", "ccr", ROUTER).returncode == 0
 
 

@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli.run.clients import CLIENTS, Door, Pointing
+from wireglot.cli.run.agents import EDITORS
+from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.launch import Launch
+from wireglot.cli.run.pointing import Door, Pointing
 
 DOOR = Door("http://127.0.0.1:8484", "the-key", "kimi/kimi-k3", 262_144, ("kimi/kimi-k3", "demo/demo"))
 
@@ -27,7 +29,7 @@ def test_every_client_is_shown_where_who_and_what(name: str) -> None:
     values = [*pointing.set.values(), *(text for option in pointing.options for text in option)]
     values += pointing.files.values()
     assert any("http://127.0.0.1:8484" in value for value in values)
-    assert "the-key" in pointing.set.values()
+    assert any("the-key" in value for value in [*pointing.set.values(), *pointing.files.values()])
     assert any("kimi/kimi-k3" in value for value in values)
 
 
@@ -66,11 +68,18 @@ def test_each_client_has_its_program_its_dialect_and_its_package() -> None:
     } == {
         "aider": ("aider", "aider", "openai-chat", "pip install aider-chat"),
         "claude": ("Claude Code", "claude", "anthropic", "npm install -g @anthropic-ai/claude-code"),
+        "cline": ("Cline", "cline", "openai-chat", "npm install -g cline"),
         "codex": ("Codex", "codex", "openai-responses", "npm install -g @openai/codex"),
+        "continue": ("Continue", "cn", "openai-chat", "npm install -g @continuedev/cli"),
+        "copilot": ("GitHub Copilot CLI", "copilot", "openai-chat", "npm install -g @github/copilot"),
+        "droid": ("Droid", "droid", "openai-chat", "npm install -g droid"),
         "gemini": ("Gemini CLI", "gemini", "gemini", "npm install -g @google/gemini-cli"),
+        "hermes": ("Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent"),
         "kimi": ("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code"),
         "llm": ("llm", "llm", "openai-chat", "pip install llm"),
+        "openclaw": ("OpenClaw", "openclaw", "openai-chat", "npm install -g openclaw"),
         "opencode": ("opencode", "opencode", "openai-chat", "npm install -g opencode-ai"),
+        "pi": ("Pi", "pi", "openai-chat", "npm install -g @earendil-works/pi-coding-agent"),
         "qwen": ("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code"),
     }
 
@@ -89,7 +98,7 @@ def test_no_key_stands_on_a_command_line_that_others_can_read(name: str) -> None
     assert not any("the-key" in text for option in pointed(name).options for text in option)
 
 
-@rows("name", CLIENTS)
+@rows("name", (*CLIENTS, *EDITORS))
 def test_the_documentation_tells_of_every_client(name: str) -> None:
     page = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
     assert f"wireglot run {name}" in page
@@ -133,3 +142,34 @@ def test_a_list_for_a_client_has_three_hundred_models_at_most() -> None:
         if "p/m005" in written:
             assert "p/m299" in written, name
             assert "p/m300" not in written, name
+
+
+def test_openclaw_keeps_its_configuration_beside_one_more_provider(tmp_path: Path) -> None:
+    (tmp_path / ".openclaw").mkdir()
+    file = tmp_path / ".openclaw/openclaw.json"
+    file.write_text(
+        "{channels: {telegram: {enabled: true}}, agents: {defaults: {workspace: '~/w'}}, "
+        "models: {providers: {own: {baseUrl: 'http://own'}}}, tools: {$include: './tools.json5'}}"
+    )
+    given = json.loads(CLIENTS["openclaw"].point(DOOR, {"HOME": str(tmp_path)}).files["openclaw.json"])
+    assert given["channels"] == {"telegram": {"enabled": True}}
+    assert list(given["models"]["providers"]) == ["own", "wireglot"]
+    assert given["agents"]["defaults"] == {"workspace": "~/w", "model": {"primary": "wireglot/kimi/kimi-k3"}}
+    assert Path(given["tools"]["$include"]).resolve() == tmp_path / ".openclaw/tools.json5"
+
+
+def test_a_configuration_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:
+    (tmp_path / ".openclaw").mkdir()
+    (tmp_path / ".openclaw/openclaw.json").write_text("{broken")
+    given = json.loads(CLIENTS["openclaw"].point(DOOR, {"HOME": str(tmp_path)}).files["openclaw.json"])
+    assert list(given) == ["models", "agents"]
+
+
+@rows("name", EDITORS)
+def test_editors_are_shown_settings_without_a_key(name: str) -> None:
+    text = EDITORS[name][0](DOOR)
+    json.loads(text)
+    assert "http://127.0.0.1:8484/v1" in text
+    assert "kimi/kimi-k3" in text
+    assert "demo/demo" in text
+    assert "the-key" not in text

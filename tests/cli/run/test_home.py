@@ -9,7 +9,8 @@ import pytest
 from clients.install import is_there, node_path
 from clients.launched import LAUNCHED, SETTINGS, Launched, foreign_changes, snapshot, written
 from tests.cli.run.test_run import Place
-from wireglot.cli.run.clients import CLIENTS, Door
+from wireglot.cli.run.clients import CLIENTS
+from wireglot.cli.run.pointing import Door
 
 STAND_INS = {
     # Claude Code 2.1.326: an Opus class with a larger context on request is written into the user's settings.

@@ -15,8 +15,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.cli.run import launch
-from wireglot.cli.run.clients import FOLDER, Door, Pointing
 from wireglot.cli.run.launch import Joined, Launch
+from wireglot.cli.run.pointing import FOLDER, Door, Pointing
 from wireglot.cli.terminal import Failed, Unusable
 
 LOOPBACK = "127.0.0.1,localhost,::1"

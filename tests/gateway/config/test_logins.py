@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.config.config_files import QUIET, loaded, problems
 from tests.tiers import rows
+from wireglot.extras import install_hint
 from wireglot.gateway.config.logins import format_login
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import Credential, Settings
@@ -216,8 +217,8 @@ def test_a_missing_extra_is_one_line_that_names_it(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr("wireglot.gateway.config.logins.find_spec", lambda module: None)
     text = "[providers.vertex]\nproject = 'p'\n[providers.bedrock]\n"
     assert problems(tmp_path, text, {"AWS_REGION": "r"}) == {
-        "providers.vertex.login": "the package google-auth (pip install 'wireglot[vertex]') / no such package",
-        "providers.bedrock.login": "the package botocore (pip install 'wireglot[bedrock]') / no such package",
+        "providers.vertex.login": f"the package google-auth ({install_hint('vertex')}) / no such package",
+        "providers.bedrock.login": f"the package botocore ({install_hint('bedrock')}) / no such package",
     }
 
 

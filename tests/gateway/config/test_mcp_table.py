@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config import load, web
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.settings import McpSettings, Settings
@@ -60,4 +61,4 @@ def test_what_is_no_host_or_no_number_is_refused(tmp_path: Path, table: Any, sai
 
 def test_the_package_that_is_missing_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(web, "MCP_PACKAGE", "no_such_package")
-    assert "pip install 'wireglot[mcp]'" in refusal(tmp_path, {})
+    assert install_hint("mcp") in refusal(tmp_path, {})

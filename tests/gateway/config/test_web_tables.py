@@ -9,6 +9,7 @@ import pytest
 
 from tests.gateway.config.config_files import loaded, problems, refused
 from tests.tiers import rows
+from wireglot.extras import install_hint
 from wireglot.gateway.observe.redact import secrets_of
 from wireglot.gateway.settings import FetchSettings, SearchSettings, Secret
 
@@ -170,7 +171,7 @@ def test_without_its_package_fetching_is_refused_with_the_command_that_installs_
     monkeypatch.setitem(sys.modules, "lxml", None)
     monkeypatch.setattr("wireglot.gateway.config.web.find_spec", lambda name: None)
     assert problems(tmp_path, f"[fetch]{DEMO}") == {
-        "fetch": "the package lxml: pip install 'wireglot[web]' / none"
+        "fetch": f"the package lxml: {install_hint('web')} / none"
     }
 
 

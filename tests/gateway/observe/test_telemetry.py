@@ -1,6 +1,7 @@
 """Spans and metrics as OpenTelemetry's conventions for generative AI want them, and no word of a prompt."""
 
 import logging
+import re
 import sys
 import threading
 from http.server import BaseHTTPRequestHandler, HTTPServer
@@ -14,6 +15,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from opentelemetry.trace import SpanKind, StatusCode
 
 from tests.tiers import rows
+from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import ConfigError
 from wireglot.gateway.observe.metrics import OTHER, ModelNames
 from wireglot.gateway.observe.observer import Observer
@@ -221,7 +223,7 @@ def test_models_that_no_one_answers_make_no_new_series():
 
 def test_without_the_extra_the_configuration_is_at_fault(monkeypatch):
     monkeypatch.setitem(sys.modules, "opentelemetry.sdk.trace", None)
-    with pytest.raises(ConfigError, match=r"server\.telemetry: .*pip install 'wireglot\[otel\]'"):
+    with pytest.raises(ConfigError, match=r"server\.telemetry: .*" + re.escape(install_hint("otel"))):
         opentelemetry(ModelNames((), str), print)
 
 

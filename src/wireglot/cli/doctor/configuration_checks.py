@@ -20,6 +20,7 @@ from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, proble
 from wireglot.cli.process_setup import DEBUGGABLE
 from wireglot.cli.run.launch import KEY
 from wireglot.cli.terminal import count
+from wireglot.extras import install_hint
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir, variables
 from wireglot.gateway.config.kept_keys import kept_file
@@ -324,9 +325,7 @@ def look_at_versions(case: DoctorCase) -> Iterator[DoctorFinding]:
         for what in _wanted(case.settings):
             module, extra = _NEEDED[what]
             if not _is_installed(module):
-                yield problem(
-                    f"{what} needs the package {module.partition('.')[0]}", f"pip install 'wireglot[{extra}]'"
-                )
+                yield problem(f"{what} needs the package {module.partition('.')[0]}", install_hint(extra))
 
 
 def _wanted(settings: Settings) -> Iterator[str]:

@@ -18,6 +18,7 @@ from typing import Final
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.terminal import count
+from wireglot.extras import install_hint
 from wireglot.gateway.observe.running import RunningGateway, left_over
 from wireglot.gateway.settings import Secret
 from wireglot.stores import StoreDown, StoreUnusable, open_counters
@@ -250,7 +251,7 @@ def _of_postgres(case: DoctorCase, url: str) -> DoctorFinding:
     try:
         from wireglot.stores.postgres.schema import look_at_database
     except ImportError:
-        return problem("store.url: PostgreSQL needs an extra", "pip install 'wireglot[fleet]'")
+        return problem("store.url: PostgreSQL needs an extra", install_hint("fleet"))
     try:
         seen = asyncio.run(look_at_database(url))
     except (StoreUnusable, StoreDown) as fault:

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
 from wireglot.cli.terminal import Unusable
+from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import key_path
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -114,7 +115,7 @@ def kind(node: SourceNode) -> str:
             return "text" if node.value else "empty text"
 
 
-MISSING: Final = "reading YAML needs PyYAML, which is not installed: pip install 'wireglot[import]'"
+MISSING: Final = "reading YAML needs PyYAML, which is not installed"
 _MAX_NODES: Final = 200_000
 _MAX_DEPTH: Final = 64
 """A file of a few lines with aliases of aliases can stand for billions of values."""
@@ -125,7 +126,7 @@ def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     try:
         yaml = importlib.import_module("yaml")
     except ImportError:
-        raise Unusable(MISSING) from None
+        raise Unusable(f"{MISSING}: {install_hint('import')}") from None
     loader = None
     try:
         loader = yaml.SafeLoader(text)

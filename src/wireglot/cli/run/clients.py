@@ -9,13 +9,14 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5
+from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, hermes, openclaw, pi
+from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Client, Door, Pointing, plain_json5
 
 _MODULE: Final = """\
 import json
@@ -51,9 +52,6 @@ def plugin_files(base: str, models: Sequence[str]) -> dict[str, str]:
     }
 
 
-FOLDER: Final = "{folder}"
-"""Stands in a value for the folder with a client's files."""
-_MAX_MODELS: Final = 300
 _CLAUDE_CONTEXT: Final = 200_000
 """Tokens that every Claude model takes without a request for more."""
 _GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
@@ -61,81 +59,6 @@ _GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
 _GEMINI_HISTORY: Final = ("tmp", "history")
 _GEMINI_BESIDE: Final = (".agents", ".env")
 """What it reads in the home, beside its own folder."""
-
-
-class Door(msgspec.Struct, frozen=True):
-    """A gateway, as it is described to a client."""
-
-    url: str
-    key: str
-    model: str = ""
-    """Empty: the client asks for what it likes."""
-    context: int = 0
-    """Tokens that the model takes; 0 where nobody knows."""
-    models: tuple[str, ...] = ()
-    """All that can be asked for, for clients that want a list."""
-    statusline: bool = False
-    """Whether the client's status line is to be ours."""
-
-    @property
-    def v1(self) -> str:
-        return f"{self.url}/v1"
-
-
-class Pointing(msgspec.Struct, frozen=True):
-    """What makes a client ask a gateway."""
-
-    set: dict[str, str] = {}
-    unset: tuple[str, ...] = ()
-    """Variables that would lead it elsewhere, or show it a key that only the gateway needs."""
-    options: tuple[tuple[str, ...], ...] = ()
-    """Each with its value; one that the user gives too is left out."""
-    files: dict[str, str] = {}
-    """For a folder that ends with the client."""
-    links: dict[str, str] = {}
-    """Names in that folder that lead to places in the user's home."""
-    history: tuple[str, ...] = ()
-    """Folders in the user's home that a link leads to; the client would make them by itself."""
-    optional: tuple[str, ...] = ()
-    """Variables that name a place in that folder, and are left out where there is none."""
-
-    def arguments(self, own: tuple[str, ...]) -> list[str]:
-        """The options, before the user's own arguments."""
-        taken = [option for option in self.options if not _is_given(option, own)]
-        return [*(text for option in taken for text in option), *own]
-
-    def unheeded(self, own: tuple[str, ...]) -> list[str]:
-        """Options whose file of ours is not read, because the user names a file of their own."""
-        return [
-            option[0]
-            for option in self.options
-            if _is_given(option, own) and any(FOLDER in text for text in option)
-        ]
-
-
-class Client(msgspec.Struct, frozen=True):
-    """One that is known by name."""
-
-    title: str
-    program: str
-    dialect: str
-    install: str
-    point: Callable[[Door, Mapping[str, str]], Pointing]
-    own_model: str = ""
-    """A name that it asks for by itself; empty: it must be given one."""
-    has_statusline: bool = False
-    own_models: str = ""
-    """A pattern of those that it asks for whatever it is given."""
-
-
-def _is_given(option: tuple[str, ...], own: tuple[str, ...]) -> bool:
-    given = {argument.partition("=")[0] for argument in own}
-    return not given.isdisjoint(_spellings(option[0]))
-
-
-def _spellings(option: str) -> tuple[str, ...]:
-    """`-c` may be given many times, and each time sets something else."""
-    return {"-m": ("-m", "--model"), "-c": ()}.get(option, (option,))
 
 
 def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
@@ -237,14 +160,8 @@ def _with_gemini_home(pointing: Pointing, home: str) -> Pointing:
 
 def _gemini_settings(place: str) -> dict[str, Any] | None:
     """The user's settings with another login; None where theirs will do, or they cannot be read."""
-    try:
-        with open(place, encoding="utf-8") as file:
-            document = _plain(read_json5(file.read()))
-    except FileNotFoundError:
-        document = {}
-    except (OSError, UnicodeDecodeError, UnreadableSource):
-        return None
-    if not isinstance(document, dict):
+    document = plain_json5(place)
+    if document is None:
         return None
     security = document.get("security", {})
     auth = security.get("auth", {}) if isinstance(security, dict) else None
@@ -254,14 +171,8 @@ def _gemini_settings(place: str) -> dict[str, Any] | None:
     return {**document, "security": {**security, "auth": login}}
 
 
-def _plain(node: SourceNode) -> Any:
-    if isinstance(node.value, dict):
-        return {name: _plain(field) for name, field in node.value.items()}
-    return [_plain(item) for item in node.value] if isinstance(node.value, list) else node.value
-
-
 def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
-    models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:_MAX_MODELS])}
+    models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:MAX_MODELS])}
     if door.context:
         # It wants both figures or none; a fifth of the context is more than most models answer.
         models[door.model]["limit"] = {"context": door.context, "output": min(32_000, door.context // 5)}
@@ -313,7 +224,7 @@ def _in_quotes(value: str) -> str:
 
 def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:
     """Its models are in a file of its home or in plug-ins: for this run it finds one more of those."""
-    names = (door.model, *(name for name in door.models[:_MAX_MODELS] if name != door.model))
+    names = (door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model))
     found = [FOLDER, *filter(None, [environ.get("PYTHONPATH", "")])]
     return Pointing(
         {"PYTHONPATH": ":".join(found), "WIREGLOT_KEY": door.key, "LLM_MODEL": f"wireglot/{door.model}"},
@@ -331,10 +242,30 @@ CLIENTS: Final[dict[str, Client]] = {
         _claude,
         own_model="claude-sonnet-5-5",
         has_statusline=True,
+        resume="--resume",
     ),
+    "cline": Client("Cline", "cline", "openai-chat", "npm install -g cline", cline, resume="history"),
     "codex": Client(
-        "Codex", "codex", "openai-responses", "npm install -g @openai/codex", _codex, own_model="gpt-5.5"
+        "Codex",
+        "codex",
+        "openai-responses",
+        "npm install -g @openai/codex",
+        _codex,
+        own_model="gpt-5.5",
+        resume="resume",
     ),
+    "continue": Client(
+        "Continue", "cn", "openai-chat", "npm install -g @continuedev/cli", continue_cli, resume="--resume"
+    ),
+    "copilot": Client(
+        "GitHub Copilot CLI",
+        "copilot",
+        "openai-chat",
+        "npm install -g @github/copilot",
+        copilot,
+        resume="--resume",
+    ),
+    "droid": Client("Droid", "droid", "openai-chat", "npm install -g droid", droid, resume="--resume"),
     "gemini": Client(
         "Gemini CLI",
         "gemini",
@@ -343,10 +274,20 @@ CLIENTS: Final[dict[str, Client]] = {
         _gemini,
         own_model="gemini-2.5-flash",
         own_models="gemini-*",
+        resume="--resume",
+    ),
+    "hermes": Client(
+        "Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent", hermes, resume="--continue"
     ),
     "kimi": Client("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code", _kimi),
     "llm": Client("llm", "llm", "openai-chat", "pip install llm", _llm),
-    "opencode": Client("opencode", "opencode", "openai-chat", "npm install -g opencode-ai", _opencode),
+    "openclaw": Client("OpenClaw", "openclaw", "openai-chat", "npm install -g openclaw", openclaw),
+    "opencode": Client(
+        "opencode", "opencode", "openai-chat", "npm install -g opencode-ai", _opencode, resume="--continue"
+    ),
+    "pi": Client(
+        "Pi", "pi", "openai-chat", "npm install -g @earendil-works/pi-coding-agent", pi, resume="--resume"
+    ),
     "qwen": Client("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code", _qwen),
 }
 

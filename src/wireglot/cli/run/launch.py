@@ -27,17 +27,12 @@ from wireglot.cli.remote_gateway import (
     running_url,
     usable_key,
 )
-from wireglot.cli.run.asking import TriedKey, TryKey, ask_key
-from wireglot.cli.run.clients import (
-    CLIENTS,
-    FAMILY_DIALECTS,
-    FAMILY_MODELS,
-    FOLDER,
-    Door,
-    Pointing,
-    by_family,
-)
+from wireglot.cli.run.agents import EDITORS
+from wireglot.cli.run.asking import TriedKey, TryKey, ask_key, can_ask
+from wireglot.cli.run.clients import CLIENTS, FAMILY_DIALECTS, FAMILY_MODELS, by_family
 from wireglot.cli.run.gateway import ClientFolder, Own, open_browser, remove_afterwards, start_gateway
+from wireglot.cli.run.offers import install_command, offer_clients, offer_install, offer_models
+from wireglot.cli.run.pointing import FOLDER, Door, Pointing
 from wireglot.cli.terminal import (
     NOT_EXECUTABLE,
     NOT_FOUND,
@@ -101,7 +96,7 @@ class Chooser:
     def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
         """Raises Unusable, or a ConfigError. `own_model`: one that the client asks for if it is given
         none."""
-        settings = self._load({})
+        settings = self.settings()
         if wanted.partition("/")[0] == DEMO:
             return self._demo(wanted, settings)
         if wanted:
@@ -119,6 +114,9 @@ class Chooser:
         if not first:
             raise Unusable("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
         return Choice(settings, self._environ, {}, first, remark)
+
+    def settings(self) -> Settings:
+        return self._load({})
 
     def _lacks_key_of_rule(self, settings: Settings, model: str, dialect: str) -> bool:
         """Whether a rule of the user leads a model to a provider without its key."""
@@ -361,8 +359,15 @@ class Launch(msgspec.Struct, frozen=True):
             return "" if self.arguments or self.print_env else "--env needs a command after --"
         if not self.client:
             return f"name a client ({known}), or a command with --env"
+        if self.client in EDITORS:
+            return "--private would end at once" if self.private else ""
         if self.client not in CLIENTS:
-            meant = near(self.client, CLIENTS)
+            if shutil.which(self.client) is not None:
+                return (
+                    f"{one_line(self.client)} is no known client: try "
+                    f"`wireglot run --env openai -- {one_line(self.client)} ...`"
+                )
+            meant = near(self.client, [*CLIENTS, *EDITORS])
             hint = f"did you mean {meant}?" if meant else f"known are {known}; any other command with --env"
             return f"there is no client {one_line(self.client)}: {hint}"
         if self.url and self.private:
@@ -381,10 +386,14 @@ class Launch(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> str:
+        if self.client in EDITORS:
+            return "openai-chat"
         return CLIENTS[self.client].dialect if self.client else FAMILY_DIALECTS[self.families[0]]
 
     @property
     def own_model(self) -> str:
+        if self.client in EDITORS:
+            return ""
         return CLIENTS[self.client].own_model if self.client else FAMILY_MODELS[self.families[0]]
 
     @property
@@ -424,8 +433,12 @@ def run(arguments: argparse.Namespace) -> int:
         statusline=arguments.statusline,
         inspect=arguments.inspect,
     )
+    if not (task.client or task.families) and can_ask():
+        task = _chosen(task)
     if problem := task.problem():
         raise Unusable(f"{problem} (see wireglot run --help)")
+    if task.client in EDITORS:
+        return _print_settings(task, find_config(task.config))
     if not task.print_env:
         if os.name != "posix":
             raise Unusable(
@@ -435,13 +448,25 @@ def run(arguments: argparse.Namespace) -> int:
             if os.path.isfile(task.program):
                 complain(f"{one_line(task.program)} may not be run: chmod +x {shlex.quote(task.program)}")
                 return NOT_EXECUTABLE
-            how = f": {CLIENTS[task.client].install}" if task.client else ""
-            complain(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
-            return NOT_FOUND
+            if not (task.client and offer_install(CLIENTS[task.client])):
+                how = f": {shlex.join(install_command(CLIENTS[task.client]))}" if task.client else ""
+                complain(f"{one_line(task.program)} is not installed, or not on the PATH{how}")
+                return NOT_FOUND
     found = find_config(task.config)
     if task.print_env:
         return _print_env(task, found)
     return _start(task, _found(task, found))
+
+
+def _chosen(task: Launch) -> Launch:
+    """With the client and the model that its user picks."""
+    client = offer_clients()
+    task = msgspec.structs.replace(task, client=client)
+    if task.model or task.url:
+        return task
+    file = trusted_config(task.config)
+    settings = Chooser(file, os.environ, ask_key).settings()
+    return msgspec.structs.replace(task, model=offer_models(settings, task.dialect, task.own_model))
 
 
 def _found(task: Launch, file: ConfigFile) -> _Found:
@@ -522,6 +547,8 @@ def _start(task: Launch, found: _Found) -> int:
             _show_inspector(door.url, found.own.operator_key if found.own is not None else "")
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
+        if resume := _resume(task):
+            complain(f"to go on with it later: {resume}")
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
@@ -529,6 +556,15 @@ def _start(task: Launch, found: _Found) -> int:
         if folder is not None:
             folder.remove()
         raise
+
+
+def _resume(task: Launch) -> str:
+    """What goes on with a conversation: the client's own hint would ask its vendor. For people alone."""
+    client = CLIENTS.get(task.client)
+    if client is None or not client.resume or task.arguments or not can_ask():
+        return ""
+    model = f" --model {shlex.quote(task.model)}" if task.model else ""
+    return one_line(f"wireglot run {task.client}{model} -- {client.resume}")
 
 
 def _show_inspector(url: str, operator_key: str) -> None:
@@ -621,26 +657,7 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
         raise Unusable(
             f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`"
         )
-    url = task.url or running_url(file.path, os.environ)
-    if url:
-        joined = join(url, _ask_client_key)
-        if task.model and (refusal := joined.refusal(task.model)):
-            raise Unusable(refusal)
-        door = _joined(task, joined).door
-    else:
-        file = trusted_config(task.config)
-        choice = Chooser(file, os.environ, lambda whose, variable, try_key, reason="": "").choose(
-            task.model, task.dialect, task.own_model
-        )
-        server = choice.settings.server
-        door = Door(
-            f"http://{server.host}:{server.port}",
-            os.environ.get(KEY) or ANY_KEY,
-            choice.model,
-            choice.context(task.dialect),
-            choice.names(task.dialect),
-        )
-        complain("no gateway runs yet: start it with `wireglot serve`")
+    door = _lasting_door(task, file)
     pointing = task.point(door)
     for name in pointing.unset:
         print(f"unset {name}")
@@ -655,6 +672,36 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
         reported = shlex.join([task.program, *(text for option in options for text in option)])
         complain(f"it also needs options: {reported}")
     return OK
+
+
+def _print_settings(task: Launch, file: ConfigFile) -> int:
+    settings, place = EDITORS[task.client]
+    print(settings(_lasting_door(task, file)))
+    complain(place)
+    return OK
+
+
+def _lasting_door(task: Launch, file: ConfigFile) -> Door:
+    """To the gateway that runs, or to the one that `wireglot serve` would start."""
+    url = task.url or running_url(file.path, os.environ)
+    if url:
+        joined = join(url, _ask_client_key)
+        if task.model and (refusal := joined.refusal(task.model)):
+            raise Unusable(refusal)
+        return _joined(task, joined).door
+    file = trusted_config(task.config)
+    choice = Chooser(file, os.environ, lambda whose, variable, try_key, reason="": "").choose(
+        task.model, task.dialect, task.own_model
+    )
+    server = choice.settings.server
+    complain("no gateway runs yet: start it with `wireglot serve`")
+    return Door(
+        f"http://{server.host}:{server.port}",
+        os.environ.get(KEY) or ANY_KEY,
+        choice.model,
+        choice.context(task.dialect),
+        choice.names(task.dialect),
+    )
 
 
 def _needs_folder(pointing: Pointing) -> bool:

@@ -15,6 +15,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final, Literal
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config.environment import data_dir
 from wireglot.gateway.settings import Secret
 
@@ -84,7 +85,7 @@ def forget(place: Path, name: str) -> bool:
     if kept == "keyring":
         keyring = _keyring()
         if keyring is None:
-            raise OSError(f"{name} is in the keyring, which needs an extra: pip install 'wireglot[keyring]'")
+            raise OSError(f"{name} is in the keyring, which needs an extra: {install_hint('keyring')}")
         try:
             keyring.delete_password(_SERVICE, name)
         except keyring.errors.PasswordDeleteError:
@@ -113,7 +114,7 @@ def _keyring() -> Any:
 def _from_keyring(name: str, notes: list[str]) -> str | None:
     keyring = _keyring()
     if keyring is None:
-        notes.append(f"{name} is in the keyring, which needs an extra: pip install 'wireglot[keyring]'")
+        notes.append(f"{name} is in the keyring, which needs an extra: {install_hint('keyring')}")
         return None
     try:
         found = keyring.get_password(_SERVICE, name)
@@ -164,7 +165,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
     """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
     place = place.resolve()  # a link to where its owner has it stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _one_at_a_time(place.parent):
+    with one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]
         start = f"{name}=".encode()
         at = [number for number, line in enumerate(lines) if line.strip().startswith(start)]
@@ -185,7 +186,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def one_at_a_time(folder: Path) -> Iterator[None]:
     """Two that keep a key at once would each forget the other's."""
     descriptor = -1
     try:

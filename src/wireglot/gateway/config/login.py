@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 
 import msgspec
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import kind, meant, one_of, shown
 from wireglot.gateway.config.references import References
 from wireglot.gateway.config.table import Table
@@ -80,7 +81,7 @@ def _check_provider(table: Table, login: LoginSettings) -> None:
     if _OPENID not in login.scopes:
         table.wrong("scopes", "a list with openid", "one without it")
     if find_spec("jwt") is None:
-        table.wrong("issuer", "the package PyJWT: pip install 'wireglot[login]'", "none")
+        table.wrong("issuer", f"the package PyJWT: {install_hint('login')}", "none")
 
 
 def _approval(table: Table) -> tuple[Approval, ...]:

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple, assert_never, get_args
 
 import msgspec
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config import read
 from wireglot.gateway.config.problems import kind, one_of, shown
 from wireglot.gateway.config.provider_table import LoginTable
@@ -79,7 +80,7 @@ def read_login(
     fields.close()
     if needs_extra(login) and not _is_installed(EXTRAS[chosen][0]):
         _, package, extra = EXTRAS[chosen]
-        table.wrong("login", f"the package {package} (pip install 'wireglot[{extra}]')", "no such package")
+        table.wrong("login", f"the package {package} ({install_hint(extra)})", "no such package")
     if len(references.problems.found) > before:
         return ()
     account = fingerprint(f"{chosen}:{msgspec.json.encode(login).decode()}")

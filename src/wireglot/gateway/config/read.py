@@ -55,7 +55,10 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         place = position[1] if position else source
         said = _POSITION.sub("", message)
         # The parser quotes no values; a name it cannot redefine is the most it tells.
-        problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
+        if said.startswith("Expected "):
+            problem = ConfigProblem(place, f"valid TOML, {said.removeprefix('Expected ')}", "something else")
+        else:
+            problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
         problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
     except ValueError:  # a number with more digits than Python takes; a date that no calendar has

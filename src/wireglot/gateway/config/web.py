@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from importlib.util import find_spec
 from typing import Final
 
+from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import Problems, kind, one_of, shown
 from wireglot.gateway.config.providers import SENDABLE, read_proxy
 from wireglot.gateway.config.references import References
@@ -71,7 +72,7 @@ def read_fetch(value: object, search: SearchSettings | None, references: Referen
         if parse_private_host(host) is None:
             table.wrong("private_hosts", "a host name, host:port, an address or a network", shown(host))
     if find_spec(HTML_PACKAGE) is None:
-        references.problems.add("fetch", f"the package {HTML_PACKAGE}: pip install 'wireglot[web]'", "none")
+        references.problems.add("fetch", f"the package {HTML_PACKAGE}: {install_hint('web')}", "none")
     return fetch
 
 
@@ -87,7 +88,7 @@ def read_mcp(value: object, problems: Problems) -> McpSettings | None:
             if parse_server_host(host) is None:
                 table.wrong(name, "a host name or address, with or without a port", shown(host))
     if find_spec(MCP_PACKAGE) is None:
-        problems.add("mcp", f"the package {MCP_PACKAGE}: pip install 'wireglot[mcp]'", "none")
+        problems.add("mcp", f"the package {MCP_PACKAGE}: {install_hint('mcp')}", "none")
     return settings
 
 

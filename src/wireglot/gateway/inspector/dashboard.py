@@ -110,35 +110,8 @@ class Figures:
         by_step = await self._totals(msgspec.structs.replace(query, step=step), "step")
         bare = msgspec.structs.replace(query, step=step, durations=whole)
         parts = await self._totals(bare, BY[by], "step")
-        largest = sorted(by_group, key=lambda total: (-total.requests, total.group))
-        shown = {total.group[0]: dict[str, UsageTotal]() for total in largest[:max_groups]}
-        for part in parts:
-            name, at = part.group
-            if name in shown:
-                shown[name][at] = part
         losses = await self._losses(query)
-        total = added(by_group)
-        return {
-            "times": span.times,
-            "total": summed(total),
-            "series": _series({each.group[0]: each for each in by_step}, span),
-            "groups": [
-                {
-                    "name": each.group[0],
-                    "total": summed(each),
-                    "series": _series(shown[each.group[0]], span),
-                }
-                for each in largest[:max_groups]
-            ],
-            "more_groups": max(0, len(largest) - max_groups),
-            "losses": [
-                {"feature": feature, "requests": times}
-                for feature, times in sorted(losses.items(), key=lambda each: (-each[1], each[0]))
-            ],
-            "durations": "measured"
-            if total.took.is_exact and all(each.took.is_exact for each in by_step)
-            else "within_5_percent",
-        }
+        return await aside(partial(_charts, span, max_groups, by_group, by_step, parts, losses))
 
     async def total(self, query: UsageQuery) -> UsageTotal:
         return added(await self._totals(query))
@@ -169,6 +142,43 @@ def graded(rows: Iterable[Row]) -> dict[str, int]:
         if row.losses is not None:
             grades.update(msgspec.structs.asdict(row.losses))
     return dict(grades)
+
+
+def _charts(
+    span: TimeSpan,
+    max_groups: int,
+    by_group: list[UsageTotal],
+    by_step: list[UsageTotal],
+    parts: list[UsageTotal],
+    losses: Mapping[str, int],
+) -> dict[str, Any]:
+    largest = sorted(by_group, key=lambda total: (-total.requests, total.group))
+    steps = {total.group[0]: dict[str, UsageTotal]() for total in largest[:max_groups]}
+    for part in parts:
+        name, at = part.group
+        if name in steps:
+            steps[name][at] = part
+    total = added(by_group)
+    is_exact = total.took.is_exact and all(each.took.is_exact for each in by_step)
+    return {
+        "times": span.times,
+        "total": summed(total),
+        "series": _series({each.group[0]: each for each in by_step}, span),
+        "groups": [
+            {
+                "name": each.group[0],
+                "total": summed(each),
+                "series": _series(steps[each.group[0]], span),
+            }
+            for each in largest[:max_groups]
+        ],
+        "more_groups": max(0, len(largest) - max_groups),
+        "losses": [
+            {"feature": feature, "requests": times}
+            for feature, times in sorted(losses.items(), key=lambda each: (-each[1], each[0]))
+        ],
+        "durations": "measured" if is_exact else "within_5_percent",
+    }
 
 
 def _series(steps: Mapping[str, UsageTotal], span: TimeSpan) -> dict[str, list[Any]]:
@@ -246,7 +256,8 @@ def _number(value: float | None) -> str:
 
 _MAX_KNOWN_ROWS: Final = 20_000
 """Of this machine, among which those are looked for that other machines of a fleet tell of as well."""
-_GROUPS_IN_FILE: Final = 10_000
+_LINES_IN_FILE: Final = 200_000
+"""Steps of all groups together. How many groups are left out is reported."""
 _USUAL_FROM: Final = "1h"
 ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
@@ -340,7 +351,7 @@ class DashboardPage:
     ) -> dict[str, Any]:
         query = query_of(page, span, viewer)
         figures = Figures(self._ledger, await self._of_others(span))
-        most = _GROUPS_IN_FILE if is_file else GROUPS_SHOWN
+        most = max(GROUPS_SHOWN, _LINES_IN_FILE // len(span.times)) if is_file else GROUPS_SHOWN
         before = previous(query, viewer) if page.query("from") != ALL_TIME else None
         return {
             "from": span.since,

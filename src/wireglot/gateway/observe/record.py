@@ -137,12 +137,14 @@ class Record(msgspec.Struct):
             usage, source = added(self.wasted, usage), "partial" if source == "none" else source
         self.usage, self.usage_source, self.token_kinds = usage, source, None
 
-    def answered_nothing(self, error: ApiError, usage: Usage | None) -> None:
+    def answered_nothing(
+        self, error: ApiError, usage: Usage | None, source: UsageSource = "provider"
+    ) -> None:
         """An attempt was paid for, and what came was no answer."""
         self.noted(f"{self.route}: {error.message}")
         if usage is not None:
             self.wasted = added(self.wasted, usage)
-            self.usage, self.usage_source, self.token_kinds = self.wasted, "provider", None
+            self.usage, self.usage_source, self.token_kinds = self.wasted, source, None
 
     def kinds(self) -> tuple[int, ...]:
         """The tokens of each kind of its usage, in the order of `KINDS`."""

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 
 from wireglot import __version__
 from wireglot.dialects.registry import surface
+from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.log import MODEL_MAX, Cleaner, features_of
 from wireglot.gateway.observe.metrics import ModelNames
@@ -262,7 +263,7 @@ def opentelemetry(models: ModelNames, note: Callable[..., None]) -> OpenTelemetr
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError as missing:
-        expected = "OpenTelemetry to be installed (pip install 'wireglot[otel]') or telemetry to be off"
+        expected = f"OpenTelemetry to be installed ({install_hint('otel')}) or telemetry to be off"
         problem = ConfigProblem("server.telemetry", expected, f"no module {missing.name}")
         raise ConfigError([problem]) from missing
     named = {} if os.environ.get("OTEL_SERVICE_NAME") else {"service.name": "wireglot"}

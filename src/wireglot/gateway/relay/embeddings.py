@@ -37,7 +37,7 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.application import Headers
 from wireglot.http.failures import AttemptFailed
-from wireglot.http.transport import Answer, Outbound
+from wireglot.http.transport import Answer, Outbound, TransportFault
 from wireglot.ir.embedding import EmbeddingInput, EmbeddingRequest, EmbeddingResponse
 from wireglot.ir.errors import Unsupported, UpstreamFault
 from wireglot.ir.loss import Loss
@@ -188,7 +188,13 @@ class EmbeddingDelivery:
         """An upstream's good answer, forwarded or translated for the client."""
         assert isinstance(prepared, PreparedEmbedding)
         held = exchange.held
-        body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
+        try:
+            body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
+        except TransportFault as fault:
+            if fault.problem == "too_large":  # the provider has embedded all of it
+                error = failures.transport_error(fault, target.provider.name)
+                exchange.record.answered_nothing(error, _estimated(exchange, prepared), "estimated")
+            raise
         await held.room(len(body))
         if prepared.raw:
             looking = partial(_usage_of, target, body)
@@ -255,6 +261,15 @@ def _usage_of(target: Target, body: bytes) -> Usage | None:
     except (BadJson, UnicodeDecodeError):
         raise failures.unreadable("the upstream's answer is not JSON") from None
     return usage
+
+
+def _estimated(exchange: Exchange, prepared: PreparedEmbedding) -> Usage:
+    """What the request costs that is sent first."""
+    if prepared.asked_for is None:
+        return Usage(input=exchange.prompt_tokens())
+    answered, size = len(prepared.before), prepared.counts[len(prepared.before)]
+    start = sum(prepared.counts[:answered])
+    return Usage(input=embedding_tokens(prepared.asked_for.inputs[start : start + size]))
 
 
 async def _paid(target: Target, body: bytes) -> Usage | None:

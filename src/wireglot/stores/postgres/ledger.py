@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -26,7 +27,17 @@ from wireglot.stores.sql import (
     from_text,
     to_text,
 )
-from wireglot.stores.usage_sums import COLUMNS, MARKS, SUM_NUMBERS, SUMS, Steps, SumsSql, UnsummedCells, kept
+from wireglot.stores.usage_sums import (
+    COLUMNS,
+    MARKS,
+    SUM_NUMBERS,
+    SUMS,
+    Statement,
+    Steps,
+    SumsSql,
+    UnsummedCells,
+    kept,
+)
 
 T = TypeVar("T")
 
@@ -143,7 +154,8 @@ class PostgresLedger:
         token = secrets.token_hex(8)
         await self._mark(work, token)
         statement, values = _SUMS.added_up(work)
-        rows = kept(work, await self._pool.fetch(statement, *values, seconds=LONG_SECONDS))
+        found = await self._pool.fetch(statement, *values, seconds=LONG_SECONDS)
+        rows = await asyncio.to_thread(lambda: kept(work, found))
         await self._keep(rows, token)
         return True
 
@@ -179,14 +191,14 @@ class PostgresLedger:
 
     async def _at_one_moment(self, steps: Steps[T]) -> T:
         async with self._pool.reading() as connection:
-            try:
-                statement, values = next(steps)
-                while True:
-                    found = await connection.fetch(statement, *values, timeout=LONG_SECONDS)
-                    statement, values = steps.send(found)
-            except StopIteration as done:
-                result: T = done.value
-                return result
+            statement, values = next(steps)
+            while True:
+                found = await connection.fetch(statement, *values, timeout=LONG_SECONDS)
+                # What is made of many rows must not hold up the loop.
+                done, following = await asyncio.to_thread(_next_step, steps, found)
+                if done is not None:
+                    return done.result
+                statement, values = following
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         statement, values = _SQL.rows(query, limit=limit, newest_first=newest_first)
@@ -226,6 +238,17 @@ class PostgresLedger:
             [to_text(instance) for instance in instances],
             now,
         )
+
+
+class _Done(NamedTuple, Generic[T]):
+    result: T
+
+
+def _next_step(steps: Steps[T], found: Sequence[Any]) -> tuple[_Done[T] | None, Statement]:
+    try:
+        return None, steps.send(found)
+    except StopIteration as done:  # no thread can hand this one over
+        return _Done(done.value), ("", ())
 
 
 def _each_once(rows: Sequence[UsageRow]) -> Iterable[UsageRow]:

@@ -1,0 +1,238 @@
+"""Agents that take any server of OpenAI's Chat Completions: by variables, or by one more file of settings.
+
+docs/howto/agents.md says the same for people who do it by hand.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping
+from typing import Any, Final
+
+from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_json5
+
+_KEY: Final = "WIREGLOT_KEY"
+_UNKNOWN_CONTEXT: Final = 128_000
+"""Assumed by clients that want a number where nobody knows one."""
+_MAX_OUTPUT: Final = 32_000
+_ANY_KEY: Final = "no-key-is-needed"
+
+
+def copilot(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its name for bringing a key of one's own: then it asks for no login at GitHub."""
+    variables = {
+        "COPILOT_PROVIDER_BASE_URL": door.v1,
+        "COPILOT_PROVIDER_TYPE": "openai",
+        "COPILOT_PROVIDER_WIRE_API": "completions",
+        "COPILOT_PROVIDER_API_KEY": door.key,
+        "COPILOT_MODEL": door.model,
+    }
+    if door.context:
+        variables["COPILOT_PROVIDER_MAX_PROMPT_TOKENS"] = str(door.context)
+    others = ("BEARER_TOKEN", "API_KEY_COMMAND", "HEADERS", "TRANSPORT", "MODEL_ID", "WIRE_MODEL")
+    return Pointing(variables, unset=tuple(f"COPILOT_PROVIDER_{name}" for name in others))
+
+
+def cline(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """It writes the file of its providers, too: for this run another one. Left out is its hub, a process that
+    stays and has read another file (3.0.65)."""
+    settings = {
+        "provider": "openai-compatible",
+        "apiKey": door.key,
+        "model": door.model,
+        "baseUrl": door.v1,
+    }
+    entry = {"settings": settings, "updatedAt": "2026-01-01T00:00:00.000Z", "tokenSource": "manual"}
+    document = {
+        "version": 1,
+        "lastUsedProvider": "openai-compatible",
+        "modes": {},
+        "providers": {"openai-compatible": entry},
+    }
+    return Pointing(
+        {
+            "CLINE_PROVIDER_SETTINGS_PATH": f"{FOLDER}/cline-providers.json",
+            "CLINE_SESSION_BACKEND_MODE": "local",
+        },
+        files={"cline-providers.json": json.dumps(document)},
+    )
+
+
+def continue_cli(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its file is YAML, of which JSON is a part."""
+    models = [
+        {
+            "name": name,
+            "provider": "openai",
+            "model": name,
+            "apiBase": door.v1,
+            "apiKey": door.key,
+            "roles": ["chat"],
+            "capabilities": ["tool_use"],
+            **(
+                {"defaultCompletionOptions": {"contextLength": door.context}}
+                if index == 0 and door.context
+                else {}
+            ),
+        }
+        for index, name in enumerate(_names(door))
+    ]
+    document = {"name": "Wireglot", "version": "1.0.0", "schema": "v1", "models": models}
+    return Pointing(
+        options=(("--config", f"{FOLDER}/continue.yaml"),), files={"continue.yaml": json.dumps(document)}
+    )
+
+
+def droid(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its settings are merged with those of a file that is named."""
+    models = [
+        {
+            "model": name,
+            "displayName": name,
+            "baseUrl": door.v1,
+            "apiKey": f"${{{_KEY}}}",
+            "provider": "generic-chat-completion-api",
+            "maxOutputTokens": _MAX_OUTPUT,
+            **({"maxContextLimit": door.context} if index == 0 and door.context else {}),
+        }
+        for index, name in enumerate(_names(door))
+    ]
+    chosen = f"custom:{door.model}"
+    document = {"customModels": models, "model": chosen, "sessionDefaultSettings": {"model": chosen}}
+    return Pointing(
+        {_KEY: door.key},
+        options=(("--settings", f"{FOLDER}/droid.json"),),
+        files={"droid.json": json.dumps(document)},
+    )
+
+
+def hermes(door: Door, environ: Mapping[str, str]) -> Pointing:
+    # It takes "none" for no key, and then asks for a provider.
+    key = _ANY_KEY if door.key == "none" else door.key
+    return Pointing(
+        {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": key},
+        options=(("--provider", "openai-api"), ("-m", door.model)),
+    )
+
+
+def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its configuration with one more provider, in another file: what it writes there ends with the run."""
+    state = environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", ""), ".openclaw")
+    place = environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(state, "openclaw.json")
+    document = _including_from(os.path.dirname(place), plain_json5(place) or {})
+    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
+    free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
+    provider = {
+        "baseUrl": door.v1,
+        "apiKey": f"${{{_KEY}}}",
+        "api": "openai-completions",
+        "models": [
+            {"id": name, "name": name, "input": ["text", "image"], "reasoning": True, "cost": free, **size}
+            for name in _names(door)
+        ],
+    }
+    models = _table(document, "models")
+    models["providers"] = {**_table(models, "providers"), "wireglot": provider}
+    defaults = _table(_table(document, "agents"), "defaults")
+    defaults["model"] = {"primary": f"wireglot/{door.model}"}
+    return Pointing(
+        {
+            _KEY: door.key,
+            "OPENCLAW_CONFIG_PATH": f"{FOLDER}/openclaw.json",
+            "OPENCLAW_INCLUDE_ROOTS": os.path.dirname(place),
+        },
+        files={"openclaw.json": json.dumps(document)},
+    )
+
+
+def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """An extension adds a provider, for this run alone."""
+    free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
+    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
+    models = [
+        {"id": name, "name": name, "reasoning": True, "input": ["text", "image"], "cost": free, **size}
+        for name in _names(door)
+    ]
+    provider = {"baseUrl": door.v1, "apiKey": f"${_KEY}", "api": "openai-completions", "models": models}
+    text = f'export default (pi) => pi.registerProvider("wireglot", {json.dumps(provider)});\n'
+    return Pointing(
+        {_KEY: door.key},
+        options=(("-e", f"{FOLDER}/wireglot.js"), ("--model", f"wireglot/{door.model}")),
+        files={"wireglot.js": text},
+    )
+
+
+def _names(door: Door) -> list[str]:
+    """All models, the chosen one first."""
+    return [door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model)]
+
+
+def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
+    """A table of it, made where there is none."""
+    if not isinstance(document.get(name), dict):
+        document[name] = {}
+    found: dict[str, Any] = document[name]
+    return found
+
+
+def _including_from(folder: str, value: Any) -> Any:
+    """Files that a configuration includes are named from its own folder."""
+    if isinstance(value, list):
+        return [_including_from(folder, each) for each in value]
+    if not isinstance(value, dict):
+        return value
+    return {
+        name: _absolute(folder, each) if name == "$include" else _including_from(folder, each)
+        for name, each in value.items()
+    }
+
+
+def _absolute(folder: str, named: Any) -> Any:
+    if isinstance(named, list):
+        return [_absolute(folder, each) for each in named]
+    return os.path.join(folder, named) if isinstance(named, str) else named
+
+
+def zed_settings(door: Door) -> str:
+    """For `language_models` of its settings.json. The key is in a variable, or in the system's keychain."""
+    models = [
+        {"name": name, "display_name": name, "max_tokens": door.context or _UNKNOWN_CONTEXT}
+        for name in _names(door)[:_EDITOR_MODELS]
+    ]
+    provider = {"api_url": door.v1, "available_models": models}
+    chosen = {"provider": "Wireglot", "model": door.model}
+    document = {
+        "language_models": {"openai_compatible": {"Wireglot": provider}},
+        "agent": {"default_model": chosen},
+    }
+    return json.dumps(document, indent=2)
+
+
+def vscode_settings(door: Door) -> str:
+    """One entry of its chatLanguageModels.json."""
+    models = [
+        {
+            "id": name,
+            "name": name,
+            "url": f"{door.v1}/chat/completions",
+            "toolCalling": True,
+            "vision": True,
+            "maxInputTokens": door.context or _UNKNOWN_CONTEXT,
+            "maxOutputTokens": _MAX_OUTPUT,
+        }
+        for name in _names(door)[:_EDITOR_MODELS]
+    ]
+    entry = {"name": "Wireglot", "vendor": "customendpoint", "apiType": "chat-completions", "models": models}
+    return json.dumps([entry], indent=2)
+
+
+_EDITOR_MODELS: Final = 20
+EDITORS: Final = {
+    "zed": (zed_settings, "Zed: add to its settings.json; the key goes into WIREGLOT_API_KEY or its dialog"),
+    "vscode": (
+        vscode_settings,
+        'VS Code: "Chat: Manage Language Models", Custom Endpoint, then in chatLanguageModels.json',
+    ),
+}
+"""Programs that no variable points elsewhere: their settings are printed, with where they belong."""

@@ -1,0 +1,46 @@
+"""How this installation gets an optional package: the way it was installed itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import shlex
+import sys
+from itertools import pairwise
+from pathlib import PurePath
+from urllib.parse import unquote, urlsplit
+
+_NAME = "wireglot"
+
+
+def install_hint(extra: str) -> str:
+    """The command that adds an extra, for people: it is never run by itself."""
+    from importlib import metadata  # only where something is missing
+
+    try:
+        found = metadata.distribution(_NAME)
+        required, origin = found.requires or [], json.loads(found.read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):  # from its sources alone
+        required, origin = [], {}
+    packages = [
+        re.split(r"[;\s]", each)[0] for each in required if re.search(rf"""extra == ['"]{extra}['"]""", each)
+    ]
+    return hint_for(extra, PurePath(sys.prefix).parts, packages, origin)
+
+
+def hint_for(extra: str, prefix: tuple[str, ...], packages: list[str], origin: dict[str, object]) -> str:
+    """`prefix`: of this Python. `origin`: what pip notes of an installation that is not from an index."""
+    if packages and _holds(prefix, ("pipx", "venvs")):
+        return f"pipx inject {_NAME} {shlex.join(packages)}"
+    url = str(origin.get("url", ""))
+    folder = unquote(urlsplit(url).path) if url.startswith("file:") else ""
+    wanted = shlex.quote(f"{folder or _NAME}[{extra}]") if folder else f"'{_NAME}[{extra}]'"
+    if _holds(prefix, ("uv", "tools")):
+        return f"uv tool install --force {wanted}"
+    details = origin.get("dir_info")
+    is_checkout = isinstance(details, dict) and bool(details.get("editable"))
+    return f"pip install {'-e ' if is_checkout else ''}{wanted}"
+
+
+def _holds(parts: tuple[str, ...], run: tuple[str, str]) -> bool:
+    return run in pairwise(parts)
