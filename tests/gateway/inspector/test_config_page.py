@@ -112,7 +112,7 @@ def test_what_the_check_of_the_command_line_refuses_is_not_written(open_door) ->
     assert (status, refused["error"]["code"]) == (400, "config_invalid")
     broken = {"digest": found["digest"], "text": "[models\n"}
     _, checked = ask(visitor, "POST", CHECK, broken)
-    assert checked["problems"][0]["expected"] == "valid TOML"
+    assert checked["problems"][0]["expected"].startswith("valid TOML")
     assert digest_of((gateway.folder / "wireglot.toml").read_bytes()) == found["digest"]
 
 
