@@ -303,12 +303,12 @@ def test_a_held_conversation_goes_on_in_another_dialect(turns, items, fine, monk
     monkeypatch.setattr(demo, "_send", send)
     assert demo._held("h", 1, Paint(sys.stdout)) is fine
     assert asked == [("POST", "/v1/chat/completions"), ("POST", "/v1/gemini"), ("GET", "/v1/sessions/demo")]
-    assert capsys.readouterr().out.count("\n") == 3
+    assert capsys.readouterr().out.count("\n") == 4
 
 
 def test_what_the_demo_shows_is_cut_at_96_characters():
-    assert demo._short("x" * 96) == "x" * 96
-    assert demo._short("x" * 97) == "x" * 95 + "…"
+    assert demo._short("x" * 96, 0) == "x" * 96
+    assert demo._short("x" * 97, 0) == "x" * 95 + "…"
 
 
 # --- checks of a gateway

@@ -15,7 +15,8 @@ import pytest
 from tests.cli.running import run
 from tests.tiers import rows
 from wireglot.cli import statusline
-from wireglot.cli.run.clients import CLIENTS, Door
+from wireglot.cli.run.clients import CLIENTS
+from wireglot.cli.run.pointing import Door
 from wireglot.testing.live_gateway import LiveGateway
 
 SESSION = "0b7c2f5e-demo-session"

@@ -98,10 +98,9 @@ def test_any_number_of_tabs_have_one_connection_and_hidden_ones_none(stand_in, o
     hide(first, True)
 
     def left() -> bool:
-        stand_in.tell(
-            "row", row(3, time.time())
-        )  # a connection that is gone is noticed when it is written to
-        return stand_in.following == 0
+        # A connection that is gone is noticed when it is written to.
+        stand_in.tell("row", row(3, time.time()))
+        return bool(stand_in.following == 0)
 
     wait_until(left)
     stand_in.rows.append(row(4, time.time()))

@@ -104,7 +104,7 @@ def _distance(name: str, pattern: str) -> tuple[bool, bool, bool, bool, int]:
     """How far a model is from what was meant: the provider's name or the model's own first, and those of the
     vendor before those of others who serve it."""
     provider, _, model = name.partition("/")
-    is_home = catalog.provider(provider).home
+    is_home = provider in catalog.names() and catalog.provider(provider).home
     return (
         pattern not in (provider, model),
         not provider.startswith(pattern),

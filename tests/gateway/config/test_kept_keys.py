@@ -9,6 +9,7 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from tests.gateway.config.config_files import QUIET, written
+from wireglot.extras import install_hint
 from wireglot.gateway.config import Watcher, load
 from wireglot.gateway.config.kept_keys import has_keyring, keep, keep_in_keyring, kept_file, read_kept
 from wireglot.gateway.settings import Settings
@@ -123,7 +124,7 @@ def test_a_keyring_without_its_package_is_reported(tmp_path: Path, monkeypatch: 
     monkeypatch.setitem(sys.modules, "keyring", None)
     keep(place(tmp_path), "MOONSHOT_API_KEY", "keyring:")
     notes = load(None, environ=home(tmp_path), create_secret=False).notes
-    assert any("wireglot[keyring]" in note for note in notes)
+    assert any(install_hint("keyring") in note for note in notes)
     assert not has_keyring()
 
 
