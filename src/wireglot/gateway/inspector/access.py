@@ -79,8 +79,8 @@ class InspectorSessions:
         self._ended: OrderedDict[str, float] = OrderedDict()
         """By their nonces, with when each would have ended by itself."""
         self._used: dict[str, float] = {}
-        """Tickets, likewise. Only the gateway's own user makes them: nobody who signs in and out all the time can
-        have one forgotten that still is good."""
+        """Tickets, likewise. Only the gateway's own user makes them: no one else can have so many used
+        that one is forgotten while it still could open."""
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
