@@ -26,6 +26,8 @@ _MAKERS: Final = {
     "plain_refusal": 1,
     "_refuse_plainly": 1,
     "_apologise": 1,
+    "EditRefused": 1,
+    "_no_provider": 1,
 }
 """Who takes a code, and at which place if not by name."""
 

@@ -18,7 +18,7 @@ export function count(value: number | null | undefined): string {
   if (value < 1000) return String(Math.round(value));
   if (value < 10_000) return `${(value / 1000).toFixed(1)}k`;
   if (value < 1_000_000) return `${Math.round(value / 1000)}k`;
-  return `${(value / 1_000_000).toFixed(1)}M`;
+  return value < 999_950_000 ? `${(value / 1_000_000).toFixed(1)}M` : `${(value / 1e9).toFixed(1)}B`;
 }
 
 export function whole(value: number | null | undefined): string {

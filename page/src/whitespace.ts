@@ -4,7 +4,19 @@ import { type Json, at } from "./json/parse";
 import { type Side, otherSide } from "./links";
 import type { Link } from "./types";
 
-const bare = (text: string) => text.replaceAll(/\s+/g, "");
+const isSpace = (code: number) => code === 32 || (code >= 9 && code <= 13) || code === 160 || (code > 160 && /\s/.test(String.fromCharCode(code)));
+
+/** Whether two texts are the same but for white space: without making others of them, and no further than the first difference. */
+function isSameBare(one: string, other: string): boolean {
+  let at = 0;
+  let there = 0;
+  for (;;) {
+    while (at < one.length && isSpace(one.charCodeAt(at))) at++;
+    while (there < other.length && isSpace(other.charCodeAt(there))) there++;
+    if (at === one.length || there === other.length) return at === one.length && there === other.length;
+    if (one.charCodeAt(at++) !== other.charCodeAt(there++)) return false;
+  }
+}
 
 /** What is at a place as text: a string, or a block that holds one. */
 function textAt(value: Json | undefined, pointer: string): string | undefined {
@@ -24,8 +36,19 @@ export function spacedOtherwise(links: Link[], side: Side, mine: Json | undefine
     const text = textAt(mine, link[side]);
     const partner = text === undefined ? undefined : textAt(theirs, link[other]);
     if (text === undefined || partner === undefined || text === partner) continue;
-    // Most that differ are texts of another kind: their lengths without white space say so sooner than a comparison.
-    if (bare(text) === bare(partner)) found.set(link[side], partner);
+    if (isSameBare(text, partner)) found.set(link[side], partner);
+  }
+  return found;
+}
+
+const SLICE_LINKS = 200;
+
+/** The same, a little at a time: a long conversation has thousands of links, and megabytes behind them. */
+export async function spacedAside(links: Link[], side: Side, mine: Json | undefined, theirs: Json | undefined, isWanted: () => boolean): Promise<Map<string, string>> {
+  const found = new Map<string, string>();
+  for (let from = 0; from < links.length && isWanted(); from += SLICE_LINKS) {
+    for (const [pointer, text] of spacedOtherwise(links.slice(from, from + SLICE_LINKS), side, mine, theirs)) found.set(pointer, text);
+    await new Promise((next) => setTimeout(next));
   }
   return found;
 }

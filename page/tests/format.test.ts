@@ -62,3 +62,7 @@ test("a change is told where there is something to compare", () => {
   assert.equal(change(100, 100), "= as before");
   assert.equal(change(109, 100, 11), "≈ as before");
 });
+
+test("billions are told as such", () => {
+  assert.deepEqual([1_500_000, 999_949_999, 999_950_000, 11_453_900_000].map(count), ["1.5M", "999.9M", "1.0B", "11.5B"]);
+});

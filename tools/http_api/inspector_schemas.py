@@ -51,6 +51,57 @@ def inspector_schemas() -> dict[str, Schema]:
             },
             optional=("why",),
         ),
+        "ConfigurationFile": fields(
+            {
+                "path": text(),
+                "exists": flag("false: it is written with the first change"),
+                "why_fixed": text("why it cannot be changed here; empty: it can"),
+                "may_change_all": flag(
+                    "whether more than models, prices, currency and losses may be changed"
+                ),
+                "overridden": listed(text(), "what variables and the command line decide instead"),
+                "digest": text("of the content, for a change of it"),
+                "text": text("without its secrets: `[hidden]`"),
+            }
+        ),
+        "ConfigurationEdit": fields(
+            {
+                "digest": text("of the content that was shown"),
+                "text": text("the whole file; a line with `[hidden]` keeps its value as and where it is"),
+                "changes": listed(
+                    fields({"path": listed(text(), "below `models` or `providers`"), "value": {}}),
+                    "instead of a text: values at paths, null to remove one; comments and order stay",
+                ),
+            },
+            optional=("text", "changes"),
+        ),
+        "CheckedConfiguration": fields(
+            {
+                "digest": text(),
+                "text": text("as it would be, without its secrets"),
+                "difference": listed(text(), "lines of a unified one"),
+                "problems": listed(fields({"path": text(), "expected": text(), "found": text()})),
+                "notes": listed(text()),
+            }
+        ),
+        "WrittenConfiguration": fields(
+            {"digest": text(), "applied": flag("whether the gateway took it up; else at the next start")}
+        ),
+        "ProviderKey": fields(
+            {"key": text(), "unchecked": flag("keep it without trying it")}, optional=("unchecked",)
+        ),
+        "KeptProviderKey": fields(
+            {
+                "kept": flag(),
+                "applied": flag(),
+                "verdict": text(enum=["good", "refused", "unknown"]),
+                "outcome": text(),
+                "sentence": text("what the provider says of it"),
+                "milliseconds": whole(),
+                "models": whole("how many it lists"),
+            },
+            optional=("kept", "applied", "verdict", "outcome", "sentence", "milliseconds", "models"),
+        ),
         "SignIn": fields({"secret": text("the admin secret or a client key")}),
         "InspectorSignedOut": fields(
             {"access": {"const": "none"}, "unreached": text("why other machines do not know of it yet")},

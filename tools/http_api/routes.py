@@ -24,6 +24,7 @@ _IDS: Final = {
     "sessions": "session_id",
     "requests": "request_id",
     "keys": "name",
+    "providers": "name",
     "callers": "name",
     "exchanges": "request_id",
     "enter": "ticket",

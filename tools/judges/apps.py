@@ -7,7 +7,9 @@ text, a stream, a loop with a tool, JSON for a schema, a conversation that the g
 from __future__ import annotations
 
 import json
+import os
 import subprocess
+import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
@@ -56,9 +58,16 @@ def _version(folder: Path, name: str) -> str:
 
 
 def _verdict(name: str, versions: Sequence[str], about: str, command: Sequence[str]) -> Verdict:
-    with LiveGateway() as gateway:
+    with LiveGateway() as gateway, tempfile.TemporaryDirectory() as folder:
+        # The libraries read them while they are imported.
+        variables = {
+            "GOOGLE_API_KEY": "k",
+            "GOOGLE_GEMINI_BASE_URL": gateway.url,
+            "OLLAMA_HOST": gateway.url,
+            "LLM_USER_PATH": folder,
+        }
         done = subprocess.run(
-            [*command, gateway.url, ",".join(MODELS)],
+            [*command, gateway.url, ",".join(MODELS)], env={**os.environ, **variables},
             capture_output=True, text=True, timeout=_SECONDS, check=False,
         )  # fmt: skip
     if done.returncode:

@@ -1,6 +1,7 @@
 """What applications do with Python libraries that call models. Prints [{name, problem}] as JSON.
 
-Runs in an environment of its own, with those libraries. Arguments: the gateway's address, the models.
+Runs in an environment of its own, with those libraries and the variables that point them at the gateway.
+Arguments: the gateway's address, the models.
 """
 
 from __future__ import annotations
@@ -8,33 +9,26 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-import os
 import subprocess
 import sys
-import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+from google.adk.agents import Agent
+from google.adk.models import Gemini
+from google.adk.runners import InMemoryRunner
+from google.genai import types
+from langchain_core.messages import HumanMessage, ToolMessage
+from langchain_core.tools import tool
+from langchain_ollama import ChatOllama, OllamaEmbeddings
+from pydantic import BaseModel
+
 URL, NAMES = sys.argv[1:3]
-os.environ |= {
-    "GOOGLE_API_KEY": "k",
-    "GOOGLE_GEMINI_BASE_URL": URL,
-    "OLLAMA_HOST": URL,
-    "LLM_USER_PATH": tempfile.mkdtemp(),
-}
+
 warnings.simplefilter("ignore")
 logging.disable(logging.CRITICAL)
-
-from google.adk.agents import Agent  # noqa: E402 - they read the environment
-from google.adk.models import Gemini  # noqa: E402
-from google.adk.runners import InMemoryRunner  # noqa: E402
-from google.genai import types  # noqa: E402
-from langchain_core.messages import HumanMessage, ToolMessage  # noqa: E402
-from langchain_core.tools import tool  # noqa: E402
-from langchain_ollama import ChatOllama, OllamaEmbeddings  # noqa: E402
-from pydantic import BaseModel  # noqa: E402
 
 WEATHER = "What is the weather in Paris?"
 RESULT = "24 degrees and a purple sky"

@@ -42,7 +42,10 @@ export function CacheOfExchange({ exchange }: { exchange: Exchange }) {
   if (!truth) return null;
   const { broken } = truth;
   // What is gone is a place of the turn before, which this request may not have.
-  const show = broken?.pointer && broken.after !== "absent" ? () => setQuery({ sel: `upstream-request:${broken.pointer}`, "m-upstream-request": "json", pane: "upstream-request" }) : undefined;
+  const show = () => {
+    setQuery({ sel: `upstream-request:${broken?.pointer ?? ""}`, "m-upstream-request": "json", pane: "upstream-request" });
+    requestAnimationFrame(() => document.querySelector('[data-side="upstream-request"]')?.scrollIntoView({ block: "center" }));
+  };
   return (
     <section class="cache-truth" aria-label="Prompt cache">
       <h3>Prompt cache</h3>
@@ -52,7 +55,7 @@ export function CacheOfExchange({ exchange }: { exchange: Exchange }) {
         {truth.previous ? <> <A href={to(["x", truth.previous])}>the turn before</A></> : null}
       </p>
       {truth.note ? <p class="faint">{truth.note}</p> : null}
-      {broken ? <Break broken={broken} show={show} /> : null}
+      {broken ? <Break broken={broken} show={broken.after === "absent" ? undefined : show} /> : null}
       {truth.expected ? <p class="faint">What was expected is an estimate: the common part of both requests, counted as the turn before was.</p> : null}
     </section>
   );

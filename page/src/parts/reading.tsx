@@ -9,7 +9,7 @@ import { placeParts } from "../links";
 import { type Part, pointerOf, readAnswer, readRequest, settingsOf } from "../reading";
 import { foldEvents, settled } from "../stream";
 import type { TracedLoss } from "../types";
-import { spacedOtherwise } from "../whitespace";
+import { spacedAside } from "../whitespace";
 import { LossMark, PartCard } from "./partcard";
 import { GRADE_SIGN } from "./small";
 
@@ -126,7 +126,15 @@ export function Reading({ side, value }: Props) {
 
   const links = side.exchange.linksOf(side.document);
   const theirs = side.partner?.value.value;
-  const spaced = useMemo(() => (painted && !folding ? spacedOtherwise(links, side.side, value, theirs) : NONE), [painted, folding, links, value, theirs]);
+  const [spaced, setSpaced] = useState(NONE);
+  useEffect(() => {
+    if (!painted || folding || value === undefined || theirs === undefined) return;
+    let on = true;
+    void spacedAside(links, side.side, value, theirs, () => on).then((found) => on && setSpaced(found.size ? found : NONE));
+    return () => {
+      on = false;
+    };
+  }, [painted, folding, links, value, theirs]);
   const isLit = (part: Part) => lit.some((each) => within(part.pointer, each) || (each !== "" && above(each).includes(part.pointer)) || each === part.pointer);
 
   const settings = value !== undefined && !streamed && side.document === "request" ? settingsOf(value) : [];

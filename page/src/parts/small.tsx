@@ -198,3 +198,25 @@ export function save(name: string, type: string, text: string): void {
   link.click();
   setTimeout(() => URL.revokeObjectURL(url), 10_000);
 }
+
+/** A button that asks before it does what cannot be taken back. */
+export function Sure({ label, what, ask, act }: { label: string; what: string; ask: string; act: () => Promise<void> }) {
+  const dialog = useRef<HTMLDialogElement>(null);
+  return (
+    <>
+      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
+        {label}
+        <span class="unseen"> {what}</span>
+      </button>
+      <dialog ref={dialog} class="sure">
+        <p>{ask}</p>
+        <form method="dialog" class="actions">
+          <button type="submit">Cancel</button>
+          <button type="submit" class="main" onClick={() => void act()}>
+            {label}
+          </button>
+        </form>
+      </dialog>
+    </>
+  );
+}

@@ -304,7 +304,7 @@ function Budgets({ page, price }: { page: Dashboard; price: (value: number) => s
                   {show(each.used, each.unit)} <span class="faint">{Math.round((each.used / each.limit) * 100)} %</span>
                 </td>
                 <td class="num">{each.left > 0 ? show(each.left, each.unit) : <span class="status status-bad">✕ used up</span>}</td>
-                <td>{moment(each.resets).slice(0, 16)}</td>
+                <td class="resets">{moment(each.resets).slice(0, 16)}</td>
               </tr>
             ))}
           </tbody>

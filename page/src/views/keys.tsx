@@ -2,7 +2,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
 import { count, moment, whole } from "../format";
-import { Copy, Problem, Waiting, useTitle } from "../parts/small";
+import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
 import { SignInForm } from "./signin";
 import { A, to } from "../route";
 
@@ -16,14 +16,27 @@ interface Key extends Partial<Record<Limit, number | null>> {
   models?: string[];
   losses?: string | null;
   expires?: number | string | null;
+  group?: string | null;
+  owner?: string | null;
   stored?: boolean;
   used?: Partial<Record<Limit, number>>;
   key?: string;
 }
 
+/** Who has called without a key since yesterday. */
+interface Keyless {
+  client: string;
+  requests: number;
+  last: number;
+}
+
 interface KeysPage {
   data: Key[];
   currency?: string;
+  groups?: string[];
+  /** Whether callers need a key now. */
+  required?: boolean;
+  keyless?: Keyless[];
 }
 
 const LIMITS: [Limit, string][] = [
@@ -58,6 +71,7 @@ function Budget({ used, limit, what, currency }: { used: number | undefined; lim
         {part >= 1 ? "✕ " : part >= 0.8 ? "≈ " : ""}
         {show(used)} of {show(limit)}
       </span>
+      <span class="faint">{part >= 1 ? "nothing left" : `${show(limit - used)} left`}</span>
     </span>
   );
 }
@@ -150,6 +164,7 @@ export function Keys() {
                   <td>
                     <A href={to([], { key: key.name })}>{key.name}</A> {key.prefix ? <code class="faint">{key.prefix}…</code> : null}
                     {key.models?.length ? <div class="faint">only {key.models.join(", ")}</div> : null}
+                    {key.group || key.owner ? <div class="faint">{[key.group ? `group ${key.group}` : "", key.owner ? `of ${key.owner}` : ""].filter(Boolean).join(", ")}</div> : null}
                   </td>
                   <td>
                     <span class={key.state === "active" ? "grade grade-kept" : "grade grade-serious"}>{key.state === "active" ? "✓" : "✕"} {key.state}</span>
@@ -171,8 +186,8 @@ export function Keys() {
                         <button type="button" class="quiet" onClick={() => setEdited(key)}>Change</button>
                         {key.state === "active" ? (
                           <>
-                            <Sure label="Renew" ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => setMade(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
-                            <Sure label="Revoke" ask={`${key.name} stops working at once.`} act={() => act(() => send("DELETE", `/keys/${encodeURIComponent(key.name)}`))} />
+                            <Sure label="Renew" what={key.name} ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => setMade(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
+                            <Sure label="Revoke" what={key.name} ask={`${key.name} stops working at once.`} act={() => act(() => send("DELETE", `/keys/${encodeURIComponent(key.name)}`))} />
                           </>
                         ) : null}
                       </>
@@ -187,6 +202,8 @@ export function Keys() {
       {edited ? (
         <KeyForm
           of={edited}
+          groups={page?.groups ?? []}
+          locksOut={edited === "new" && page?.required === false ? (page.keyless ?? []) : null}
           close={() => setEdited(null)}
           save={async (body) => {
             if (edited === "new") setMade(await send<Key>("POST", "/keys", body));
@@ -203,31 +220,48 @@ export function Keys() {
   );
 }
 
-/** A button that asks before it does what cannot be taken back. */
-function Sure({ label, ask, act }: { label: string; ask: string; act: () => Promise<void> }) {
-  const dialog = useRef<HTMLDialogElement>(null);
+/** What the first key does to those that have none. */
+function LocksOut({ clients }: { clients: Keyless[] }) {
   return (
-    <>
-      <button type="button" class="quiet" onClick={() => dialog.current?.showModal()}>
-        {label}
-      </button>
-      <dialog ref={dialog} class="sure">
-        <p>{ask}</p>
-        <form method="dialog" class="actions">
-          <button type="submit">Cancel</button>
-          <button type="submit" class="main" onClick={() => void act()}>
-            {label}
-          </button>
-        </form>
-      </dialog>
-    </>
+    <div class="note locks-out" role="alert">
+      <p>
+        <strong>This is the first key: from then on every request needs one.</strong>{" "}
+        {clients.length ? "These clients have called without a key in the last day, and will be refused:" : "No client has called without a key in the last day."}
+      </p>
+      {clients.length ? (
+        <ul>
+          {clients.map((each) => (
+            <li key={each.client}>
+              {each.client || "a client without a name"}: {whole(each.requests)} {each.requests === 1 ? "request" : "requests"}, last {moment(each.last)}
+            </li>
+          ))}
+        </ul>
+      ) : null}
+      <p>
+        Give each a key, or <code>wireglot keys off</code> opens the gateway again. This page then asks for the admin secret.
+      </p>
+    </div>
   );
 }
 
-function KeyForm({ of, close, save }: { of: Key | "new"; close: () => void; save: (body: Record<string, unknown>) => Promise<void> }) {
+interface KeyFormProps {
+  of: Key | "new";
+  groups: string[];
+  /** Of the first key: who is locked out. */
+  locksOut: Keyless[] | null;
+  close: () => void;
+  save: (body: Record<string, unknown>) => Promise<void>;
+}
+
+function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [problem, setProblem] = useState("");
   const [name, setName] = useState("");
+  const [agreed, setAgreed] = useState(false);
+  const [models, setModels] = useState(of === "new" ? "" : (of.models ?? []).join(", "));
+  const [group, setGroup] = useState(of === "new" ? "" : (of.group ?? ""));
+  const [owner, setOwner] = useState(of === "new" ? "" : (of.owner ?? ""));
+  const [expires, setExpires] = useState(of === "new" || typeof of.expires !== "string" ? "" : of.expires.slice(0, 10));
   const [limits, setLimits] = useState<Partial<Record<Limit, string>>>(() =>
     of === "new" ? {} : Object.fromEntries(LIMITS.map(([limit]) => [limit, of[limit] === null || of[limit] === undefined ? "" : String(of[limit])])),
   );
@@ -243,6 +277,12 @@ function KeyForm({ of, close, save }: { of: Key | "new"; close: () => void; save
             if (text !== "") body[limit] = Number(text);
             else if (of !== "new" && of[limit] !== null && of[limit] !== undefined) body[limit] = null;
           }
+          const named = models.split(",").map((each) => each.trim()).filter(Boolean);
+          const before = of === "new" ? null : of;
+          if (named.join() !== (before?.models ?? []).join()) body["models"] = named.length ? named : null;
+          if (group !== (before?.group ?? "")) body["group"] = group || null;
+          if (owner.trim() !== (before?.owner ?? "")) body["owner"] = owner.trim() || null;
+          if (expires !== (typeof before?.expires === "string" ? before.expires.slice(0, 10) : "")) body["expires"] = expires || null;
           try {
             await save(body);
           } catch (caught) {
@@ -250,14 +290,38 @@ function KeyForm({ of, close, save }: { of: Key | "new"; close: () => void; save
           }
         }}
       >
-        <h2 id="key-form-title">{of === "new" ? "New key" : `Budgets of ${of.name}`}</h2>
+        <h2 id="key-form-title">{of === "new" ? "New key" : `Limits of ${of.name}`}</h2>
         {of === "new" ? (
           <label>
             Name
             <input type="text" required value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} />
           </label>
         ) : null}
+        {locksOut ? <LocksOut clients={locksOut} /> : null}
         <div class="limits">
+          <label>
+            Models
+            <input type="text" placeholder="all" value={models} onInput={(event) => setModels(event.currentTarget.value)} />
+          </label>
+          <label>
+            Expires
+            <input type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />
+          </label>
+          <label>
+            Group
+            <select value={group} onChange={(event) => setGroup(event.currentTarget.value)}>
+              <option value="">none</option>
+              {(group && !groups.includes(group) ? [...groups, group] : groups).map((each) => (
+                <option key={each} value={each}>
+                  {each}
+                </option>
+              ))}
+            </select>
+          </label>
+          <label>
+            Owner
+            <input type="text" maxLength={200} placeholder="for reports" value={owner} onInput={(event) => setOwner(event.currentTarget.value)} />
+          </label>
           {LIMITS.map(([limit, title]) => (
             <label key={limit}>
               {title}
@@ -272,12 +336,18 @@ function KeyForm({ of, close, save }: { of: Key | "new"; close: () => void; save
             </label>
           ))}
         </div>
+        {locksOut?.length ? (
+          <label class="agreed">
+            <input type="checkbox" checked={agreed} onChange={(event) => setAgreed(event.currentTarget.checked)} />
+            Lock them out until they have a key
+          </label>
+        ) : null}
         {problem ? <Problem>{problem}</Problem> : null}
         <div class="actions">
           <button type="button" onClick={() => dialog.current?.close()}>
             Cancel
           </button>
-          <button type="submit" class="main">
+          <button type="submit" class="main" disabled={Boolean(locksOut?.length) && !agreed}>
             {of === "new" ? "Create" : "Change"}
           </button>
         </div>

@@ -1,19 +1,10 @@
 // A fresh start: which providers are on and why not, what to set in each client, and a button that asks the demo model.
 import { useEffect, useState } from "preact/hooks";
 import { get, message, send, session } from "../api";
+import { FileEditor, type Rule, Rules, useConfigFile } from "../parts/configuration";
+import { type Provider, Providers } from "../parts/providers";
 import { Copy, Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
-
-export interface Provider {
-  name: string;
-  title?: string;
-  on?: boolean;
-  why?: string;
-  variables?: string[];
-  dialects?: string[];
-  host?: string;
-  models?: number;
-}
 
 export interface SetupPage {
   base_url?: string;
@@ -25,20 +16,21 @@ export interface SetupPage {
   config?: string;
   clients?: { name: string; title?: string; kind?: string; text: string; run?: string; page?: string }[];
   providers?: Provider[];
-  rules?: { match: string; to: string[] }[];
+  rules?: Rule[];
 }
 
-function useSetup(): [SetupPage | null, string] {
+function useSetup(): [SetupPage | null, string, () => void] {
   const [found, setFound] = useState<SetupPage | null>(null);
   const [problem, setProblem] = useState("");
+  const [turn, setTurn] = useState(0);
   useEffect(() => {
     const stop = new AbortController();
     get<SetupPage>("/setup", {}, stop.signal)
       .then(setFound)
       .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
     return () => stop.abort();
-  }, []);
-  return [found, problem];
+  }, [turn]);
+  return [found, problem, () => setTurn((before) => before + 1)];
 }
 
 export function AskDemo({ models, demo }: { models: string[]; demo: boolean }) {
@@ -151,7 +143,7 @@ export function FirstSteps() {
           </section>
           <section class="card">
             <h3>3. Add a provider</h3>
-            <Providers setup={setup} short />
+            <Providers all={setup.providers ?? []} short />
             <p>
               <A href={to(["setup"])}>Complete setup</A>
             </p>
@@ -164,31 +156,9 @@ export function FirstSteps() {
   );
 }
 
-function Providers({ setup, short = false }: { setup: SetupPage; short?: boolean }) {
-  const all = setup.providers ?? [];
-  const on = all.filter((each) => each.on);
-  const off = all.filter((each) => !each.on);
-  const shown = short ? [...on, ...off].slice(0, 6) : [...on, ...off];
-  return (
-    <ul class="providers">
-      {shown.map((each) => (
-        <li key={each.name}>
-          <span class={each.on ? "grade grade-kept" : "grade grade-harmless"}>{each.on ? "✓ on" : "– off"}</span>
-          <strong>{each.title ?? each.name}</strong>
-          <span class="why">
-            {each.why}
-            {!short && each.dialects?.length ? <span class="faint"> {each.dialects.join(", ")}</span> : null}
-          </span>
-        </li>
-      ))}
-      {short && all.length > shown.length ? <li class="faint">and {all.length - shown.length} more</li> : null}
-    </ul>
-  );
-}
-
 export function Setup() {
   useTitle("Set-up");
-  const [setup, problem] = useSetup();
+  const [setup, problem, reload] = useSetup();
   return (
     <section class="setup prose-wide">
       <h1>Set-up</h1>
@@ -211,38 +181,7 @@ export function Setup() {
             <h2>Settings for each client</h2>
             <ClientSettings setup={setup} />
           </section>
-          {setup.providers ? (
-            <section class="card">
-              <h2>Providers</h2>
-              <p class="faint">{setup.config ? <>From <code>{setup.config}</code>.</> : "Found by their keys in the environment; there is no configuration file."}</p>
-              <Providers setup={setup} />
-            </section>
-          ) : null}
-          {setup.rules?.length ? (
-            <section class="card">
-              <h2>Where models go</h2>
-              <div class="scroll-x" tabIndex={0} role="group" aria-label="Rules">
-                <table>
-                  <thead>
-                    <tr>
-                      <th>Requested</th>
-                      <th>Targets, in order</th>
-                    </tr>
-                  </thead>
-                  <tbody>
-                    {setup.rules.map((rule) => (
-                      <tr key={rule.match}>
-                        <td>
-                          <code>{rule.match}</code>
-                        </td>
-                        <td>{rule.to.join(", then ")}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-              </div>
-            </section>
-          ) : null}
+          {setup.providers ? <Changes setup={setup} reload={reload} /> : null}
           {setup.models?.length ? (
             <section class="card">
               <h2>Available models</h2>
@@ -257,5 +196,32 @@ export function Setup() {
         </>
       ) : null}
     </section>
+  );
+}
+
+/** What may be changed here, by those who see all. */
+function Changes({ setup, reload }: { setup: SetupPage; reload: () => void }) {
+  const [file, problem, reloadFile] = useConfigFile();
+  const changed = () => {
+    reload();
+    reloadFile();
+  };
+  return (
+    <>
+      <section class="card">
+        <h2>Providers</h2>
+        <p class="faint">{setup.config ? <>From <code>{setup.config}</code>, and keys that were found or kept.</> : "Found by their keys in the environment, and by those that were kept; there is no configuration file."}</p>
+        <Providers all={setup.providers ?? []} changed={changed} />
+      </section>
+      <section class="card">
+        <h2>Where models go</h2>
+        <Rules rules={setup.rules ?? []} models={setup.models ?? []} file={file} changed={changed} />
+      </section>
+      <section class="card">
+        <h2>Configuration file</h2>
+        {problem ? <Problem>{problem}</Problem> : null}
+        {file ? <FileEditor file={file} changed={changed} /> : problem ? null : <Waiting />}
+      </section>
+    </>
   );
 }

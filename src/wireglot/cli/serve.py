@@ -24,7 +24,7 @@ from wireglot.cli.process_setup import (
     run_loop,
 )
 from wireglot.cli.terminal import FAILED, OK, UNUSABLE, complain
-from wireglot.cli.trust import refusal_of_changes, trusted_config
+from wireglot.cli.trust import approve, refusal_of_changes, trusted_config
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway import config
@@ -148,6 +148,7 @@ def _serve(
             overrides=overrides,
             place=place,
             why_not=why_not,
+            approve=approve if why_not is not None else None,
             record_until=record_until,
             operator_key=operator_key,
         )

@@ -109,6 +109,12 @@ def trust(path: Path, environ: Mapping[str, str] = os.environ) -> bool:
     return _record(path, path.read_bytes(), environ)
 
 
+def approve(path: Path, content: bytes) -> None:
+    """Approve content that the file is about to have. OSError where that cannot be kept."""
+    if not _record(path, content, os.environ):
+        raise OSError("its approval cannot be kept")
+
+
 def _record(path: Path, content: bytes, environ: Mapping[str, str]) -> bool:
     home = data_dir(environ)
     if home is None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import time
+from typing import Final
 
 from wireglot.cache.caches import Memories
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.app import Gateway, GatewayPages, GatewayParts
+from wireglot.gateway.config.edit import ConfigSource
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
@@ -15,6 +17,7 @@ from wireglot.gateway.hosted.mcp import McpRunner
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
 from wireglot.gateway.inspector.access import InspectorSessions
+from wireglot.gateway.inspector.config_page import ConfigPages
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.inspector.preview import Preview
 from wireglot.gateway.login.pages import LoginPages
@@ -46,11 +49,18 @@ from wireglot.http.application import Refusal, Reply
 from wireglot.http.transport import Transport
 from wireglot.logins.login import LoginFailed
 
+NO_SOURCE: Final = ConfigSource(why_fixed="this gateway has no configuration file")
+
 
 def compose(
-    settings: Settings, transports: dict[str, Transport], observer: Observer, state: State
+    settings: Settings,
+    transports: dict[str, Transport],
+    observer: Observer,
+    state: State,
+    source: ConfigSource = NO_SOURCE,
 ) -> Gateway:
-    """A gateway with everything that it needs. `transports`: by the scheme of a URL."""
+    """A gateway with everything that it needs. `transports`: by the scheme of a URL. `source`: of its
+    configuration, for the page that changes it."""
 
     # What parts ask the gateway, which is made last.
 
@@ -141,7 +151,8 @@ def compose(
         sessions=sessions,
         command=traces.command,
         handlers={
-            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces, preview),
+            **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces, preview, source),
+            **ConfigPages(source, current, transports.get("https"), observer.note).handlers,
             **TracePages(traces, state.losses.find, lambda: gates.draining).handlers(),
         },
     )

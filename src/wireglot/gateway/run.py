@@ -18,6 +18,7 @@ from wireglot import __version__
 from wireglot.demo.service import DemoTransport
 from wireglot.gateway.composition import compose
 from wireglot.gateway.config import ConfigError, Watcher
+from wireglot.gateway.config.edit import ConfigSource, later_file
 from wireglot.gateway.config.problems import NotApproved
 from wireglot.gateway.config.watch import SETTLE_SECONDS, HandedDown, check_reload
 from wireglot.gateway.observe.observer import Observer
@@ -70,14 +71,15 @@ class Process:
         settle: float = SETTLE_SECONDS,
         watches: bool = True,
         why_not: Callable[[bytes], str] | None = None,
+        approve: Callable[[Path, bytes], None] | None = None,
         record_until: float = 0.0,
         operator_key: str = "",
     ) -> None:
         """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
         `watches`: whether it takes up what is written into its files while it runs. `why_not`: why new
-        content of the configuration must not be loaded, or "". `record_until`: a moment (unix seconds) up to
-        which all bodies are recorded. `operator_key`: for commands of the user who runs it; the same for all
-        workers."""
+        content of the configuration must not be loaded, or ""; `approve` makes it content that may.
+        `record_until`: a moment (unix seconds) up to which all bodies are recorded. `operator_key`: for
+        commands of the user who runs it; the same for all workers."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -87,6 +89,7 @@ class Process:
         self._settle = settle
         self._watches = watches
         self._why_not = why_not
+        self._approve = approve
         self._record_until = record_until
         self._operator_key = operator_key
         self._settings = (place is not None and place.inherited()) or settings
@@ -112,7 +115,11 @@ class Process:
         demo = DemoTransport()
         self.state.keys.operator_key = self._operator_key
         self.gateway = compose(
-            settings, {"http": self._http, "https": self._http, "demo": demo}, self.observer, self.state
+            settings,
+            {"http": self._http, "https": self._http, "demo": demo},
+            self.observer,
+            self.state,
+            self._source(),
         )
         await self.state.start(self.gateway.health)
         self.gateway.sign_ins.begin(settings)
@@ -140,9 +147,22 @@ class Process:
             overrides=self._overrides,
             settle=self._settle,
             why_not=self._why_not,
+            later=later_file(self._environ),
         )
         if self._watches:
             self._tasks.append(asyncio.create_task(self._watcher.run()))
+
+    def _source(self) -> ConfigSource:
+        return ConfigSource(
+            self._path,
+            self._environ,
+            self._overrides or {},
+            "" if self._watches else "this gateway belongs to one client, and reads its files once",
+            why_not=self._why_not,
+            approve=self._approve,
+            reload=self.reload,
+            bound=lambda: self.server.bound,
+        )
 
     async def serve(self) -> None:
         """Start, answer until asked to stop, and end in good order."""

@@ -13,6 +13,7 @@ import pytest
 
 from tests.gateway.inspector.inspector_kit import ADMIN, KEY, Visitor, configured, keys_table
 from tests.tiers import rows
+from tests.waiting import wait_until
 from wireglot.gateway.inspector.setup_page import CLIENTS
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -50,8 +51,9 @@ def test_a_fresh_start_says_what_is_on_and_why_the_rest_is_not(fresh):
     }  # fmt: skip
     assert reported["model_count"] == len(reported["models"]) > 0
     (demo,) = (each for each in reported["providers"] if each["on"])
-    assert demo.keys() == {"name", "title", "on", "why", "dialects", "host", "models"}
-    assert off["kimi"].keys() == {"name", "title", "on", "why", "variables", "dialects"}
+    key = {"key", "kept", "keeps_as", "instead"}
+    assert demo.keys() == {"name", "title", "on", "why", "dialects", "host", "models"} | key
+    assert off["kimi"].keys() == {"name", "title", "on", "why", "variables", "dialects"} | key
     assert off["kimi"]["variables"][0] == "MOONSHOT_API_KEY"
     assert "MOONSHOT_API_KEY" in off["kimi"]["why"]
     assert all(each["why"] for each in reported["providers"])
@@ -244,3 +246,22 @@ def test_a_bad_key_is_refused(admin, document, status):
 def test_where_everybody_may_look_keys_still_need_the_admin(fresh):
     for method, path in (("GET", KEYS), ("POST", KEYS), ("PATCH", f"{KEYS}/x"), ("DELETE", f"{KEYS}/x")):
         assert fresh.ask(method, path, None if method == "GET" else {"name": "x"}).status == 403
+
+
+def test_the_first_key_names_the_clients_that_it_locks_out():
+    with configured(f'admin_secret = "{ADMIN}"') as gateway:
+        body = {"model": "demo", "max_tokens": 9, "messages": [{"role": "user", "content": "Hello"}]}
+        caller = Visitor(gateway)
+        for agent in ("claude-cli/2.1.0 (external, cli)", "my-script/1"):
+            assert caller.ask("POST", "/v1/messages", body, user_agent=agent).status == 200
+        visitor = Visitor(gateway).browse()
+        visitor.sign_in(ADMIN)
+        wait_until(lambda: len(visitor.get(KEYS).json()["keyless"]) == 2, "both exchanges are rows")
+        listed = visitor.get(KEYS).json()
+        assert (listed["required"], listed["data"]) == (False, [])
+        assert {each["client"] for each in listed["keyless"]} == {"claude-code", "my-script"}
+        assert all(each["requests"] == 1 and each["last"] > 0 for each in listed["keyless"])
+        assert visitor.post(KEYS, {"name": "first"}).status == 201
+        listed = visitor.get(KEYS).json()
+        assert (listed["required"], listed["keyless"]) == (True, [])
+        assert caller.ask("POST", "/v1/messages", body).status == 401

@@ -13,7 +13,7 @@ from tests.gateway.inspector.inspector_kit import Visitor, keys_table
 from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
-from wireglot.dialects.registry import NAMES, surface
+from wireglot.dialects.registry import NAMES, dialect_name, surface
 from wireglot.testing import replay
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
@@ -47,7 +47,9 @@ def made() -> Iterator[Stage]:
 def asked(dialect: str, to: str, **more: Any) -> Document:
     body = BODY
     if dialect != "anthropic":
-        rendered = translate_request(encode(BODY), source="anthropic", target=dialect, stream=True)  # type: ignore[arg-type]
+        rendered = translate_request(
+            encode(BODY), source="anthropic", target=dialect_name(dialect), stream=True
+        )
         body = rendered.value
     return {"to": to, "dialect": dialect, "body": encode(body).decode(), "stream": True, **more}
 

@@ -165,7 +165,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
     """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
     place = place.resolve()  # a link to where its owner has it stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    with _one_at_a_time(place.parent):
+    with one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]
         start = f"{name}=".encode()
         at = [number for number, line in enumerate(lines) if line.strip().startswith(start)]
@@ -186,7 +186,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
 
 
 @contextlib.contextmanager
-def _one_at_a_time(folder: Path) -> Iterator[None]:
+def one_at_a_time(folder: Path) -> Iterator[None]:
     """Two that keep a key at once would each forget the other's."""
     descriptor = -1
     try:

@@ -47,8 +47,11 @@ class Watcher:
         interval: float = 1.0,
         settle: float = SETTLE_SECONDS,
         why_not: Callable[[bytes], str] | None = None,
+        later: Path | None = None,
     ) -> None:
+        """`later`: without a `path`, the file that is taken up once it is there."""
         self.path = path
+        self._later = later
         self.on_change = on_change
         self.on_error = on_error
         self.environ = environ
@@ -82,7 +85,7 @@ class Watcher:
             if self._due:  # more signals on the way must not put it off
                 await asyncio.sleep(self._settle)
             else:
-                looks = self.path is not None or self._kept is not None
+                looks = self.path is not None or self._kept is not None or self._later is not None
                 timeout = self.interval if looks else None
                 with suppress(TimeoutError):
                     async with asyncio.timeout(timeout):
@@ -138,6 +141,8 @@ class Watcher:
 
     def _look(self) -> bool:
         """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
+        if self.path is None and self._later is not None and self._later.is_file():
+            self.path = self._later
         content = self._content = None if self.path is None else _content(self.path)
         self._refusal = "" if content is None or self._why_not is None else self._why_not(content)
         head = (_digest(content), self._refusal.encode())

@@ -17,6 +17,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.dialects.registry import COMMON
+from wireglot.gateway.config.edit import ConfigSource
 from wireglot.gateway.entry.callers import ADMIN, LOCAL, Gatekeeper
 from wireglot.gateway.entry.guard import check_body_form
 from wireglot.gateway.entry.routes import INSPECTOR_ROOT, Asked, NoRoute
@@ -343,16 +344,17 @@ def inspector_handlers(
     submit: Submit,
     traces: Traces,
     preview: Preview,
+    source: ConfigSource,
 ) -> Mapping[str, InspectorHandler]:
     ledger = state.engine.ledger
     return {
         "translate": TranslatePage().translate,
-        "setup": setup,
+        "setup": partial(setup, source.environ),
         "ask": AskPage(submit).ask,
         "replay": ReplayPage(submit, traces, preview).replay,
         "targets": Targets().targets,
         "dashboard": DashboardPage(
             state.ledger, ledger, health, scrape, traces=traces, quotas=state.quotas, keys=state.keys
         ).dashboard,
-        **KeyPages(admin, state.engine).handlers,
+        **KeyPages(admin, state, traces).handlers,
     }

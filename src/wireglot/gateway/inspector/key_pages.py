@@ -8,18 +8,26 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from wireglot.gateway.config.keys import MONEY
+from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.keys.ring import Keyring, described, stamp
-from wireglot.stores.base import Engine
+from wireglot.gateway.state.state import State
+from wireglot.gateway.trace.traces import Traces
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.records import MICRO, UsageQuery
+
+_DAY_SECONDS: Final = 86400.0
+_MAX_ROWS: Final = 5000
 
 
 class KeyPages:
-    def __init__(self, admin: AdminPages, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, admin: AdminPages, state: State, traces: Traces) -> None:
+        self._engine = state.engine
+        self._stored = state.keys
+        self._traces = traces
         changes: dict[str, Callable[[PageRequest], Awaitable[None]]] = {
             "keys.create": admin.create_key,
             "keys.get": admin.get_key,
@@ -50,7 +58,28 @@ class KeyPages:
             for key in page.settings.keys
         ]
         currency = page.settings.currency
-        page.send({"data": keys, "currency": currency, "day": day // 1000, "month": month // 1000})
+        settings = page.settings
+        required = bool(settings.keys) or settings.server.require_key or self._stored.required
+        page.send(
+            {
+                "data": keys,
+                "currency": currency,
+                "day": day // 1000,
+                "month": month // 1000,
+                "groups": list(settings.groups),
+                "required": required,
+                "keyless": [] if required else await self._keyless(now),
+            }
+        )
+
+    async def _keyless(self, now: float) -> list[dict[str, Any]]:
+        """Whom the first key would lock out: clients that have called without one in the last day."""
+        seen: dict[str, list[float]] = {}
+        for row in await self._traces.listed(Wanted(since=now - _DAY_SECONDS, limit=_MAX_ROWS)):
+            if not row.key or row.key == LOCAL.name:
+                seen.setdefault(row.client or row.agent, []).append(row.at)
+        found = [{"client": name, "requests": len(at), "last": max(at)} for name, at in seen.items()]
+        return sorted(found, key=lambda each: each["last"], reverse=True)
 
     async def _used(self, since: int) -> dict[str, tuple[int, int]]:
         totals = await self._engine.ledger.totals(UsageQuery(groups=("caller",), since=since))

@@ -77,10 +77,10 @@ def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
         spoken,
         kind,
         document.get("text", ""),
-        document.get("request", ""),
-        document.get("model", ""),
-        tuple(_known_dialect(f"only[{place}]", each) for place, each in enumerate(only)),
-        aligned,
+        request=document.get("request", ""),
+        model=document.get("model", ""),
+        only=tuple(_known_dialect(f"only[{place}]", each) for place, each in enumerate(only)),
+        aligned=aligned,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 from urllib.parse import urlsplit
 
@@ -10,6 +11,7 @@ import msgspec
 
 from wireglot import __version__
 from wireglot.dialects.registry import COMMON
+from wireglot.gateway.config.provider_keys import provider_keys
 from wireglot.gateway.config.providers import DEMO, format_keys
 from wireglot.gateway.inspector.access import is_behind_tls
 from wireglot.gateway.pages.models import models, permitted
@@ -129,7 +131,8 @@ _NO_KEY_NEEDED: Final = "none"
 _YOUR_KEY: Final = "YOUR_KEY"
 
 
-async def setup(page: PageRequest, viewer: Viewer) -> None:
+async def setup(environ: Mapping[str, str], page: PageRequest, viewer: Viewer) -> None:
+    """`environ`: in which the keys of providers are looked for."""
     settings = page.settings
     listing = permitted(models(settings, COMMON), page.caller.key)
     named = [model.id for model in listing if not model.embeds]
@@ -158,10 +161,19 @@ async def setup(page: PageRequest, viewer: Viewer) -> None:
     if viewer.sees_all:
         reported |= {
             "config": settings.source,
-            "providers": [*map(_on, settings.providers.values()), *_off(settings)],
+            "providers": _providers(settings, environ),
             "rules": [{"match": rule.match, "to": list(rule.targets)} for rule in settings.rules],
         }
     page.send(reported)
+
+
+def _providers(settings: Settings, environ: Mapping[str, str]) -> list[dict[str, Any]]:
+    keys = provider_keys(settings, environ)
+    found = [*map(_on, settings.providers.values()), *_off(settings)]
+    for each in found:
+        key = keys[each["name"]]
+        each |= {"key": key.state, "kept": key.kept, "keeps_as": key.keeps_as, "instead": key.instead}
+    return found
 
 
 def base_url(page: PageRequest) -> str:

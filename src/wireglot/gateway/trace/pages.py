@@ -200,6 +200,10 @@ _MAX_CACHE_TURNS: Final = 60
 """Of a conversation: each is read and compared."""
 _MAX_MINUTES: Final = 24 * 60
 _MAX_IDS: Final = 500
+_HABIT_ROWS: Final = 5_000
+"""The newest, of which it is counted what is usually lost."""
+_JOINED_ROWS: Final = 10_000
+"""The newest, among which turns are joined."""
 _MAX_EXPORTS: Final = 4
 _EXPORTS_OF_A_KEY: Final = 2
 _EXPORTS_OF_KEYS: Final = 3
@@ -291,7 +295,7 @@ class TracePages:
 
     async def _with_sessions(self, viewer: Viewer) -> list[Row]:
         """All rows, each with the conversation that it continues."""
-        rows = await self._traces.listed(_seen_by(viewer, Wanted(histories=True)))
+        rows = await self._traces.listed(_seen_by(viewer, Wanted(histories=True, limit=_JOINED_ROWS)))
         return await asyncio.to_thread(with_sessions, rows)
 
     async def _listed(self, wanted: Wanted, viewer: Viewer) -> list[Row]:
@@ -311,7 +315,7 @@ class TracePages:
 
     async def _losses(self, page: PageRequest, viewer: Viewer) -> None:
         """Which features each client loses with each provider, and in how many of their exchanges."""
-        rows = await self._traces.listed(_seen_by(viewer, Wanted()))
+        rows = await self._traces.listed(_seen_by(viewer, Wanted(limit=_HABIT_ROWS)))
         page.send({"pairs": await asyncio.to_thread(loss_habits, rows)})
 
     # A file of all that match.

@@ -1,0 +1,288 @@
+"""The configuration file as it is edited from the inspector's page: read without its secrets, changed with
+comments and order kept, and written whole or not at all."""
+
+from __future__ import annotations
+
+import contextlib
+import difflib
+import hashlib
+import os
+import re
+import secrets
+import stat
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+
+from wireglot.gateway.config import read
+from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, variables
+from wireglot.gateway.config.kept_keys import one_at_a_time
+from wireglot.gateway.config.problems import key_path
+from wireglot.http.redaction import Redactor
+
+MAX_BYTES: Final = 1024 * 1024
+_MASK: Final = "[hidden]"
+"""In the place of what is hidden."""
+_NAMED: Final = re.compile(
+    r"""^(\s*["']?[\w.-]*(?:api_key|secret|token|password|metrics_key|access_key)["']?\s*=\s*)"""
+    r"""(["'])(?!env:|file:)(?:(?!\2).)+\2"""
+)
+"""A field that holds a secret by its name, on one line."""
+_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*:)[^@\s\"']+@")
+_HEADER: Final = re.compile(r"^\s*\[")
+_FREE: Final = frozenset({"models", "prices", "currency", "losses"})
+"""What names no host, no file and no variable, and lets nobody in."""
+_FREE_OF_PROVIDER: Final = frozenset({"models", "title"})
+
+
+class EditRefused(Exception):
+    """Nothing was written. `code`: of the error that says so."""
+
+    def __init__(self, message: str, code: str) -> None:
+        super().__init__(message)
+        self.code = code
+
+
+class ConfigSource(msgspec.Struct, frozen=True):
+    """Where the configuration of a process comes from."""
+
+    path: Path | None = None
+    environ: Mapping[str, str] = {}
+    overrides: Mapping[str, Any] = {}
+    why_fixed: str = ""
+    """Why the process would not take up a change; "": it does."""
+    why_not: Callable[[bytes], str] | None = None
+    """Why content must not be loaded, or ""."""
+    approve: Callable[[Path, bytes], None] | None = None
+    """Called before content is written that needs its user's approval."""
+    reload: Callable[[], None] = lambda: None
+    bound: Callable[[], Iterable[str]] = tuple
+    """The addresses that the process listens on."""
+
+    @property
+    def effective(self) -> Path | None:
+        """The file that is loaded, if there is one."""
+        later = later_file(self.environ) if self.path is None else None
+        return later if later is not None and later.is_file() else self.path
+
+    def file(self) -> Path | None:
+        """The one in effect, or the one that would be: in the user's own configuration, if there is none."""
+        return self.path or later_file(self.environ)
+
+    def variables(self) -> list[str]:
+        """What of the file is overridden: by variables, and on the command line."""
+        found = [
+            f"{setting.env} sets {key_path(table, setting.name)}"
+            for table, setting in variables()
+            if self.environ.get(setting.env)
+        ]
+        for table, given in self.overrides.items():
+            names = [key_path(table, name) for name in given] if isinstance(given, Mapping) else [table]
+            found += [f"the command line sets {name}" for name in names]
+        return found
+
+
+def later_file(environ: Mapping[str, str]) -> Path | None:
+    """The file that a gateway without any takes up once it is there."""
+    home = config_dir(environ)
+    return home / CONFIG_FILE if home is not None and not environ.get(CONFIG_VARIABLE) else None
+
+
+def digest_of(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()
+
+
+def content_of(path: Path) -> bytes:
+    """b"" where there is none yet. Raises EditRefused."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(MAX_BYTES + 1)
+    except FileNotFoundError:
+        return b""
+    except OSError as fault:
+        raise EditRefused(f"{path} cannot be read: {fault.strerror}", "file_unreadable") from None
+    if len(content) > MAX_BYTES:
+        raise EditRefused(f"{path} is too large to be edited here", "file_unreadable")
+    try:
+        content.decode()
+    except UnicodeDecodeError:
+        raise EditRefused(f"{path} is not text in UTF-8", "file_unreadable") from None
+    return content
+
+
+def why_unwritable(path: Path) -> str:
+    """ "" where it could be written now, with its mode and owner."""
+    target = path.resolve()
+    if not target.exists():
+        return _why_uncreatable(target)
+    if not os.access(target, os.W_OK):
+        return f"{target} is read-only for the gateway"
+    if not os.access(target.parent, os.W_OK):
+        return f"{target.parent} is read-only for the gateway, and a file is written by replacing it"
+    about = target.stat()
+    if os.name == "posix" and about.st_uid != os.geteuid() and os.geteuid() != 0:
+        return f"{target} belongs to another user, and would become the gateway's"
+    return ""
+
+
+def _why_uncreatable(target: Path) -> str:
+    folder = next(each for each in target.parents if each.exists())
+    return "" if os.access(folder, os.W_OK) else f"{folder} is read-only for the gateway"
+
+
+class HiddenLines:
+    """A text without its secrets, and the way back: a line with one may stay where it is, or go."""
+
+    def __init__(self, text: str, redactor: Redactor) -> None:
+        self._redactor = redactor
+        self._lines = text.split("\n")
+        self._shown = [_shown(line, redactor) for line in self._lines]
+
+    @property
+    def text(self) -> str:
+        return "\n".join(self._shown)
+
+    def restored(self, text: str) -> str:
+        """A text made of the one that was shown, with what was hidden. Raises EditRefused."""
+        lines = text.split("\n")
+        tables, wanted = _tables(self._shown), _tables(lines)
+        at = 0
+        for number, line in enumerate(lines):
+            if _MASK not in line:
+                continue
+            places = range(at, len(self._shown))
+            found = next(
+                (each for each in places if self._shown[each] == line and tables[each] == wanted[number]), -1
+            )
+            if found < 0:
+                raise EditRefused(
+                    f"line {number + 1}: a line with {_MASK} may stay as and where it is; write a new value, "
+                    '"env:NAME" or "file:PATH" instead',
+                    "hidden_value_moved",
+                )
+            lines[number] = self._lines[found]
+            at = found + 1
+        return "\n".join(lines)
+
+    def difference(self, text: str) -> list[str]:
+        """Lines of a unified one, without secrets. A secret that alone has changed is marked."""
+        after = [_shown(line, self._redactor) for line in text.split("\n")]
+        before = list(self._shown)
+        if before == after and text.split("\n") != self._lines:
+            after = [
+                f"{line}  # changed" if mine != its else line
+                for line, mine, its in zip(after, self._lines, text.split("\n"), strict=True)
+            ]
+        return list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+
+
+def _shown(line: str, redactor: Redactor) -> str:
+    named = _PASSWORD.sub(rf"\1{_MASK}@", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
+    return redactor.text(named).replace("[redacted]", _MASK)
+
+
+def _tables(lines: Sequence[str]) -> list[str]:
+    """The header above each line."""
+    found, header = [], ""
+    for line in lines:
+        if _HEADER.match(line):
+            header = line.strip()
+        found.append(header)
+    return found
+
+
+def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str:
+    """With values set at paths (None: removed); all else, comments included, stays. Raises EditRefused."""
+    # A writer is needed here alone; the reader is Python's.
+    import tomlkit
+    from tomlkit.exceptions import TOMLKitError
+
+    try:
+        document = tomlkit.parse(text)
+        for path, value in changes:
+            table: Any = document
+            for name in path[:-1]:
+                if name not in table:
+                    if value is None:
+                        break
+                    table[name] = tomlkit.table(is_super_table=name == "providers")
+                table = table[name]
+            else:
+                if value is not None:
+                    table[path[-1]] = tomlkit.table() if value == {} else value
+                elif path[-1] in table:
+                    del table[path[-1]]
+        return tomlkit.dumps(document)
+    except (TOMLKitError, TypeError, ValueError, AttributeError) as problem:
+        place = key_path(changes[0][0][0], changes[0][0][-1])
+        why = f"the file cannot be changed at {place} ({type(problem).__name__}): edit its text"
+        raise EditRefused(why, "not_editable") from None
+
+
+def beyond_models(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """The tables that differ, but for what names no host, no file and no variable and lets nobody in."""
+    found = [
+        name
+        for name in dict.fromkeys((*before, *after))
+        if name not in _FREE and name != "providers" and before.get(name) != after.get(name)
+    ]
+    old, new = before.get("providers", {}), after.get("providers", {})
+    if not isinstance(old, Mapping) or not isinstance(new, Mapping):
+        return [*found, *(["providers"] if old != new else [])]
+    for name in dict.fromkeys((*old, *new)):
+        mine, its = old.get(name, {}), new.get(name, {})
+        if (name in new) == (name in old) and mine == its:
+            continue
+        if name not in new or not isinstance(mine, Mapping) or not isinstance(its, Mapping):
+            found.append(key_path("providers", name))
+            continue
+        fields = {*mine, *its} - _FREE_OF_PROVIDER
+        if any(mine.get(each) != its.get(each) for each in fields):
+            found.append(key_path("providers", name))
+    return found
+
+
+def changed_meanwhile(path: Path) -> EditRefused:
+    return EditRefused(f"{path} was changed by another program meanwhile: load it again", "file_changed")
+
+
+def write(source: ConfigSource, path: Path, before: str, content: bytes) -> None:
+    """In the place of the content with the digest `before`, with the file's mode and owner. Raises
+    EditRefused."""
+    target = path.resolve()  # a link to where its owner has it stays one
+    try:
+        target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with one_at_a_time(target.parent):
+            if digest_of(content_of(target)) != before:
+                raise changed_meanwhile(path)
+            if source.approve is not None:
+                source.approve(path, content)
+            _replace(target, content)
+    except OSError as fault:
+        raise EditRefused(f"{path} cannot be written: {fault.strerror or fault}", "file_unwritable") from None
+
+
+def _replace(target: Path, content: bytes) -> None:
+    about = target.stat() if target.exists() else None
+    draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            if about is not None and os.name == "posix":
+                if (about.st_uid, about.st_gid) != (os.geteuid(), os.getegid()):
+                    os.fchown(file.fileno(), about.st_uid, about.st_gid)
+                os.fchmod(file.fileno(), stat.S_IMODE(about.st_mode))
+            os.fsync(file.fileno())
+        draft.replace(target)
+    finally:
+        with contextlib.suppress(OSError):
+            draft.unlink(missing_ok=True)
+
+
+def parsed(content: bytes, path: Path) -> dict[str, Any]:
+    """Raises ConfigError."""
+    return read.parse(content, str(path))
