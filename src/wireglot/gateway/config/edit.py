@@ -30,7 +30,8 @@ _NAMED: Final = re.compile(
     r"""(["'])(?!env:|file:)(?:(?!\2).)+\2"""
 )
 """A field that holds a secret by its name, on one line."""
-_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*:)[^@\s\"']+@")
+_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
+"""It ends before the next URL: otherwise each of many would be read to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
 """What names no host, no file and no variable, and lets nobody in."""
