@@ -405,6 +405,22 @@ def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> N
     assert found.restored(found.text) == line
 
 
+@rows(
+    "line, expected",
+    [
+        ('# api_key = "deadbeef"', '# api_key = "[hidden]"'),
+        ('x = {dialect = "a", api_key = "deadbeef"}', 'x = {dialect = "a", api_key = "[hidden]"}'),
+        ('api_key = """deadbeef"""', 'api_key = """[hidden]"""'),
+        ("api_keys = ['deadbeef', \"env:A\"]  # two", "api_keys = [[hidden]]  # two"),
+        ('api_keys = ["env:A", "file:b"]', 'api_keys = ["env:A", "file:b"]'),
+        ('models = ["a"]', 'models = ["a"]'),
+    ],
+)
+def test_a_secret_that_is_not_in_effect_is_hidden_by_its_name(line: str, expected: str) -> None:
+    assert hidden(line).text == expected
+    assert hidden(line).restored(expected) == line
+
+
 @rows("url", ["://:", "://a:b"])
 def test_a_line_of_many_urls_is_shown_in_no_time(url: str) -> None:
     """It would take an hour if each were read to the end of the line."""
