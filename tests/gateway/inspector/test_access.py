@@ -15,6 +15,7 @@ from wireglot.gateway.entry import callers
 from wireglot.gateway.entry.callers import Gatekeeper
 from wireglot.gateway.entry.routes import INSPECTOR_ROUTES
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.inspector import access
 from wireglot.gateway.inspector.access import (
     CSRF,
     TICKET_SECONDS,
@@ -23,6 +24,7 @@ from wireglot.gateway.inspector.access import (
     sign_in_ticket,
 )
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings
+from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.testing.live_gateway import LiveGateway
 
 OTHER_KEY = "wg-another-key-0123456789"
@@ -490,6 +492,21 @@ def test_a_ticket_that_another_worker_took_opens_nothing():
     assert used is not None
     other.obey(used, is_new=True)
     assert other.redeem(ticket) is None
+
+
+def test_signing_in_and_out_all_the_time_brings_no_used_ticket_back(monkeypatch):
+    monkeypatch.setattr(access, "_MAX_ENDED", 3)
+    clock = [1000.0]
+    sessions = InspectorSessions(lambda: clock[0], lambda: "operator")
+    ticket = sign_in_ticket("operator", clock[0])
+    used = sessions.redeem(ticket)
+    for number in range(10):
+        sessions.obey(PeerCommand(clock[0], ended=f"session {number}", ends=9000), is_new=True)
+    assert sessions.redeem(ticket) is None
+    assert used in sessions.standing(), "a worker that starts now hears of it"
+    clock[0] += TICKET_SECONDS + 1
+    sessions.redeem(sign_in_ticket("operator", clock[0]))
+    assert len(sessions._used) == 1, "what nobody can use any more is forgotten"
 
 
 @rows("ticket", ["", "x", "!" * 38, "A" * 38, "é", "A" * 5000, sign_in_ticket("another", 1000.0)])

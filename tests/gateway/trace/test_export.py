@@ -5,12 +5,14 @@ from __future__ import annotations
 import csv
 import io
 import json
+import socket
 import time
 from collections.abc import Iterator
 
 import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask
+from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, keys_table
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.trace.export import csv_lines, har_entries
@@ -28,13 +30,14 @@ def bodies() -> Iterator[Stage]:
         yield made
 
 
-def fill(made: Stage, count: int) -> None:
+def fill(made: Stage, count: int, caller: str = "") -> None:
     """Exchanges of long ago, as the gateway's list has them."""
     rows = made.gateway.process.gateway.traces.rows
     for number in range(count):
-        record = Record(f"req_fill{number:06d}", time.monotonic() - 5, "anthropic", "generate")
+        record = Record(f"req_fill{caller}{number:06d}", time.monotonic() - 5, "anthropic", "generate")
         record.path, record.status = "/v1/messages", 200 if number % 4 else 429
         record.facts = RequestFacts(agent="=1+1")
+        record.caller, record.error_message = caller, "x" * 500 if caller else ""
         rows.begin(record)
         record.finished = time.monotonic()
         rows.finish(record)
@@ -54,6 +57,33 @@ def test_all_that_match_are_exported_and_not_what_was_loaded() -> None:
         assert [row["at"] for row in found] == sorted(row["at"] for row in found)
         assert made.look.raw("export?format=jsonl&q=nowhere").body == b""
         assert json.loads(made.look.raw("export?format=har&q=status:500").body)["log"]["entries"] == []
+
+
+def test_clients_with_keys_that_do_not_read_leave_a_place_for_the_operator() -> None:
+    keys = {name: f"{name}-key-0123456789abcdef" for name in ("alice", "bob")}
+    with stage(
+        'mode = "off"', more=lambda _: f'[server]\nadmin_secret = "{ADMIN}"\n{keys_table(**keys)}'
+    ) as made:
+        for name in keys:
+            fill(made, 5_000, name)
+        port = made.gateway.port
+        statuses, calls = [], []
+        for name in ("alice", "alice", "alice", "bob", "bob"):
+            call = socket.create_connection(("127.0.0.1", port))
+            call.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            asked = f"GET /inspector/api/export?format=jsonl HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\n"
+            call.sendall(f"{asked}authorization: Bearer {keys[name]}\r\n\r\n".encode())
+            statuses.append(call.recv(12)[-3:])
+            calls.append(call)
+        try:
+            assert statuses == [b"200", b"200", b"503", b"200", b"503"]
+            operator = Visitor(made.gateway)
+            export = "/inspector/api/export?format=csv&q=id:req_fillbob000001"
+            answer = operator.ask("GET", export, authorization=f"Bearer {ADMIN}")
+            assert answer.status == 200
+        finally:
+            for call in calls:
+                call.close()
 
 
 def test_har_has_recorded_bodies_of_both_sides_and_no_secret(bodies: Stage) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from tests.gateway.inspector.inspector_kit import Visitor, keys_table
 from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
@@ -137,3 +138,52 @@ def test_one_who_leaves_ends_the_request(made: Stage) -> None:
 def test_what_cannot_be_asked_is_named(made: Stage, more: Document, param: str) -> None:
     answer = made.look.raw("replay", "POST", asked("anthropic", "gemini-up/m1", dry=True) | more)
     assert (answer.status, answer.json["error"]["param"]) == (400, param)
+
+
+ALICE = "alice-key-0123456789abcdef"
+
+
+def test_a_client_key_is_shown_the_document_and_nothing_of_the_account_behind() -> None:
+    def more(upstream: Any) -> str:
+        return (
+            keys_table(alice=ALICE)
+            + f'[providers.ours]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/projects/rich-4711/v1"\n'
+            f'api_key = "{PROVIDER_KEY}"\nheaders = {{ openai-organization = "org-4711" }}\n'
+        )
+
+    with stage('mode = "off"', more=more) as shared:
+        visitor = Visitor(shared.gateway)
+        visitor.look()
+        visitor.sign_in(ALICE)
+
+        def shown(text: str) -> Any:
+            body = {"messages": [{"role": "user", "content": text}]}
+            asked = {"to": "ours/m1", "dialect": "openai-chat", "body": body, "dry": True, "show": True}
+            answer = visitor.post("/inspector/api/replay", asked)
+            assert answer.status == 200, answer.body
+            for secret in (b"org-4711", f"127.0.0.1:{shared.upstream.port}".encode()):
+                assert secret not in answer.body
+            return answer.json()
+
+        sent = shown("Say it again.")["would"]["attempts"][0]["request"]
+        assert "Say it again." in sent["body"]
+        assert "url" not in sent
+        assert {name for name, _ in sent["headers"]} <= {
+            "accept", "accept-encoding", "content-type", "user-agent"
+        }  # fmt: skip
+        hidden = shown("We are rich-4711.")
+        assert "would" not in hidden
+        assert "the provider's account" in hidden["why"]
+
+
+def test_a_restricted_key_hears_of_no_provider_by_names_that_lead_nowhere() -> None:
+    table = keys_table(alice=ALICE).replace("[keys]\nalice = ", "[keys.alice]\nhash = ")
+    with stage('mode = "off"', more=lambda _: table + 'models = ["gemini-up/m1"]\n') as shared:
+        visitor = Visitor(shared.gateway)
+        visitor.look()
+        visitor.sign_in(ALICE)
+        for to in ("nowhere", "anthropic-u/m1"):
+            asked = {"to": to, "dialect": "anthropic", "body": {**BODY}, "dry": True}
+            refused = visitor.post("/inspector/api/replay", asked)
+            assert refused.status == 403
+            assert "anthropic-up" not in refused.message

@@ -31,6 +31,8 @@ TICKET_SECONDS: Final = 300
 _ENDS_BYTES: Final = 5
 _NONCE_BYTES: Final = 8
 _MARK_BYTES: Final = 16
+_TICKET: Final = "ticket "
+"""So begins what a ticket is called among what has ended."""
 _COOKIE: Final = "wireglot-inspector"
 _SEALED_FOR: Final = "\0inspector"
 """No caller is called so: the sealing key is no caller's."""
@@ -76,6 +78,9 @@ class InspectorSessions:
         self._sealers: dict[bytes, Sealer] = {}
         self._ended: OrderedDict[str, float] = OrderedDict()
         """By their nonces, with when each would have ended by itself."""
+        self._used: dict[str, float] = {}
+        """Tickets, likewise. Only the gateway's own user makes them: no one else can have so many used
+        that one is forgotten while it still could open."""
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
@@ -112,22 +117,26 @@ class InspectorSessions:
         text, mark = raw[:-_MARK_BYTES], raw[-_MARK_BYTES:]
         if not key or not hmac.compare_digest(mark, _ticket_mark(key, text)):
             return None
-        nonce, ends, now = raw.hex(), int.from_bytes(text[:_ENDS_BYTES], "big"), self._wall()
-        if ends <= now or nonce in self._ended:
+        nonce, ends, now = _TICKET + raw.hex(), int.from_bytes(text[:_ENDS_BYTES], "big"), self._wall()
+        if ends <= now or nonce in self._used:
             return None
         used = PeerCommand(now, ended=nonce, ends=ends)
         self.obey(used, is_new=True)
         return used
 
     def obey(self, command: PeerCommand, *, is_new: bool) -> None:
-        if command.ends > self._wall():
+        now = self._wall()
+        if command.ended.startswith(_TICKET):
+            self._used = {nonce: ends for nonce, ends in self._used.items() if ends > now}
+            self._used[command.ended] = command.ends
+        elif command.ends > now:
             self._ended[command.ended] = command.ends
             if len(self._ended) > _MAX_ENDED:
                 self._ended.popitem(last=False)
 
     def standing(self) -> list[PeerCommand]:
-        now = self._wall()
-        return [PeerCommand(now, ended=nonce, ends=ends) for nonce, ends in self._ended.items() if ends > now]
+        now, known = self._wall(), (*self._ended.items(), *self._used.items())
+        return [PeerCommand(now, ended=nonce, ends=ends) for nonce, ends in known if ends > now]
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is

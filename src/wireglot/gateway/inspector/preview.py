@@ -19,7 +19,7 @@ from wireglot.gateway.pages.models import listed, models, permitted
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
-from wireglot.gateway.request.account_details import shown_model
+from wireglot.gateway.request.account_details import holds_account, shown_model
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -48,6 +48,8 @@ _MAX_BYTES: Final = 16 * MIB
 _MAX_TARGETS: Final = 4000
 _AT_ONCE_BYTES: Final = 8 * KIB
 """A few milliseconds, with the links between the documents."""
+_HEADERS_SHOWN: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
+"""Of what would be sent, to a viewer with a client key: others may name the account."""
 
 OfferTools = Callable[[Exchange], Awaitable[None] | None]
 """Offers functions in place of the tools that the gateway runs itself."""
@@ -99,8 +101,9 @@ class Preview:
         """Whose key pays, what it may cost, and, with `shows`, what would be sent: as an exchange whose
         answer is still to come. `incoming`: as it would be sent."""
         settings = incoming.settings
-        is_on = route_provider(settings, model) in page.settings.providers
-        if is_on:
+        provider = route_provider(settings, model)
+        is_on = provider in page.settings.providers
+        if is_on or not provider:  # why it leads nowhere names the providers that are on
             check_permitted(page.caller.key, model)
         exchange = await _exchange(incoming, body, self._redactor())
         try:
@@ -109,7 +112,8 @@ class Preview:
             reported = _reported(page, viewer, exchange, target) | {"sends": is_on}
             if shows:
                 try:
-                    reported["would"] = await self._would(exchange, target)
+                    would = await self._would(exchange, target)
+                    reported["would"] = would if viewer.sees_all else _without_account(would, target)
                 except RequestError as refused:  # and so would the request be
                     reported["why"] = str(refused)
                 except NeedsMedia as needed:
@@ -192,6 +196,26 @@ def _note_attempt(record: Record, target: Target, prepared: Prepared) -> None:
         passthrough=prepared.raw,
         losses=prepared.losses,
     )
+
+
+def _without_account(would: Trace, target: Target) -> Trace:
+    """For a viewer with a client key: what becomes of the document, and nothing of where it goes and whose
+    account pays. Raises RequestError where the document says that, too."""
+    replace, attempts = msgspec.structs.replace, []
+    model = shown_model(target.model)
+    for attempt in would.attempts:
+        request = attempt.request
+        if request is not None:
+            if holds_account(request.body, target.provider, request.url) or (
+                not model and target.model in request.body
+            ):
+                text = "what would be sent is for the operator: it names the provider's account"
+                raise RequestError("permission", text)
+            headers = [each for each in request.headers if each[0].lower() in _HEADERS_SHOWN]
+            request = replace(request, url="", headers=headers)
+        limits = {name: value for name, value in attempt.limits.items() if name != "account"}
+        attempts.append(replace(attempt, model=model, request=request, limits=limits))
+    return replace(would, row=replace(would.row, model=model), attempts=attempts)
 
 
 def _reported(page: PageRequest, viewer: Viewer, exchange: Exchange, target: Target) -> dict[str, Any]:

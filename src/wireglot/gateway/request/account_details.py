@@ -118,6 +118,12 @@ def without_account_text(text: str, provider: Provider | None) -> str:
     return _SENTENCES["server"] + _DETAILS if names_account(text, _values(provider, "")) else text
 
 
+def holds_account(text: str, provider: Provider, url: str) -> bool:
+    """Whether a text, which is not all a provider's, has what the configuration knows of the account."""
+    lower = text.lower()
+    return any(value in lower for value in _values(provider, url))
+
+
 def shown_model(model: str) -> str:
     """The name of an upstream model, "" where the name holds that of an account."""
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model

@@ -87,10 +87,9 @@ class _Frames:
         if not new:
             return
         context, waiting = self._context, self._held + new
-        held = open_events([*context, *waiting], scrub)
-        if sum(len(data) for _, data in waiting) > _HELD_BYTES:
-            held = 0
-        place = max(0, len(waiting) - held)
+        place = max(0, len(waiting) - open_events([*context, *waiting], scrub))
+        if sum(len(data) for _, data in waiting[place:]) > _HELD_BYTES:
+            place = len(waiting)
         self._held = waiting[place:]
         if not place:
             return

@@ -205,6 +205,9 @@ _HABIT_ROWS: Final = 5_000
 _JOINED_ROWS: Final = 10_000
 """The newest, among which turns are joined."""
 _MAX_EXPORTS: Final = 4
+_EXPORTS_OF_A_KEY: Final = 2
+_EXPORTS_OF_KEYS: Final = 3
+"""One is left for anyone who looks after the gateway, however slowly clients with keys read theirs."""
 _EXPORTED_ROWS: Final = 1000
 """At a time."""
 
@@ -217,7 +220,8 @@ class TracePages:
         self._traces = traces
         self._find_losses = find_losses
         self._is_draining = is_draining
-        self._exporting = 0
+        self._exporting: Counter[str] = Counter()
+        """By client key; "": with the admin secret, or without any."""
         self._live = Live(traces, is_draining)
         self._search = Search(traces)
         self._telling = Limiter(2)
@@ -321,13 +325,17 @@ class TracePages:
         written = FORMATS.get(page.query("format") or "csv")
         if written is None:
             raise invalid_value("format", " or ".join(FORMATS))
-        if self._exporting >= _MAX_EXPORTS:
+        own, of_all = self._exporting[viewer.key], self._exporting.total()
+        of_keys = of_all - self._exporting[""]
+        if of_all >= _MAX_EXPORTS or (
+            viewer.key and (own >= _EXPORTS_OF_A_KEY or of_keys >= _EXPORTS_OF_KEYS)
+        ):
             raise shed("too many exports at once")
-        self._exporting += 1
+        self._exporting[viewer.key] += 1
         try:
             await self._write_all(page, viewer, wanted, written)
         finally:
-            self._exporting -= 1
+            self._exporting[viewer.key] -= 1
 
     async def _write_all(
         self, page: PageRequest, viewer: Viewer, wanted: Wanted, written: ExportFormat
