@@ -217,7 +217,7 @@ def test_a_file_is_sent_by_a_gateway_that_never_saw_it(
 
 
 def test_bodies_that_were_not_recorded_are_said_to_be_missing() -> None:
-    with LiveGateway("[providers.demo]\n") as gateway:
+    with LiveGateway("[providers.demo]\n[trace]\nmemory_bytes = 0\n") as gateway:
         id = ask(gateway, "anthropic", "gemini", conversation("anthropic"), stream=False)
         done = run("trace", "show", id, "--url", gateway.url)
     assert done.returncode == 1

@@ -43,7 +43,11 @@ def test_the_workflow_may_read_and_nothing_more():
     assert CHECKS["permissions"] == {"contents": "read"}
     steps = [step for job in CHECKS["jobs"].values() for step in job["steps"]]
     fetched = [step["uses"] for step in steps if "uses" in step]
-    assert {name.partition("@")[0] for name in fetched} == {"actions/checkout", "actions/setup-node"}
+    assert {name.partition("@")[0] for name in fetched} == {
+        "actions/checkout",
+        "actions/setup-node",
+        "azure/setup-helm",
+    }
     checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
     assert checkouts
     assert all(step["with"] == {"persist-credentials": False} for step in checkouts)

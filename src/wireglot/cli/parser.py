@@ -733,8 +733,7 @@ What could not be carried over (the losses) is printed on standard error, or wri
 _TRANSLATE_EXAMPLES: Final = """\
 examples:
   wireglot translate request --from anthropic --to gemini < in.json > out.json
-  wireglot translate response --from gemini --to openai-chat \\
-      --request asked.json < in.json > out.json
+  wireglot translate response --from gemini --to anthropic < in.json > out.json
   wireglot translate stream   --from gemini --to anthropic < in.sse > out.sse
   wireglot translate --jsonl --jobs 4 < cases.jsonl > results.jsonl
 

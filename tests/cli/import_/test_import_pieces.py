@@ -71,10 +71,17 @@ def test_files_that_configure_clients() -> None:
     assert provider_checks._SETTINGS == {
         "aider": (".aider.conf.yml", ".env"),
         "claude": (".claude/settings.json", ".claude/settings.local.json"),
+        "cline": (".cline/data/settings/providers.json",),
         "codex": (".codex/config.toml",),
+        "continue": (".continue/config.yaml",),
+        "copilot": (),
+        "droid": (".factory/settings.json",),
         "gemini": (".gemini/settings.json", ".gemini/.env"),
+        "hermes": (".hermes/config.yaml", ".hermes/.env"),
         "kimi": (".kimi/config.toml", ".kimi-code/config.toml"),
         "llm": (".config/io.datasette.llm/extra-openai-models.yaml",),
+        "openclaw": (".openclaw/openclaw.json",),
         "opencode": (".config/opencode/opencode.json", ".config/opencode/opencode.jsonc"),
+        "pi": (".pi/agent/models.json",),
         "qwen": (".qwen/settings.json", ".qwen/.env"),
     }

@@ -79,7 +79,7 @@ async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, 
         "data": [
             {**dict(zip(names, total.group, strict=True)), **_reported(total)} for total in totals[:ROWS_MAX]
         ],
-        "total": _reported(whole) if totals else {},
+        "total": _reported(whole),
         "durations": "measured" if whole.took.is_exact else "within_5_percent",
     }
     if len(totals) > ROWS_MAX:
