@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 import time
 from typing import Final
 
@@ -16,7 +17,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.mcp import McpRunner
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
 from wireglot.gateway.hosted.web import SourceSealer, web_runners
-from wireglot.gateway.inspector.access import InspectorSessions
+from wireglot.gateway.inspector.access import TICKET_SECONDS, InspectorSessions
 from wireglot.gateway.inspector.config_page import ConfigPages
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
 from wireglot.gateway.inspector.preview import Preview
@@ -150,6 +151,7 @@ def compose(
         observer.note,
         sessions=sessions,
         command=traces.command,
+        claim=lambda name: state.counters.lock(name, secrets.token_hex(8), TICKET_SECONDS),
         handlers={
             **inspector_handlers(state, state_pages.admin, health, scrape, submit, traces, preview, source),
             **ConfigPages(source, current, transports.get("https"), observer.note).handlers,

@@ -65,12 +65,17 @@ _PATTERNS: Final = tuple(
 )
 # The value of a credential that is named: only the value is replaced. `=` and the quotes of JSON may stand
 # between; a word that a person would write after "bearer" ("bearer token") is no value.
-_NAMED: Final = re.compile(
+_NAME: Final = (
     rb"(?i)(?P<name>\b(?:bearer|basic)(?:\s+|%20)|[?&;](?:key|api_key|apikey|access_token|token|auth)="
     rb"|\b(?:x-api-key|x-goog-api-key|authorization|api[_-]?key)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?"
     rb"(?:(?:bearer|basic)\s+)?)"
-    rb"(?!(?:token|tokens|auth|authentication|authorization|expected|is|was|or|and|key|keys|scheme|header)(?![\w-]))"
-    rb"(?P<value>[^\s\"'&<>,;\\{}()]+)"
+)
+_VALUE: Final = rb"[^\s\"'&<>,;\\{}()]"
+_NAMED: Final = re.compile(
+    _NAME
+    + rb"(?!(?:token|tokens|auth|authentication|authorization|expected|is|was|or|and|key|keys|scheme|header)"
+    rb"(?![\w-]))"
+    rb"(?P<value>" + _VALUE + rb"+)"
 )
 _NAMES: Final = {
     b"bearer": 0, b"basic": 0, b"authorization": 0, b"api_key": len(b"?"), b"apikey": len(b"?"),
@@ -89,6 +94,9 @@ _OPEN: Final = re.compile(
 )
 """A key of a well-known kind that may go on."""
 _OPEN_BYTES: Final = 4096 + 16
+_OPEN_NAMED: Final = re.compile(_NAME + _VALUE + rb"*\Z")
+"""A credential that is named, and may go on: "Basic" may be all that has come of it."""
+_OPEN_NAMED_BYTES: Final = 1024
 _FEW_BYTES: Final = 4
 """As many letters of a secret are in any text."""
 
@@ -148,8 +156,8 @@ class Redactor:
                 break
         while open_bytes and data[-open_bytes - 1 : PIECE_BYTES - open_bytes - 1 or None] in self._pieces:
             open_bytes += 1
-        found = _OPEN.search(data[-_OPEN_BYTES:])
-        return max(open_bytes, len(found[0]) if found is not None else 0)
+        ends = _OPEN.search(data[-_OPEN_BYTES:]), _OPEN_NAMED.search(data[-_OPEN_NAMED_BYTES:])
+        return max(open_bytes, *(len(found[0]) for found in ends if found is not None), 0)
 
     def _suspects(self, data: bytes) -> list[int]:
         """Where a gram of a secret is, of those that are looked at: each piece holds one of these."""

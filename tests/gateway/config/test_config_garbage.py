@@ -149,3 +149,12 @@ def test_a_file_that_cannot_be_is_a_problem(name: str, tmp_path: Path) -> None:
 def test_a_directory_in_place_of_the_file_is_a_problem(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="a file that can be read"):
         load(tmp_path, environ=QUIET)
+
+
+@rows("line", ["{} = 1", "[{}]", "x = {{{} = 1}}"])
+def test_a_name_of_very_many_parts_is_refused_before_it_is_read(line: str) -> None:
+    """To read it takes time by the square of its parts: minutes."""
+    with pytest.raises(ConfigError, match="nested too deep"):
+        parse(line.format("a." * 200_000 + "b").encode(), "wireglot.toml")
+    hosts = ", ".join(["api.one.example.com"] * 100)
+    assert parse(f'x = "{hosts}"  # {hosts}'.encode(), "wireglot.toml") == {"x": hosts}

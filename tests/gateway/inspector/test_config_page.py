@@ -154,6 +154,18 @@ def test_without_the_admin_secret_nothing_is_sent_elsewhere_read_or_locked(mine,
         assert digest_of((gateway.folder / "wireglot.toml").read_bytes()) == found["digest"]
 
 
+def test_without_the_admin_secret_a_file_that_cannot_be_read_is_not_replaced(open_door) -> None:
+    _, visitor = open_door
+    path = Path(shown(visitor)["path"])
+    half = path.read_text() + "\n[server]\nhos"
+    path.write_text(half)
+    document = {"digest": digest_of(half.encode()), "text": "[models]\n"}
+    for method, address in (("POST", CHECK), ("PUT", CONFIG)):
+        status, refused = ask(visitor, method, address, document)
+        assert (status, refused["error"]["code"]) == (403, "admin_needed")
+    assert path.read_text() == half
+
+
 def test_the_admin_changes_everything_and_sees_no_secret(admin) -> None:
     gateway, visitor = admin
     found = shown(visitor)
@@ -391,6 +403,30 @@ def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> N
     found = HiddenLines(line, Redactor())
     assert found.text == 'url = "postgresql://wireglot:[hidden]@db/x"\n'
     assert found.restored(found.text) == line
+
+
+@rows(
+    "line, expected",
+    [
+        ('# api_key = "deadbeef"', '# api_key = "[hidden]"'),
+        ('x = {dialect = "a", api_key = "deadbeef"}', 'x = {dialect = "a", api_key = "[hidden]"}'),
+        ('api_key = """deadbeef"""', 'api_key = """[hidden]"""'),
+        ("api_keys = ['deadbeef', \"env:A\"]  # two", "api_keys = [[hidden]]  # two"),
+        ('api_keys = ["env:A", "file:b"]', 'api_keys = ["env:A", "file:b"]'),
+        ('models = ["a"]', 'models = ["a"]'),
+    ],
+)
+def test_a_secret_that_is_not_in_effect_is_hidden_by_its_name(line: str, expected: str) -> None:
+    assert hidden(line).text == expected
+    assert hidden(line).restored(expected) == line
+
+
+@rows("url", ["://:", "://a:b"])
+def test_a_line_of_many_urls_is_shown_in_no_time(url: str) -> None:
+    """It would take an hour if each were read to the end of the line."""
+    text = f'x = "{url * 100_000}"'
+    assert hidden(text).text == text
+    assert hidden(f'x = "{url} http://u:pass@host"').text == f'x = "{url} http://u:[hidden]@host"'
 
 
 def test_content_that_its_user_has_not_approved_is_neither_shown_nor_built_upon(tmp_path: Path) -> None:

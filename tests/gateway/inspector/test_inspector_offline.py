@@ -479,6 +479,10 @@ def test_what_is_on_and_why_the_rest_is_not() -> None:
             "dialects": ["openai-chat"],
             "host": "h.example",
             "models": 0,
+            "key": "unneeded",
+            "kept": "",
+            "keeps_as": "",
+            "instead": "",
         }
         assert got["rules"] == [{"match": "fast", "to": ["mine/m"]}]
         assert "api_key=none" not in str(got["clients"])

@@ -150,6 +150,19 @@ def test_no_beginning_of_a_secret_is_shown_while_it_comes(size: int) -> None:
         assert "goes o" in said
 
 
+@rows("name", ["Authorization: Bearer ", "api_key=", "see https://host/?token="])
+def test_the_value_of_a_credential_that_is_named_is_not_shown_piece_by_piece(name: str) -> None:
+    """Nobody knows it; only its name says what it is."""
+    made = recording()
+    page = Page(made, KEY)
+    words = f"say {name}qwertyuiopasdfghjkl and go on"
+    for at in range(0, len(words), 3):
+        made.answer.add(event(words[at : at + 3]))
+        page.look()
+    said = "".join(part.partition('"')[0] for part in "".join(page.frames).split('"text":"')[1:])
+    assert said == f"say {name}[redacted] and go on"
+
+
 def test_the_beginning_of_a_secret_behind_much_that_is_new_is_held_back_too() -> None:
     """Somebody begins to look when there is much already."""
     for secret in (KEY, "hunter2xyz"):

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import stat
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.gateway.faults.test_faults_process import serving
 from tests.gateway.inspector.inspector_kit import Visitor
 from tests.gateway.trace.trace_kit import Look, Stage, id_of, stage, text_of
 from tests.waiting import wait_until
+from wireglot.gateway.inspector.access import sign_in_ticket
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.made_trace import made_trace
@@ -247,6 +250,22 @@ def test_wiping_a_caller_takes_its_recordings_and_rows() -> None:
         )
         assert wiped.json()["removed"]["traces"] == 1
         assert [row["key"] for row in admin.get("/inspector/api/exchanges").json()["rows"]] == ["alice"]
+
+
+def test_a_sign_in_link_opens_once_even_at_the_same_moment_in_two_workers(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, "--workers", "2") as served:
+        wait_until(lambda: b'state="answered"} 2' in served.get("/metrics")[1])
+        (about,) = (json.loads(each.read_text()) for each in tmp_path.rglob("running/*.json"))
+
+        def entered(ticket: str) -> bool:
+            return any(
+                name == "set-cookie" for name, _ in Visitor(served).get(f"/inspector/enter/{ticket}").pairs
+            )
+
+        with ThreadPoolExecutor(6) as pool:
+            for _ in range(10):
+                ticket = sign_in_ticket(about["key"], time.time())
+                assert sum(pool.map(entered, [ticket] * 6)) == 1
 
 
 def test_all_workers_of_a_machine_are_in_the_list_and_are_recorded(tmp_path: Path) -> None:

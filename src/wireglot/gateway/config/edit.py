@@ -25,12 +25,16 @@ from wireglot.http.redaction import Redactor
 MAX_BYTES: Final = 1024 * 1024
 _MASK: Final = "[hidden]"
 """In the place of what is hidden."""
-_NAMED: Final = re.compile(
-    r"""^(\s*["']?[\w.-]*(?:api_key|secret|token|password|metrics_key|access_key)["']?\s*=\s*)"""
-    r"""(["'])(?!env:|file:)(?:(?!\2).)+\2"""
+_FIELD: Final = (
+    r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*"""
+    r"""(?:api_keys?|secrets?|token|password|metrics_key|access_key)["']?\s*=\s*)"""
 )
-"""A field that holds a secret by its name, on one line."""
-_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*:)[^@\s\"']+@")
+_NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:(?!\2).)+\2""")
+"""A field that holds a secret by its name, on one line: also in a comment, or in a table on that line."""
+_LISTED: Final = re.compile(_FIELD + r"""\[[^\[\]]*["'](?!env:|file:|[\s,\]])[^\[\]]*""")
+"""The same, of several."""
+_PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
+"""It ends before the next URL: otherwise each of many would be read to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
 """What names no host, no file and no variable, and lets nobody in."""
@@ -179,7 +183,8 @@ class HiddenLines:
 
 
 def _shown(line: str, redactor: Redactor) -> str:
-    named = _PASSWORD.sub(rf"\1{_MASK}@", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
+    named = _LISTED.sub(rf"\1[{_MASK}", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
+    named = _PASSWORD.sub(rf"\1{_MASK}@", named)
     return redactor.text(named).replace("[redacted]", _MASK)
 
 

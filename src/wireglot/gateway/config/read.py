@@ -14,6 +14,8 @@ from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 
 _MAX_DEPTH: Final = 32
 """Tables and lists inside each other. No setting lies deeper than five."""
+_DOTTED: Final = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){%d}" % _MAX_DEPTH)
+"""The reader takes minutes for a name of many thousand parts, before anyone could look at what it made."""
 _POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 
@@ -40,11 +42,14 @@ def document(path: Path) -> dict[str, Any]:
 
 
 def parse(content: bytes, source: str) -> dict[str, Any]:
+    too_deep = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
     try:
+        if _DOTTED.search(content):
+            raise ConfigError([too_deep], source)
         document = tomllib.loads(content.decode("utf-8-sig"))
         if _is_flat(document):
             return document
-        problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
+        problem = too_deep
     except UnicodeDecodeError as fault:
         line = content.count(b"\n", 0, fault.start) + 1
         column = fault.start - content.rfind(b"\n", 0, fault.start)
@@ -60,7 +65,7 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         else:
             problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
-        problem = ConfigProblem(source, "valid TOML", "tables or lists nested too deep")
+        problem = too_deep
     except ValueError:  # a number with more digits than Python takes; a date that no calendar has
         problem = ConfigProblem(source, "valid TOML", "a number or a date that cannot be read")
     raise ConfigError([problem], source) from None

@@ -101,7 +101,7 @@ class ConfigPages:
         notes: list[str] = []
         text = self._wanted_text(page, hidden, content)
         try:
-            after = self._loaded(path, text, page.settings, content, viewer)
+            after = await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             notes = [each for each in after.notes if each not in page.settings.notes]
         except ConfigError as error:
             problems = [
@@ -111,7 +111,8 @@ class ConfigPages:
             {
                 "digest": digest_of(content),
                 "text": self._hidden(text.encode(), page.settings).text,
-                "difference": hidden.difference(text.replace("\r\n", "\n")),
+                # Of long texts it takes seconds, in which others want their answers.
+                "difference": await asyncio.to_thread(hidden.difference, text.replace("\r\n", "\n")),
                 "problems": problems,
                 "notes": notes,
             }
@@ -122,7 +123,7 @@ class ConfigPages:
             path, content, hidden = self._edited(page)
             text = self._wanted_text(page, hidden, content)
             try:
-                self._loaded(path, text, page.settings, content, viewer)
+                await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             except ConfigError as error:
                 raise RequestError("bad", str(error), code="config_invalid", param="text") from None
             before = self._current()
@@ -173,8 +174,13 @@ class ConfigPages:
         if not self._may_change_all(viewer):
             try:
                 before = parsed(content, path)
-            except ConfigError:
-                before = {}
+            except ConfigError as error:  # nobody can tell what a change would leave out of it
+                raise RequestError(
+                    "permission",
+                    f"the file on the disk cannot be read: from this page that takes the admin secret to "
+                    f"change. Edit {path} instead: {error}",
+                    code="admin_needed",
+                ) from None
             if beyond := beyond_models(before, after):
                 raise RequestError(
                     "permission",

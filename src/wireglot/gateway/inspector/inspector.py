@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import hashlib
 import re
@@ -167,6 +168,10 @@ Command = Callable[[PeerCommand], Awaitable[str]]
 """To all processes that know a session. Why only this machine heard of it, "" where all did."""
 
 
+Claim = Callable[[str], Awaitable[bool]]
+"""Of a name, for as long as a ticket lasts: whether no other process has it."""
+
+
 class SignInPages:
     def __init__(
         self,
@@ -175,8 +180,10 @@ class SignInPages:
         gatekeeper: Gatekeeper,
         note: Note,
         command: Command,
+        claim: Claim,
     ) -> None:
         self._command = command
+        self._claim = claim
         self._access = access
         self._sessions = sessions
         self._gatekeeper = gatekeeper
@@ -210,6 +217,8 @@ class SignInPages:
         (ticket,) = page.asked.ids
         used = self._sessions.redeem(ticket)
         headers: Headers = [("cache-control", "no-store")]
+        if used is not None and not await self._is_first(used.ended):
+            used = None
         if used is not None:
             await self._command(used)
             _, token = self._sessions.begin(ADMIN, page.settings)
@@ -223,6 +232,12 @@ class SignInPages:
             return
         page.record.answered(_SEE_OTHER)
         page.reply.send(_SEE_OTHER, [*headers, ("location", INSPECTOR_ROOT)], b"")
+
+    async def _is_first(self, ticket: str) -> bool:
+        """Two workers may be asked at the same moment, before one can inform the other."""
+        with contextlib.suppress(StoreDown):
+            return await self._claim(ticket)
+        return True  # as far as this process knows
 
     async def end(self, page: PageRequest, seen: SeenVisitor) -> None:
         if seen.viewer is not None:
@@ -284,6 +299,7 @@ class Inspector:
         note: Note,
         sessions: InspectorSessions,
         command: Command,
+        claim: Claim,
         handlers: Mapping[str, InspectorHandler],
     ) -> None:
         """`handlers`: verb -> who answers it."""
@@ -294,7 +310,7 @@ class Inspector:
             "page": site.page,
             "asset": site.asset,
         }
-        pages = SignInPages(self._access, sessions, gatekeeper, note, command)
+        pages = SignInPages(self._access, sessions, gatekeeper, note, command, claim)
         self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,
