@@ -43,12 +43,12 @@ const NO_EVENTS: StreamEvent[] = [];
 /** Between two looks at what a running exchange has come to. */
 const LOOK_MS = 400;
 
-/** Events of a stream that grows: only what is new of it is read. */
+/** Events of a stream that grows, or whose links came after it: only what is new of it is read. */
 export function growingEvents(): (frames: Frame[]) => StreamEvent[] {
   let known: Frame[] = [];
   let events = NO_EVENTS;
   return (frames) => {
-    const grows = known.length > 0 && frames[0] === known[0] && frames[known.length - 1] === known.at(-1);
+    const grows = known.length > 0 && known.every(({ ms, data }, index) => frames[index]?.ms === ms && frames[index].data === data);
     if (!grows) events = frames.length ? eventsOf(frames) : NO_EVENTS;
     else if (frames.length > known.length) events = [...events, ...eventsOf(frames.slice(known.length), known.length)];
     known = frames;

@@ -60,11 +60,16 @@ export interface PlacedParts {
  * By their places and not by comparing each with each: a conversation has hundreds of parts, and as many links. */
 export function placeParts(parts: Part[], losses: ReadonlyMap<string, TracedLoss[]>, linked: ReadonlySet<string>): PlacedParts {
   const here = new Map<string, Part>();
-  const first = new Map<string, Part>();
-  for (const part of parts) {
-    if (!here.has(part.pointer)) here.set(part.pointer, part);
-    for (const place of above(part.pointer)) if (!first.has(place)) first.set(place, part);
-  }
+  for (const part of losses.size || linked.size ? parts : []) if (!here.has(part.pointer)) here.set(part.pointer, part);
+  // Made when it is needed: most losses and links are at parts themselves.
+  let first: Map<string, Part> | undefined;
+  const firstIn = (pointer: string): Part | undefined => {
+    if (!first) {
+      first = new Map();
+      for (const part of parts) for (const place of above(part.pointer)) if (!first.has(place)) first.set(place, part);
+    }
+    return first.get(pointer);
+  };
   const owner = (pointer: string): Part | undefined => {
     const exact = here.get(pointer);
     if (exact) return exact;
@@ -74,7 +79,7 @@ export function placeParts(parts: Part[], losses: ReadonlyMap<string, TracedLoss
       if (part) return part;
     }
     for (const place of [pointer, ...places.reverse()]) {
-      const part = place.split("/").length > 2 ? first.get(place) : undefined;
+      const part = place.split("/").length > 2 ? firstIn(place) : undefined;
       if (part) return part;
     }
     return undefined;

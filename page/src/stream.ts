@@ -4,8 +4,7 @@ import { type Part, pretty, readAnswer } from "./reading";
 import type { Frame, Message } from "./types";
 
 export class StreamEvent {
-  readonly data: string;
-  private readonly said: string;
+  private lines: { name: string; data: string } | null = null;
   private parsed: { value: Json | undefined } | null = null;
 
   constructor(
@@ -13,30 +12,38 @@ export class StreamEvent {
     readonly raw: string,
     /** The recorded piece in which it ended. */
     readonly frame: number,
-    sse: boolean,
-  ) {
+    private readonly sse: boolean,
+  ) {}
+
+  /** Its name and data, cut when somebody looks: a stream may have 20,000 of them. */
+  private get cut(): { name: string; data: string } {
+    if (this.lines) return this.lines;
+    if (!this.sse) return (this.lines = { name: "", data: this.raw });
     let name = "";
     const data: string[] = [];
-    if (sse) {
-      for (const line of raw.split(/\r?\n|\r/)) {
-        if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
-        else if (line.startsWith("event:")) name = line.slice(6).trim();
-      }
-      name ||= raw.startsWith(":") ? "comment" : data.join("") === "[DONE]" ? "done" : "";
-    } else data.push(raw);
-    this.said = name;
-    this.data = data.join("\n");
+    for (const line of this.raw.split(/\r?\n|\r/)) {
+      if (line.startsWith("data:")) data.push(line.slice(5).replace(/^ /, ""));
+      else if (line.startsWith("event:")) name = line.slice(6).trim();
+    }
+    name ||= this.raw.startsWith(":") ? "comment" : data.join("") === "[DONE]" ? "done" : "";
+    return (this.lines = { name, data: data.join("\n") });
   }
 
-  /** Parsed when somebody looks: a stream has hundreds of them. */
+  get data(): string {
+    return this.cut.data;
+  }
+
+  /** Parsed when somebody looks, too. */
   get value(): Json | undefined {
+    if (this.parsed) return this.parsed.value;
     const text = this.data.replace(/^[\s,[]+(?=\{)/, "").replace(/(?<=\})[\s,\]]+$/, "");
-    return (this.parsed ??= { value: text && text !== "[DONE]" ? parse(text).value : undefined }).value;
+    return (this.parsed = { value: text && text !== "[DONE]" ? parse(text).value : undefined }).value;
   }
 
   get name(): string {
-    const value = this.said ? undefined : this.value;
-    return this.said || (isObj(value) ? str(value["type"]) : "") || "data";
+    const { name } = this.cut;
+    const value = name ? undefined : this.value;
+    return name || (isObj(value) ? str(value["type"]) : "") || "data";
   }
 }
 
@@ -257,7 +264,7 @@ export interface Gap {
 export function gapsOf(events: readonly StreamEvent[]): Gap[] {
   const waits: number[] = [];
   for (let index = 1; index < events.length; index++) waits.push((events[index]?.ms ?? 0) - (events[index - 1]?.ms ?? 0));
-  const usual = [...waits].sort((a, b) => a - b)[Math.floor(waits.length * 0.75)] ?? 0;
+  const usual = Float64Array.from(waits).sort()[Math.floor(waits.length * 0.75)] ?? 0;
   const long = Math.max(400, usual * 6);
   const gaps: Gap[] = [];
   waits.forEach((wait, index) => {

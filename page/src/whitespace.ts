@@ -41,14 +41,18 @@ export function spacedOtherwise(links: Link[], side: Side, mine: Json | undefine
   return found;
 }
 
-const SLICE_LINKS = 200;
+const SLICE_LINKS = 20;
+const SLICE_MS = 10;
 
 /** The same, a little at a time: a long conversation has thousands of links, and megabytes behind them. */
 export async function spacedAside(links: Link[], side: Side, mine: Json | undefined, theirs: Json | undefined, isWanted: () => boolean): Promise<Map<string, string>> {
   const found = new Map<string, string>();
+  let until = performance.now() + SLICE_MS;
   for (let from = 0; from < links.length && isWanted(); from += SLICE_LINKS) {
     for (const [pointer, text] of spacedOtherwise(links.slice(from, from + SLICE_LINKS), side, mine, theirs)) found.set(pointer, text);
+    if (performance.now() < until) continue;
     await new Promise((next) => setTimeout(next));
+    until = performance.now() + SLICE_MS;
   }
   return found;
 }

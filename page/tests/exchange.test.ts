@@ -139,6 +139,9 @@ test("a stream that grows is read once, and numbers its events on", () => {
   assert.deepEqual(after.map((each) => each.frame), [0, 1, 2]);
   assert.equal(after[0], before[0]);
   assert.equal(events(more), after);
+  assert.equal(events(more.map((each) => ({ ...each, causes: [0] }))), after); // links that come later
+  const other = [frame(1), { ms: 2, data: "data: [DONE]\n\n" }, frame(3)]; // of another attempt
+  assert.equal(events(other)[1]?.data, "[DONE]");
   assert.deepEqual(events([frame(9)]).map((each) => each.ms), [9]);
 });
 

@@ -37,6 +37,21 @@ def test_an_event_that_is_chosen_marks_what_it_comes_of_on_the_other_side(stand_
     expect(upstream.locator(".event.active .event-number")).to_have_text(str(cause + 2))
 
 
+def test_few_of_twenty_thousand_events_are_drawn(stand_in, opened):
+    made = trace(time.time())
+    data = made["answer"]["frames"][5]["data"]
+    for side in (made["answer"], made["attempts"][0]["answer"]):
+        side["frames"] = [{"ms": number / 4, "data": data, "causes": [number]} for number in range(20_000)]
+    stand_in.traces["req-trace"] = made
+    page = opened(f"{stand_in.origin}/inspector/x/req-trace?{BOTH}&ev=client:19999")
+    client = page.get_by_role("region", name="Client answer")
+    expect(client.locator(".event.active .event-number")).to_have_text("20000")
+    expect(client.locator(".event-partners")).to_contain_text("Made from the provider's event 20000")
+    assert 0 < page.locator(".event").count() < 200
+    for ticks in (".ticks-client", ".ticks-upstream"):
+        assert 100 < (page.locator(ticks).get_attribute("d") or "").count("M") <= 2001
+
+
 def test_scrubbing_marks_the_newest_event_and_its_partner(stand_in, opened):
     made = trace(time.time())
     stand_in.traces["req-trace"] = made

@@ -331,6 +331,24 @@ def test_a_key_that_is_held_moves_on_and_its_address_follows(stand_in, opened):
 
 
 @pytest.mark.whole
+@pytest.mark.parametrize("width", [1000, 1800])
+def test_an_exchange_that_is_clicked_is_asked_for_before_the_page_is_drawn_again(stand_in, opened, width):
+    stand_in.rows = [row(number, time.time() - number) for number in range(3)]
+    page = opened(stand_in.origin + "/inspector")
+    page.set_viewport_size({"width": width, "height": 900})
+    page.evaluate("() => new Promise(requestAnimationFrame)")
+    expect(page.get_by_text("3 exchanges")).to_be_visible()
+    asked = page.evaluate("""() => new Promise((done) => {
+        const asked = [];
+        const fetched = window.fetch;
+        window.fetch = (...all) => { asked.push(all[0]); return fetched(...all); };
+        document.querySelector("#row-req-000001 a").click();
+        requestAnimationFrame(() => done(asked));
+    })""")
+    assert any("/exchanges/req-000001?only=recorded" in address for address in asked)
+
+
+@pytest.mark.whole
 def test_the_page_says_what_it_cannot_show_of_other_machines(stand_in, opened):
     fleet = {"machines": 2, "trouble": "PostgreSQL cannot be reached", "untold": 0, "unshared": 0}
     recording = {"mode": "off", "until": None, "dropped": 0, "kept_bytes": 0, "fleet": fleet}

@@ -1,5 +1,5 @@
 // Plays the streams of an exchange: it is above the answers, which grow as they did.
-import { useEffect, useMemo, useRef } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import type { Exchange } from "../exchange";
 import { duration } from "../format";
 
@@ -13,7 +13,6 @@ export function Player({ exchange }: { exchange: Exchange }) {
   const playing = exchange.playing.value;
   const speed = exchange.speed.value;
   const end = exchange.end.value;
-  const moments = useMemo(() => [...new Set([...client, ...upstream].map((event) => event.ms))].sort((a, b) => a - b), [client, upstream]);
   const now = useRef(end);
   now.current = at ?? end;
 
@@ -25,7 +24,9 @@ export function Player({ exchange }: { exchange: Exchange }) {
   };
   const step = (by: 1 | -1) => {
     exchange.playing.value = false;
-    const found = by > 0 ? moments.find((ms) => ms > now.current + 0.05) : moments.findLast((ms) => ms < now.current - 0.05);
+    let found: number | undefined;
+    for (const { ms } of [...client, ...upstream])
+      if ((ms - now.current) * by > 0.05 && (found === undefined || (found - ms) * by > 0)) found = ms;
     exchange.scrub(found ?? (by > 0 ? null : 0));
   };
 

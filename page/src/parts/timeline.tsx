@@ -23,7 +23,8 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
   const lit = litTicks(exchange);
   const end = exchange.end.value;
   const x = (ms: number) => (Math.min(ms, end) / end) * WIDTH;
-  const ticks = (events: StreamEvent[], y: number) => events.map((event) => `M${x(event.ms).toFixed(1)} ${y}v10`).join("");
+  // Not one for each of 20,000: no more than can be told apart.
+  const ticks = (events: StreamEvent[], y: number) => [...new Set(events.map((event) => Math.round(x(event.ms) * 2) / 2))].map((each) => `M${each} ${y}v10`).join("");
   const paths = useMemo(() => [ticks(upstream, 24), ticks(client, 40)] as const, [client, upstream, end]);
   const gaps = useMemo(() => gapsOf(upstream.length ? upstream : client), [client, upstream]);
   const first = useMemo(() => firstWord(client.length ? client : upstream), [client, upstream]);

@@ -1,5 +1,5 @@
 // One exchange: both sides of both directions, what became of what, and what was lost on the way.
-import { useEffect, useMemo } from "preact/hooks";
+import { useLayoutEffect, useMemo } from "preact/hooks";
 import { address } from "../api";
 import { curlOf } from "../curl";
 import { Exchange } from "../exchange";
@@ -20,7 +20,8 @@ import { openInPlayground } from "./play";
 export function ExchangeView({ id }: { id: string }) {
   const exchange = useMemo(() => new Exchange(id), [id]);
   useTitle(`Exchange ${id}`);
-  useEffect(() => exchange.open(), [exchange]);
+  // Asked for before the first paint and not after it.
+  useLayoutEffect(() => exchange.open(), [exchange]);
   const trace = exchange.trace.value;
   const row = exchange.row.value;
   if (exchange.problem.value && !trace)

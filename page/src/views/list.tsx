@@ -127,10 +127,14 @@ function useHabits(): Habits {
   return habits;
 }
 
-/** What it was a moment ago: a key that is held loads no exchange of those it passes. */
+/** What it is; while it changes fast, what it was: a key that is held loads no exchange of those it passes. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
-  useEffect(() => {
+  const changed = useRef(0);
+  useLayoutEffect(() => {
+    const before = changed.current;
+    changed.current = performance.now();
+    if (changed.current - before > DETAIL_MS) return setSettled(value);
     const timer = setTimeout(() => setSettled(value), DETAIL_MS);
     return () => clearTimeout(timer);
   }, [value]);
