@@ -220,9 +220,11 @@ def test_a_report_is_a_line_for_each_group_and_one_for_all() -> None:
     assert books.asked == [query]
 
 
-def test_a_report_of_nothing_says_nothing() -> None:
+def test_a_report_of_nothing_is_zeros() -> None:
     found = reported(Books(), UsageQuery(("day",)))
-    assert (found["data"], found["total"], found["end"], found["start"]) == ([], {}, None, 0)
+    assert (found["data"], found["end"], found["start"]) == ([], None, 0)
+    assert found["total"].pop("cost") == "0.000000"
+    assert set(found["total"].values()) == {0}
     assert "has_more" not in found
 
 

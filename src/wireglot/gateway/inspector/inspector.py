@@ -310,7 +310,7 @@ class Inspector:
             "page": site.page,
             "asset": site.asset,
         }
-        pages = SignInPages(self._access, sessions, gatekeeper, note, command, claim)
+        pages = SignInPages(self._access, sessions, gatekeeper, note=note, command=command, claim=claim)
         self._signing: Final[dict[str, Callable[[PageRequest, SeenVisitor], Awaitable[None]]]] = {
             "session.get": pages.get,
             "session.begin": pages.begin,
