@@ -75,13 +75,13 @@ export const isDefault = (ids: readonly string[]) => ids.join() === DEFAULT_COLU
 
 /** Usual losses are folded into a word, new ones are marked. */
 function LossCell({ row, habits }: { row: Row; habits: Habits }) {
-  const told = lossesTold(row);
+  const losses = lossesTold(row);
   const { fresh, usual, other } = lossesByRarity(row, habits);
   if (usual.length && !fresh.length && !other.length) return <span class="faint">{usual.length} usual</span>;
   return (
     <>
       {fresh.length ? <span class="tag accent">new</span> : null}
-      <Losses losses={told} />
+      <Losses losses={losses} />
     </>
   );
 }

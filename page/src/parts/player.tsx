@@ -18,7 +18,7 @@ export function Player({ exchange }: { exchange: Exchange }) {
 
   const play = (on: boolean) => {
     exchange.playing.value = on;
-    // Whoever starts it by a key may be far from what it moves.
+    // Those who start it by a key may be far from what it moves.
     const top = row.current?.getBoundingClientRect().top ?? 0;
     if (on && (top < 0 || top > innerHeight * 0.6)) row.current?.scrollIntoView({ block: "start" });
   };

@@ -53,17 +53,17 @@ export function Providers({ all, short = false, changed }: { all: Provider[]; sh
 function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
-  const [told, setTold] = useState<Tried | null>(null);
+  const [outcome, setOutcome] = useState<Tried | null>(null);
   const [problem, setProblem] = useState("");
   const path = `/providers/${encodeURIComponent(of.name)}`;
   const title = of.title ?? of.name;
   const work = async (ask: () => Promise<Tried>) => {
     setBusy(true);
     setProblem("");
-    setTold(null);
+    setOutcome(null);
     try {
       const found = await ask();
-      setTold(found);
+      setOutcome(found);
       return found;
     } catch (caught) {
       setProblem(message(caught));
@@ -103,7 +103,7 @@ function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
         <KeyField
           of={of}
           busy={busy}
-          untried={told?.verdict === "unknown"}
+          untried={outcome?.verdict === "unknown"}
           keep={async (key, unchecked) => {
             const found = await work(() => send<Tried>("PUT", `${path}/key`, { key, unchecked }));
             if (!found?.kept) return;
@@ -112,10 +112,10 @@ function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
           }}
         />
       ) : null}
-      {told ? (
-        <p role="status" class={told.verdict === "good" || told.kept ? "grade grade-kept" : "note"}>
-          {told.sentence}
-          {told.kept && !told.applied ? " It takes effect with the next start." : ""}
+      {outcome ? (
+        <p role="status" class={outcome.verdict === "good" || outcome.kept ? "grade grade-kept" : "note"}>
+          {outcome.sentence}
+          {outcome.kept && !outcome.applied ? " It takes effect with the next start." : ""}
         </p>
       ) : null}
       {problem ? <Problem>{problem}</Problem> : null}

@@ -118,7 +118,7 @@ export function Reading({ side, value }: Props) {
     };
   };
 
-  // The last words first: a request ends with what is new in it. Whoever came by a link sees what it names.
+  // The last words first: a request ends with what is new in it. Those who came by a link see what it names.
   useEffect(() => {
     if (!painted || touched.current || lit.length || side.document !== "request") return;
     bringIntoSight([...(body.current?.querySelectorAll<HTMLElement>(":scope > [data-pointer]") ?? [])].at(-1));

@@ -23,7 +23,7 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
   const lit = litTicks(exchange);
   const end = exchange.end.value;
   const x = (ms: number) => (Math.min(ms, end) / end) * WIDTH;
-  // Not one for each of 20,000: no more than can be told apart.
+  // Not one for each of 20,000: no more than can be distinguished.
   const ticks = (events: StreamEvent[], y: number) => [...new Set(events.map((event) => Math.round(x(event.ms) * 2) / 2))].map((each) => `M${each} ${y}v10`).join("");
   const paths = useMemo(() => [ticks(upstream, 24), ticks(client, 40)] as const, [client, upstream, end]);
   const gaps = useMemo(() => gapsOf(upstream.length ? upstream : client), [client, upstream]);

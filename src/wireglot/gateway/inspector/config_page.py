@@ -249,8 +249,8 @@ class ConfigPages:
                 caller=viewer.access,
                 provider=named.provider,
             )
-            told = _described(answer, provider) if answer is not None else {"sentence": "kept, untried"}
-            page.send({**told, "kept": True, "applied": await self._applied(before)})
+            described = _described(answer, provider) if answer is not None else {"sentence": "kept, untried"}
+            page.send({**described, "kept": True, "applied": await self._applied(before)})
 
     async def _forget(self, page: PageRequest, viewer: Viewer) -> None:
         async with self._one_at_a_time:

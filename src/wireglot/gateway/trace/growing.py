@@ -93,11 +93,11 @@ class _Frames:
         self._held = waiting[place:]
         if not place:
             return
-        told = clean_events([*context, *waiting[:place]], scrub, shown=len(context))[len(context) :]
+        cleaned = clean_events([*context, *waiting[:place]], scrub, shown=len(context))[len(context) :]
         self.frames += [
-            TraceFrame(milliseconds(at, started), data.decode("utf-8", "replace")) for at, data in told
+            TraceFrame(milliseconds(at, started), data.decode("utf-8", "replace")) for at, data in cleaned
         ]
-        kept = [*context, *told][-_CONTEXT_EVENTS:]
+        kept = [*context, *cleaned][-_CONTEXT_EVENTS:]
         while kept and sum(len(data) for _, data in kept) > _CONTEXT_BYTES:
             kept.pop(0)
         self._context = kept
@@ -152,7 +152,7 @@ class _Look:
             self._request = traced_message(request, self._scrub, started)
         scrub = self._scrub
         is_known = _CURSOR.fullmatch(cursor) is not None
-        told, client, upstream = map(int, cursor.split(".")) if is_known else (0, 0, 0)
+        shown_before, client, upstream = map(int, cursor.split(".")) if is_known else (0, 0, 0)
         attempts = list(recording.attempts)
         while len(self._attempts) < len(attempts):
             attempt = attempts[len(self._attempts)]
@@ -160,15 +160,15 @@ class _Look:
             bare = msgspec.structs.replace(attempt, answer=None, differing=None)
             self._attempts.append(traced_attempt(bare, scrub, self._redactor, started, []))
             self._answers.append(_Frames())
-        first = max(0, told - 1)
+        first = max(0, shown_before - 1)
         shown: list[Attempt] = []
         for number in range(first, len(attempts)):
             answer, frames = attempts[number].answer, self._answers[number]
             made = self._attempts[number]
-            if number < told:
+            if number < shown_before:
                 made = msgspec.structs.replace(made, request=None)
             if answer is not None:
-                skipped = upstream if number == told - 1 else 0
+                skipped = upstream if number == shown_before - 1 else 0
                 made = msgspec.structs.replace(
                     made,
                     answer=self._message(answer, frames, scrub, skipped),
