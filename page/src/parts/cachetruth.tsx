@@ -76,7 +76,7 @@ export function CacheOfConversation({ id }: { id: string }) {
   if (!turns) return null;
   const totals = cacheTotals(turns);
   return (
-    <section class="cache-truth" aria-label="Prompt cache">
+    <div class="cache-truth">
       <p>
         <strong>Prompt cache</strong> {totalsWords(totals)}
       </p>
@@ -90,6 +90,6 @@ export function CacheOfConversation({ id }: { id: string }) {
           ))}
         </ul>
       ) : null}
-    </section>
+    </div>
   );
 }
