@@ -124,7 +124,7 @@ def test_a_conversation_sums_up_its_cache(stand_in, opened, axe):
     listed = {"session": "s1", "client": "claude-code", "turns": 2, "first_at": at, "last_at": at}
     stand_in.documents["GET", "/conversations"] = {"conversations": [listed]}
     page = opened(f"{stand_in.origin}/inspector/conversations?session=s1")
-    cache = page.get_by_role("region", name="Prompt cache")
+    cache = page.get_by_role("group", name="Prompt cache")
     expect(cache).to_contain_text("4,096 of about 11,800 tokens that could come from the cache did (35 %)")
     expect(cache.get_by_role("listitem")).to_have_count(1)
     expect(cache).to_contain_text("a date or time in the system text changed")

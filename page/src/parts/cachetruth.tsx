@@ -76,7 +76,7 @@ export function CacheOfConversation({ id }: { id: string }) {
   if (!turns) return null;
   const totals = cacheTotals(turns);
   return (
-    <div class="cache-truth">
+    <div class="cache-truth" role="group" aria-label="Prompt cache">
       <p>
         <strong>Prompt cache</strong> {totalsWords(totals)}
       </p>
