@@ -69,7 +69,7 @@ def test_an_exchange_shows_both_sides_and_what_became_of_what(gateway, opened):
     client.get_by_text("I will look at the parser").click()
     expect(sent.locator(".part.lit").first).to_contain_text("I will look at the parser")
     expect(client.get_by_text("cache_marker")).to_be_visible()
-    client.get_by_role("button", name="its result ↓").first.click()
+    client.get_by_role("button", name="its result ↓").first.press("Enter")
     expect(client.locator(".part.lit")).to_contain_text("tool")
     for mode in ("JSON", "Raw"):
         client.get_by_role("button", name=mode).click()
