@@ -52,7 +52,7 @@ test("money is shown in its currency, known to the browser or not", () => {
   assert.equal(inCurrency(2, "credits"), "2.00 credits");
 });
 
-test("a change is told where there is something to compare", () => {
+test("a change is shown where there is something to compare", () => {
   assert.equal(change(124, 100), "▲ 24 % vs. before");
   assert.equal(change(50, 100), "▼ 50 % vs. before");
   assert.equal(change(5, 0), "▲ none before");
@@ -63,6 +63,6 @@ test("a change is told where there is something to compare", () => {
   assert.equal(change(109, 100, 11), "≈ as before");
 });
 
-test("billions are told as such", () => {
+test("billions are shown as such", () => {
   assert.deepEqual([1_500_000, 999_949_999, 999_950_000, 11_453_900_000].map(count), ["1.5M", "999.9M", "1.0B", "11.5B"]);
 });

@@ -66,7 +66,7 @@ test("a term whose value is still to come is not sent", () => {
   for (const text of ["", "status", "status:2", "client: ", 'client:"a"', "cost:>1", "http://x"]) assert(!isUnfinished(text), text);
 });
 
-test("losses that are usual for a client and a provider are told from new ones", () => {
+test("losses that are usual for a client and a provider are distinguished from new ones", () => {
   const habits = habitsOf([
     { client: "c", provider: "p", exchanges: 100, features: { always: 90, rare: 1, some: 10 } },
     { client: "c", provider: "q", exchanges: 4, features: { always: 1 } },
