@@ -18,6 +18,7 @@ from pathlib import Path
 _READ_BYTES = 65536
 _LOOK_SECONDS = 0.2
 _ROWS, _COLUMNS = 40, 120
+_LOCAL_MODES = 3  # in what tcgetattr returns
 # Colours, moves of the cursor and titles: what is left is the text.
 _CONTROL = re.compile(
     rb"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)|\x1b[@-Z\\-_=>]|[\x00-\x08\x0e-\x1f]"
@@ -40,6 +41,10 @@ class Terminal:
             try:
                 # Before the program looks.
                 fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+                modes = termios.tcgetattr(0)
+                # An interrupt drops nothing that was printed and not yet read, and puts no ^C between.
+                modes[_LOCAL_MODES] = modes[_LOCAL_MODES] & ~termios.ECHOCTL | termios.NOFLSH
+                termios.tcsetattr(0, termios.TCSANOW, modes)
                 os.chdir(cwd)
                 os.execve(command[0], list(command), dict(env))
             finally:
