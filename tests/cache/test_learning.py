@@ -162,6 +162,7 @@ def _count_calls(work: Callable[[], None]) -> int:
     return calls
 
 
+@pytest.mark.sampled(each=2)
 @pytest.mark.parametrize("tools", [[], _TOOLS])
 @pytest.mark.parametrize("times", [1, 2])
 def test_it_costs_no_more_than_a_twentieth_over_the_cache_switched_off(

@@ -141,6 +141,7 @@ def test_the_load_generator_counts_what_the_upstream_answers(key, upstream, tmp_
         assert figures["delay_p50"] <= figures["delay_p99"] <= figures["delay_max"]
 
 
+@pytest.mark.whole
 @needs_linux
 def test_connections_that_begin_one_after_the_other_are_all_driven(upstream, tmp_path):
     figures = _load(scenarios.BY_KEY["C-cc"], upstream, tmp_path, "-r", "20")

@@ -84,6 +84,7 @@ def test_what_a_read_brings_is_written_before_the_next_read():
     assert [json.loads(line)["id"] for line in sink.getvalue().splitlines()] == list(range(50))
 
 
+@pytest.mark.whole
 def test_several_processes_keep_the_order_and_read_only_a_little_ahead():
     source = Pieces([as_line(small_case(number)) for number in range(200)])
     sink = Collected(source)

@@ -115,6 +115,7 @@ def test_starting_loads_no_network_library_and_no_command():
     assert done.stdout.splitlines()[-1] == ""
 
 
+@pytest.mark.whole
 def test_a_reader_that_leaves_ends_the_demo_quietly():
     with subprocess.Popen(
         [*COMMAND, "demo"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=PLAIN
@@ -126,6 +127,7 @@ def test_a_reader_that_leaves_ends_the_demo_quietly():
     assert process.returncode == 141
 
 
+@pytest.mark.sampled
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a device that is always full")
 @pytest.mark.parametrize("arguments", [["demo"], ["translate", "--jsonl"]])
 def test_a_full_disk_is_reported_in_one_line(arguments):
@@ -146,6 +148,7 @@ def test_a_closed_standard_stream_is_reported_in_one_line(closed):
     assert done.stderr.count(b"\n") == 1
 
 
+@pytest.mark.whole
 def test_a_terminal_that_cannot_show_a_letter_is_no_reason_to_fail():
     done = subprocess.run([*COMMAND, "demo"], capture_output=True, env={**PLAIN, "PYTHONIOENCODING": "ascii"})
     assert (done.returncode, done.stderr) == (0, b"")

@@ -125,6 +125,7 @@ def test_the_floor_is_a_proxy_that_forwards_a_body_unread_or_as_json_written_aga
     ]
 
 
+@pytest.mark.whole
 def test_calls_and_files_of_four_requests_are_counted_in_a_gateway():
     counts = calls.count()
     assert list(counts) == list(calls.names())

@@ -70,7 +70,7 @@ def said(*arguments: str) -> tuple[str, str]:
     return done.stdout.decode(), done.stderr.decode()
 
 
-@pytest.mark.sampled(each=1)
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("store", "workers"),
     [("sqlite:///{home}/elsewhere.db", "1"), ("sqlite:///{home}/elsewhere.db", "2"), ("memory:", "1")],
@@ -136,7 +136,7 @@ def free_port() -> int:
         return int(taken.getsockname()[1])
 
 
-@pytest.mark.sampled(each=1)
+@pytest.mark.whole
 @pytest.mark.parametrize("command", [("keys", "list"), ("usage",), ("store", "stats"), ("trace", "list")])
 def test_a_gateway_with_another_data_folder_is_reported_with_the_way_to_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: tuple[str, ...]
@@ -210,6 +210,7 @@ def commands_of(section: str) -> list[list[str]]:
     return [shlex.split(line, comments=True) for line in block[1].splitlines()]
 
 
+@pytest.mark.whole
 def test_the_service_of_the_documented_unit_answers_to_its_documented_first_key(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

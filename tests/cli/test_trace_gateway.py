@@ -84,6 +84,7 @@ def test_what_a_gateway_did_is_translated_the_same_again(
         assert attempt.answer_links
 
 
+@pytest.mark.whole
 @rows("stream", [False, True])
 @rows("target", NAMES)
 @rows("source", CLOUDS)

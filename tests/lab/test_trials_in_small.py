@@ -11,6 +11,7 @@ from tools.lab.result import read
 ROOT = Path(__file__).parents[2]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize(
     ("name", "options", "tries"),
     [

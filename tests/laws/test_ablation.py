@@ -45,6 +45,7 @@ def test_every_field_of_a_fixture_is_carried_or_declared(name, kind):
     assert found == []
 
 
+@pytest.mark.whole
 @rows("kind", KINDS)
 @rows("name", MAIN)
 def test_fields_of_recordings_are_carried_or_declared(name, kind):

@@ -27,7 +27,7 @@ def cutting_does_not_show(case: Case, target: DialectName, random_cuts: int) -> 
         assert translated(case, target, pieces) == expected
 
 
-@pytest.mark.sampled("case.dialect", "target", each=3)
+@pytest.mark.sampled("case.dialect", "target", each=2)
 @rows(("case", "target"), crossings("streams"))
 def test_the_cutting_of_a_stream_does_not_show(case, target):
     cutting_does_not_show(case, target, 4)

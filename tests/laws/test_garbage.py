@@ -121,7 +121,7 @@ def test_arbitrary_json_frames_are_no_stream_but_no_crash_either(name, frames):
     read_stream(dialect(name), [data])
 
 
-@pytest.mark.sampled("case.dialect", each=5)
+@pytest.mark.sampled("case.dialect", each=3)
 @rows("case", of_kind("requests"))
 def test_a_bent_request_raises_a_fault_or_translates(case):
     targets = partners(case.dialect)

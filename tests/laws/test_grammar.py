@@ -26,7 +26,7 @@ def test_events_follow_the_grammar(case):
     streams_again(read_stream(dialect(case.dialect), [case.data]))
 
 
-@pytest.mark.sampled("case.dialect", each=4)
+@pytest.mark.sampled("case.dialect", each=2)
 @rows("case", of_kind("streams"))
 def test_events_of_a_bent_stream_follow_the_grammar(case):
     for data in bent_streams(case.data, 400 if DEEP else 40, crc32(case.id.encode())):

@@ -109,13 +109,13 @@ def unchanged(memory: Memory) -> None:
         assert encode(known.value) == encode(decode(text)), "a remembered value was changed"
 
 
-@pytest.mark.sampled("case.dialect", each=3)
+@pytest.mark.sampled("case.dialect", each=2)
 @rows("case", [case for case in of_kind("requests") if case.values[0].dialect in MAIN])
 def test_a_fixture_grows_alike(case: Case) -> None:
     same_with_memory(case.body, case.dialect)
 
 
-@pytest.mark.sampled("name", each=2)
+@pytest.mark.sampled("name")
 @rows("ids", ODD)
 @rows("name", MAIN)
 def test_odd_ids_grow_alike(name: str, ids: str) -> None:

@@ -97,7 +97,7 @@ def pinned(case: Case, way: Way) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-@pytest.mark.sampled("case.dialect", each=3)
+@pytest.mark.sampled("case.dialect", each=2)
 @rows("case", of_kind("requests"))
 def test_an_odd_value_in_a_request_comes_back_or_is_reported(case):
     spoken = dialect(case.dialect)

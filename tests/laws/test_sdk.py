@@ -67,7 +67,7 @@ def sound(response: Response) -> bool:
 SDK_PAIRS = [(source, target) for source, target in PAIRS if target in MAIN]
 
 
-@pytest.mark.sampled("case.dialect", "target", each=5)
+@pytest.mark.sampled("case.dialect", "target", each=3)
 @rows("target", MAIN)
 @rows("case", of_kind("streams"))
 def test_the_sdk_understands_our_stream(case, target):

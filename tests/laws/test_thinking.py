@@ -4,6 +4,8 @@ endpoint of the catalog, every dialect of clients and everything they can ask fo
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import pytest
+
 from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import dialect_name
@@ -152,6 +154,7 @@ def models(name: str, dialect: str) -> list[str]:
     return [model for of, by, model in entries() if (of, by) == (name, dialect)]
 
 
+@pytest.mark.sampled("dialect", each=8)
 @rows(("name", "dialect"), ENDPOINTS)
 def test_thinking_never_becomes_more_than_asked(name: str, dialect: Any) -> None:
     broken: list[Any] = []
@@ -209,6 +212,7 @@ TIER_ASKS: dict[str, list[dict[str, Any]]] = {
 }
 
 
+@pytest.mark.sampled("dialect", each=8)
 @rows(("name", "dialect"), ENDPOINTS)
 def test_a_service_tier_is_the_one_asked_for_or_none(name: str, dialect: Any) -> None:
     broken: list[Any] = []

@@ -15,7 +15,7 @@ from wireglot.testing.check_dialect import Case
 from wireglot.testing.laws import ending, read_stream
 
 
-@pytest.mark.sampled("case.dialect", each=2)
+@pytest.mark.sampled("case.dialect")
 @rows("case", of_kind("streams"))
 def test_a_cut_stream_is_an_error_or_complete(case):
     """R-DC-07"""

@@ -116,6 +116,7 @@ def test_the_first_commands_fit_a_terminal_of_80_columns(newcomer: dict[str, str
     assert not list((tmp_path / "project").iterdir()), "a file was left in the project"
 
 
+@pytest.mark.whole
 def test_what_serve_says_is_so(newcomer: dict[str, str], tmp_path: Path) -> None:
     """The gateway, a request to it as README has it, and the inspector."""
     port = free_port()
@@ -153,6 +154,7 @@ MISTAKES = {
 }
 
 
+@pytest.mark.whole
 def test_a_mistake_is_answered_with_what_helps(newcomer: dict[str, str], tmp_path: Path) -> None:
     for command, hint in MISTAKES.items():
         status, shown = typed(f"{command} </dev/null", newcomer, tmp_path / "project")

@@ -80,6 +80,7 @@ def test_every_option_that_names_a_file_a_host_or_a_port_is_in_its_row() -> None
             assert any(spelled in case.line for case in cell), f"{name} {spelled}"
 
 
+@pytest.mark.sampled("row", "column")
 @rows(("row", "column", "case"), HERE, ids=[_name(*each) for each in HERE], parts=4)
 def test_bad_input_is_answered_in_one_line(
     row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path
@@ -87,7 +88,7 @@ def test_bad_input_is_answered_in_one_line(
     _answers(case, hosts, tmp_path)
 
 
-@pytest.mark.sampled("column", "case.how", "case.signal")
+@pytest.mark.sampled("case.how", "case.signal", each=2)
 @rows(("row", "column", "case"), PROCESSES, ids=[_name(*each) for each in PROCESSES], parts=4)
 def test_a_process_ends_in_one_line(row: str, column: str, case: Case, hosts: Hosts, tmp_path: Path) -> None:
     """Signals and outputs that break are the same for all commands: of each kind some, and all in `make full`."""
@@ -171,6 +172,7 @@ def test_a_narrow_terminal_is_no_reason_to_fail(columns: int, tmp_path: Path) ->
         assert "Traceback" not in terminal.shown
 
 
+@pytest.mark.sampled("line")
 @rows("line", ["nonsense", "models nobody", "config check", "translate"])
 @rows("where", ["/dev/full", "&-"])
 def test_the_status_is_the_same_where_nothing_can_be_said(line: str, where: str, tmp_path: Path) -> None:

@@ -105,6 +105,7 @@ def test_a_browser_is_called_with_the_link_and_the_terminal_shows_the_address_al
     wait_until(lambda: not list((place.data / "running-private").iterdir()))
 
 
+@pytest.mark.whole
 def test_of_several_gateways_one_is_to_be_named_where_nobody_can_be_asked(place: Place) -> None:
     first, second = place.in_terminal("claude", "--", "wait"), place.in_terminal("claude", "--", "wait")
     for terminal in (first, second):

@@ -62,6 +62,7 @@ def test_without_a_client_one_is_picked_and_a_model_for_it(place: Place) -> None
     assert reported(terminal.shown)["env"]["ANTHROPIC_MODEL"] == "demo/demo"
 
 
+@pytest.mark.sampled
 @rows("key", ["\x03", "\x1b", "\x04"])
 def test_a_menu_can_be_left(place: Place, key: str) -> None:
     terminal = bare(place)
@@ -117,6 +118,7 @@ def test_programs_in_python_get_an_environment_of_their_own(
     assert install_command(CLIENTS["claude"])[0] == "npm"
 
 
+@pytest.mark.whole
 @rows("editor", ["zed", "vscode"])
 def test_settings_of_an_editor_are_printed(place: Place, editor: str) -> None:
     done = place.run(editor, "--model", "demo/demo")

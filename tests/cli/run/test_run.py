@@ -193,6 +193,7 @@ def kimi(place: Place) -> Iterator[ProviderDouble]:
         yield double
 
 
+@pytest.mark.whole
 def test_what_was_set_is_one_line_of_the_terminal(place: Place, kimi: ProviderDouble) -> None:
     env = {"COLUMNS": "80", "MOONSHOT_API_KEY": GOOD_KEY}
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3", env=env)
@@ -263,6 +264,7 @@ def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: P
     assert reported(place.run("claude", "--model", "kimi-k3").stdout)["env"]["ANTHROPIC_MODEL"] == "kimi-k3"
 
 
+@pytest.mark.whole
 def test_a_key_that_is_not_to_be_kept_is_not(place: Place, kimi: ProviderDouble) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
@@ -302,6 +304,7 @@ def test_no_client_is_started_for_a_provider_that_refuses_the_key_or_is_not_ther
     assert said.endswith(": no server is listening (connection refused)")
 
 
+@pytest.mark.whole
 def test_a_provider_that_another_stands_in_for_may_be_away(place: Place, kimi: ProviderDouble) -> None:
     text = (
         f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{dead_url()}/v1"\n'
@@ -444,6 +447,7 @@ def test_who_names_a_settings_file_of_their_own_is_shown_what_that_means(place: 
     assert "is your own" not in place.run("claude", "--model", "demo/demo").stderr
 
 
+@pytest.mark.whole
 def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
     key = "the-key-of-this-client"
     digest = hashlib.sha256(key.encode()).hexdigest()

@@ -141,6 +141,7 @@ def test_the_command_that_is_named_approves_the_file(place: Place, thief: Thief)
     assert f"config trust {other}" in place.refused(*ASK), "it was approved at another place"
 
 
+@pytest.mark.whole
 def test_a_file_that_was_named_is_used(place: Place, thief: Thief) -> None:
     """By an option or a variable: neither comes with a project."""
     place.run("claude", "--config", "wireglot.toml", *ASK[1:])
@@ -300,6 +301,7 @@ def test_a_gateway_that_runs_loads_a_changed_file_only_once_it_is_approved(
         assert set(thief.keys) == {f"Bearer {SECRET}"}
 
 
+@pytest.mark.whole
 def test_a_worker_that_replaces_another_loads_no_file_that_is_not_approved(
     place: Place, thief: Thief
 ) -> None:
@@ -319,7 +321,7 @@ def test_a_worker_that_replaces_another_loads_no_file_that_is_not_approved(
         assert (thief.keys, served.events("reloaded")) == ([], [])
 
 
-@pytest.mark.sampled(each=1)
+@pytest.mark.whole
 @pytest.mark.parametrize("how", ["option", "variable", "own"])
 def test_a_file_that_needs_no_approval_is_reloaded_as_ever(place: Place, thief: Thief, how: str) -> None:
     file = place.project / "wireglot.toml"

@@ -114,6 +114,7 @@ def _directive() -> str:
     return f"[[demo:tool {name} {encode_text(arguments)}]] What is the weather in Oslo?"
 
 
+@pytest.mark.sampled("upstream")
 @both
 @pytest.mark.parametrize("upstream", DIALECTS)
 def test_claude_sees_calls_and_results(

@@ -183,6 +183,7 @@ _CLIENTS = {
 }
 
 
+@pytest.mark.sampled("client", "streamed", each=2)
 @pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("upstream", DIALECTS)
 @pytest.mark.parametrize("client", _CLIENTS)

@@ -204,6 +204,7 @@ def test_many_large_documents_at_once_are_answered_or_asked_to_come_back(visitor
     assert visitor.post(TRANSLATE, asked).status == 200, "the way is free again"
 
 
+@pytest.mark.whole
 def test_every_fixture_can_be_played_with():
     for dialect in NAMES:
         for kind, folder in FOLDERS.items():

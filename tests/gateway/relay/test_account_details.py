@@ -324,6 +324,7 @@ def test_an_inference_profile_is_in_no_page_of_a_client_key() -> None:
             assert b"arn:" not in refused.body
 
 
+@pytest.mark.sampled(each=4)
 @pytest.mark.parametrize(
     "piece", ["a.", "a-", "0123abcd-", "sub-a", "1.", "org-", "project ", "a@", " (it says: "]
 )

@@ -154,6 +154,7 @@ LEGAL = {
 }
 
 
+@pytest.mark.sampled("sdk", each=3)
 @pytest.mark.parametrize("sdk", HEARD)
 def test_streamed_and_whole_answers_agree_in_everything(stage: Stage, sdk: str) -> None:
     whole = HEARD[sdk](stage, MODEL, False)
@@ -173,6 +174,7 @@ def test_every_sdk_hears_the_same(stage: Stage) -> None:
     assert len({said.usage for said in heard}) == 1
 
 
+@pytest.mark.sampled("sdk", "provider", each=2)
 @pytest.mark.parametrize("sdk", HEARD)
 @pytest.mark.parametrize("provider", ["streamer", "waiter"])
 def test_an_upstream_with_one_way_to_answer_serves_both(stage: Stage, sdk: str, provider: str) -> None:
@@ -186,6 +188,7 @@ def test_an_upstream_with_one_way_to_answer_serves_both(stage: Stage, sdk: str, 
         assert asked_to_stream(stage) or "stream_options" not in stage.sent()
 
 
+@pytest.mark.sampled("sdk", each=2)
 @pytest.mark.parametrize("sdk", HEARD)
 def test_how_an_upstream_writes_its_bytes_changes_nothing(stage: Stage, sdk: str) -> None:
     for stream in (False, True):

@@ -101,6 +101,7 @@ CLIENTS: dict[str, Callable[[LiveGateway, str, bool], Any]] = {
 }
 
 
+@pytest.mark.sampled("client", "source")
 @EITHER
 @UPSTREAM
 @pytest.mark.parametrize("client", CLIENTS)

@@ -13,6 +13,7 @@ from tests.gateway.sdk.sdk_kit import ECHO, HEARD, MODEL, NAMED, PIXEL, UNLISTED
 
 HELLO: list[MessageParam] = [{"role": "user", "content": ECHO}]
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 def text_of(message: anthropic.types.Message) -> str:

@@ -18,6 +18,7 @@ TOOLS: list[ToolParam] = [
 ]
 ASKED: MessageParam = {"role": "user", "content": "What is the weather in Rome?"}
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 @beta_tool

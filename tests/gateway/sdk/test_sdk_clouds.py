@@ -139,6 +139,7 @@ CLASSES = {
 }
 
 
+@pytest.mark.sampled("cloud", each=2)
 @every_cloud
 def test_an_upstreams_error_keeps_its_class(stage: Stage, cloud: str) -> None:
     client = CLOUDS[cloud](stage.url)

@@ -103,6 +103,7 @@ def test_an_upstreams_error_keeps_its_class(stage: Stage, sdk: str, status: int)
         assert len(stage.upstream.requests) == 1
 
 
+@pytest.mark.sampled("sdk", each=3)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_rejected_upstream_key_is_not_blamed_on_the_client(stage: Stage, sdk: str) -> None:
     """A client that is reported 401 throws away its own key."""
@@ -135,6 +136,7 @@ def test_an_sdk_that_retries_does_not_repeat_what_is_not_supported(stage: Stage)
     stage.upstream.reset()
 
 
+@pytest.mark.sampled("sdk", "stream", each=2)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", SDKS)
 def test_what_an_upstream_has_not_implemented_is_a_501(stage: Stage, sdk: str, stream: bool) -> None:
@@ -149,6 +151,7 @@ def test_what_an_upstream_has_not_implemented_is_a_501(stage: Stage, sdk: str, s
     assert len(stage.upstream.requests) == 6
 
 
+@pytest.mark.sampled("sdk", each=2)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_the_wait_an_upstream_asks_for_is_reported(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(error=429, retry_after=7))
@@ -156,6 +159,7 @@ def test_the_wait_an_upstream_asks_for_is_reported(stage: Stage, sdk: str) -> No
     assert headers["retry-after"] == "7"
 
 
+@pytest.mark.sampled("sdk", each=2)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_model_that_leads_nowhere_is_not_found(stage: Stage, sdk: str) -> None:
     reported, name, message, _ = raised(sdk, stage, UNLISTED)
@@ -176,6 +180,7 @@ def test_what_is_not_served_is_reported_as_elsewhere(stage: Stage) -> None:
     assert not stage.upstream.requests
 
 
+@pytest.mark.sampled("sdk", each=2)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_a_bad_value_is_refused_by_its_place(stage: Stage, sdk: str) -> None:
     bodies: dict[str, tuple[str, bytes]] = {
@@ -195,6 +200,7 @@ def test_a_bad_value_is_refused_by_its_place(stage: Stage, sdk: str) -> None:
     assert not stage.upstream.requests
 
 
+@pytest.mark.sampled("sdk", each=2)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_failures_that_pass_are_not_seen(stage: Stage, sdk: str) -> None:
     for _ in range(5):  # retries may be a fifth of the requests: these pay for it
@@ -205,6 +211,7 @@ def test_failures_that_pass_are_not_seen(stage: Stage, sdk: str) -> None:
     assert len(stage.upstream.requests) == 2
 
 
+@pytest.mark.sampled("fault", each=3)
 @pytest.mark.parametrize("fault", ["error-midstream", "close-midstream", "no-terminal", "bad-json"])
 def test_a_broken_stream_raises_in_every_sdk(stage: Stage, fault: Any) -> None:
     text = "[[demo:text 60]]"
@@ -236,6 +243,7 @@ def test_a_broken_stream_raises_in_every_sdk(stage: Stage, fault: Any) -> None:
         list(stage.gemini.models.generate_content_stream(model=again(), contents=text))
 
 
+@pytest.mark.sampled("sdk", each=3)
 @pytest.mark.parametrize("sdk", SDKS)
 def test_an_error_before_the_first_word_is_an_error_with_a_status(stage: Stage, sdk: str) -> None:
     stage.upstream.next(Behaviour(fault="error-first"))

@@ -13,6 +13,7 @@ from tests.gateway.sdk.sdk_kit import ECHO, HEARD, MODEL, NAMED, PIXEL, UNLISTED
 
 GOOGLE = ("gemini", "code-assist")
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 def finish_of(answer: types.GenerateContentResponse) -> types.FinishReason | None:

@@ -12,6 +12,7 @@ from tests.gateway.sdk.sdk_kit import MODEL, STRICT, WEATHER, Stage, reasoning_s
 
 ASKED = "What is the weather in Rome?"
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 def get_weather(city: str) -> dict[str, str]:

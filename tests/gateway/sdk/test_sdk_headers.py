@@ -66,6 +66,7 @@ ASK: dict[str, Callable[..., Headers]] = {
 }
 
 
+@pytest.mark.sampled("sdk", "stream", each=2)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", ASK)
 def test_an_answer_tells_its_id_and_its_route(stage: Stage, sdk: str, stream: bool) -> None:
@@ -76,6 +77,7 @@ def test_an_answer_tells_its_id_and_its_route(stage: Stage, sdk: str, stream: bo
     assert identifier == headers["x-request-id"]
 
 
+@pytest.mark.sampled("sdk", "stream", each=2)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", ASK)
 def test_a_plain_request_loses_nothing(stage: Stage, sdk: str, stream: bool) -> None:
@@ -97,6 +99,7 @@ BENT: dict[str, tuple[dict[str, Any], str, tuple[str, ...]]] = {
 }
 
 
+@pytest.mark.sampled("sdk", "stream", each=3)
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("sdk", ASK)
 def test_losses_are_reported_exactly_where_something_was_bent(stage: Stage, sdk: str, stream: bool) -> None:

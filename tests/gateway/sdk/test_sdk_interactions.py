@@ -23,6 +23,7 @@ from tests.waiting import wait_until
 from wireglot.wire.json import decode, encode
 
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 TOOL: dict[str, Any] = {
     "type": "function",

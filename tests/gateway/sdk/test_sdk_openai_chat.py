@@ -48,6 +48,7 @@ class GetWeather(BaseModel):
 
 
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 def calls_of(completion: ChatCompletion) -> list[ChatCompletionMessageFunctionToolCall]:

@@ -40,6 +40,7 @@ PATCH: list[CustomToolParam] = [
     {"type": "custom", "name": "apply_patch", "description": "Applies a patch: *** Begin Patch ..."}
 ]
 running, stage = stage_fixtures()
+pytestmark = pytest.mark.sampled(each=4)  # of the upstreams, and of other parameters in turn
 
 
 def calls_of(response: Response) -> list[ResponseFunctionToolCall]:

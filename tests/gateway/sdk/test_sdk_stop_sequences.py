@@ -115,6 +115,7 @@ def actions(heard: Heard) -> set[str]:
 
 
 # More sequences than its own dialect takes are its vendor's to refuse.
+@pytest.mark.sampled("client", "stream", each=2)
 @EITHER
 @before(*((upstream, client) for upstream, client in PAIRS if client != upstream or client == "anthropic"))
 def test_an_answer_ends_before_the_sequence(stage: Stage, client: str, stream: bool) -> None:
@@ -127,6 +128,7 @@ def test_an_answer_ends_before_the_sequence(stage: Stage, client: str, stream: b
     assert heard.output > 0
 
 
+@pytest.mark.sampled("client", "stream", each=2)
 @EITHER
 @before(*((upstream, client) for upstream, client in PAIRS if upstream not in (client, "anthropic")))
 def test_without_emulation_the_loss_is_reported_and_the_answer_goes_on(

@@ -98,7 +98,7 @@ class Storm:
         return held
 
 
-@pytest.mark.sampled(each=2)
+@pytest.mark.sampled
 @pytest.mark.parametrize("seed", range(0, 200, 50))
 def test_whatever_comes_at_once_turns_stay_whole_and_nothing_is_left_behind(seed: int) -> None:
     """C41: added, exchanged, changed, deleted and begun again, in two hundred orders."""

@@ -22,6 +22,7 @@ def _leave_it(gateway: Any) -> None:
         ask(gateway, "anthropic", "m", True, x_wireglot_session="lost")
 
 
+@pytest.mark.sampled(each=2)
 @pytest.mark.skipif(sys.platform == "win32", reason="there is no SIGKILL")
 @pytest.mark.parametrize("order", ORDERS)
 def test_a_killed_gateway_loses_no_answered_request_and_its_open_ones_are_crashes(

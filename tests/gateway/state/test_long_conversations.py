@@ -13,9 +13,9 @@ import pytest
 from tests.gateway.state.doubles import Double
 from tests.gateway.state.driver import CLIENTS, Seen
 from tests.gateway.state.driver_conversation import UPSTREAMS, VARIANTS, Conversation, House
-from tests.tiers import rows
+from tests.tiers import WHOLE, rows
 
-TURNS = 20
+TURNS = 20 if WHOLE else 10
 EVERY = [(client, upstream) for client in CLIENTS for upstream in UPSTREAMS]
 SWITCHES = [
     ("gemini3", "claude"),
@@ -195,6 +195,7 @@ def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error
         talk.assert_faithful()
 
 
+@pytest.mark.sampled("client")
 @rows("client", CLIENTS)
 def test_conversations_whose_call_ids_are_the_same_stay_apart(tmp_path: Path, client: str) -> None:
     """R-A-12, R-Y-31, C29, C46: Kimi counts its ids from the start in each conversation, and two go on at the same time."""

@@ -179,6 +179,7 @@ RESPONSES: list[dict[str, Any]] = [
 ]
 
 
+@pytest.mark.sampled("name", each=2)
 @pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize(("name", "events"), [("anthropic", MESSAGES), ("openai-responses", RESPONSES)])
 def test_no_cut_of_its_bytes_lets_a_second_answer_pass(

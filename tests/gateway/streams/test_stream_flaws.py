@@ -27,6 +27,7 @@ def traced() -> Iterator[Stage]:
         yield made
 
 
+@pytest.mark.sampled("source", each=2)
 @pytest.mark.parametrize("source", SOURCES)
 @pytest.mark.parametrize(
     "client", [client for client in CLIENTS if not client.is_array], ids=lambda client: client.name

@@ -43,6 +43,7 @@ def fill(made: Stage, count: int, caller: str = "") -> None:
         rows.finish(record)
 
 
+@pytest.mark.whole
 def test_all_that_match_are_exported_and_not_what_was_loaded() -> None:
     with stage('mode = "off"') as made:
         fill(made, 10_000)

@@ -304,6 +304,7 @@ def test_serve_with_trace_records_from_the_first_request(tmp_path: Path) -> None
         wait_until(lambda: b"all bodies are recorded for 5 minutes" in served.log.read_bytes())
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("mode", ["errors", "all"])
 def test_anyone_who_starts_it_is_informed_that_it_records(tmp_path: Path, mode: str) -> None:
     more = f'[trace]\nmode = "{mode}"\n'
