@@ -43,7 +43,6 @@ def test_the_blocks_of_the_page_run(page, request):
     assert not failed, "\n\n".join(failed)
 
 
-@pytest.mark.whole
 def test_what_is_not_run_says_why_and_is_little():
     found = [block for page, text in PAGES.items() for block in blocks_of(page, text)]
     reasons = not_run(found)

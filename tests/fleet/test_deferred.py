@@ -8,6 +8,8 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from tests.fleet.fleet_kit import Fleet, chat
 from tests.stores.servers import needs_own_postgres, needs_own_redis
 from tests.waiting import wait_until
@@ -18,6 +20,7 @@ KEY = "a-key-of-the-configuration"
 pytestmark = [needs_own_postgres, needs_own_redis]
 
 
+@pytest.mark.whole
 def test_a_gateway_starts_without_its_stores_and_finds_them_later(tmp_path: Path) -> None:
     with PostgresServer() as postgres, RedisServer() as redis:
         # Nobody can tell which keys are stored: only those of the configuration open.

@@ -30,6 +30,7 @@ def two(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         yield running
 
 
+@pytest.mark.whole
 def test_a_chain_of_responses_goes_on_at_the_other_machine(two: Fleet) -> None:
     key = two.create_key("chain")
     _usable(two, key)

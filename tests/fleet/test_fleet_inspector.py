@@ -119,6 +119,7 @@ def test_a_word_that_another_machine_recorded_is_found_here(two: Machines) -> No
     assert found["next"] is None
 
 
+@pytest.mark.whole
 def test_the_dashboard_adds_up_what_every_machine_answered_once(two: Machines) -> None:
     ids = [two.asked(machine, key=CLEO) for machine in (0, 1, 1)]
     refused = two.ask(1, "POST", "/v1/chat/completions", {"model": "demo", "messages": 3}, key=CLEO)

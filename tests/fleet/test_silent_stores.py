@@ -114,6 +114,7 @@ def booked(running: OwnFleet) -> int:
     return sum(row["requests"] for row in rows if row["model"] == "demo-openai-chat")
 
 
+@pytest.mark.whole
 def test_a_machine_ends_in_good_order_while_its_stores_hang(running: OwnFleet) -> None:
     """[A7] What is not in the books yet lies in the journal of the machine, which writes it after its start."""
     wait_until(lambda: is_ready(running))

@@ -67,6 +67,7 @@ def test_the_last_words_the_answer_and_what_plays_it_are_in_sight(stand_in, open
     expect(reading.locator("[data-pointer]").first).to_be_in_viewport()
 
 
+@pytest.mark.whole
 def test_what_cannot_be_seen_is_explained(stand_in, opened):
     stand_in.traces[ID] = made(time.time())
     page = opened(f"{stand_in.origin}/inspector/x/{ID}")
@@ -79,6 +80,7 @@ def test_what_cannot_be_seen_is_explained(stand_in, opened):
     expect(spaced.locator("ins")).to_contain_text("⏎")
 
 
+@pytest.mark.whole
 def test_a_search_finds_places_on_every_side_and_marks_them(stand_in, opened, axe):
     stand_in.traces[ID] = made(time.time())
     page = opened(f"{stand_in.origin}/inspector/x/{ID}")
@@ -99,6 +101,7 @@ def test_a_search_finds_places_on_every_side_and_marks_them(stand_in, opened, ax
     expect(found.get_by_role("status")).to_have_text("Not found in this exchange.")
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("width", [1440, 390])
 def test_what_the_cache_should_have_had_is_shown_with_what_broke_it(width, stand_in, opened, axe):
     at = time.time()

@@ -259,6 +259,7 @@ def paste(page: Page, label: str, text: str) -> None:
     editor.evaluate(PASTE, text)
 
 
+@pytest.mark.whole
 def test_a_command_is_pasted_sent_to_several_models_and_saved_as_a_test(gateway, opened, tmp_path):
     page = opened(gateway.url + "/inspector/play")
     expect(page.get_by_label("Anthropic Messages, request")).to_contain_text("careful gardener")
@@ -298,6 +299,7 @@ def test_a_command_is_pasted_sent_to_several_models_and_saved_as_a_test(gateway,
     expect(row.first).to_be_visible()
 
 
+@pytest.mark.whole
 def test_what_is_broken_in_a_command_and_what_a_text_is_instead_are_said(gateway, opened):
     page = opened(gateway.url + "/inspector/play")
     typed = page.get_by_label("Anthropic Messages, request")
@@ -319,6 +321,7 @@ def test_what_is_broken_in_a_command_and_what_a_text_is_instead_are_said(gateway
     expect(region.get_by_text("source", exact=True)).to_be_visible()
 
 
+@pytest.mark.whole
 def test_streams_are_aligned_event_by_event_in_chosen_columns(gateway, opened):
     page = opened(gateway.url + "/inspector/play?kind=stream")
     page.get_by_text("Columns").click()

@@ -160,6 +160,7 @@ def test_a_row_changes_while_one_looks_and_a_pause_holds_new_ones_back(stand_in,
     expect(page.locator("#row-req-000005")).to_be_visible()
 
 
+@pytest.mark.whole
 def test_a_row_is_a_link_that_opens_in_a_new_tab(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(number, at - number) for number in range(5)]
@@ -210,6 +211,7 @@ def test_list_and_exchange_side_by_side_have_one_address(stand_in, opened):
     expect(page).to_have_url(re.compile("/inspector/x/req-000001$"))
 
 
+@pytest.mark.whole
 def test_with_a_filter_the_server_says_which_changes_match(stand_in, opened):
     at = time.time()
     stand_in.rows = [row(1, at)]
@@ -228,6 +230,7 @@ def test_with_a_filter_the_server_says_which_changes_match(stand_in, opened):
     assert len(asked) < 10  # in batches
 
 
+@pytest.mark.whole
 def test_terms_are_suggested_while_one_types(stand_in, opened):
     stand_in.rows = [row(number, time.time() - number) for number in range(5)]
     page = opened(stand_in.origin + "/inspector")
@@ -272,6 +275,7 @@ def test_a_view_is_saved_under_a_name_with_its_filters_order_and_columns(stand_i
     expect(page).to_have_url(re.compile(r"client=codex&sort=-cost"))
 
 
+@pytest.mark.whole
 def test_losses_that_are_new_are_marked_and_usual_ones_folded(stand_in, opened):
     at = time.time()
     habit = {"client": "codex", "provider": "kimi", "exchanges": 50, "features": {"usual": 50, "fresh": 1}}

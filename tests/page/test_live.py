@@ -110,6 +110,7 @@ def test_any_number_of_tabs_have_one_connection_and_hidden_ones_none(stand_in, o
     assert stand_in.most_following == 1
 
 
+@pytest.mark.whole
 def test_a_view_that_shows_nothing_of_now_has_no_connection(stand_in, opened):
     page = opened(stand_in.origin + "/inspector/play")
     expect(page.get_by_role("navigation", name="Views")).to_be_visible()

@@ -80,6 +80,7 @@ def test_a_key_is_added_tried_and_its_model_answers(gateway, upstream, opened, a
     accessible(page, axe)
 
 
+@pytest.mark.whole
 def test_a_change_is_shown_before_it_is_written(gateway, opened, axe) -> None:
     page = opened(gateway.url + "/inspector/setup")
     file = gateway.folder / "wireglot.toml"

@@ -36,6 +36,7 @@ def test_every_case_has_a_server_that_breaks_it() -> None:
     assert BREAKAGES.keys() == {case.id for case in CASES}
 
 
+@pytest.mark.sampled(each=3)
 @rows(("case", "dialect"), PAIRS, ids=[f"{case.id}-{dialect}" for case, dialect in PAIRS], parts=6)
 def test_a_case_passes_on_a_good_server_and_fails_on_one_that_breaks_its_rule(
     case: ProbeCase, dialect: str

@@ -86,6 +86,7 @@ def listening(log: Path) -> str | None:
     return found[1].decode() if found else None
 
 
+@pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("dialect", "model"), PAIRS, ids=[f"{name} over {model}" for name, model in PAIRS])
 def test_our_gateway_passes_every_case(gateway: str, dialect: str, model: str) -> None:
     wire = WIRES[dialect]

@@ -139,6 +139,7 @@ def test_words_are_filled_in_and_other_braces_stay() -> None:
     assert filled('{"port": {port}, "x": {}}', {"port": 7}) == '{"port": 7, "x": {}}'
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(sys.platform == "win32", reason="its gateways are started as on Unix")
 def test_our_own_recipe_is_started_probed_and_ended() -> None:
     recipe = read("wireglot")

@@ -72,6 +72,7 @@ def metadata(wheel: zipfile.ZipFile) -> Message:
     return Parser().parsestr(wheel.read(name).decode())
 
 
+@pytest.mark.whole
 def test_the_wheel_has_the_package_whole_and_nothing_else(wheel):
     names = {name for name in wheel.namelist() if ".dist-info/" not in name}
     ours = {path.relative_to("src").as_posix() for path in tracked() if path.is_relative_to("src")}

@@ -89,6 +89,7 @@ def test_a_tree_with_changes_is_refused(tree):
     assert (done.returncode, done.stderr) == (2, "no release: there are changes that are not committed\n")
 
 
+@pytest.mark.whole
 def test_proofs_of_older_code_are_no_proofs_of_a_release(tree):
     """The copy has a history of its own, so none of the kept proofs is of it."""
     done = release(tree, NEXT, "--write", "--no-build")

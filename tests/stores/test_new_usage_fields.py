@@ -62,6 +62,7 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[str]:
             yield postgres_url()
 
 
+@pytest.mark.sampled
 def test_a_count_that_is_declared_once_is_stored_summed_priced_and_reported(
     tomorrow: Path, url: str, tmp_path: Path, run: Run[Any]
 ) -> None:

@@ -114,6 +114,7 @@ def under_load(url: str, hurt: Callable[[Load], Awaitable[None]]) -> None:
     asyncio.run(test())
 
 
+@pytest.mark.whole
 def test_connections_that_are_cut_again_and_again_cost_nothing(server: PostgresServer, url: str) -> None:
     """FAULTS 101: pg_terminate_backend in the middle of writes."""
 
@@ -131,6 +132,7 @@ def test_connections_that_are_cut_again_and_again_cost_nothing(server: PostgresS
     under_load(url, hurt)
 
 
+@pytest.mark.whole
 def test_after_a_restart_everything_acknowledged_is_there(server: PostgresServer, url: str) -> None:
     async def hurt(_: Load) -> None:
         await asyncio.to_thread(server.restart)

@@ -75,6 +75,7 @@ def threads_of(
     return seen
 
 
+@pytest.mark.sampled("source")
 @pytest.mark.parametrize(("source", "target"), OTHERS)
 def test_a_large_body_is_translated_beside_the_loop(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str
@@ -85,6 +86,7 @@ def test_a_large_body_is_translated_beside_the_loop(
     assert seen == {beside.THREAD_NAME}
 
 
+@pytest.mark.sampled("source")
 @pytest.mark.parametrize(("source", "target"), OTHERS)
 def test_a_large_answer_is_translated_beside_the_loop(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str
@@ -98,6 +100,7 @@ def test_a_large_answer_is_translated_beside_the_loop(
     assert seen == {beside.THREAD_NAME}
 
 
+@pytest.mark.sampled("source")
 @pytest.mark.parametrize(("source", "target"), PAIRS)
 def test_beside_the_loop_the_same_comes_of_it(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str

@@ -114,6 +114,7 @@ def test_the_depth_of_a_large_body_is_measured_too(
     assert "128" in refused(stage, client, body[:-1] + deep, "json_too_deep")
 
 
+@pytest.mark.sampled(each=4)
 @EVERY
 def test_many_keys_and_long_lists_and_texts_are_taken_or_refused_in_kind(
     stage: Stage, client: Client
