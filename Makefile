@@ -275,7 +275,7 @@ judges: $(VENV)/.dev ## Run the test suites of others against the gateway and re
 mutants: $(VENV)/.dev ## Make deliberate defects and count those the tests notice (ARGS="--count 30 --only wire")
 	$(BIN)/python -m tools.mutants $(ARGS)
 
-# A seed that breaks a law is printed with the command that replays it. `make test` runs forty, `make full` a hundred.
+# A seed that breaks a law is printed with the command that replays it. `make test` runs twenty-four, `make full` a hundred.
 SEEDS ?= 1000
 sim: $(VENV)/.dev ## Run the whole gateway on a simulated machine, seed by seed (SEEDS=10000, ARGS="--first 5000")
 	$(BIN)/python -m tools.sim --seeds $(SEEDS) --jobs $(JOBS) $(ARGS)

@@ -21,7 +21,7 @@ settings.register_profile(
     "ci",
     deadline=None,
     derandomize=True,
-    max_examples=60 if WHOLE else 12,
+    max_examples=60 if WHOLE else 10,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.register_profile("deep", settings.get_profile("ci"), derandomize=False, max_examples=2000)

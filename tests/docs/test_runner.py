@@ -61,6 +61,7 @@ def test_blocks_that_go_on_share_folder_variables_and_names_and_others_do_not(tm
     assert "NameError" in found[-1][1]
 
 
+@pytest.mark.whole
 def test_output_that_is_not_what_is_printed_is_reported(tmp_path):
     right, wrong = (
         states(tmp_path, f"```sh\necho one\n```\n```\n{shown}\n```\n") for shown in ("one", "two")
@@ -95,6 +96,7 @@ def test_a_gateway_that_is_started_stays_for_the_blocks_that_go_on_and_shows_wha
     ]
 
 
+@pytest.mark.whole
 def test_a_provider_whose_key_is_there_answers(tmp_path):
     text = (
         "```sh\nMOONSHOT_API_KEY=sk-... wireglot serve\n```\n"

@@ -52,6 +52,7 @@ def alive(worker: int) -> bool:
     return bool(state.stdout.strip()) and not state.stdout.startswith(b"Z")
 
 
+@pytest.mark.whole
 def test_a_signal_that_comes_while_a_dead_worker_is_to_be_replaced_ends_all(tmp_path: Path) -> None:
     with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
         victim = workers_of(served)[0]

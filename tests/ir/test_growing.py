@@ -2,6 +2,7 @@
 
 import tracemalloc
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -44,6 +45,7 @@ def test_an_answer_that_is_collected_takes_little_more_memory_than_its_words() -
     assert held_bytes(Folding().add, OPENED) < MOST
 
 
+@pytest.mark.sampled(each=4)
 @rows("name", NAMES)
 def test_a_writer_holds_little_more_than_the_words_of_its_stream(name) -> None:
     writer = dialect(name).stream_writer(Context(), None)

@@ -70,7 +70,7 @@ def crossings(kind: str) -> list[Any]:
 @cache
 def recorded(name: str, kind: str, limit: int = 150) -> tuple[Case, ...]:
     """Recorded requests, responses, streams or errors of a dialect; none where there are no recordings. At every
-    change a third of those that `make full` reads."""
+    change a fifth of those that `make full` reads."""
     cases: list[Case] = []
     family = {"code-assist": "gemini"}.get(name, name).replace("-", "_")
     for file in (f"{family}.unary.jsonl.gz", f"{family}.stream.jsonl.gz"):
@@ -81,7 +81,7 @@ def recorded(name: str, kind: str, limit: int = 150) -> tuple[Case, ...]:
             wrapped = "code_assist" in row["tags"]
             if wrapped is (name == "code-assist"):
                 cases.extend(_case(row, name, kind))
-    return tuple(cases if WHOLE or DEEP else cases[::3])
+    return tuple(cases if WHOLE or DEEP else cases[::5])
 
 
 def _case(row: dict[str, Any], name: str, kind: str) -> Iterable[Case]:

@@ -50,6 +50,7 @@ def test_every_module_can_be_imported(environment):
     assert int(done.stdout) > 200
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("command", ["demo", "keys list"])
 def test_commands_run(environment, command):
     done = run(environment, *command.split())

@@ -43,6 +43,7 @@ def test_the_same_tree_shows_no_difference(original: Recording, tmp_path: Path) 
     assert set(again["plain/small/demo"]) == {"answer", "upstream", "log", "trace", "usage"}
 
 
+@pytest.mark.whole
 def test_a_changed_tree_shows_what_was_changed(original: Recording, tmp_path: Path) -> None:
     tree = tmp_path / "tree"
     shutil.copytree(_ROOT / "src", tree / "src", ignore=shutil.ignore_patterns("__pycache__"))

@@ -27,7 +27,7 @@ def sim(*arguments: str, hash_seed: str = "0") -> subprocess.CompletedProcess[st
     )
 
 
-SEEDS = 50 if WHOLE else 20
+SEEDS = 50 if WHOLE else 12
 
 
 @pytest.mark.parametrize("first", [1, 1 + SEEDS])
@@ -57,6 +57,7 @@ def test_a_call_to_a_lost_store_ends_with_the_process() -> None:
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.whole
 def test_one_seed_is_one_run() -> None:
     """In processes whose sets and dictionaries are ordered otherwise, alone and after other seeds."""
     together = sim("--first", "7", "--seeds", "2", "--digests", hash_seed="1")

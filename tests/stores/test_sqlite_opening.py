@@ -275,6 +275,7 @@ def _migrate_and_die(path: Path, form: Format, after: int) -> None:
     os._exit(0)
 
 
+@pytest.mark.sampled
 @pytest.mark.parametrize("old", [True, False], ids=["an old file", "a new file"])
 def test_a_process_killed_at_any_statement_of_the_opening_leaves_a_file_that_opens(tmp_path, old):
     """FAULTS 96"""

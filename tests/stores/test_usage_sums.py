@@ -188,6 +188,7 @@ def test_hours_that_are_not_over_are_left_to_their_rows(run, ledger):
     run(work())
 
 
+@pytest.mark.sampled(each=2)
 def test_several_processes_that_add_up_at_once_count_nothing_twice(run, ledger):
     chance = random.Random(3)
     rows = [ended(chance, made_up(chance, f"r{n:03}")) for n in range(80)]

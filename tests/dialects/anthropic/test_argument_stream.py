@@ -3,6 +3,7 @@
 import itertools
 import json
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,6 +160,7 @@ def test_arguments_leave_as_soon_as_they_come():
     assert not stream.is_bent
 
 
+@pytest.mark.sampled(each=5)
 @rows("stranger", STRANGERS)
 def test_a_stranger_anywhere_is_seen_as_a_decoder_sees_it(stranger):
     """C10: what is JSON passes as it is; what is none gives back the raw text or was plainly meant; and it makes

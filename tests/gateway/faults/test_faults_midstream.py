@@ -98,6 +98,7 @@ def test_a_stream_that_breaks_ends_in_one_error_and_never_in_a_made_up_end(
     assert line["status"] == 200
 
 
+@pytest.mark.sampled(each=3)
 @pytest.mark.parametrize("source", UPSTREAMS)
 def test_wherever_a_stream_is_cut_half_an_event_is_never_sent(stage: Stage, source: str) -> None:
     """FAULTS 70: inside a letter of several bytes, an escape, a pair of them, a field's name, a line end."""

@@ -74,6 +74,7 @@ def _said(document: dict[str, Any]) -> str:
     return delta.get("text", "") if isinstance(delta, dict) else ""
 
 
+@pytest.mark.sampled("client.name", each=2)
 @pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
 def test_how_a_stream_is_cut_into_pieces_changes_nothing(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 71"""
@@ -134,6 +135,7 @@ def test_what_a_stream_holds_beside_its_answer_is_skipped_or_kept(
         assert plain(answered) == plain(usual)
 
 
+@pytest.mark.sampled(each=3)
 @EVERY
 def test_one_large_event_passes(stage: Stage, client: Client) -> None:
     """FAULTS 73"""

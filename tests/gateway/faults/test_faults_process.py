@@ -192,6 +192,7 @@ def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> 
         assert not listens(served.port)
 
 
+@pytest.mark.whole
 def test_two_processes_do_not_share_a_port(tmp_path: Path) -> None:
     """FAULTS 91: a port in use is reported, in one line."""
     with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
@@ -225,6 +226,7 @@ def test_a_stream_that_began_before_the_signal_may_use_all_its_time(tmp_path: Pa
             assert served.process.wait(DEADLINE_SECONDS) == 0
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("workers", [1, pytest.param(8, marks=pytest.mark.whole)])
 def test_a_reload_right_before_the_end_keeps_no_process_running(tmp_path: Path, workers: int) -> None:
     """FAULTS 103: both signals may arrive in one turn of the loop, and the reload must not swallow the
@@ -360,6 +362,7 @@ def _says(log: Path, text: bytes) -> bool:
     return text in log.read_bytes()
 
 
+@pytest.mark.whole
 def test_a_drain_that_a_second_signal_began_is_awaited_before_anything_closes(tmp_path: Path) -> None:
     """FAULTS 104"""
     with ScriptedUpstream() as upstream:
@@ -380,7 +383,7 @@ def test_a_drain_that_a_second_signal_began_is_awaited_before_anything_closes(tm
         assert 0 < lines.find(b'"event":"late drain over"') < lines.find(b'"event":"stopped"')
 
 
-@pytest.mark.sampled("where")
+@pytest.mark.sampled
 @pytest.mark.parametrize("how", ["awaits", "blocks"])
 @pytest.mark.parametrize("where", ["drain", "close"])
 def test_a_process_that_hangs_at_its_end_ends_all_the_same(tmp_path: Path, where: str, how: str) -> None:

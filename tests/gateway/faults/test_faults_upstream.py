@@ -307,6 +307,7 @@ def test_a_connection_is_not_used_again_after_a_half_read_answer(stage: Stage) -
 COLLECTED: tuple[Fault, ...] = ("no-terminal", "half-event", "close-midstream", "bad-json", "html", "empty")
 
 
+@pytest.mark.sampled(each=2)
 @pytest.mark.parametrize("fault", COLLECTED)
 def test_a_stream_that_breaks_while_it_is_collected_was_never_begun(fault: Fault) -> None:
     """FAULTS 39, 61, 68: its client waits for one answer, so it is a true status, or tried again."""

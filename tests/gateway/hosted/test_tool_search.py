@@ -105,6 +105,7 @@ def _ask_responses(stage: HostedStage, streamed: bool, **asked: Any) -> Any:
 both = pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
 
 
+@pytest.mark.sampled(each=6)
 @both
 @pytest.mark.parametrize("function", FUNCTIONS)
 @pytest.mark.parametrize("upstream", DIALECTS)

@@ -191,6 +191,7 @@ JSON: Final = (("content-type", "application/json"),)
 SSE: Final = (("content-type", "text/event-stream"),)
 
 
+@pytest.mark.sampled(each=3)
 @pytest.mark.parametrize("dialect", UPSTREAMS)
 def test_no_id_in_any_field_of_an_error_reaches_a_client(stage: Any, dialect: str) -> None:
     """Every id and every field, whole and streamed. Statuses, sentences and other dialects take turns."""

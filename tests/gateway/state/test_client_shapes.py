@@ -63,7 +63,7 @@ def test_every_provider_gets_its_state_back_from_every_client(
         assert_old_turns_stay(house.doubles[upstream])
 
 
-@pytest.mark.sampled("shape")
+@pytest.mark.sampled(each=4)
 @rows(("shape", "upstream"), OTHERS)
 def test_other_families_get_theirs_too(tmp_path: Path, shape: str, upstream: str) -> None:
     """[L2] [L6] [L7] Thinking that is not shown, thinking between text and calls, ids that recur."""
@@ -100,7 +100,7 @@ def test_a_server_that_shows_reasoning_and_does_not_take_it_is_asked_with_it_onc
         assert double.changed == []
 
 
-@pytest.mark.sampled("shape")
+@pytest.mark.sampled(each=4)
 @rows(("shape", "upstream"), PAIRS)
 def test_state_is_there_after_a_restart_and_in_another_worker(
     tmp_path: Path, shape: str, upstream: str

@@ -46,7 +46,7 @@ def test_twenty_turns_bring_every_piece_of_state_back(tmp_path: Path, client: st
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client")
+@pytest.mark.sampled(each=3)
 @rows("upstream", VARIANTS)
 @rows("client", CLIENTS)
 def test_other_families_get_their_state_back_too(tmp_path: Path, client: str, upstream: str) -> None:
@@ -71,7 +71,7 @@ def test_state_goes_back_to_the_account_that_minted_it(tmp_path: Path, client: s
         assert_all_came_back(house.doubles[upstream])
 
 
-@pytest.mark.sampled("client")
+@pytest.mark.sampled(each=3)
 @rows(("client", "upstream"), EVERY)
 def test_state_survives_a_restart_in_the_middle(tmp_path: Path, client: str, upstream: str) -> None:
     """R-E-05: once in the middle of a tool loop and once between two questions."""
@@ -97,7 +97,7 @@ def test_a_switch_of_the_provider_and_back_is_refused_by_nobody(
     assert_goes_on_elsewhere(tmp_path, client, (one, 8), (other, 6), (one, 6))
 
 
-@pytest.mark.sampled("client")
+@pytest.mark.sampled(each=3)
 @rows("other", ["claude", "openai"])
 @rows("client", CLIENTS)
 def test_calls_whose_ids_recur_can_be_taken_elsewhere(tmp_path: Path, client: str, other: str) -> None:
@@ -124,6 +124,7 @@ def assert_goes_on_elsewhere(folder: Path, client: str, *stages: tuple[str, int]
         assert any("reasoning" in loss for first in firsts[1:] for loss in first.losses)
 
 
+@pytest.mark.sampled(each=3)
 @rows("client", CLIENTS)
 def test_another_model_of_the_same_provider_goes_on_with_the_conversation(
     tmp_path: Path, client: str
@@ -167,7 +168,7 @@ def test_a_fallback_in_a_tool_loop_and_the_way_back_are_refused_by_nobody(
         talk.assert_faithful()
 
 
-@pytest.mark.sampled("client")
+@pytest.mark.sampled(each=3)
 @rows(("client", "upstream"), EVERY)
 def test_state_that_is_no_longer_known_upstream_costs_one_more_call_and_no_error(
     tmp_path: Path, client: str, upstream: str

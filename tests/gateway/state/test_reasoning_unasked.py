@@ -72,7 +72,7 @@ SHOWN = ("messages-undemanding", "messages-disabled", "gemini-undemanding", "gem
 """Clients whose programs take the first part of an answer for its text."""
 
 
-@pytest.mark.sampled("client", "upstream")
+@pytest.mark.sampled("client")
 @rows("streaming", [False, True], ids=["whole", "streamed"])
 @rows("upstream", [*UPSTREAMS, "openai-quiet", "unlisted"])
 @rows("client", SHOWN)
