@@ -13,6 +13,7 @@ FIELDS = Path(__file__).parents[1] / "docs" / "reference" / "fields"
 endpoints = pytest.mark.parametrize("endpoint", ENDPOINTS, ids=lambda each: f"{each.dialect}-{each.kind}")
 
 
+@pytest.mark.sampled(each=3)
 @endpoints
 def test_no_field_of_an_sdk_goes_nowhere_without_a_word(endpoint: Endpoint):
     """[D] [X11] Fields without effect are few, and each has its reason."""
@@ -22,6 +23,7 @@ def test_no_field_of_an_sdk_goes_nowhere_without_a_word(endpoint: Endpoint):
     assert sorted(named - found) == [], "a reason for a field that has an effect now"
 
 
+@pytest.mark.sampled(each=3)
 @endpoints
 def test_what_an_sdk_brings_has_been_judged(endpoint: Endpoint):
     """[D] R-L-05: a type or field that the pages do not know is new in the SDK: `make docs`, and look at it."""
@@ -30,6 +32,7 @@ def test_what_an_sdk_brings_has_been_judged(endpoint: Endpoint):
     assert sorted(new) == []
 
 
+@pytest.mark.sampled(each=3)
 @endpoints
 def test_no_word_of_an_enumeration_is_unknown_without_a_reason(endpoint: Endpoint):
     """Stop reasons, statuses, tiers, efforts: a new word of an SDK is read, or has its reason."""

@@ -164,15 +164,15 @@ def http_pages() -> dict[Path, str]:
     }
 
 
-def stale(check: bool) -> Iterable[str]:
-    """Write the pages that differ (or only name them)."""
+def stale(check: bool, fields: bool = True) -> Iterable[str]:
+    """Write the pages that differ (or only name them). Those of the fields of SDKs take as long as all others."""
     docs = ROOT / "docs"
     pages = {docs / "reference" / name: _page(*page()) for name, page in _REFERENCE.items()}
     proofs = docs / "reliability.md"
     written = proofs.read_text(encoding="utf-8") if proofs.exists() else ""
     pages[proofs] = reliability_page.current(written, _page(*reliability_page.page()))
     pages |= http_pages()
-    for name, text in field_pages().items():
+    for name, text in field_pages().items() if fields else ():
         pages[docs / "reference" / "fields" / name] = _page(text)
     for name, blocks in parts().items():
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)

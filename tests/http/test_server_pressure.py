@@ -252,13 +252,16 @@ def test_a_request_may_run_on_with_a_few_others_behind_it(run: Run):
 def test_the_system_holds_little_that_a_client_does_not_read(run: Run):
     async def handler(head: Head, body: bytes, reply: Reply) -> None:
         reply.send(200, PLAIN, b"x" * 20_000_000)
+        answered.set()
+
+    answered = asyncio.Event()
 
     async def scenario():
         limits = Limits(write_pending=50_000)
         async with serving(FakeApp(handler), limits) as served:
             sock = slow_reader(served)
             sock.sendall(get("/"))
-            await until(lambda: served.server.requests == 0 and served.server.connections == 1)
+            await answered.wait()
             (connection,) = served.connections()
             assert connection._transport is not None
             ours = connection._transport.get_extra_info("socket")
