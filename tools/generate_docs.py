@@ -165,7 +165,7 @@ def http_pages() -> dict[Path, str]:
 
 
 def stale(check: bool, fields: bool = True) -> Iterable[str]:
-    """Write the pages that differ (or only name them). Those of the fields of SDKs take as long as all others."""
+    """Write the pages that differ (or only name them). `fields`: those of SDK fields, which take long."""
     docs = ROOT / "docs"
     pages = {docs / "reference" / name: _page(*page()) for name, page in _REFERENCE.items()}
     proofs = docs / "reliability.md"
