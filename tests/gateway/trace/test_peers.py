@@ -22,7 +22,8 @@ from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Secret, ServerSettings, Settings, StoreSettings
 from wireglot.gateway.trace import fleet_traces
 from wireglot.gateway.trace.filters import parse_filter
-from wireglot.gateway.trace.peers import PeerCommand, Peers
+from wireglot.gateway.trace.fleet_traces import fewer_orders
+from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, PeerCommand, Peers
 from wireglot.gateway.trace.search import Search
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
@@ -307,6 +308,64 @@ def test_machines_are_one(tmp_path: Path) -> None:
             assert {new for command, new in late.heard.commands if command.ended == "nonce"} == {False}
 
     run(trial())
+
+
+def test_a_flood_of_sign_outs_pushes_no_order_out_of_the_fleets_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_traces, "_MAX_SIGN_OUTS", 64)
+    monkeypatch.setattr(fleet_traces, "_MAX_ORDERS", 64)
+
+    async def trial() -> None:
+        store, now = Away(), time.time()
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(process(tmp_path / "one", DocumentLog(store)))
+            await one.traces.forget("ada")
+            stolen = PeerCommand(now, ended="stolen", ends=now + SESSION_SECONDS, whose="admin")
+            await one.traces.command(stolen)
+            for number in range(200):
+                of_flood = PeerCommand(now, ended=f"n{number}", ends=now + SESSION_SECONDS, whose="mallory")
+                await one.traces.command(of_flood)
+            late = await stack.enter_async_context(process(tmp_path / "late", DocumentLog(store)))
+            heard = [command for command, _ in late.heard.commands]
+            assert "ada" in [command.forgotten for command in heard]
+            assert "stolen" not in [command.ended for command in heard], "the log is full"
+            cutoffs = [command for command in heard if command.ended == ENDED_UP_TO]
+            assert [command.whose for command in cutoffs] == [""]
+            assert cutoffs[0].ends >= stolen.ends
+
+    run(trial())
+
+
+def test_sign_outs_that_wait_for_the_store_become_one_of_each_caller(tmp_path: Path) -> None:
+    async def trial() -> None:
+        store, now = Away(), time.time()
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(process(tmp_path / "one", DocumentLog(store)))
+            two = await stack.enter_async_context(process(tmp_path / "two", DocumentLog(store)))
+            store.is_down = True
+            await one.traces.command(PeerCommand(now, record_until=now + 60))
+            for number in range(150):
+                whose = "admin" if number == 0 else "mallory"
+                await one.traces.command(PeerCommand(now, ended=f"n{number}", ends=now + number, whose=whose))
+            store.is_down = False
+            assert await until(lambda: _is(lambda: "n149" in two.heard.ended))
+            heard = {
+                command.whose: command.ends
+                for command, _ in two.heard.commands
+                if command.ended == ENDED_UP_TO
+            }
+            assert heard == {"admin": now, "mallory": now + 99}
+            assert two.traces.policy.until
+
+    run(trial())
+
+
+def test_more_callers_than_may_wait_are_signed_out_with_everyone() -> None:
+    orders = [PeerCommand(1.0, ended=f"n{number}", ends=number, whose=f"k{number}") for number in range(101)]
+    waits = PeerCommand(1.0, record_until=9.0)
+    everyone = PeerCommand(1.0, ended=ENDED_UP_TO, ends=100)
+    assert fewer_orders([waits, *orders]) == [everyone, waits]
 
 
 async def _all(process: Process, ids: list[str]) -> bool:
