@@ -22,7 +22,7 @@ from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.tasks import Guarded, stop
 from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, Obey, PeerCommand, Peers
-from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts, Listener
+from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts, Listener, wiped
 from wireglot.gateway.trace.shelf import TraceShelf, file_name
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog, StoreDown
@@ -198,6 +198,8 @@ class FleetRows:
         """When each process was last heard of, by its own clock."""
         self._machines: dict[str, float] = {}
         self._dropped: dict[str, int] = {}
+        self._forgotten: dict[str, float] = {}
+        """Callers that were wiped, and when."""
         self._listeners: list[Callable[[Row], None]] = []
         self._place = ""
         self._is_begun = False
@@ -269,6 +271,8 @@ class FleetRows:
         self._machines[reported.machine] = self._heard[reported.worker]
         self._dropped[reported.worker] = reported.dropped
         for row in reported.rows:
+            if row.at <= self._forgotten.get(row.key, 0.0):
+                continue  # its process had not heard of it yet
             self._rows[row.id] = _pack(row)
             if len(self._rows) > MAX_ROWS:
                 self._rows.popitem(last=False)
@@ -289,10 +293,14 @@ class FleetRows:
 
     def forget(self, key: str, until: float) -> None:
         gone = [
-            id for id, packed in self._rows.items() if (row := _unpack(packed)).key == key and row.at <= until
+            row for packed in self._rows.values() if (row := _unpack(packed)).key == key and row.at <= until
         ]
-        for id in gone:
-            del self._rows[id]
+        self._forgotten[key] = max(until, self._forgotten.get(key, 0.0))
+        for row in gone:
+            del self._rows[row.id]
+            if row.state == "running":
+                for tell in self._listeners:
+                    tell(wiped(row))
 
     def _as_it_is(self, row: Row) -> Row:
         """What ran in a process that has gone runs no more."""
@@ -406,6 +414,7 @@ class RowSender:
         self.dropped = 0
         """Rows that nobody else will hear of."""
         self.trouble = ""
+        self.telling = asyncio.Lock()
         self._own = own
         self._rows = rows
         self._reported = reported
@@ -441,6 +450,10 @@ class RowSender:
 
     async def turn(self) -> None:
         """Tell what is new. Raises StoreDown."""
+        async with self.telling:
+            await self._turn()
+
+    async def _turn(self) -> None:
         running = self._rows.changed(self._seen)
         over = [self._over.popleft() for _ in range(min(len(self._over), ROWS_AT_ONCE * _ENTRIES_AT_ONCE))]
         is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS
@@ -479,8 +492,8 @@ _CLOCKS_APART_SECONDS: Final = 60.0
 
 
 def fewer_orders(orders: Sequence[PeerCommand]) -> list[PeerCommand]:
-    """Of more than may wait for the store. Instead of each session that was signed out: up to when all sessions
-    of that caller, or of everyone, are. Of the others the newest."""
+    """Of more than may wait for the store: the newest. For sign-outs: up to when all sessions of a caller, or
+    of everyone, are over."""
     ends: dict[str, float] = {}
     others = []
     for order in orders:
@@ -593,7 +606,7 @@ class FleetTraces(Peers):
         await self._obey_log(SIGN_OUTS, obey)
         times = self._unread_sign_outs
         if len(times) == _MAX_SIGN_OUTS:
-            # The log holds no more. Older ones may be gone: of sessions that began before these were reported.
+            # The log holds no more. Older ones may be gone, of sessions that began before these.
             ends = times[0] + _CLOCKS_APART_SECONDS + SESSION_SECONDS
             await obey(PeerCommand(times[0], ended=ENDED_UP_TO, ends=ends), True)
         times.clear()
@@ -618,15 +631,22 @@ class FleetTraces(Peers):
         """In the store, and in every machine."""
         self.let_go(key, until)
         gone = await self._log.forget(key)
+        await self.forget_rows(key, until)
+        await tell(self._log, PackedRows(self._own.machine, self._own.worker, until, forgotten=key))
+        await tell(self._log, PeerCommand(until, forgotten=key))
+        return gone
+
+    async def forget_rows(self, key: str, until: float) -> None:
+        async with self._sender.telling:  # what is on its way is in the log then
+            await self._forget_logged(key, until)
+
+    async def _forget_logged(self, key: str, until: float) -> None:
         before = ""
         while entries := await self._log.last(ROWS, before, _PAGE):
             before = entries[-1].place
             await self._without(key, until, entries)
             if len(entries) < _PAGE:
                 break
-        await tell(self._log, PackedRows(self._own.machine, self._own.worker, until, forgotten=key))
-        await tell(self._log, PeerCommand(until, forgotten=key))
-        return gone
 
     def let_go(self, key: str, until: float) -> None:
         self._sender.forget(key)

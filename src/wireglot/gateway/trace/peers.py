@@ -107,6 +107,9 @@ class Peers:
         """One caller's rows and bodies. How many bodies there were. Raises StoreDown."""
         return 0
 
+    async def forget_rows(self, key: str, until: float) -> None:
+        """The same, of rows that were reported to the others. Raises StoreDown."""
+
     def let_go(self, key: str, until: float) -> None:
         """The same, of what this process holds of the others."""
 
