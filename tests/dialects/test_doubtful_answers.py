@@ -1,10 +1,11 @@
-"""Which answers that pass through must be read first: found by signs, exactly as by the patterns themselves."""
+"""What is looked at of answers that pass through: which must be read first, found by signs exactly as by the
+patterns themselves, and up to where a client can read the frames of a stream."""
 
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from wireglot.dialects import passthrough
-from wireglot.dialects.passthrough import is_doubtful
+from wireglot.dialects.passthrough import is_doubtful, readable, readable_elements
 from wireglot.wire.json import BadJson, decode
 
 PIECES = [
@@ -45,3 +46,44 @@ def plainly(body: bytes) -> bool:
 @example(b'"text":"a",UNEXPECTED_TOOL_CALL')
 def test_signs_find_what_the_patterns_find(body):
     assert is_doubtful(body) == plainly(body)
+
+
+WHOLE = [
+    b'data: {"a":1}\n\n', b'data: {"a":1}\r\n\r\n', b'data:{"a":1}\r\r', b"data: [DONE]\n\n", b"data: \n\n", b": ping\n\n",
+    b'event: e\ndata: {"a":1}\n\n', b'data: {"a":\ndata: 1}\n\n', 'data: {"é":1}\n\n'.encode(),
+    b'data: {"a":1}\n\r\ndata: {"b":2}\n\n', b'data: {"a":1}\n\r\ndata: [DONE]\n\n',
+]  # fmt: skip
+BROKEN = [
+    b"data: oops\n\n", b'data: {"a":\n\n', b"data: [DONE]x\n\n", b'event: e\ndata: {"a":\r\n\r\n', b'data: {"\xff":1}\n\n',
+    b'data: {"a":1}\ndata: {"a":1}\n\n', b'data: {"a":1}\n\r\ndata: {"b":\n\n',
+]  # fmt: skip
+
+
+def test_a_stream_is_readable_up_to_its_first_frame_that_is_no_json():
+    for first in (b"", *WHOLE):
+        for second in WHOLE:
+            whole = first + second
+            assert readable(whole, lambda frame: False) == len(whole), whole
+        for broken in BROKEN:
+            assert readable(first + broken, lambda frame: False) == len(first), first + broken
+            assert readable(first + broken + WHOLE[0], lambda frame: False) == len(first), first + broken
+
+
+def test_a_frame_may_be_how_its_dialect_ends_a_stream_without_being_json():
+    for frame, is_read in (
+        (b"data: bye\n\n", True),
+        (b"event: e\ndata: bye\n\n", False),
+        (BROKEN[-1], False),
+    ):
+        assert readable(WHOLE[0] + frame, lambda _: True) == len(WHOLE[0]) + is_read * len(frame)
+        assert readable(WHOLE[0] + frame, lambda whole: b"data: {" in whole) == len(WHOLE[0])
+
+
+def test_elements_of_an_array_are_readable_up_to_the_first_that_is_no_json():
+    for beginning in (b"[", b",", b",\r\n"):
+        for end in (b"", b"]", b"\n]"):
+            whole = beginning + b'{"a":[1]}, {"b":{}}' + end
+            assert readable_elements(whole) == len(whole)
+            for broken in (b'{"c":}', b"{c}", b'{"\xff":1}'):
+                cut = whole.replace(b'{"b":{}}', broken)
+                assert readable_elements(cut) == len(beginning) + len(b'{"a":[1]}')

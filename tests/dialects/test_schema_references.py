@@ -48,6 +48,19 @@ def test_a_reference_to_nothing_is_noted_and_never_raises(target: SchemaTarget, 
     assert "$ref" not in inside(projected)
 
 
+@rows("target", CHANGING)
+@rows("keyword", ["oneOf", "anyOf"])
+def test_what_is_beside_a_reference_to_nothing_still_counts(target: SchemaTarget, keyword: str) -> None:
+    """Which of the alternatives a value fits is known by the rest of them."""
+    beside = [{"$ref": "#/gone", "type": "string"}, {"type": "integer"}]
+    plain = [{"type": "string"}, {"type": "integer"}]
+    with_it, without = (project(of({keyword: each}), target) for each in (beside, plain))
+    assert inside(with_it) == inside(without)
+    assert {note.path for note in with_it.notes} - {note.path for note in without.notes} <= {
+        f"$.properties.a.{kept}[0]" for kept in ("oneOf", "anyOf")
+    }
+
+
 @pytest.mark.parametrize("target", ["openai", "anthropic"])
 def test_a_reference_at_the_root_is_resolved_and_its_recursion_kept(target: SchemaTarget) -> None:
     projected = project({"$ref": "#/$defs/Node", "$defs": TREE["$defs"]}, target)

@@ -3,10 +3,11 @@
 from typing import Any
 
 import msgspec
+import pytest
 
 from tests.dialects.schema_kit import CHANGING, of
 from tests.tiers import rows
-from wireglot.dialects.schema import SchemaTarget, project
+from wireglot.dialects.schema import SchemaTarget, project, walk
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -22,6 +23,26 @@ def test_any_depth_is_survived_and_noted(target: SchemaTarget, depth: int) -> No
     projected = project(nested(depth), target)
     assert any("too deep" in note.detail for note in projected.notes)
     msgspec.json.encode(projected.schema)
+
+
+@rows("target", CHANGING)
+def test_a_schema_has_so_many_nodes_and_no_more(
+    target: SchemaTarget, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its root, and each schema in it; a reference that is written out adds what it leads to."""
+    monkeypatch.setattr(walk, "MAX_NODES", 20)
+    plain: tuple[dict[str, Any], int, str, dict[str, Any]] = {"type": "object"}, 19, "type", {}
+    inlined = (
+        {"$ref": "#/$defs/A", "description": "mine"},
+        9,
+        "recursive",
+        {"$defs": {"A": {"type": "object"}}},
+    )
+    for inner, most, keyword, more in (plain, inlined) if target.startswith("gemini") else (plain,):
+        for count in (most, most + 1):
+            properties = {f"p{number}": inner for number in range(count)}
+            notes = project({"type": "object", "properties": properties, **more}, target).notes
+            assert any(note.keyword == keyword for note in notes) is (count > most), (inner, notes)
 
 
 @rows("target", CHANGING)

@@ -10,13 +10,16 @@ from collections.abc import Iterator
 from typing import Any, get_args
 
 import msgspec
+import pytest
 
 from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.test_pair_goldens import UPDATE, by_field
 from wireglot.dialects.base import Context, ListedModel
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.content import Extra
-from wireglot.ir.errors import ApiError, ErrorKind, WireglotError
+from wireglot.dialects.registry import NAMES, dialect, surface
+from wireglot.gateway.request.client_body import ClientBody
+from wireglot.ir.content import Extra, Message, Text
+from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError
+from wireglot.ir.request import Request
 
 GOLDENS = FIXTURES / "tables"
 CONTEXT = Context(now=1700000001)
@@ -85,6 +88,7 @@ MODELS = (
     ListedModel("levels", "google", "", 1, 1, ("gemini",), "level", ("minimal",), media=("image",)),
     ListedModel("fixed", "kimi", "", 1, 1, ("openai-chat",), "fixed", output_formats=("json",)),
     ListedModel("org/with:odd name", "p", media=("document",), output_formats=("schema",)),
+    ListedModel("vectors", "p", "Vectors", 8192, embeds=True, dimensions=768),
 )  # fmt: skip
 QUERIES: tuple[dict[str, list[str]], ...] = (
     {},
@@ -106,7 +110,11 @@ def test_models_are_listed_like_this(name):
     lines: list[str] = []
     models = surface(name).models
     for model in MODELS:
-        lines += [f"# {model.id}", *by_field(models.render_model(model)), ""]
+        alone = models.render_model(model)
+        lines += [f"# {model.id}", *by_field(alone), ""]
+        (listed,) = next(value for value in models.render_list([model], {}).values() if type(value) is list)
+        if listed != alone:
+            lines += [f"# {model.id}, listed", *by_field(listed), ""]
     for query in QUERIES:
         lines.append(f"# {json.dumps(query)}")
         try:
@@ -122,6 +130,90 @@ def test_models_are_listed_like_this(name):
         rest = {key: value for key, value in page.items() if type(value) is not list}
         lines += [*(", ".join(each) for each in names), *by_field(rest), ""]
     pinned(name, "models", lines)
+
+
+# Stored answers
+
+SAYINGS: tuple[dict[str, Any], ...] = (
+    {},
+    {"store": True},
+    {"store": False},
+    {"store": None, "background": None, "previous_interaction_id": None, "previous_response_id": None},
+    {"background": True},
+    {"background": False, "store": False},
+    {"previous_interaction_id": "p1", "previous_response_id": "p1"},
+    {"previous_interaction_id": "", "previous_response_id": ""},
+    {"store": False, "conversation": {"id": "conv_1"}, "input": "hi"},
+    {"previous_response_id": "p1", "conversation": "conv_1"},
+    {"store": "yes"},
+    {"background": "yes"},
+    {"previous_interaction_id": 7, "previous_response_id": 7},
+    {"input": [{"type": "item_reference", "id": "msg_1"}]},
+)
+INPUTS: tuple[Any, ...] = (
+    None,
+    7,
+    "",
+    "hi",
+    {"type": "text", "text": "hi"},
+    [],
+    [{"type": "text", "text": "hi"}, {"type": "image", "data": "QQ=="}],
+    [
+        {"role": "user", "content": "hi"},
+        {"type": "message", "role": "assistant", "content": "ho", "id": "m1"},
+    ],
+    [{"type": "function_call", "name": "f", "arguments": "{}"}, {"type": "odd"}],
+    [{"type": "user_input", "content": [{"type": "text", "text": "hi"}]}, {"type": "thought"}],
+)
+DOCUMENTS: tuple[dict[str, Any], ...] = (
+    {"id": "a", "status": "completed", "created": "2025-10-09T08:53:20Z", "created_at": 1760000000},
+    {"id": "a", "status": "failed", "steps": [{"type": "thought"}], "output": [], "created_at": 1.5},
+    {"id": "a", "status": "incomplete", "steps": 7, "created": 7, "created_at": "7"},
+)
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if surface(name).stored is not None])
+def test_stored_answers_look_like_this(name):
+    """`STORED`: what a request says of state, and the documents and events about an answer that is kept."""
+    stored = surface(name).stored
+    assert stored is not None
+    lines: list[str] = []
+    for said in SAYINGS:
+        try:
+            read = str(stored.options(ClientBody(json.dumps(said).encode()), "held"))
+        except ClientFault as refused:
+            read = f"refused at {refused.path}: {refused}"
+        lines.append(f"{json.dumps(said)}: {read}")
+        own = Extra(name, {"other": 1, **said}, {"input": "text", "store": False, **said})
+        without = stored.without_state(Request("m", (), extra=own)).extra
+        kept = stored.reported(Request("m", (), extra=own), {"id": "a"}).extra
+        lines.append(f"  without: {without and (without.fields, without.form)}")
+        lines.append(f"  reported: {kept and (kept.fields, kept.form)}")
+    for input in INPUTS:
+        items = stored.whole_items(input, lambda prefix, number: f"{prefix}_{number}")
+        lines.append(f"input {json.dumps(input)}: {json.dumps(items)}")
+        lines.append(f"  references: {[stored.is_reference(item) for item in items]}")
+    events = stored.events
+    for body in DOCUMENTS:
+        lines.append(f"# {json.dumps(body)}")
+        for query in ({}, {"include_input": "true"}, {"include_input": "false"}):
+            lines.append(f"shown {query}: {json.dumps(stored.shown(body, [{'type': 'given'}], query))}")
+        kind, content = events.last(body)
+        event = events.event(kind, 3, content)
+        lines.append(f"last: {json.dumps(event)}, {events.kind(event)} {events.number(event)}")
+        lines.append(f"ends: {kind in events.ends}")
+        lines.append(f"begun: {stored.begun(body)}")
+        lines += [f"ended: {json.dumps(stored.ended(body, end, 'why'))}" for end in ("failed", "cancelled")]
+    for asked in ({}, {stored.previous: "p1"}, {"conversation": {"id": "c1"}}, {"conversation": "c1"}):
+        lines.append(f"background {json.dumps(asked)}: {json.dumps(stored.patch('a', 1760000000, asked))}")
+    lines.append(f"deleted: {json.dumps(stored.deleted('a'))}")
+    for message in (
+        stored.instructions("Do."),
+        Message("system", (Text("Do."),)),
+        Message("user", (Text("Do."),)),
+    ):
+        lines.append(f"instructions {message.role}: {stored.is_instructions(message)}")
+    pinned(name, "stored", lines)
 
 
 # Errors

@@ -97,11 +97,15 @@ PACKAGES = (
         ),
     ),
     Package("dialects/anthropic", ("dialects/anthropic/*.py",), ("tests/dialects/anthropic", *_WIRE)),
-    Package("dialects/ollama", ("dialects/ollama/*.py",), ("tests/dialects/ollama", *_WIRE)),
+    Package(
+        "dialects/ollama",
+        ("dialects/ollama/*.py",),
+        ("tests/dialects/ollama", "tests/gateway/relay/test_ollama_clients.py", *_WIRE),
+    ),
     Package(
         "dialects/gemini_interactions",
         ("dialects/gemini_interactions/*.py",),
-        ("tests/dialects/gemini_interactions", *_WIRE),
+        ("tests/dialects/gemini_interactions", "tests/gateway/state/test_interactions.py", *_WIRE),
     ),
     Package("dialects/openai_chat", ("dialects/openai_chat/*.py",), ("tests/dialects/openai_chat", *_WIRE)),
     Package(

@@ -23,7 +23,7 @@ _DIALECTS = {
 
 def run(arguments: argparse.Namespace) -> int:
     rows = {"dialects": _dialects, "providers": _providers, "losses": _losses}[arguments.command]()
-    width = max((len(name) for name, _ in rows), default=0)
+    width = max(len(name) for name, _ in rows)
     for name, about in rows:
         print(f"{name.ljust(width)}  {about}".rstrip())
     return OK

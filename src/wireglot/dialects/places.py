@@ -385,14 +385,15 @@ def _candidates(name: str, names: Names) -> list[str]:
     out: list[str] = []
     end = len(name)
     while end > 0:
-        own = names.get(name[:end])
+        known = name[:end]
+        own = names.get(known)
         if own is not None:
             rest = name[end:]
             out += (one + rest for one in own)
             if rest.startswith("."):  # fields that nobody knows stand under their own names
                 out.append(rest[1:])
             break
-        end = max(name.rfind(".", 0, end), name.rfind("[", 0, end))
+        end = max(known.rfind("."), known.rfind("["))
     out.append(name)
     return out
 

@@ -109,9 +109,9 @@ def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
 def error_headers(error: ApiError, status: int, *, final: bool = False) -> Headers:
     """`status`: under which it is reported."""
     headers: Headers = []
-    usual = _WAIT_SECONDS.get(status)
-    if error.retry_after is not None or usual is not None:
-        wait = max(1, round(error.retry_after if error.retry_after is not None else usual or 0))
+    stated = error.retry_after if error.retry_after is not None else _WAIT_SECONDS.get(status)
+    if stated is not None:
+        wait = max(1, round(stated))
         headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
     if error.kind == "auth":
         headers.append(("www-authenticate", "Bearer"))

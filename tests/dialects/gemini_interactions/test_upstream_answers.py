@@ -193,6 +193,41 @@ def test_a_thought_that_shows_nothing_is_one():
     assert thought == Reasoning("", Signature("U0lH", CONTEXT.origin(OWN)))
 
 
+OUTPUT: dict[str, Any] = {"type": "model_output", "content": [{"type": "text", "text": "a"}]}
+PICTURE: dict[str, Any] = {"type": "image", "data": "QQ==", "mime_type": "image/png"}
+
+
+@rows(
+    ("holder", "steps", "signed"),
+    [
+        ("text", [OUTPUT, "sealed"], 0),
+        ("media", [{**OUTPUT, "content": [*OUTPUT["content"], PICTURE]}, "sealed"], 1),
+        ("call", ["sealed", {"type": "function_call", "id": "c", "name": "f", "arguments": {"a": 1}}], 0),
+        (
+            "call",
+            [OUTPUT, "sealed", {"type": "function_call", "id": "c", "name": "f", "arguments": {"a": 1}}],
+            1,
+        ),
+        ("text", ["sealed", OUTPUT], None),
+        ("call", [OUTPUT, "sealed"], None),
+    ],
+)
+def test_a_signature_that_another_gateway_sent_in_a_thought_returns_to_its_part(holder, steps, signed):
+    """Whole or streamed. One without its part is no part."""
+    signature = Signature("c2ln", Origin("gemini"))
+    thought = {"type": "thought", "signature": CONTEXT.seal(signature, holder)}
+    steps = [thought if step == "sealed" else step for step in steps]
+    read = CODEC.parse_response({"id": "v1_1", "status": "completed", "steps": steps}, CONTEXT)
+    assert len(read.content) == sum(len(step.get("content", [0])) for step in steps) - 1
+    assert [part.signature for part in read.content if isinstance(part, Text | Media | ToolCall)] == [
+        signature if number == signed else None for number in range(len(read.content))
+    ]
+    sent: list[Any] = []
+    for number, step in enumerate(steps):
+        sent += [{"event_type": "step.start", "index": number, "step": step}, stop(number)]
+    assert fold(events(created(), *sent, completed())).content == read.content
+
+
 def test_annotations_are_about_the_text_of_their_step():
     note = {"type": "url_citation", "url": "https://x.example/", "start_index": 3, "end_index": 5}
     first, second = fold(

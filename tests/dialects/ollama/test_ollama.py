@@ -93,16 +93,13 @@ def test_a_translated_stream_is_lines_unless_events_are_asked_for() -> None:
 def test_results_are_paired_by_the_name_of_their_tool_or_in_order(
     results: list[dict[str, Any]], expected: list[int | None]
 ) -> None:
-    messages = [_calls("a", "b"), *({"role": "tool", "content": "x", **result} for result in results)]
-    request = OLLAMA.parse_request({"model": "m", "messages": messages}, Context())
-    ids = [part.id for part in request.messages[0].content if isinstance(part, ToolCall)]
-    found = [
-        part.call_id
-        for message in request.messages[1:]
-        for part in message.content
-        if isinstance(part, ToolResult)
-    ]
-    assert [ids.index(call) if call in ids else None for call in found] == expected
+    said = [{"role": "tool", "content": "x", **result} for result in results]
+    for called in ([_calls("a", "b")], [_calls("a"), _calls("b")]):  # also of several messages of one turn
+        request = OLLAMA.parse_request({"model": "m", "messages": [*called, *said]}, Context())
+        parts = [part for message in request.messages for part in message.content]
+        ids = [part.id for part in parts if isinstance(part, ToolCall)]
+        found = [part.call_id for part in parts if isinstance(part, ToolResult)]
+        assert [ids.index(call) if call in ids else None for call in found] == expected
 
 
 def test_a_result_answers_a_call_of_its_own_turn() -> None:

@@ -75,7 +75,7 @@ def status(error: ApiError) -> int:
     return plain_status(replace(error, status=0))
 
 
-_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|", 1))
+_WORDS: Final = re.compile(WORDS.pattern.replace(b"text|", b"text|response|"))
 
 
 SURFACE: Final = Surface(
