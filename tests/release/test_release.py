@@ -108,8 +108,9 @@ def test_the_version_stands_everywhere_the_same():
     assert current_version(ROOT)
 
 
-def test_what_was_unreleased_gets_a_version_and_a_date():
-    text = "# Changelog\n\n## Unreleased\n\n### Added\n- a\n\n## 0.1.0 - 2026-01-01\n- b\n"
+@rows("heading", ["Unreleased", "0.2.0 - Unreleased", "0.1.1 - Unreleased"])
+def test_what_was_unreleased_gets_a_version_and_a_date(heading):
+    text = f"# Changelog\n\n## {heading}\n\n### Added\n- a\n\n## 0.1.0 - 2026-01-01\n- b\n"
     assert dated(text, "0.2.0", "2026-02-02") == (
         "# Changelog\n\n## Unreleased\n\n## 0.2.0 - 2026-02-02\n\n### Added\n- a\n\n## 0.1.0 - 2026-01-01\n- b\n"
     )

@@ -144,11 +144,11 @@ def _with_version(text: str, pattern: str, version: str, name: str) -> str:
 
 
 def dated(changelog: str, version: str, today: str) -> str:
-    """What was unreleased is this version's, under an empty heading for what comes next."""
-    head, found, rest = changelog.partition("## Unreleased\n")
-    if not found or not rest.partition("\n## ")[0].strip():
+    """What was unreleased is this version's, whichever it was to be, under an empty heading for what comes next."""
+    head, *rest = re.split(r"^## (?:[\d.]+ - )?Unreleased\n", changelog, maxsplit=1, flags=re.MULTILINE)
+    if not rest or not rest[0].partition("\n## ")[0].strip():
         raise Refused(f"{_CHANGES}: nothing under Unreleased")
-    return f"{head}{found}\n## {version} - {today}\n{rest}"
+    return f"{head}## Unreleased\n\n## {version} - {today}\n{rest[0]}"
 
 
 def check_built(folder: Path, version: str) -> None:
