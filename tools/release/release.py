@@ -144,7 +144,7 @@ def _with_version(text: str, pattern: str, version: str, name: str) -> str:
 
 
 def dated(changelog: str, version: str, today: str) -> str:
-    """What was unreleased is this version's, whichever it was to be, under an empty heading for what comes next."""
+    """What was unreleased is this version's; an empty heading for what comes next is above it."""
     head, *rest = re.split(r"^## (?:[\d.]+ - )?Unreleased\n", changelog, maxsplit=1, flags=re.MULTILINE)
     if not rest or not rest[0].partition("\n## ")[0].strip():
         raise Refused(f"{_CHANGES}: nothing under Unreleased")
