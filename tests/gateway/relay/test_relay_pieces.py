@@ -35,7 +35,7 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import HostedTool, Request, Sampling, Tool, ToolChoice
-from wireglot.ir.safeguards import CallVerdict, Safeguard
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard
 from wireglot.logins.login import Grant, LoginFailed
 from wireglot.web.contract import MediaFile, WebFailed
 from wireglot.wire.json import decode, encode
@@ -236,14 +236,14 @@ def test_a_call_of_which_no_one_can_say_what_it_does_calls_no_judge(call: ToolCa
         record=SimpleNamespace(noted=noted.append),
     )
 
-    async def ask(*_: Any) -> None:
+    async def ask(*_: Any) -> str:
         raise AssertionError("a request for a verdict")
 
-    checks = (Safeguard(judge.TOOL_CALLS), Safeguard("other"))
+    checks = (Safeguard(TOOL_CALLS), Safeguard("other"))
     found = asyncio.run(judge.Judge(ask).results(passed, checks, [call], [ToolCall("d", "f", "{")]))
     unavailable = CallVerdict("unavailable", reason), CallVerdict("unavailable", "truncated")
     assert [(each.kind, each.status) for each in found] == [
-        (judge.TOOL_CALLS, "available"),
+        (TOOL_CALLS, "available"),
         ("other", "unsupported"),
     ]
     assert found[0].calls == dict(zip("cd", unavailable, strict=True))
