@@ -59,6 +59,8 @@ class Client:
     files: int = AGENT_TURNS
     """How many files it reads, each in a turn of its own, where the upstream takes notes."""
     timeout: float = 120.0
+    moved: str = ""
+    """What marks text that it has at the end of each request, and at that of the next one instead."""
 
 
 def _claude_code(seat: Seat) -> Launch:
@@ -442,7 +444,15 @@ CLIENTS: tuple[Client, ...] = (
     Client("continue", "Continue", _CHAT, CONTINUE, _continue),
     Client("droid", "Droid", _CHAT, DROID, _droid),
     Client("hermes", "Hermes Agent", _CHAT, HERMES, _hermes),
-    Client("openclaw", "OpenClaw", _CHAT, OPENCLAW, _openclaw, timeout=300.0),
+    Client(
+        "openclaw",
+        "OpenClaw",
+        _CHAT,
+        OPENCLAW,
+        _openclaw,
+        timeout=300.0,
+        moved="OPENCLAW_INTERNAL_CONTEXT",
+    ),
     Client("pi", "Pi", _CHAT, PI, _pi),
     *(
         Client(

@@ -44,8 +44,9 @@ class Memory:
     """State that did not come back, and old turns that changed."""
 
 
-def remembered(exchanges: Sequence[Exchange]) -> Memory:
-    """Judge the tool loops of one client, in the order in which their requests came."""
+def remembered(exchanges: Sequence[Exchange], moved: str = "") -> Memory:
+    """Judge the tool loops of one client, in the order in which their requests came. `moved`: what marks text
+    of the client's own that is at the end of each request, and at that of the next one instead."""
     problems: list[str] = []
     turns = thoughts = 0
     loops: dict[int, tuple[Exchange, list[list[str]]]] = {}
@@ -65,7 +66,8 @@ def remembered(exchanges: Sequence[Exchange]) -> Memory:
             agreeing = _agreeing(exchange.dialect, expected, found)
             if not len(found) == len(expected) == agreeing:
                 problems.append(f"turn {done + 1}: state of {agreeing} of {len(expected)} turns")
-            problems += [f"turn {done + 1}: {what}" for what in _changed(exchange.dialect, last, exchange)]
+            changed = _changed(exchange.dialect, last, exchange, moved)
+            problems += [f"turn {done + 1}: {what}" for what in changed]
         elif b'"tools"' not in exchange.asked:  # a title, a summary; Codex has its tools in an input item
             continue
         loops[done] = exchange, [*before, _answered(exchange)]
@@ -85,9 +87,13 @@ def _encrypted(item: dict[str, Any]) -> list[str]:
     return [_text([item.get("encrypted_content"), texts]), *([item["id"]] if item.get("id") else [])]
 
 
-def _changed(dialect: str, last: Exchange, now: Exchange) -> Iterator[str]:
+def _changed(dialect: str, last: Exchange, now: Exchange, moved: str) -> Iterator[str]:
     old, new = _pieces(dialect, last.asked), _pieces(dialect, now.asked)
     for place, bytes_then in old.items():
+        if moved and moved.encode() in bytes_then and place.startswith(_TURNS[dialect]):
+            stays = _without_moved(json.loads(bytes_then), moved)
+            if stays is None or _is_the_same_prompt(stays, json.loads(new.get(place, b"null"))):
+                continue
         if not _same(bytes_then, new.get(place, b"")):
             yield f"{place} changed"
             return
@@ -108,7 +114,20 @@ def _same(old: bytes, new: bytes) -> bool:
         return True
     if not new or not any(marker in side for marker in _MARKED for side in (old, new)):
         return False
-    return _text(_without_markers(json.loads(old))) == _text(_without_markers(json.loads(new)))
+    return _is_the_same_prompt(json.loads(old), json.loads(new))
+
+
+def _is_the_same_prompt(old: object, new: object) -> bool:
+    return _text(_without_markers(old)) == _text(_without_markers(new))
+
+
+def _without_moved(turn: dict[str, Any], moved: str) -> dict[str, Any] | None:
+    """What stays of a turn; None: nothing."""
+    field = "parts" if "parts" in turn else "content"
+    if not isinstance(turn.get(field), list):
+        return None
+    stays = [part for part in turn[field] if moved not in part.get("text", "")]
+    return {**turn, field: stays} if stays else None
 
 
 def _text(value: object) -> str:

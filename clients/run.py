@@ -38,8 +38,9 @@ Upstream: the demo model over HTTP, which thinks in every turn and takes down wh
 five files, each in a turn of its own, an SDK one. PASS means also that every request carried the reasoning
 state of every earlier turn exactly as it was answered (signatures, encrypted reasoning,
 `reasoning_content`), and that system, tools and old turns stayed equal to the byte from turn to turn (cache
-markers apart, which clients move): providers' prompt caches hit. Behind the time: tool turns, and earlier
-turns whose state the last of them carried."""
+markers apart, which clients move, and the context that OpenClaw renews at the end of each request):
+providers' prompt caches hit. Behind the time: tool turns, and earlier turns whose state the last of them
+carried."""
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ def one(client: Client, address: Address, folder: Path, trace: bool) -> Outcome:
     if trace:
         keep(exchanges, folder / "upstream.jsonl")
     wrong = documents.problems(client.speaks, address.upstream, exchanges, wire)
-    return judged(outcome, remembered(exchanges), files, wrong)
+    return judged(outcome, remembered(exchanges, client.moved), files, wrong)
 
 
 def judged(outcome: Outcome, memory: Memory, turns: int, wrong: Sequence[str] = ()) -> Outcome:

@@ -115,6 +115,22 @@ def test_a_cache_marker_that_moves_changes_nothing() -> None:
     assert remembered([first, loop("anthropic", *AGAIN["anthropic"])[1]]).problems == ()
 
 
+@pytest.mark.parametrize("dialect", UPSTREAMS)
+def test_text_that_a_client_moves_to_the_end_is_no_change_of_what_was_said(dialect: str) -> None:
+    """OpenClaw 2026.9: in a message of its own, or as a part of the last one where a dialect joins them."""
+    field, part = (
+        ("parts", {"text": "OWN"}) if dialect == "gemini" else ("content", {"type": "text", "text": "OWN"})
+    )
+    (asked,) = ASKED[dialect]
+    said = asked[field] if isinstance(asked[field], list) else [{"type": "text", "text": asked[field]}]
+    second = loop(dialect, *AGAIN[dialect])[1]
+    for turns in ([asked, {"role": "user", field: [part]}], [{**asked, field: [*said, part]}]):
+        assert remembered([exchange(dialect, turns), second], "OWN").problems == ()
+        assert remembered([exchange(dialect, turns), second]).problems != ()
+        changed = json.loads(json.dumps(turns).replace('"go"', '"went"'))
+        assert remembered([exchange(dialect, changed), second], "OWN").problems != ()
+
+
 def test_what_offers_no_tools_is_no_loop() -> None:
     title = Exchange("openai-chat", b'{"messages": [{"role": "user", "content": "a title"}]}', b"{}")
     assert remembered([title, *loop("openai-chat", *AGAIN["openai-chat"])]) == Memory(1, 1)

@@ -119,6 +119,12 @@ class Traffic:
         """Those of the conversation: agents ask side questions, too."""
         return [row for row in self.of(agent) if row.get("stream")]
 
+    def conversation(self, agent: Agent) -> str:
+        """What its conversation is called: by the client, or by its history where the client names none."""
+        found = self.get("conversations")["conversations"]
+        (session,) = {each["session"] for each in found if each["client"] == agent.name}
+        return str(session)
+
     def get(self, path: str) -> Any:
         return json.loads(self.raw(path))
 

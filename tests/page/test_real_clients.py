@@ -89,7 +89,10 @@ def test_rows_are_filtered_and_found_by_words_of_their_bodies(traffic: Traffic, 
 def test_the_turns_of_a_session_are_one_conversation(agent: Agent, traffic: Traffic, opened: Opened):
     spoken = traffic.spoken(agent)
     assert len(spoken) > FILES
-    assert len({row["session"] for row in spoken}) == 1
+    session = traffic.conversation(agent)
+    assert {row["id"] for row in traffic.get(f"exchanges?session={session}")["rows"]} >= {
+        row["id"] for row in spoken
+    }
     page = signed_in(opened, traffic, "/conversations")
     conversation = page.get_by_role("button", name=agent.name)
     expect(conversation).to_have_count(1)
@@ -276,15 +279,26 @@ def test_a_client_key_sees_its_own_exchanges_only(traffic: Traffic, opened: Open
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [1280, 390])
+@pytest.mark.parametrize("width", [1440, 1024, 390])
 def test_axe_finds_nothing_wrong_with_real_traffic(
     width: int, scheme: str, traffic: Traffic, opened: Opened, axe: str
 ):
-    last = traffic.spoken(CLAUDE)[0]
+    last = {agent.name: traffic.spoken(agent)[0]["id"] for agent in THREE}
     page = signed_in(opened, traffic, width=width, scheme=scheme)
-    for path in ("", f"/x/{last['id']}", f"/conversations?session={last['session']}", "/dash"):
+    views = [
+        *(
+            "",
+            f"?at={last['codex']}",
+            "/conversations",
+            "/dash",
+            f"/compare/{last['codex']}/{last['gemini-cli']}",
+        ),
+        *(f"/x/{id}" for id in last.values()),
+        *(f"/conversations?session={traffic.conversation(agent)}&read=1" for agent in THREE),
+    ]
+    for path in views:
         page.goto(f"{traffic.url}/inspector{path}")
         page.locator("h1, .table").first.wait_for()
         expect(page.locator(".waiting")).to_have_count(0)
-        assert found_by(axe, page) == []
-        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        assert (path, found_by(axe, page)) == (path, [])
+        assert (path, page.evaluate("document.documentElement.scrollWidth")) <= (path, width)

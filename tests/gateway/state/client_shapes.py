@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 import http.client
+import re
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
@@ -479,6 +480,23 @@ class QwenCodeChat(OpenCodeChat):
         return kept
 
 
+class OpenClaw(OpenCodeChat):
+    """OpenClaw 2026.9: ids without anything but letters and digits, and words of its own behind the conversation,
+    which the next request has behind its own end instead."""
+
+    def _kept(self, message: Json) -> Json:
+        kept = super()._kept(message)
+        for call in kept.get("tool_calls", ()):
+            call.pop("extra_content", None)
+            call["id"] = re.sub("[^A-Za-z0-9]", "", call["id"])
+        return kept
+
+    def _question(self) -> tuple[str, Json]:
+        path, body = super()._question()
+        words = {"role": "user", "content": [{"type": "text", "text": "Active sessions: none"}]}
+        return path, {**body, "messages": [*self.history, words]}
+
+
 SHAPES: Final[dict[str, type[ShapedClient]]] = {
     "gemini-cli": GeminiCli,
     "gemini-cli-resumed": GeminiCliResumed,
@@ -494,4 +512,5 @@ SHAPES: Final[dict[str, type[ShapedClient]]] = {
     "codex-stripped": CodexWithout,
     "opencode-chat": OpenCodeChat,
     "qwen-code-chat": QwenCodeChat,
+    "openclaw": OpenClaw,
 }

@@ -323,6 +323,8 @@ MINTED = Context(seed="x").new_id("call", "0", "f")
         (MINTED, "toolu_01AbCdEfGh", True),
         ("toolu_99ZzYyXxWw", "toolu_01AbCdEfGh", False),
         ("toolu_01AbCdEfGh", "mcp_toolu_01AbCdEfGh", False),
+        ("toolu01AbCdEfGh", "toolu_01AbCdEfGh", True),
+        ("toolu01AbCdEf", "toolu_01AbCdEfGh", False),
         ("anything-else", "functions.f:0", True),
         ("anything-else", "f_12", True),
         ("anything-else", "f-123456", True),
@@ -377,6 +379,21 @@ def test_ids_that_recur_tell_a_turn_only_within_a_session() -> None:
         [CALLED]
     )
     assert len(Namer(b"secret", "ann", "s").loose([recurring, CALLED])) == 2
+
+
+@rows(
+    ("sent", "kept"),
+    [
+        ("call8f3a61c2", "call_8f3a61c2"),
+        ("toolu01AbCdEfGh", "toolu_01AbCdEfGh"),
+        ("toolubdrk01AbCdEfGh", "toolu_bdrk_01AbCdEfGh"),
+    ],
+)
+def test_a_call_is_found_where_its_id_lost_its_punctuation(sent: str, kept: str) -> None:
+    namer = Namer(b"secret", "ann", "")
+    (name,) = namer.loose([ToolCall(kept, "f", "{}")])
+    assert name in namer.loose([ToolCall(sent, "f", "{}")])
+    assert name not in namer.loose([ToolCall(sent + "0", "f", "{}")])
 
 
 def test_only_texts_that_hardly_recur_tell_a_turn() -> None:

@@ -39,6 +39,8 @@ _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
 _MAX_COUNT_LETTERS: Final = 7
+_STRIPPED_ID: Final = re.compile(r"(call|toolu)(bdrk|vrtx)?([A-Za-z0-9]{6,})")
+"""`call_...`, `toolu_...`, `toolu_bdrk_...` of which only letters and digits are left (OpenClaw 2026.9)."""
 
 _MAX_KNOWN_LETTERS: Final = 1024
 
@@ -225,6 +227,14 @@ def call_key(call: ToolCall) -> tuple[str, ...]:
     return (_reported_id(call), *_call_content(call))
 
 
+def _call_keys(call: ToolCall) -> Iterator[tuple[str, ...]]:
+    """With the id as it came, and as it was where a client took its punctuation out."""
+    key = call_key(call)
+    yield key
+    if stripped := _STRIPPED_ID.fullmatch(key[0]):
+        yield ("_".join(filter(None, stripped.groups())), *key[1:])
+
+
 def _call_content(call: ToolCall) -> tuple[str, ...]:
     return call.name, call.namespace, _arguments(call)
 
@@ -236,8 +246,14 @@ def _reported_id(call: ToolCall) -> str:
 
 def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
     """Whether the id of a call that says the same does not prove it another one: it is one that we made up
-    where there was none, one that tells nothing, or the kept one with something around it."""
-    return is_minted(sent.id) or kept.id in sent.id or _recurs(kept.id)
+    where there was none, one that tells nothing, or the kept one with something around it, or without its
+    punctuation."""
+    return (
+        is_minted(sent.id)
+        or kept.id in sent.id
+        or _recurs(kept.id)
+        or sent.id == "".join(filter(str.isalnum, kept.id))
+    )
 
 
 def _recurs(id: str) -> bool:
@@ -335,9 +351,10 @@ class Namer:
         calls = [part for part in content if type(part) is ToolCall]
         if calls:
             return [
-                _name(self._call, encode(call_key(call)))
+                _name(self._call, encode(key))
                 for call in calls
                 if self._session or not _recurs(call.id)
+                for key in _call_keys(call)
             ]
         text = "".join(part.text for part in content if type(part) is Text).strip()
         if len(text) < _TEXT_LETTERS_LEAST:
