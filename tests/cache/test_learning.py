@@ -132,6 +132,7 @@ def test_a_caller_whose_conversations_are_not_found_again_is_given_up() -> None:
     assert memory.learned < sum(map(len, bodies)) // 20
 
 
+@pytest.mark.whole
 def test_a_caller_that_was_given_up_is_tried_again() -> None:
     memories = _memories()
     requests = iter(range(9))

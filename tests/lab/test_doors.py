@@ -117,6 +117,7 @@ def test_two_callers_who_are_one_are_found_out(tmp_path: Path, monkeypatch: pyte
     assert [one for one in found if "he is informed of hers" in one]
 
 
+@pytest.mark.whole
 def test_a_provider_that_is_trusted_is_found_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tls, "BAD", {"good": tls.Certificate()})
     found = tried(tls, tmp_path, every=8).admitted

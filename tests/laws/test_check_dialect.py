@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.wires import same_spelling
+from tests.tiers import WHOLE
 from wireglot.dialects.base import Rendered
 from wireglot.dialects.openai_chat.tap import ChatTap
 from wireglot.dialects.registry import dialect
@@ -32,7 +33,7 @@ def test_our_own_dialects_keep_every_law(name):
         some(name),
         spelling=partial(same_spelling, name),
         plain=name not in ("gemini-simple", "ollama", "ollama-generate"),  # Ollama's have no tool choice
-        examples=5,
+        examples=30 if WHOLE else 4,
     )
 
 
@@ -199,7 +200,7 @@ BROKEN = {
 }
 
 
-@pytest.mark.sampled(each=3)
+@pytest.mark.sampled
 @pytest.mark.parametrize("what", BROKEN)
 def test_a_broken_dialect_breaks_the_laws_about_it_and_no_others(what):
     codec, laws = BROKEN[what]

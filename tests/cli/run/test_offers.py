@@ -86,6 +86,7 @@ def test_where_nobody_can_be_asked_a_client_must_be_named(place: Place) -> None:
     assert "name a client" in place.refused()
 
 
+@pytest.mark.whole
 def test_a_missing_client_is_installed_after_a_yes(place: Place) -> None:
     script = (place.programs / "claude").read_text()
     place.program(

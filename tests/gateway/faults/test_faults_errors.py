@@ -176,6 +176,7 @@ CLASSES: dict[str, Callable[[Stage, Client, bool], Answered]] = {
 }
 
 
+@pytest.mark.sampled("kind", each=3)
 @EVERY
 @pytest.mark.parametrize("kind", CLASSES)
 def test_an_error_has_its_status_body_and_headers(stage: Stage, kind: str, client: Client) -> None:

@@ -101,6 +101,7 @@ def test_of_a_call_and_of_thoughts(stage: Stage, client: Client, text: str, stre
             ask(stage[0], client, "demo/demo-gemini", text, stream=stream)
 
 
+@pytest.mark.sampled(each=12)
 @pytest.mark.usefixtures("brief_rests")
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize(

@@ -84,6 +84,7 @@ def test_what_is_no_object_is_refused(stage: Stage, client: Client, body: bytes)
     refused(stage, client, body, "invalid_type")
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize(
     "value",
@@ -186,6 +187,7 @@ def test_an_integer_of_4301_digits_is_no_server_error(stage: Stage, source: str)
     assert answered.status in (200, 400)
 
 
+@pytest.mark.sampled("client.name", each=2)
 @pytest.mark.parametrize("source", ["anthropic", "openai-chat", "openai-responses", "gemini", "code-assist"])
 @EVERY
 def test_half_a_surrogate_pair_in_a_text_does_not_stop_the_request(

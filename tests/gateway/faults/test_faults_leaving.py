@@ -84,6 +84,7 @@ def gone(stage: Stage, model: str) -> dict[str, Any]:
     return line
 
 
+@pytest.mark.sampled("stream", each=7)
 @pytest.mark.parametrize(("client", "source"), OWN_AND_CHAT, ids=pair_name)
 @pytest.mark.parametrize("stream", [True, False], ids=["stream", "whole"])
 def test_before_the_first_byte(stage: Stage, client: Client, source: str, stream: bool) -> None:
@@ -96,6 +97,7 @@ def test_before_the_first_byte(stage: Stage, client: Client, source: str, stream
     assert line["status"] in (499, 200)  # 200: keep-alives were out
 
 
+@pytest.mark.sampled("how", each=7)
 @pytest.mark.parametrize(("client", "source"), OWN_AND_CHAT, ids=pair_name)
 @pytest.mark.parametrize("how", ["fin", "reset", "half"])
 def test_in_the_middle_of_a_stream(stage: Stage, client: Client, source: str, how: str) -> None:

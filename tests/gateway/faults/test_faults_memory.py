@@ -134,6 +134,7 @@ def gives_all_back(gateway: LiveGateway) -> None:
     wait_until(lambda: figure(gateway, "buffered_bytes") == 0)
 
 
+@pytest.mark.sampled(each=8)
 @PAIRED
 def test_a_request_for_whose_answer_there_is_no_room_is_refused_before_it_is_sent(
     stage: Stage, client: Client, source: str

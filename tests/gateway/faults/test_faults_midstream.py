@@ -138,6 +138,7 @@ DAMAGES: dict[str, tuple[bytes, bytes]] = {
 WORDS = "[[demo:echo]] " + " ".join(["word"] * 24)
 
 
+@pytest.mark.sampled("damage", each=5)
 @pytest.mark.parametrize("at_once", [False, True], ids=["one by one", "at once"])
 @pytest.mark.parametrize("damage", DAMAGES)
 @pytest.mark.parametrize(
@@ -196,6 +197,7 @@ def test_an_element_of_an_array_that_is_no_json_ends_it(stage: Stage) -> None:
         assert error["error"]["status"] == "UNAVAILABLE"
 
 
+@pytest.mark.sampled("client.name", each=3)
 @pytest.mark.parametrize(("client", "source"), PAIRS, ids=pair_name)
 def test_an_error_event_keeps_its_meaning(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 76"""
@@ -209,6 +211,7 @@ def test_an_error_event_keeps_its_meaning(stage: Stage, client: Client, source: 
     assert line["error"]["kind"] == "overloaded"
 
 
+@pytest.mark.sampled(each=9)
 @PAIRED
 def test_an_error_as_first_event_is_a_true_status(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 62"""
@@ -252,6 +255,7 @@ def test_keep_alives_of_the_upstream_are_no_progress(stage: Stage, client: Clien
     assert kind_of(reported_in_stream(client, answered)) == LATE[client.family]
 
 
+@pytest.mark.sampled("begun", each=8)
 @PAIRED
 @pytest.mark.parametrize("begun", [False, True], ids=["at-once", "begun"])
 def test_an_event_without_end_is_given_up(stage: Stage, begun: bool, client: Client, source: str) -> None:

@@ -177,6 +177,7 @@ ENDING = [(client, source) for client, source in PAIRS if source not in ("gemini
 """Only the end of the HTTP answer ends a Gemini stream: usage may follow the finish reason."""
 
 
+@pytest.mark.sampled("client.name", each=3)
 @pytest.mark.parametrize(("client", "source"), ENDING, ids=pair_name)
 @pytest.mark.parametrize("joined", [False, True], ids=["later", "at-once"])
 def test_what_follows_the_end_is_not_sent(stage: Stage, joined: bool, client: Client, source: str) -> None:

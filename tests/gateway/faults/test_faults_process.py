@@ -137,7 +137,7 @@ def test_asked_twice_every_stream_is_reported_and_the_process_ends(
         assert served.log.read_bytes().count(b'"outcome":"gateway_abort"') == len(OWN_AND_CHAT)
 
 
-@pytest.mark.sampled(each=1)
+@pytest.mark.whole
 @pytest.mark.parametrize("options", [(), ("--workers", "2")], ids=" ".join)
 def test_reloads_asked_for_while_it_ends_change_nothing_about_its_end(
     tmp_path: Path, options: tuple[str, ...]

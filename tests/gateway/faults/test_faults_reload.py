@@ -118,6 +118,7 @@ def _reload(served: Served, folder: Path, toml: str, event: str, count: int) -> 
     wait_until(lambda: served.log.read_bytes().count(b'"event":"%s"' % event.encode()) >= count)
 
 
+@pytest.mark.whole
 @pytest.mark.skipif(sys.platform == "win32", reason="signals and fork are Unix's")
 def test_reloads_under_load_half_of_them_bad_fail_no_request_and_open_no_door(tmp_path: Path) -> None:
     """[A1] The lab's run in small; FAULTS 91"""

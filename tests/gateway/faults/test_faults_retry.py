@@ -138,6 +138,7 @@ FAILURES: list[Behaviour] = [
 patient = stage_behind(lambda upstream: every_dialect(upstream, SOON + NEVER_OPEN))
 
 
+@pytest.mark.sampled(each=9)
 @PAIRED
 def test_one_failure_is_not_felt(patient: Stage, client: Client, source: str) -> None:
     """FAULTS 60, 61, 62"""
@@ -322,6 +323,7 @@ def test_a_clients_own_deadline_holds() -> None:
         assert bad.status == 400
 
 
+@pytest.mark.sampled(each=9)
 @PAIRED
 def test_a_deadline_in_the_body_holds_in_every_dialect(patient: Stage, client: Client, source: str) -> None:
     """[X20] R-Z-15, R-AC-10: it is ours, no upstream is reported, and nothing is lost by it."""

@@ -108,6 +108,7 @@ def without_pings(client: Client, answered: Answered) -> Any:
     return len(re.sub(PINGS[client.name], b"", without_estimate(answered.body)))
 
 
+@pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 2, 65: the status goes out with the first of them."""
@@ -119,6 +120,7 @@ def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Clien
     assert without_pings(client, slow) == without_pings(client, quick)
 
 
+@pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, source: str) -> None:
     """FAULTS 2: and a reader of the dialect gets the same answer."""
@@ -129,6 +131,7 @@ def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, s
     assert without_pings(client, slow) == without_pings(client, quick)
 
 
+@pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_after_keep_alives_a_failure_is_reported_in_the_stream(
     stage: Stage, client: Client, source: str
@@ -150,6 +153,7 @@ def test_after_keep_alives_a_failure_is_reported_in_the_stream(
     assert logged(gateway, answered)["outcome"] == "error"
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize(
     ("error", "types"),
@@ -172,6 +176,7 @@ def test_a_status_that_comes_too_late_keeps_its_type_in_the_stream(
     assert reported_in_stream(client, answered).type == types["ACRG".index(client.family)]
 
 
+@pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_after_keep_alives_another_provider_may_still_answer(
     stage: Stage, client: Client, source: str

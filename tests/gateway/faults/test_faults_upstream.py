@@ -76,6 +76,7 @@ def test_an_answer_that_is_none_is_a_bad_upstream(
     assert logged(gateway, answered)["outcome"] == "error"
 
 
+@pytest.mark.sampled("fault", each=8)
 @PAIRED
 @pytest.mark.parametrize("fault", ["html", "empty"])
 def test_a_stream_that_is_none_is_a_bad_upstream(
@@ -87,6 +88,7 @@ def test_a_stream_that_is_none_is_a_bad_upstream(
     is_of("upstream_bad", client, ask(gateway, client, model_at(source), stream=True))
 
 
+@pytest.mark.sampled("fault", "stream", each=6)
 @PAIRED
 @pytest.mark.parametrize("fault", ["gzip", "wrong-type", "unframed", "json-for-stream"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
@@ -102,6 +104,7 @@ def test_an_answer_that_can_be_read_is_one(
     assert upstream.requests[0].headers["accept-encoding"] == "identity"
 
 
+@pytest.mark.sampled("client.name", each=2)
 @EVERY
 @pytest.mark.parametrize("status", [204, 301, 302, 307, 308])
 def test_a_redirect_is_never_followed(stage: Stage, status: int, client: Client) -> None:
@@ -153,6 +156,7 @@ def test_a_status_of_the_upstream_is_reported_in_the_clients_words(
     assert answered.headers.get("x-should-retry") == ("false" if status == 402 else None)
 
 
+@pytest.mark.sampled("status", each=3)
 @pytest.mark.parametrize("client", [one for one in CLIENTS if one.dialect in UPSTREAMS], ids=pair_name)
 @pytest.mark.parametrize("status", [400, 402, 404, 413, 422, 429, 500, 503, 529])
 def test_an_error_in_the_clients_own_dialect_goes_on_as_it_came(
@@ -266,6 +270,7 @@ def test_geminis_own_advice_counts_too(stage: Stage) -> None:
         assert (answered.status, answered.headers["retry-after"]) == (429, "33")
 
 
+@pytest.mark.sampled(each=9)
 @PAIRED
 def test_a_kept_connection_that_the_upstream_closed_is_nobodys_problem(
     stage: Stage, client: Client, source: str
@@ -349,6 +354,7 @@ def test_a_provider_that_is_down_is_left_for_the_next(stage: Stage, client: Clie
         assert len(upstream.requests) == 2
 
 
+@pytest.mark.sampled("padding", each=8)
 @PAIRED
 @pytest.mark.parametrize("padding", [0, 20_000], ids=["small", "large"])
 def test_an_answer_that_is_nested_too_deeply_is_a_bad_upstream(
@@ -362,6 +368,7 @@ def test_an_answer_that_is_nested_too_deeply_is_a_bad_upstream(
     assert "nested more than 128 deep" in reported(client, answered).message
 
 
+@pytest.mark.sampled(each=9)
 @PAIRED
 def test_an_event_that_is_nested_too_deeply_is_a_bad_upstream(
     stage: Stage, client: Client, source: str

@@ -301,6 +301,7 @@ HALF_LEAKED = chat("half leaked", "failed", "end", {"content": TOKENS[:-60]})
 SDK_NAMES = {"A": "anthropic", "C": "openai-chat", "R": "openai-responses", "G": "gemini"}
 
 
+@pytest.mark.sampled(each=8)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("leaked", [LEAKED, LEAKED_LATER], ids=["at once", "behind words"])
@@ -335,6 +336,7 @@ MENTION = "The marker is `<|tool_call_begin|>`; see the docs."
 QUOTED = 'I will not run: <tool_call>{"name": "weather", "arguments": {"city": "Paris"}}</tool_call>'
 
 
+@pytest.mark.sampled(each=16)
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("client", CLIENTS)
 @pytest.mark.parametrize("text", [TOKENS, "Let me see. " + TOKENS, TOKENS[:-60], MENTION, QUOTED])

@@ -188,7 +188,7 @@ def test_an_upstream_with_one_way_to_answer_serves_both(stage: Stage, sdk: str, 
         assert asked_to_stream(stage) or "stream_options" not in stage.sent()
 
 
-@pytest.mark.sampled("sdk", each=2)
+@pytest.mark.sampled("sdk")
 @pytest.mark.parametrize("sdk", HEARD)
 def test_how_an_upstream_writes_its_bytes_changes_nothing(stage: Stage, sdk: str) -> None:
     for stream in (False, True):
