@@ -18,9 +18,11 @@ from tests.gateway.offline import Got, Offline
 from tests.tiers import rows
 from wireglot import __version__
 from wireglot.gateway.entry.callers import ADMIN as ADMIN_CALLER
+from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector import access, dashboard, setup_page
 from wireglot.gateway.inspector.access import (
+    InspectorSession,
     InspectorSessions,
     check_form,
     check_site,
@@ -33,7 +35,7 @@ from wireglot.gateway.inspector.access import (
 from wireglot.gateway.inspector.inspector import Site, _is_known, _provider, _takes_gzip, max_body_bytes
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.viewer import Viewer
-from wireglot.gateway.settings import LoginSettings
+from wireglot.gateway.settings import ClientKey, LoginSettings
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.application import Head
 from wireglot.wire.json import encode
@@ -66,6 +68,10 @@ def ask(offline: Offline, path: str, method: str = "GET", document: Any = None, 
 # Sessions.
 
 
+def _caller(name: str) -> Caller:
+    return Caller(name, ClientKey(name, hashlib.sha256(name.encode()).hexdigest()))
+
+
 def sessions(now: float = 1000.0) -> tuple[InspectorSessions, list[float]]:
     clock = [now]
     return InspectorSessions(lambda: clock[0]), clock
@@ -85,7 +91,7 @@ def test_a_session_lasts_eight_hours_and_ends_before_where_that_is_said(offline:
     assert made.read(cookies, host, offline.settings) is None
     clock[0] = 1000.0
     made.obey(PeerCommand(1000.0, ended=session.nonce, ends=session.ends), is_new=True)
-    assert made.read(cookies, host, offline.settings) is None
+    assert made.read(cookies, host, offline.settings) is None, "an older version does not say whose it is"
     assert made.standing() == [PeerCommand(1000.0, ended=session.nonce, ends=session.ends)]
     clock[0] = session.ends
     assert made.standing() == []
@@ -101,14 +107,52 @@ def test_four_cookies_are_tried_and_no_long_or_odd_one(offline: Offline) -> None
         assert made.read(f"wireglot-inspector={odd}", "h", offline.settings) is None
 
 
-def test_ten_thousand_ended_sessions_are_known(offline: Offline) -> None:
+def test_a_flood_of_sign_outs_makes_no_ended_session_valid_again(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_MAX_ENDED", 100)
+    made, clock = sessions()
+    settings, other = offline.settings, InspectorSessions(lambda: clock[0])
+
+    def read(token: str, by: InspectorSessions = made) -> InspectorSession | None:
+        return by.read(f"wireglot-inspector={token}", "h", settings)
+
+    flood = [made.begin(_caller("mallory"), settings) for _ in range(1000)]
+    stolen, stolen_token = made.begin(ADMIN_CALLER, settings)
+    _, kept = made.begin(ADMIN_CALLER, settings)
+    _, of_another = made.begin(_caller("ada"), settings)
+    made.obey(made.end(stolen), is_new=True)
+    for session, _ in flood:
+        made.obey(made.end(session), is_new=True)
+        assert len(made.standing()) <= 100, "what is held is bounded"
+    clock[0] += 1
+    for known in made.standing():
+        other.obey(known, is_new=False)
+    for process in (made, other):
+        assert read(stolen_token, process) is None
+        assert [read(token, process) for _, token in flood] == [None] * 1000
+        assert read(kept, process) is not None, "another's flood signs nobody else out"
+        assert read(of_another, process) is not None
+    assert read(made.begin(_caller("mallory"), settings)[1]) is not None, "the key may sign in again"
+    clock[0] = stolen.ends + 10
+    assert made.standing() == []
+
+
+def test_of_more_callers_than_are_known_all_are_signed_out(
+    offline: Offline, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(access, "_MAX_ENDED", 20)
     made, _ = sessions()
-    made.obey(PeerCommand(0.0, ended="over", ends=1000), is_new=True)
-    assert made.standing() == [], "it has ended by itself"
-    for number in range(10_001):
-        made.obey(PeerCommand(0.0, ended=f"n{number}", ends=2000), is_new=True)
-    known = [command.ended for command in made.standing()]
-    assert (len(known), known[0], known[-1]) == (10_000, "n1", "n10000")
+    ended = [made.begin(_caller(f"key{number}"), offline.settings) for number in range(50)]
+    _, kept = made.begin(ADMIN_CALLER, offline.settings)
+    for session, _ in ended:
+        made.obey(made.end(session), is_new=True)
+        assert len(made.standing()) <= 20
+    tokens = [token for _, token in ended] + [kept]
+    found = [made.read(f"wireglot-inspector={token}", "h", offline.settings) for token in tokens]
+    assert found == [None] * 51
+    _, token = made.begin(ADMIN_CALLER, offline.settings)
+    assert made.read(f"wireglot-inspector={token}", "h", offline.settings) is not None
 
 
 def test_a_token_of_a_form_is_bound_to_its_session(offline: Offline) -> None:

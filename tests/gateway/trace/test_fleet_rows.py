@@ -99,6 +99,24 @@ def test_a_row_is_reported_while_it_runs_and_again_when_it_is_over() -> None:
     run(trial())
 
 
+def test_a_row_that_is_reported_after_its_caller_was_wiped_is_not_shown() -> None:
+    async def trial() -> None:
+        store = Away()
+        one, two = Process(store, "one"), Process(store, "two")
+        one.began("req_1")
+        await one.tell()
+        assert await two.ids() == ["req_1"]
+        two.seen.forget("ada", time.time())
+        record = one.began("req_2")
+        record.started += 1.0
+        one.ended(record)
+        one.sender._seen.clear()
+        await one.tell()
+        assert await two.ids() == ["req_2"], "the second began after it"
+
+    run(trial())
+
+
 def test_what_ran_on_a_machine_that_says_nothing_more_has_failed() -> None:
     async def trial() -> None:
         store = Away()

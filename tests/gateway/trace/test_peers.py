@@ -14,6 +14,7 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.observe.observer import Observer
@@ -22,7 +23,8 @@ from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Secret, ServerSettings, Settings, StoreSettings
 from wireglot.gateway.trace import fleet_traces
 from wireglot.gateway.trace.filters import parse_filter
-from wireglot.gateway.trace.peers import PeerCommand, Peers
+from wireglot.gateway.trace.fleet_traces import fewer_orders
+from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, PeerCommand, Peers
 from wireglot.gateway.trace.search import Search
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
@@ -172,7 +174,7 @@ def test_who_is_alone_has_nobody_to_ask(tmp_path: Path) -> None:
             assert b"wireglot_fleet_rows_dropped_total 0" not in metrics.render()
             assert await one.traces.forget("bob") == 0
             assert await one.traces.forget("ada") == 1
-            assert await one.ids() == ["req_2"]
+            assert await one.ids() == []
 
     run(trial())
 
@@ -307,6 +309,111 @@ def test_machines_are_one(tmp_path: Path) -> None:
             assert {new for command, new in late.heard.commands if command.ended == "nonce"} == {False}
 
     run(trial())
+
+
+@rows("kind", ["workers", "machines"])
+def test_what_runs_in_another_process_while_its_caller_is_wiped_is_gone_when_it_ends(
+    kind: str, tmp_path: Path
+) -> None:
+    async def trial() -> None:
+        store, folder = Away(), tmp_path / kind
+        async with AsyncExitStack() as stack:
+            if kind == "workers":
+                directory = str(await asyncio.to_thread(_folder, folder / "sockets"))
+                made = [process(folder / "data", directory=directory, index=index) for index in (0, 1)]
+            else:
+                made = [process(folder / str(index), DocumentLog(store)) for index in (0, 1)]
+            one, two = [await stack.enter_async_context(each) for each in made]
+            record, kept = two.did("req_1", over=False), two.did("req_2", key="bob", over=False)
+            assert await until(lambda: _all(one, ["req_1", "req_2"]))
+            listener = one.traces.listen()
+            await until(lambda: _heard(listener, two.did("req_3", key="bob").id))
+            await one.traces.forget("ada")
+            assert await until(lambda: _is(lambda: record.wiped))
+            assert (await until(lambda: _heard(listener, "req_1"))).state == "failed"
+            listener.close()
+            for each in (record, kept):
+                each.finished = time.monotonic()
+                two.traces.rows.finish(each)
+            assert await until(lambda: _state(one, "req_2")) == "done"
+            assert await one.ids() == await two.ids() == ["req_2", "req_3"]
+            # Nothing of it is in the store, also for a machine that reads all of it later.
+            if kind == "machines":
+                entries = await DocumentLog(store).heard(fleet_traces.ROWS, "", 1000)
+                reported = fleet_traces.read_rows(entries, Sealer(b"s" * 32))
+                assert {row.key for _, each in reported for row in each.rows} == {"bob"}
+                late = await stack.enter_async_context(process(folder / "late", DocumentLog(store)))
+                assert await until(lambda: _all(late, ["req_2", "req_3"]))
+
+    run(trial())
+
+
+def test_a_flood_of_sign_outs_pushes_no_order_out_of_the_fleets_log(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fleet_traces, "_MAX_SIGN_OUTS", 64)
+    monkeypatch.setattr(fleet_traces, "_MAX_ORDERS", 64)
+
+    async def trial() -> None:
+        store, now = Away(), time.time()
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(process(tmp_path / "one", DocumentLog(store)))
+            await one.traces.forget("ada")
+            stolen = PeerCommand(now, ended="stolen", ends=now + SESSION_SECONDS, whose="admin")
+            await one.traces.command(stolen)
+            for number in range(200):
+                of_flood = PeerCommand(now, ended=f"n{number}", ends=now + SESSION_SECONDS, whose="mallory")
+                await one.traces.command(of_flood)
+            late = await stack.enter_async_context(process(tmp_path / "late", DocumentLog(store)))
+            heard = [command for command, _ in late.heard.commands]
+            assert "ada" in [command.forgotten for command in heard]
+            assert "stolen" not in [command.ended for command in heard], "the log is full"
+            cutoffs = [command for command in heard if command.ended == ENDED_UP_TO]
+            assert [command.whose for command in cutoffs] == [""]
+            assert cutoffs[0].ends >= stolen.ends
+
+    run(trial())
+
+
+def test_sign_outs_that_wait_for_the_store_become_one_of_each_caller(tmp_path: Path) -> None:
+    async def trial() -> None:
+        store, now = Away(), time.time()
+        async with AsyncExitStack() as stack:
+            one = await stack.enter_async_context(process(tmp_path / "one", DocumentLog(store)))
+            two = await stack.enter_async_context(process(tmp_path / "two", DocumentLog(store)))
+            store.is_down = True
+            await one.traces.command(PeerCommand(now, record_until=now + 60))
+            for number in range(150):
+                whose = "admin" if number == 0 else "mallory"
+                await one.traces.command(PeerCommand(now, ended=f"n{number}", ends=now + number, whose=whose))
+            store.is_down = False
+            assert await until(lambda: _is(lambda: "n149" in two.heard.ended))
+            heard = {
+                command.whose: command.ends
+                for command, _ in two.heard.commands
+                if command.ended == ENDED_UP_TO
+            }
+            assert heard == {"admin": now, "mallory": now + 99}
+            assert two.traces.policy.until
+
+    run(trial())
+
+
+def test_more_callers_than_may_wait_are_signed_out_with_everyone() -> None:
+    orders = [PeerCommand(1.0, ended=f"n{number}", ends=number, whose=f"k{number}") for number in range(101)]
+    waits = PeerCommand(1.0, record_until=9.0)
+    everyone = PeerCommand(1.0, ended=ENDED_UP_TO, ends=100)
+    assert fewer_orders([waits, *orders]) == [everyone, waits]
+
+
+def _folder(folder: Path) -> Path:
+    folder.mkdir(mode=0o700, parents=True)
+    return folder
+
+
+async def _state(process: Process, id: str) -> str:
+    row = await process.traces.find(id)
+    return row.state if row is not None and row.state != "running" else ""
 
 
 async def _all(process: Process, ids: list[str]) -> bool:

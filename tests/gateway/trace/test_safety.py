@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import hashlib
+import http.client
 import json
 import os
 import stat
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -13,11 +15,11 @@ from typing import Any
 
 import pytest
 
-from tests.gateway.faults.faults_kit import BY_NAME, KEY, Call, ask, every_dialect
+from tests.gateway.faults.faults_kit import BY_NAME, KEY, Call, ask, every_dialect, start
 from tests.gateway.faults.test_faults_process import serving
 from tests.gateway.inspector.inspector_kit import Visitor
 from tests.gateway.trace.trace_kit import Look, Stage, id_of, stage, text_of
-from tests.waiting import wait_until
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.inspector.access import sign_in_ticket
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
@@ -27,6 +29,7 @@ from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.http.application import Head
 from wireglot.http.copies import Room
 from wireglot.http.redaction import Redactor
+from wireglot.stores.records import UsageQuery
 from wireglot.stores.seal import Sealer
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -250,6 +253,47 @@ def test_wiping_a_caller_takes_its_recordings_and_rows() -> None:
         )
         assert wiped.json()["removed"]["traces"] == 1
         assert [row["key"] for row in admin.get("/inspector/api/exchanges").json()["rows"]] == ["alice"]
+
+
+def with_admin(upstream: ScriptedUpstream) -> str:
+    return f'[server]\nadmin_secret = "{ADMIN}"\n'
+
+
+@pytest.mark.parametrize("memory", [0, 1 << 23], ids=["on the disk", "in memory"])
+def test_what_runs_while_its_caller_is_wiped_leaves_nothing_behind(memory: int) -> None:
+    gate = threading.Event()
+    with stage('mode = "all"' if not memory else 'mode = "off"', more=with_admin, memory=memory) as made:
+        made.upstream.next(Behaviour(gate=gate, after=1))
+        session = {"x-claude-code-session-id": "a-session"}
+        call = start(made.gateway, A, "gemini-up/m1", stream=True, headers=session, seed=7, top_k=3)
+        call.until(b"content_block_delta")
+        (row,) = made.look.rows("status=running")
+        assert made.look.get(f"exchanges/{row['id']}/running")["request"]
+        listed = http.client.HTTPConnection("127.0.0.1", made.gateway.port, timeout=DEADLINE_SECONDS)
+        listed.request("GET", "/inspector/api/live")
+        live = listed.getresponse()
+        gone = Visitor(made.gateway).ask(
+            "DELETE", "/v1/admin/callers/local/data", origin=None, authorization=f"Bearer {ADMIN}"
+        )
+        assert gone.status == 200
+        assert made.look.rows() == []
+        assert made.look.raw(f"exchanges/{row['id']}/running").status == 404
+        gate.set()
+        assert b"message_stop" in call.rest().body, "its client has its answer"
+        # The next one of the same caller is whole, and the first has ended before it.
+        id = id_of(ask(made.gateway, A, "gemini-up/m2", headers={"x-claude-code-session-id": "another"}))
+        assert made.look.over(id)["recorded"]
+        assert [each["id"] for each in made.look.rows()] == [id]
+        assert len(made.files) == (0 if memory else 1)
+        assert made.look.raw(f"exchanges/{row['id']}").status == 404
+        while b"was removed while it ran" not in (line := live.readline()):
+            assert line, "who has it as running hears that it is gone"
+        listed.close()
+        process = made.gateway.process
+        assert made.gateway.call(process.state.documents.get("local", "losses", [row["id"]])) == []
+        assert made.gateway.call(process.state.ledger.flush())
+        used = made.gateway.call(process.state.engine.ledger.rows(UsageQuery(), limit=9))
+        assert {each.id: each.session for each in used} == {row["id"]: "", id: "another"}
 
 
 def test_a_sign_in_link_opens_once_even_at_the_same_moment_in_two_workers(tmp_path: Path) -> None:

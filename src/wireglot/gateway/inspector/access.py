@@ -9,7 +9,6 @@ import hmac
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, Literal
 
@@ -22,11 +21,10 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.collected_reply import PassedReply
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey, Settings
-from wireglot.gateway.trace.peers import PeerCommand
+from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, PeerCommand
 from wireglot.http.application import Head, Headers, Reply
 from wireglot.stores.seal import Sealer, Unreadable
 
-SESSION_SECONDS: Final = 8 * 3600
 TICKET_SECONDS: Final = 300
 _ENDS_BYTES: Final = 5
 _NONCE_BYTES: Final = 8
@@ -76,17 +74,19 @@ class InspectorSessions:
         self._wall = wall
         self._operator_key = operator_key
         self._sealers: dict[bytes, Sealer] = {}
-        self._ended: OrderedDict[str, float] = OrderedDict()
-        """By their nonces, with when each would have ended by itself."""
+        self._ended: dict[str, dict[str, float]] = {}
+        """By whose they were: nonces, with when each would have ended by itself."""
+        self._ended_up_to: dict[str, float] = {}
+        """By whose they were; "": of everyone. Their sessions that end by then are signed out."""
         self._used: dict[str, float] = {}
         """Tickets, likewise. Only the gateway's own user makes them: no one else can have so many used
         that one is forgotten while it still could open."""
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
         """A new one, and its token."""
-        ends = int(self._wall()) + SESSION_SECONDS
         by: Literal["admin", "key"] = "admin" if who.key is None else "key"
         mark = self._admin_mark(settings) if who.key is None else who.key.digest
+        ends = max(int(self._wall()) + SESSION_SECONDS, int(self._cutoff(_whose(mark))) + 1)
         session = InspectorSession(by, mark, ends, secrets.token_hex(16))
         sealed = self._sealer(settings).seal(_SEALED_FOR, _KIND, "", msgspec.json.encode(session))
         return session, base64.urlsafe_b64encode(sealed).decode().rstrip("=")
@@ -103,7 +103,10 @@ class InspectorSessions:
 
     def holds(self, session: InspectorSession, settings: Settings) -> bool:
         """Whether its time is not over. Whether its key still opens anything is for others to say."""
-        if session.ends <= self._wall() or session.nonce in self._ended:
+        whose = _whose(session.mark)
+        if session.ends <= max(self._wall(), self._cutoff(whose)):
+            return False
+        if session.nonce in self._ended.get(whose, ()) or session.nonce in self._ended.get("", ()):
             return False
         return session.by != "admin" or _is_same(session.mark, self._admin_mark(settings))
 
@@ -124,19 +127,67 @@ class InspectorSessions:
         self.obey(used, is_new=True)
         return used
 
+    def end(self, session: InspectorSession) -> PeerCommand:
+        """What all processes must know of one that is signed out."""
+        whose = _whose(session.mark)
+        return PeerCommand(self._wall(), ended=session.nonce, ends=session.ends, whose=whose)
+
     def obey(self, command: PeerCommand, *, is_new: bool) -> None:
-        now = self._wall()
+        now, whose = self._wall(), command.whose
         if command.ended.startswith(_TICKET):
             self._used = {nonce: ends for nonce, ends in self._used.items() if ends > now}
             self._used[command.ended] = command.ends
-        elif command.ends > now:
-            self._ended[command.ended] = command.ends
-            if len(self._ended) > _MAX_ENDED:
-                self._ended.popitem(last=False)
+        elif not command.ended or command.ends <= max(now, self._cutoff(whose)):
+            return
+        elif command.ended == ENDED_UP_TO:
+            self._end_up_to(whose, command.ends)
+            self._make_room()
+        else:
+            self._ended.setdefault(whose, {})[command.ended] = command.ends
+            self._make_room()
 
     def standing(self) -> list[PeerCommand]:
-        now, known = self._wall(), (*self._ended.items(), *self._used.items())
-        return [PeerCommand(now, ended=nonce, ends=ends) for nonce, ends in known if ends > now]
+        now = self._wall()
+        known = [("", nonce, ends) for nonce, ends in self._used.items()]
+        known += [(whose, ENDED_UP_TO, ends) for whose, ends in self._ended_up_to.items()]
+        known += [(whose, nonce, ends) for whose, of in self._ended.items() for nonce, ends in of.items()]
+        return [
+            PeerCommand(now, ended=ended, ends=ends, whose=whose)
+            for whose, ended, ends in known
+            if ends > now
+        ]
+
+    def _cutoff(self, whose: str) -> float:
+        return max(self._ended_up_to.get(whose, 0.0), self._ended_up_to.get("", 0.0))
+
+    def _end_up_to(self, whose: str, ends: float) -> None:
+        """Sign out all sessions of one caller ("": of everyone) that end by then."""
+        self._ended_up_to[whose] = ends
+        if not whose:
+            self._ended_up_to = {name: at for name, at in self._ended_up_to.items() if not name or at > ends}
+        for name in [whose] if whose else list(self._ended):
+            left = {nonce: at for nonce, at in self._ended.get(name, {}).items() if at > ends}
+            if left:
+                self._ended[name] = left
+            else:
+                self._ended.pop(name, None)
+
+    def _make_room(self) -> None:
+        """No session that was signed out is forgotten while it would still hold: of whom most are known, the
+        older half become one moment, up to which all sessions of that caller are signed out."""
+        if self._count() <= _MAX_ENDED:
+            return
+        self._end_up_to("", max(self._wall(), self._cutoff("")))  # these have ended by themselves
+        while self._count() > _MAX_ENDED:
+            whose = max(self._ended, key=lambda name: len(self._ended[name]), default="")
+            ends = sorted(self._ended.get(whose, {}).values())
+            if len(ends) > 1:
+                self._end_up_to(whose, ends[len(ends) // 2])
+            else:  # of more callers than can be told apart
+                self._end_up_to("", max([*ends, *self._ended_up_to.values()]))
+
+    def _count(self) -> int:
+        return len(self._ended_up_to) + sum(map(len, self._ended.values()))
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
         """What a page of ours sends with every change, and no other page can know. Without a session it is
@@ -166,6 +217,11 @@ class InspectorSessions:
             self._sealers.clear()
             found = self._sealers[secret] = Sealer(secret)
         return found
+
+
+def _whose(mark: str) -> str:
+    """For other processes and machines, which need not know a key's digest."""
+    return hashlib.sha256(b"wireglot inspector whose v1 " + mark.encode()).hexdigest()[:16]
 
 
 def cookie_name(host: str) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import gzip
 import hashlib
 import re
-import time
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from importlib.resources import files
@@ -253,7 +252,7 @@ class SignInPages:
         page.send(reported, more=[gone])
 
     async def _ended(self, session: InspectorSession) -> str:
-        return await self._command(PeerCommand(time.time(), ended=session.nonce, ends=session.ends))
+        return await self._command(self._sessions.end(session))
 
     def _reported(self, page: PageRequest, seen: SeenVisitor) -> dict[str, Any]:
         viewer = seen.viewer

@@ -94,6 +94,8 @@ class Record(msgspec.Struct):
     """When that is over, where it is known."""
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
+    wiped: bool = False
+    """Its caller's data was removed while it ran: nothing of it is kept or listed."""
     recorded: bool = False
     """Its bodies are kept for anyone who looks (`gateway/trace`)."""
     booked: bool = False
@@ -198,6 +200,11 @@ class Record(msgspec.Struct):
     def cut_off(self) -> None:
         """The gateway ends before the answer."""
         self.outcome = "gateway_abort"
+
+    @property
+    def at(self) -> float:
+        """When it began, in unix seconds."""
+        return time.time() - (time.monotonic() - self.started)
 
     @property
     def seconds(self) -> float:

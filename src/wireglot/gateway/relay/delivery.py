@@ -332,6 +332,8 @@ class Delivery:
         """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
         if not exchange.ending.wants(response) or self._is_gone(exchange.job.caller.key):
             return
+        if exchange.record.wiped:
+            return
         await asyncio.shield(self._started(exchange.ending.keep(response)))
 
     def _started(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:

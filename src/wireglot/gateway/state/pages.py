@@ -179,6 +179,7 @@ class StatePages:
             vault_apart=state.vault_apart,
             losses=state.losses,
             forget_traces=forget_traces,
+            flush_usage=state.ledger.flush,
         )
         self._handlers: Final[dict[str, Handler]] = {
             "responses.get": responses.get,

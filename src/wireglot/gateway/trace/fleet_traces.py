@@ -21,8 +21,8 @@ from wireglot.gateway.observe.log import Note
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.gateway.trace.peers import Obey, PeerCommand, Peers
-from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts, Listener
+from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, Obey, PeerCommand, Peers
+from wireglot.gateway.trace.rows import CALLER, ExchangeRows, Facts, Listener, wiped
 from wireglot.gateway.trace.shelf import TraceShelf, file_name
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.base import FleetLog, StoreDown
@@ -32,11 +32,13 @@ from wireglot.traces.trace import Row, Trace
 
 ROWS: Final = "rows"
 ORDERS: Final = "orders"
-"""The names of the logs."""
+SIGN_OUTS: Final = "sign-outs"
+"""The names of the logs. Sign-outs have their own: many of them push out no order to forget a caller."""
 KEPT_SECONDS: Final = 24 * 3600.0
-"""Of both: a log's entries all stay for the same time."""
+"""Of all: a log's entries all stay for the same time."""
 _MAX_ROW_ENTRIES: Final = 10_000
 _MAX_ORDERS: Final = 1_000
+_MAX_SIGN_OUTS: Final = 10_000
 ROWS_AT_ONCE: Final = 100
 """In one entry: so the log takes 100 MB at most, and mostly a tenth of it."""
 _SEALED_FOR: Final = "\0fleet"
@@ -82,7 +84,12 @@ def packed(value: PackedRows | PeerCommand) -> bytes:
 
 async def tell(log: FleetLog, value: PackedRows | PeerCommand) -> None:
     """Raises StoreDown."""
-    name, most = (ROWS, _MAX_ROW_ENTRIES) if type(value) is PackedRows else (ORDERS, _MAX_ORDERS)
+    if isinstance(value, PackedRows):
+        name, most = ROWS, _MAX_ROW_ENTRIES
+    elif value.ended:
+        name, most = SIGN_OUTS, _MAX_SIGN_OUTS
+    else:
+        name, most = ORDERS, _MAX_ORDERS
     await log.tell(name, packed(value), seconds=KEPT_SECONDS, most=most)
 
 
@@ -191,6 +198,8 @@ class FleetRows:
         """When each process was last heard of, by its own clock."""
         self._machines: dict[str, float] = {}
         self._dropped: dict[str, int] = {}
+        self._forgotten: dict[str, float] = {}
+        """Callers that were wiped, and when."""
         self._listeners: list[Callable[[Row], None]] = []
         self._place = ""
         self._is_begun = False
@@ -262,6 +271,8 @@ class FleetRows:
         self._machines[reported.machine] = self._heard[reported.worker]
         self._dropped[reported.worker] = reported.dropped
         for row in reported.rows:
+            if row.at <= self._forgotten.get(row.key, 0.0):
+                continue  # its process had not heard of it yet
             self._rows[row.id] = _pack(row)
             if len(self._rows) > MAX_ROWS:
                 self._rows.popitem(last=False)
@@ -282,10 +293,14 @@ class FleetRows:
 
     def forget(self, key: str, until: float) -> None:
         gone = [
-            id for id, packed in self._rows.items() if (row := _unpack(packed)).key == key and row.at <= until
+            row for packed in self._rows.values() if (row := _unpack(packed)).key == key and row.at <= until
         ]
-        for id in gone:
-            del self._rows[id]
+        self._forgotten[key] = max(until, self._forgotten.get(key, 0.0))
+        for row in gone:
+            del self._rows[row.id]
+            if row.state == "running":
+                for tell in self._listeners:
+                    tell(wiped(row))
 
     def _as_it_is(self, row: Row) -> Row:
         """What ran in a process that has gone runs no more."""
@@ -399,6 +414,7 @@ class RowSender:
         self.dropped = 0
         """Rows that nobody else will hear of."""
         self.trouble = ""
+        self.telling = asyncio.Lock()
         self._own = own
         self._rows = rows
         self._reported = reported
@@ -434,6 +450,10 @@ class RowSender:
 
     async def turn(self) -> None:
         """Tell what is new. Raises StoreDown."""
+        async with self.telling:
+            await self._turn()
+
+    async def _turn(self) -> None:
         running = self._rows.changed(self._seen)
         over = [self._over.popleft() for _ in range(min(len(self._over), ROWS_AT_ONCE * _ENTRIES_AT_ONCE))]
         is_due = bool(self._seen) and time.monotonic() - self._spoke > _BEAT_SECONDS
@@ -468,6 +488,24 @@ _LOOK_SECONDS: Final = 2.0
 _FOLLOW_SECONDS: Final = 1.0
 """Between two looks for rows, while somebody follows them."""
 _MAX_UNSAID: Final = 100
+_CLOCKS_APART_SECONDS: Final = 60.0
+
+
+def fewer_orders(orders: Sequence[PeerCommand]) -> list[PeerCommand]:
+    """Of more than may wait for the store: the newest. For sign-outs: up to when all sessions of a caller, or
+    of everyone, are over."""
+    ends: dict[str, float] = {}
+    others = []
+    for order in orders:
+        if order.whose or order.ended == ENDED_UP_TO:
+            ends[order.whose] = max(order.ends, ends.get(order.whose, 0.0))
+        else:
+            others.append(order)
+    if len(ends) > _MAX_UNSAID // 4:
+        ends = {"": max(ends.values())}
+    at = orders[-1].at
+    cutoffs = [PeerCommand(at, ended=ENDED_UP_TO, ends=end, whose=whose) for whose, end in ends.items()]
+    return [*cutoffs, *others[-_MAX_UNSAID // 2 :]]
 
 
 class FleetTraces(Peers):
@@ -487,9 +525,11 @@ class FleetTraces(Peers):
         self._log = own.log
         self._shelf = shelf
         self._settings = settings
-        self._unsaid: deque[PeerCommand] = deque(maxlen=_MAX_UNSAID)
+        self._unsaid: deque[PeerCommand] = deque()
         """Orders that the store has not got yet."""
-        self._place = ""
+        self._places = {ORDERS: "", SIGN_OUTS: ""}
+        self._unread_sign_outs: deque[float] = deque(maxlen=_MAX_SIGN_OUTS)
+        """When each was reported that was read since all had been read."""
         self._is_caught_up = False
         self._trouble = ""
         self._task: asyncio.Task[None] | None = None
@@ -546,6 +586,8 @@ class FleetTraces(Peers):
         """To every process of the fleet, within seconds; where it was not given, as soon as the store is
         back."""
         self._unsaid.append(command)
+        if len(self._unsaid) > _MAX_UNSAID:
+            self._unsaid = deque(fewer_orders(self._unsaid))
         return await _trouble(self._say(), _CALL_SECONDS)
 
     async def _say(self) -> None:
@@ -560,15 +602,27 @@ class FleetTraces(Peers):
         self._trouble = said or await _trouble(self._obey_all(obey), _CALL_SECONDS)
 
     async def _obey_all(self, obey: Obey) -> None:
+        await self._obey_log(ORDERS, obey)
+        await self._obey_log(SIGN_OUTS, obey)
+        times = self._unread_sign_outs
+        if len(times) == _MAX_SIGN_OUTS:
+            # The log holds no more. Older ones may be gone, of sessions that began before these.
+            ends = times[0] + _CLOCKS_APART_SECONDS + SESSION_SECONDS
+            await obey(PeerCommand(times[0], ended=ENDED_UP_TO, ends=ends), True)
+        times.clear()
+        self._is_caught_up = True
+
+    async def _obey_log(self, name: str, obey: Obey) -> None:
         while True:
-            entries = await self._log.heard(ORDERS, self._place, _PAGE)
+            entries = await self._log.heard(name, self._places[name], _PAGE)
             for entry in entries:
-                self._place = entry.place
+                self._places[name] = entry.place
                 order = read_order(entry)
                 if order is not None:
+                    if name == SIGN_OUTS:
+                        self._unread_sign_outs.append(order.at)
                     await obey(order, self._is_caught_up)
             if len(entries) < _PAGE:
-                self._is_caught_up = True
                 return
 
     # One caller's data goes.
@@ -577,15 +631,22 @@ class FleetTraces(Peers):
         """In the store, and in every machine."""
         self.let_go(key, until)
         gone = await self._log.forget(key)
+        await self.forget_rows(key, until)
+        await tell(self._log, PackedRows(self._own.machine, self._own.worker, until, forgotten=key))
+        await tell(self._log, PeerCommand(until, forgotten=key))
+        return gone
+
+    async def forget_rows(self, key: str, until: float) -> None:
+        async with self._sender.telling:  # what is on its way is in the log then
+            await self._forget_logged(key, until)
+
+    async def _forget_logged(self, key: str, until: float) -> None:
         before = ""
         while entries := await self._log.last(ROWS, before, _PAGE):
             before = entries[-1].place
             await self._without(key, until, entries)
             if len(entries) < _PAGE:
                 break
-        await tell(self._log, PackedRows(self._own.machine, self._own.worker, until, forgotten=key))
-        await tell(self._log, PeerCommand(until, forgotten=key))
-        return gone
 
     def let_go(self, key: str, until: float) -> None:
         self._sender.forget(key)

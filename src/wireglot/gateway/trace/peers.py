@@ -30,6 +30,10 @@ _HEARD_SECONDS: Final = 5.0
 
 
 _RUNNING: Final = Wanted(terms=(Term("status", "=", ("running",)),))
+SESSION_SECONDS: Final = 8 * 3600
+"""For which a session of the inspector holds."""
+ENDED_UP_TO: Final = "up to"
+"""What is given as `ended` where all sessions that end by a moment are signed out."""
 
 
 class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -38,9 +42,11 @@ class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
     at: float
     record_until: float | None = None
     ended: str = ""
-    """A session of the inspector."""
+    """A session of the inspector, or `ENDED_UP_TO`."""
     ends: float = 0.0
     """When it would have ended by itself."""
+    whose: str = ""
+    """A hash of whose session it is; "": of nobody known, and with `ENDED_UP_TO` of everyone."""
     forgotten: str | None = None
 
 
@@ -100,6 +106,9 @@ class Peers:
     async def forget(self, key: str, until: float) -> int:
         """One caller's rows and bodies. How many bodies there were. Raises StoreDown."""
         return 0
+
+    async def forget_rows(self, key: str, until: float) -> None:
+        """The same, of rows that were reported to the others. Raises StoreDown."""
 
     def let_go(self, key: str, until: float) -> None:
         """The same, of what this process holds of the others."""

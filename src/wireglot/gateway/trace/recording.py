@@ -163,6 +163,7 @@ class Recording(msgspec.Struct, eq=False):
     # An exchange that no client waits for, as `TapBeside` says.
 
     def beside(self, head: Head, body: bytes, record: Record) -> Recording:
+        record.wiped = self.record.wiped
         own = recording_of(head, body, record, self.room, self.body_bytes, self.keeper)
         own.is_temporary = self.is_temporary
         if self.keeper is not None:
@@ -294,7 +295,7 @@ class Writer:
         self._waiting: deque[Recording] = deque()
         self._changed = threading.Condition()
         self._thread: threading.Thread | None = None
-        self._working = False
+        self._working: Recording | None = None
         self._closed = False
         self._trouble = ""
         self.failed = 0
@@ -312,6 +313,24 @@ class Writer:
                 self._thread = threading.Thread(target=self._run, name=_THREAD_NAME, daemon=True)
                 self._thread.start()
             self._changed.notify_all()
+
+    def forget(self, key: str, until: float, seconds: float) -> int:
+        """Write nothing of one caller, up to a moment. How many waited. What is just being written is waited
+        for, and where that takes longer, removed by its writer."""
+
+        def is_theirs(recording: Recording) -> bool:
+            return recording.record.caller == key and recording.record.at <= until
+
+        with self._changed:
+            gone = [each for each in self._waiting if is_theirs(each)]
+            self._waiting = deque(each for each in self._waiting if not is_theirs(each))
+        for recording in gone:
+            self._through(recording)
+        if not self.flush(seconds):
+            with self._changed:
+                if self._working is not None and is_theirs(self._working):
+                    self._working.record.wiped = True
+        return len(gone)
 
     def flush(self, seconds: float) -> bool:
         """Wait until everything is written. Whether it is."""
@@ -331,14 +350,13 @@ class Writer:
     def _run(self) -> None:
         while True:
             with self._changed:
-                self._working = False
+                self._working = None
                 self._changed.notify_all()
                 while not self._waiting:
                     if self._closed:
                         return
                     self._changed.wait()
-                recording = self._waiting.popleft()
-                self._working = True
+                recording = self._working = self._waiting.popleft()
             self._step(recording)
 
     def _step(self, recording: Recording) -> None:

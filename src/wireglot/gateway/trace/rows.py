@@ -196,13 +196,23 @@ class ExchangeRows:
         record = self._running.get(id)
         return facts_of(record) if record is not None else self._over.get(id)
 
-    def forget(self, key: str, until: float = float("inf")) -> int:
-        """What is over of one caller, up to a moment. How many there were."""
+    def forget(self, key: str, until: float = float("inf")) -> bool:
+        """What there is of one caller, up to a moment, also what runs: of that nothing is listed or kept from
+        now on. Whether there was any."""
+        had_any = False
+        for record in [each for each in self._running.values() if each.caller == key]:
+            if record.at <= until:
+                del self._running[record.id]
+                record.wiped = had_any = True
+                if self._listeners:
+                    row = wiped(row_of(facts_of(record), self._worker))
+                    for listener in self._listeners:
+                        listener.tell(row)
         gone = [id for id, facts in self._over.items() if facts[CALLER] == key and facts[AT] <= until]
         for id in gone:
             del self._over[id]
             self._let_go(id)
-        return len(gone)
+        return had_any or bool(gone)
 
     def changed(self, seen: dict[str, tuple[object, ...]]) -> list[Row]:
         """Those that run, as far as they are not as they were `seen`; what is over is taken out of it."""
@@ -256,6 +266,12 @@ def _what_matters(record: Record) -> tuple[object, ...]:
 
 
 # Rows.
+
+
+def wiped(row: Row) -> Row:
+    """For a page that has it as running: its caller's data was removed meanwhile."""
+    error = "the data of its caller was removed while it ran"
+    return Row(id=row.id, at=row.at, worker=row.worker, key=row.key, state="failed", error=error)
 
 
 def facts_of(record: Record) -> Facts:

@@ -185,10 +185,10 @@ class TraceShelf:
         held = 0
         for kept in self.listed():
             if kept.at < oldest or held + kept.size > settings.keep_bytes:
-                self._remove(kept.name)
+                self.remove(kept.name)
             else:
                 held += kept.size
-        self._remove_drafts()
+        self.__remove_drafts()
         return held
 
     def forget(self, key: str, until: float = float("inf")) -> int:
@@ -196,7 +196,7 @@ class TraceShelf:
         owner = owner_of(key)
         theirs = [kept for kept in self.listed() if kept.owner == owner and kept.at <= until]
         for kept in theirs:
-            self._remove(kept.name)
+            self.remove(kept.name)
         return len(theirs)
 
     @property
@@ -229,13 +229,13 @@ class TraceShelf:
                         size = entry.stat(follow_symlinks=False).st_size
                         yield entry.name, Kept(entry.name, int(found[1]) / 1000, found[2], found[3], size)
 
-    def _remove(self, name: str) -> None:
+    def remove(self, name: str) -> None:
         with contextlib.suppress(OSError):
             self._path(name).unlink()
         with self._lock:
             self._rows.pop(name, None)
 
-    def _remove_drafts(self) -> None:
+    def __remove_drafts(self) -> None:
         if self.folder is None:
             return
         with contextlib.suppress(OSError):

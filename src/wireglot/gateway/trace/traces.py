@@ -39,7 +39,7 @@ from wireglot.gateway.trace.peers import (
 from wireglot.gateway.trace.policy import RECORDED_OPERATIONS, RecordingPolicy
 from wireglot.gateway.trace.recording import Recording, Writer, recording_of
 from wireglot.gateway.trace.rows import ExchangeRows, Listener, redacted
-from wireglot.gateway.trace.shelf import FOLDER, TraceShelf
+from wireglot.gateway.trace.shelf import FOLDER, TraceShelf, file_name
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.http.copies import Room
 from wireglot.stores.base import FleetLog
@@ -161,7 +161,9 @@ class Traces:
         """The answer is out, and its record is complete: now it is known whether it is kept."""
         record = recording.record
         self.running.pop(record.id, None)
-        if recording.is_temporary or not self.policy.keeps(record):
+        if record.wiped:
+            recording.let_go()
+        elif recording.is_temporary or not self.policy.keeps(record):
             if self.memory.most and (not record.caller or record.caller == LOCAL.name):
                 self.memory.put(recording)
             else:
@@ -182,6 +184,9 @@ class Traces:
     def _write(self, recording: Recording) -> None:
         trace = made_trace(recording, self._observer.redactor, self.worker)
         self.shelf.put(trace)
+        if recording.record.wiped:  # while it was written
+            self.shelf.remove(file_name(trace.row))
+            return
         self._soon(lambda: self.fleet.offer(trace.row))
         self._soon(lambda: self.rows.entitle(trace.row.id, trace.row.title))
 
@@ -343,15 +348,21 @@ class Traces:
         """Everything of one caller goes, on all machines. How many recordings there were here. Raises
         StoreDown where the other machines cannot be informed."""
         now = time.time()
-        self.rows.forget(key)
-        self.memory.forget(key)
+        self._forget_here(key)
         await self.siblings.forget(key, now)
         here = await asyncio.to_thread(self._forget, key)
         return max(here, await self.fleet.forget(key, now))
 
+    def _forget_here(self, key: str, until: float = float("inf")) -> bool:
+        """All that this process holds of one caller, up to a moment, also what runs. Whether it had any."""
+        had_any = self.rows.forget(key, until)
+        self.memory.forget(key, until)
+        for recording in [each for each in self.running.values() if each.record.wiped]:
+            del self.running[recording.record.id]
+        return had_any
+
     def _forget(self, key: str, until: float = float("inf")) -> int:
-        self._writer.flush(_FLUSH_SECONDS)
-        return self.shelf.forget(key, until)
+        return self._writer.forget(key, until, _FLUSH_SECONDS) + self.shelf.forget(key, until)
 
     async def record_for(self, seconds: float) -> str:
         """All bodies, in all workers and machines. Why it holds for this machine alone, where it does."""
@@ -368,9 +379,10 @@ class Traces:
         for each in self._commanded:
             each.obey(command, is_new=is_new)
         if command.forgotten is not None:
-            self.rows.forget(command.forgotten, command.at)
-            self.memory.forget(command.forgotten, command.at)
+            had_any = self._forget_here(command.forgotten, command.at)
             self.fleet.let_go(command.forgotten, command.at)
+            if had_any:  # some may have been reported since
+                await self.fleet.forget_rows(command.forgotten, command.at)
             await asyncio.to_thread(self._forget, command.forgotten, command.at)
 
     async def _answered(self, question: PeerRequest) -> PeerResponse:
@@ -391,9 +403,8 @@ class Traces:
             trace = await asyncio.to_thread(self._made, held) if held is not None else None
             return PeerResponse(trace=trace)
         if question.forget:
-            await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
-            self.rows.forget(question.forget)
-            self.memory.forget(question.forget)
+            self._forget_here(question.forget)
+            await asyncio.to_thread(self._writer.forget, question.forget, float("inf"), _FLUSH_SECONDS)
         if question.command is not None:
             await self._obey(question.command, True)
         standing = [command for each in self._commanded for command in each.standing()]

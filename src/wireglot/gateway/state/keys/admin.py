@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -36,6 +37,7 @@ class AdminPages:
         vault_apart: VaultApart | None,
         losses: LossShelf,
         forget_traces: Callable[[str], Awaitable[int]],
+        flush_usage: Callable[[], Awaitable[object]],
     ) -> None:
         """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
         not the engine's: wiping a caller must reach it too, and `losses` that are not in the store yet, and
@@ -47,6 +49,7 @@ class AdminPages:
         self._vault_apart = vault_apart
         self._losses = losses
         self._forget_traces = forget_traces
+        self._flush_usage = flush_usage
 
     async def list_keys(self, page: PageRequest) -> None:
         now = time.time()
@@ -100,14 +103,20 @@ class AdminPages:
         self._send(page, {"caller": caller, "removed": removed})
 
     async def _wipe(self, caller: str) -> dict[str, int]:
+        # First, since it marks what still runs: nothing of that is kept from then on. The rest is removed
+        # also where it fails.
+        (recorded,) = await asyncio.gather(self._forget_traces(caller), return_exceptions=True)
         unwritten = self._losses.forget(caller)
+        await self._flush_usage()  # rows on their way name sessions
         removed = dict(await self._engine.wipe(caller))
         if unwritten:
             removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
-        if recorded := await self._forget_traces(caller):
-            removed["traces"] = recorded
         if self._vault_apart is not None:
             removed["vault"] = removed.get("vault", 0) + await self._vault_apart.forget(caller)
+        if isinstance(recorded, BaseException):
+            raise recorded
+        if recorded:
+            removed["traces"] = recorded
         self._note("info", "caller wiped", caller=caller, removed=sum(removed.values()))
         return removed
 

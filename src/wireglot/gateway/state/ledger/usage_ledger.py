@@ -350,7 +350,7 @@ def completed(
     # In two steps: with over fifteen names Python makes a dictionary of them, which takes twice as long.
     ended = msgspec.structs.replace(
         row,
-        session=record.session[:_NAME_LETTERS],  # by now it may be the conversation's
+        session="" if record.wiped else record.session[:_NAME_LETTERS],  # by now it may be the conversation's
         provider=record.provider or row.provider,
         upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
         upstream_dialect=record.upstream_dialect or row.upstream_dialect,

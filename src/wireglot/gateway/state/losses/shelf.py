@@ -83,6 +83,8 @@ class LossShelf:
 
     def keep(self, record: Record) -> None:
         """Called once for each request that has losses, when all of them are known."""
+        if record.wiped:
+            return
         now = self._clock()
         id, created = record.asked_as or record.id, int(now * 1000)
         body = entry(record, int(now))
@@ -131,7 +133,10 @@ class LossShelf:
         batch = list(islice(self._waiting.items(), _AT_ONCE))
         await self._documents.put([document for _, document in batch])
         for name, document in batch:
-            if self._waiting.get(name) is document:
+            if name not in self._waiting:  # its caller was wiped meanwhile
+                await self._documents.delete(document.caller, LOSSES, [document.id])
+                continue
+            if self._waiting[name] is document:
                 del self._waiting[name]
             self._written.append(_Written(*name, len(document.body), document.expires))
             self._written_bytes += len(document.body)
