@@ -7,7 +7,7 @@ import os
 import socket
 import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import msgspec
 import pytest
@@ -16,9 +16,9 @@ from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, 
 from tests.tiers import rows
 from wireglot.cli.ask_providers import ask_providers
 from wireglot.gateway import config
-from wireglot.gateway.relay.key_checks import ProviderAnswer, first_question
+from wireglot.gateway.relay.key_checks import Outcome, ProviderAnswer, first_question
 from wireglot.gateway.settings import Provider
-from wireglot.http.transport import Timeouts
+from wireglot.http.transport import Timeouts, TransportProblem
 from wireglot.providers import spec as catalog
 
 
@@ -57,6 +57,15 @@ def test_every_provider_with_a_key_tells_a_good_one_from_a_bad_one(name: str, ke
     assert BAD_KEY not in answered.words
     assert answered.milliseconds >= 0
     assert answered.skew is not None
+
+
+@rows("outcome", get_args(Outcome))
+@rows("problem", [None, *get_args(TransportProblem)])
+def test_nothing_answers_where_no_connection_is_made(outcome: Any, problem: Any) -> None:
+    """What takes too long may answer yet, and whatever is heard is an answer."""
+    answer = ProviderAnswer("p", "GET https://h/models", outcome, problem=problem)
+    unmade = problem in ("dns", "connect", "tls", "protocol")
+    assert answer.is_unreached is (outcome == "silent" and unmade)
 
 
 @pytest.mark.parametrize("name", ["bedrock", "azure-deployments", "vertex-anthropic"])

@@ -20,6 +20,7 @@ from wireglot.gateway.request.client_body import ClientBody
 from wireglot.ir.content import Extra, Message, Text
 from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError
 from wireglot.ir.request import Request
+from wireglot.testing.check_dialect import Case, fixtures
 
 GOLDENS = FIXTURES / "tables"
 CONTEXT = Context(now=1700000001)
@@ -35,6 +36,19 @@ def pinned(name: str, kind: str, lines: list[str]) -> None:
 
 
 # What it is over HTTP
+
+ODD_KEYS = (
+    "messages",
+    "input",
+    "contents",
+    "system",
+    "tools",
+    "content",
+    "choices",
+    "output",
+    "candidates",
+    "steps",
+)
 
 
 def declared(value: Any, path: str) -> Iterator[str]:
@@ -70,10 +84,32 @@ def test_a_dialect_is_this_over_http(name):
     pinned(name, "surfaces", lines)
 
 
+_NUMBER = re.compile(r"\[\d+\]")
+ODD: tuple[Any, ...] = (
+    None, 7, "words", [], [None, 7, "words", []], {}, [{}], [{"type": 7, "role": 7, "name": 7, "content": 7}],
+)  # fmt: skip
+ODD_DOCUMENTS = tuple(Case("odd", "", body=dict.fromkeys(ODD_KEYS, value)) for value in ODD)
+
+
 @every_dialect
 def test_things_stand_at_these_places(name):
-    """What `PLACES` declares: where a client looks for what a loss names, the nearest place first."""
-    pinned(name, "places", list(declared(dialect(name).places, "")))
+    """What `PLACES` declares: where a client looks for what a loss names, the nearest place first; and what it
+    finds in the dialect's own documents, each kind of thing in each kind of place once."""
+    places = dialect(name).places
+    assert places is not None
+    found: dict[str, None] = {}
+    for case in (*fixtures(FIXTURES, name, "requests"), *ODD_DOCUMENTS):
+        inner = case.body.get(places.request_envelope, case.body) if places.request_envelope else case.body
+        turns = places.turns(inner)
+        nodes = [("turn", turn.path, "") for turn in turns]
+        nodes += [("part", node.path, node.kind) for turn in turns for node in places.parts(turn)]
+        nodes += [("tool", node.path, node.kind) for node in places.tools(inner)]
+        found.update(dict.fromkeys(f"{what} at {_NUMBER.sub('[n]', at)}: {kind}" for what, at, kind in nodes))
+    for case in (*fixtures(FIXTURES, name, "responses"), *ODD_DOCUMENTS):
+        inner = case.body.get(places.response_envelope, case.body) if places.response_envelope else case.body
+        nodes = [("answer", node.path, node.kind) for node in places.answer_parts(inner)]
+        found.update(dict.fromkeys(f"{what} at {_NUMBER.sub('[n]', at)}: {kind}" for what, at, kind in nodes))
+    pinned(name, "places", [*declared(places, ""), "", *sorted(found)])
 
 
 MODELS = (
@@ -227,7 +263,10 @@ WORDS = (
     "billing_hard_limit_reached", "rate_limit_exceeded", "slow_down", "invalid_api_key", "model_not_found",
     "previous_response_not_found", "content_policy_violation", "INVALID_ARGUMENT", "UNAUTHENTICATED",
     "PERMISSION_DENIED", "NOT_FOUND", "ALREADY_EXISTS", "RESOURCE_EXHAUSTED", "UNAVAILABLE", "INTERNAL",
-    "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "CANCELLED", "never_heard_of",
+    "DEADLINE_EXCEEDED", "FAILED_PRECONDITION", "CANCELLED", "OUT_OF_RANGE", "ABORTED", "UNKNOWN", "UNIMPLEMENTED",
+    "DATA_LOSS", "invalid_request", "context_length_exceeded", "authentication", "payment_required",
+    "permission_denied", "not_found", "conflict", "service_unavailable", "gateway_timeout", "content_blocked",
+    "parameter_unknown", "quota_exceeded", "too_many_requests", "overloaded", "internal_error", "never_heard_of",
 )  # fmt: skip
 _SAID = "It went wrong."
 BODIES: tuple[Any, ...] = (
@@ -454,7 +493,59 @@ ACCOUNTS: dict[str, tuple[dict[str, Any], ...]] = {
         {"prompt_tokens": 1, "cached_tokens": 2, "prompt_tokens_details": {"cache_write_tokens": 1}},
         {"prompt_tokens": 1, "prompt_cache_hit_tokens": 2},
     ),
+    "openai-responses": (
+        {"input_tokens": 10, "output_tokens": 4, "total_tokens": 14},
+        {"input_tokens": 10.0, "output_tokens": "4", "total_tokens": 15},
+        {"input_tokens": -1, "output_tokens": 10**13},
+        {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 10}},
+        {"input_tokens": 10, "input_tokens_details": {"cached_tokens": 11, "audio_tokens": 1}},
+        {"output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 9}},
+        {"output_tokens": 9, "output_tokens_details": {"reasoning_tokens": 10, "text_tokens": 0}},
+        {"input_tokens": 5, "input_tokens_details": 7, "output_tokens_details": None, "more": 1},
+    ),
+    "gemini": (
+        {"promptTokenCount": 10, "candidatesTokenCount": 4, "totalTokenCount": 14},
+        {"promptTokenCount": 10.0, "candidatesTokenCount": "4", "totalTokenCount": 15},
+        {"promptTokenCount": -1, "candidatesTokenCount": 10**13},
+        {"promptTokenCount": 10, "cachedContentTokenCount": 10},
+        {"promptTokenCount": 10, "cachedContentTokenCount": 11},
+        {"promptTokenCount": 1, "candidatesTokenCount": 2, "thoughtsTokenCount": 3, "toolUsePromptTokenCount": 4, "totalTokenCount": 10},
+        {"promptTokenCount": 1, "thoughtsTokenCount": 3, "totalTokenCount": 5},
+        {"prompt_token_count": 1, "candidates_token_count": 2, "total_token_count": 4},
+        {"promptTokenCount": 1, "trafficType": "ON_DEMAND", "promptTokensDetails": [{"modality": "TEXT", "tokenCount": 1}]},
+    ),
+    "gemini-interactions": (
+        {"total_input_tokens": 10, "total_output_tokens": 4, "total_tokens": 14},
+        {"total_input_tokens": 10.0, "total_output_tokens": "4", "total_tokens": 15},
+        {"total_input_tokens": -1, "total_output_tokens": 10**13},
+        {"total_input_tokens": 10, "total_cached_tokens": 10},
+        {"total_input_tokens": 10, "total_cached_tokens": 11},
+        {"total_input_tokens": 1, "total_output_tokens": 2, "total_thought_tokens": 3, "total_tool_use_tokens": 4, "total_tokens": 10},
+        {"total_input_tokens": 1, "total_thought_tokens": 3, "total_tokens": 5},
+        {"total_input_tokens": 1, "input_tokens_by_modality": [{"modality": "text", "tokens": 1}], "more": 1},
+    ),
+    "ollama": (
+        {"prompt_eval_count": 10, "eval_count": 4, "total_duration": 5, "load_duration": 1},
+        {"prompt_eval_count": 10.0, "eval_count": "4", "eval_duration": 1.5},
+        {"prompt_eval_count": -1, "eval_count": 10**13},
+        {"prompt_eval_count": 10.5, "eval_count": None},
+        {"total_duration": 5},
+    ),
 }  # fmt: skip
+
+
+def _answer(name: str, usage: dict[str, Any]) -> dict[str, Any]:
+    """With this account, where the dialect has it."""
+    match name:
+        case "anthropic":
+            return _message(usage=usage)
+        case "openai-chat":
+            return _chat(usage=usage)
+        case "gemini":
+            return {"candidates": [{"content": {"parts": [{"text": "Hi."}]}}], "usageMetadata": usage}
+        case "ollama":
+            return {"model": "m", "message": {"role": "assistant", "content": "Hi."}, "done": True, **usage}
+    return {"id": "a", "model": "m", "status": "completed", "output": [], "steps": [], "usage": usage}
 
 
 def test_accounts_are_read_like_this():
@@ -462,17 +553,19 @@ def test_accounts_are_read_like_this():
     for name, accounts in ACCOUNTS.items():
         lines: list[str] = []
         for usage in accounts:
-            body = _message(usage=usage) if name == "anthropic" else _chat(usage=usage)
+            body = _answer(name, usage)
             spoken = dialect(name)
             answer = spoken.parse_response(body, CONTEXT)
             reported = msgspec.json.decode(msgspec.json.encode(answer.usage))
             reported.get("raw", {}).pop("form", None)
-            again = spoken.render_response(answer, CONTEXT, None)
+            again = spoken.render_response(answer, CONTEXT, None).value
+            counts = {name: again[name] for name in usage if name in again}
+            counts = next((again[name] for name in ("usage", "usageMetadata") if name in again), counts)
             check = surface(name).check_usage
             assert check is not None
             lines += [
                 f"# {json.dumps(usage)}",
                 f"{json.dumps(reported)}; problems: {', '.join(check(Extra(name, form=usage)))}",
-                f"served at {answer.service_tier!r}, again {again.value['usage'] == usage}",
+                f"served at {answer.service_tier!r}, again {counts == usage}",
             ]
         pinned(name, "outcomes", lines)

@@ -247,6 +247,7 @@ PACKAGES = (
         "tests/gateway/state/test_compaction.py",
         "tests/gateway/state/test_reasoning_live.py",
         "tests/gateway/state/test_recovery.py",
+        "tests/gateway/test_embeddings.py",
         "tests/gateway/test_upstream_sockets.py",
     ),
     _gateway("trace", "tests/gateway/inspector"),

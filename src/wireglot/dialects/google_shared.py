@@ -1,4 +1,4 @@
-"""What Google's dialects have in common over HTTP: their list of models."""
+"""What Google's dialects have in common: their list of models, and how their counts agree."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
 from wireglot.dialects.surface import ModelLists
+from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers
 
 VENDOR: Final = "gemini"
 """Who issues the addresses of files in requests of each of them."""
@@ -46,3 +47,14 @@ def render_model(model: ListedModel) -> dict[str, Any]:
 
 
 MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
+
+
+def check_numbers(counts: Numbers) -> list[str]:
+    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
+    found = []
+    if counts.get("read", 0) > counts.get("input", 0):
+        found.append(CACHED)
+    parts = sum(counts.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
+    if "total" in counts and counts["total"] != parts:
+        found.append(TOTAL)
+    return found

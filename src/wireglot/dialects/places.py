@@ -385,15 +385,14 @@ def _candidates(name: str, names: Names) -> list[str]:
     out: list[str] = []
     end = len(name)
     while end > 0:
-        known = name[:end]
-        own = names.get(known)
+        own = names.get(name[:end])
         if own is not None:
             rest = name[end:]
             out += (one + rest for one in own)
             if rest.startswith("."):  # fields that nobody knows stand under their own names
                 out.append(rest[1:])
             break
-        end = max(known.rfind("."), known.rfind("["))
+        end = max(map(name[:end].rfind, ".["))
     out.append(name)
     return out
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.tiers import rows
 from wireglot.dialects.base import Context
-from wireglot.dialects.gemini_interactions.stream_reader import InteractionsReader
+from wireglot.dialects.gemini_interactions.stream_reader import InteractionsChunks, InteractionsReader
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import Citation, Foreign, Media, Origin, Reasoning, Signature, Text, ToolCall
 from wireglot.ir.outcome import Usage
@@ -333,6 +333,30 @@ def test_pieces_that_only_differ_in_their_text_are_read_alike():
     pieces = [{**delta(0, "text", text=f"w{n} "), "event_id": f"e{n}"} for n in range(50)]
     got = events(created(), start(0, "model_output"), *pieces, stop(0), completed())
     assert [event.text for event in got if isinstance(event, Delta)] == [f"w{n} " for n in range(50)]
+
+
+@rows(
+    ("piece", "text"),
+    [
+        (delta(0, "text", text="a"), "a"),
+        (delta(0, "arguments_delta", arguments="{"), "{"),
+        (delta(0, "thought_summary", content={"type": "text", "text": "Hm"}), "Hm"),
+        (delta(0, "thought_summary", content={"type": "image", "data": "QQ=="}), None),
+        (delta(0, "thought_summary", content={"type": "text", "text": 7}), None),
+        (delta(0, "thought_summary", content="Hm"), None),
+        (delta(0, "text", text="a", more=1), None),
+        (delta(0, "text", text=7), None),
+        (delta(0, "arguments_delta", arguments={"a": 1}), None),
+        (delta(0, "thought_signature", signature="U0lH"), None),
+        ({**delta(0, "text", text="a"), "metadata": {}}, None),
+        ({**delta(0, "text", text="a"), "event_type": "step.start"}, None),
+        ({"event_type": "step.delta", "delta": "a"}, None),
+        ({"event_type": "step.delta", "delta": {"type": ["text"], "text": "a"}}, None),
+    ],
+)
+def test_a_piece_whose_text_alone_is_new_is_known_by_its_form(piece, text):
+    place = InteractionsChunks(1 << 20, []).text_place(piece)
+    assert (place and place[0][place[1]]) == text
 
 
 @rows(

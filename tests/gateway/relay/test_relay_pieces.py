@@ -35,7 +35,7 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import ApiError
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import HostedTool, Request, Sampling, Tool, ToolChoice
-from wireglot.ir.safeguards import CallVerdict
+from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard
 from wireglot.logins.login import Grant, LoginFailed
 from wireglot.web.contract import MediaFile, WebFailed
 from wireglot.wire.json import decode, encode
@@ -215,6 +215,37 @@ def test_a_request_has_at_most_32_files() -> None:
 )
 def test_only_a_verdict_is_one(text: str, verdict: CallVerdict) -> None:
     assert judge._verdict_in(text) == verdict
+
+
+@rows(
+    ("call", "reason"),
+    [
+        (ToolCall("c", "f", '{"a":'), "truncated"),
+        (ToolCall("c", "f", f'{{"a":{"1" * judge._CALL_CHARACTERS}}}'), "input_too_long"),
+        (ToolCall("c", "f", "a" * (judge._CALL_CHARACTERS + 1), "custom"), "input_too_long"),
+        (ToolCall("c", "f", '{"a":1,"a":2}'), "error"),
+        (ToolCall("c", "f", "[1]"), "error"),
+        (ToolCall("c", "f", "oops"), "error"),
+    ],
+)
+def test_a_call_of_which_no_one_can_say_what_it_does_calls_no_judge(call: ToolCall, reason: str) -> None:
+    noted: list[str] = []
+    passed: Any = SimpleNamespace(
+        job=SimpleNamespace(safeguards=SimpleNamespace(mode="judge")),
+        leave_provider=lambda: None,
+        record=SimpleNamespace(noted=noted.append),
+    )
+
+    ask: Any = None  # a request for a verdict would fail
+    checks = (Safeguard(TOOL_CALLS), Safeguard("other"))
+    found = asyncio.run(judge.Judge(ask).results(passed, checks, [call], [ToolCall("d", "f", "{")]))
+    unavailable = CallVerdict("unavailable", reason), CallVerdict("unavailable", "truncated")
+    assert [(each.kind, each.status) for each in found] == [
+        (TOOL_CALLS, "available"),
+        ("other", "unsupported"),
+    ]
+    assert found[0].calls == dict(zip("cd", unavailable, strict=True))
+    assert noted == ["tool calls judged: 2 unavailable"]
 
 
 ALLOWED = {"content": '{"verdict": "allow"}'}

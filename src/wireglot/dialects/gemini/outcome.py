@@ -7,7 +7,8 @@ from typing import Any
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count
-from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields, losses_of_usage, uncounted
+from wireglot.dialects.google_shared import check_numbers
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, uncounted
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -65,19 +66,6 @@ _AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
 """What these mean after a text: it is kept, and the model was not done."""
 
 
-def _check_numbers(counts: Numbers) -> list[str]:
-    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
-    found = []
-    if counts.get("read", 0) > counts.get("input", 0):
-        found.append(CACHED)
-    parts = (
-        counts.get("input", 0) + counts.get("output", 0) + counts.get("reasoning", 0) + counts.get("tools", 0)
-    )
-    if "total" in counts and counts["total"] != parts:
-        found.append(TOTAL)
-    return found
-
-
 _USAGE = UsageFields(
     (
         ("input", "promptTokenCount"),
@@ -88,7 +76,7 @@ _USAGE = UsageFields(
         ("total", "totalTokenCount"),
     ),
     (),
-    _check_numbers,
+    check_numbers,
     again=("serviceTier",),
 )
 

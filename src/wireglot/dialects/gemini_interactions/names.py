@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import Any, Final, Literal
 
 from wireglot.dialects.fields import object_in, own_fields, own_form, text_in
+from wireglot.dialects.google_shared import check_numbers
 from wireglot.dialects.unknown_fields import UnknownFields
-from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers, UsageFields, losses_of_usage, uncounted
+from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, uncounted
 from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Stop, StopReason, Usage
@@ -141,16 +142,6 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[
 # --- what an answer cost
 
 
-def _check_numbers(counts: Numbers) -> list[str]:
-    found = []
-    if counts.get("read", 0) > counts.get("input", 0):
-        found.append(CACHED)
-    parts = sum(counts.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
-    if "total" in counts and counts["total"] != parts:
-        found.append(TOTAL)
-    return found
-
-
 USAGE_FIELDS: Final = UsageFields(
     (
         ("input", "total_input_tokens"),
@@ -161,7 +152,7 @@ USAGE_FIELDS: Final = UsageFields(
         ("total", "total_tokens"),
     ),
     (),
-    _check_numbers,
+    check_numbers,
 )
 _BY_MODALITY: Final = (
     "input_tokens_by_modality",

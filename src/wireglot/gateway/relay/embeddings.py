@@ -123,7 +123,7 @@ def _translated(exchange: Exchange, target: Target, credential: Credential | Non
     counts: list[int] = []
     losses: list[Loss] = []
     for start in range(0, len(asked.inputs), size):
-        part = asked if not start and size >= len(asked.inputs) else _part(asked, start, size)
+        part = msgspec.structs.replace(asked, inputs=asked.inputs[start : start + size])
         rendering = partial(_render, theirs, part, context, partial(place, start=start))
         rendered = with_request_errors(rendering)
         bodies.append(encode(rendered.value))
@@ -157,10 +157,6 @@ def _render(
     except Unsupported as fault:
         fault.path = place(fault.path)
         raise
-
-
-def _part(request: EmbeddingRequest, start: int, size: int) -> EmbeddingRequest:
-    return msgspec.structs.replace(request, inputs=request.inputs[start : start + size])
 
 
 def _moved(path: str, start: int) -> str:
