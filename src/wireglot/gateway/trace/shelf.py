@@ -45,6 +45,8 @@ _DRAFT_SECONDS: Final = 3600.0
 
 
 _RESTS_NANOSECONDS: Final = 1_000_000_000
+_read_row: Final = msgspec.json.Decoder(Row).decode
+_read_trace: Final = msgspec.json.Decoder(Trace).decode
 
 
 class Kept(msgspec.Struct, frozen=True):
@@ -139,7 +141,7 @@ class TraceShelf:
             with self._path(kept.name).open("rb") as file:
                 length = _row_length(file.read(len(_MARK) + _LENGTH.size))
                 sealed = file.read(length)
-            row = msgspec.json.decode(self._sealer.open(kept.owner, _ROW_KIND, kept.id, sealed), type=Row)
+            row = _read_row(self._sealer.open(kept.owner, _ROW_KIND, kept.id, sealed))
         except _UNREADABLE as fault:
             self._tell(kept, fault)
             return None
@@ -167,7 +169,7 @@ class TraceShelf:
     def _opened(self, data: bytes, owner: str, id: str) -> Trace:
         begin = len(_MARK) + _LENGTH.size
         sealed = data[begin + _row_length(data[:begin]) :]
-        return msgspec.json.decode(self._sealer.open(owner, _TRACE_KIND, id, sealed), type=Trace)
+        return _read_trace(self._sealer.open(owner, _TRACE_KIND, id, sealed))
 
     def find(self, id: str) -> Kept | None:
         return next((kept for kept in self.listed() if kept.id == id), None)
