@@ -54,3 +54,33 @@ def test_a_command_that_needs_more_says_what_in_one_line(words, package, tmp_pat
         done.stderr
         == f"wireglot: this command needs {package}, which is not installed: pip install wireglot\n"
     )
+
+
+def test_several_threads_may_be_the_first_to_translate():
+    """msgspec ended the process where two threads built a type at once."""
+    done = alone(
+        """
+import threading
+import wireglot
+from wireglot.traces.target import target_of
+from wireglot.traces.trace import Attempt
+
+sys.setswitchinterval(1e-6)
+request = {"model": "claude-sonnet-4-5", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]}
+together = threading.Barrier(4)
+
+def first():
+    together.wait()
+    wireglot.translate_request(request, source="anthropic", target="gemini")
+    together.wait()
+    target_of(Attempt(provider="p", model="m", dialect="gemini"))
+
+threads = [threading.Thread(target=first) for _ in range(4)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join()
+"""
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""

@@ -230,3 +230,29 @@ def test_what_a_checker_is_asked_to_pass_over_has_its_reason_beside_it():
         if bare.search(line) or unfinished.search(line)
     ]
     assert found == []
+
+
+THREADED = ("cache", "dialects", "gateway.trace", "history", "ir", "providers", "traces", "wire")
+"""Packages that several threads may be the first to use."""
+
+
+def test_types_that_threads_share_are_built_at_import():
+    """msgspec 0.22 ends the process where one thread uses a type that another has only begun to build."""
+    found = []
+    for name, module in modules().items():
+        if not name.startswith(tuple(f"wireglot.{package}" for package in THREADED)):
+            continue
+        calls = [node for node in module.nodes if isinstance(node, ast.Call)]
+        ready = {ast.unparse(call.args[0]) for call in calls if _called(call.func) == "Decoder" and call.args}
+        for call in calls:
+            types = [keyword.value for keyword in call.keywords if keyword.arg == "type"]
+            if ast.unparse(call.func) == "msgspec.convert":
+                types = call.args[1:2]
+            elif ast.unparse(call.func) not in ("msgspec.json.decode", "msgspec.msgpack.decode"):
+                continue
+            found += [
+                f"{name}:{call.lineno}: {each.id}"
+                for each in types
+                if isinstance(each, ast.Name) and each.id != "str" and each.id not in ready
+            ]
+    assert found == []

@@ -289,6 +289,7 @@ def test_axe_finds_nothing_wrong_with_real_traffic(
         *(
             "",
             f"?at={last['codex']}",
+            f"?at={last['codex']}&open=1",
             "/conversations",
             "/dash",
             f"/compare/{last['codex']}/{last['gemini-cli']}",

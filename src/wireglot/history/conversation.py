@@ -38,6 +38,11 @@ class _Saved(msgspec.Struct, frozen=True):
     messages: tuple[Message, ...]
 
 
+# Built here: msgspec 0.22 lets one thread use a type that another has only begun to build.
+msgspec.json.Decoder(_Saved)
+msgspec.json.Decoder(Extra)
+
+
 class NoSuchCall(ValueError):
     """A result for a call that the history does not know, or that has one."""
 

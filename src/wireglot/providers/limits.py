@@ -373,6 +373,10 @@ def base_limits(dialect: str) -> Limits:
     return narrowed(Limits(), dict(demands))
 
 
+# Built here: msgspec 0.22 lets one thread use a type that another has only begun to build.
+msgspec.json.Decoder(Limits)
+
+
 def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
     """`limits` with the fields of a catalog table put over it; a wrong field or type is an error."""
     if not overrides:

@@ -114,9 +114,12 @@ def day_number(day: str) -> int:
     return 365 * year + leaps + (153 * ((month - 3) % 12) + 2) // 5 + date - 1 - 719_468
 
 
+_read: Final = msgspec.json.Decoder(PriceList).decode
+
+
 @cache
 def price_list() -> PriceList:
     from importlib.resources import files  # heavy; loaded only by those who ask for a provider
 
     data = (files("wireglot.providers") / "catalog" / "prices.json").read_bytes()
-    return msgspec.json.decode(data, type=PriceList)
+    return _read(data)

@@ -179,6 +179,10 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
         return matching[-1] if matching else None
 
 
+# Built here: msgspec 0.22 lets one thread use a type that another has only begun to build.
+msgspec.json.Decoder(ProviderSpec)
+
+
 class UnknownProvider(ValueError):
     pass
 

@@ -41,10 +41,10 @@ def write_trace(trace: Trace, *, packed: bool = False) -> bytes:
 def read_trace(data: bytes) -> Trace:
     """Raises BadTrace, which names the field and what was expected of it."""
     text = _unpacked(data)
-    head = _decoded(text, _Head)
+    head = _decoded(text, _HEAD)
     if head.format != FORMAT:
         raise BadTrace(_unknown(head))
-    trace = _decoded(text, Trace)
+    trace = _decoded(text, _TRACE)
     if not _ID.fullmatch(trace.row.id):  # it becomes part of addresses and names of files
         raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
     if not 0 <= trace.row.at < _LATEST:
@@ -54,9 +54,9 @@ def read_trace(data: bytes) -> Trace:
     return trace
 
 
-def _decoded(text: bytes, kind: type[T]) -> T:
+def _decoded(text: bytes, decoder: msgspec.json.Decoder[T]) -> T:
     try:
-        return msgspec.json.decode(text, type=kind)
+        return decoder.decode(text)
     except msgspec.ValidationError as fault:
         raise BadTrace(_reported(fault)) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as fault:
@@ -68,6 +68,10 @@ def _decoded(text: bytes, kind: type[T]) -> T:
 class _Head(msgspec.Struct, frozen=True):
     format: str = ""
     version: str = ""
+
+
+_HEAD: Final = msgspec.json.Decoder(_Head)
+_TRACE: Final = msgspec.json.Decoder(Trace)
 
 
 def _unpacked(data: bytes) -> bytes:

@@ -41,6 +41,10 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
         return reported
 
 
+# Built here: msgspec 0.22 lets one thread use a type that another has only begun to build.
+msgspec.json.Decoder(RecordedTarget)
+
+
 class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True):
     dialect: str
     provider: str = ""

@@ -497,6 +497,19 @@ class OpenClaw(OpenCodeChat):
         return path, {**body, "messages": [*self.history, words]}
 
 
+class Droid(OpenCodeChat):
+    """Droid 0.225: ids with another prefix, shortened and counted, and no reasoning."""
+
+    def _kept(self, message: Json) -> Json:
+        kept = super()._kept(message)
+        kept.pop("reasoning_content", None)
+        counted = sum(len(old.get("tool_calls", ())) for old in self.history)
+        for number, call in enumerate(kept.get("tool_calls", ()), counted):
+            call.pop("extra_content", None)
+            call["id"] = f"call_{call['id'].rpartition('_')[2][:24]}_{number}"
+        return kept
+
+
 SHAPES: Final[dict[str, type[ShapedClient]]] = {
     "gemini-cli": GeminiCli,
     "gemini-cli-resumed": GeminiCliResumed,
@@ -513,4 +526,5 @@ SHAPES: Final[dict[str, type[ShapedClient]]] = {
     "opencode-chat": OpenCodeChat,
     "qwen-code-chat": QwenCodeChat,
     "openclaw": OpenClaw,
+    "droid": Droid,
 }

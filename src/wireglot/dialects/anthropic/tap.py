@@ -102,10 +102,14 @@ class _Opening(msgspec.Struct):
     message: msgspec.Raw = msgspec.Raw(b"{}")
 
 
+_read_name: Final = msgspec.json.Decoder(_Named).decode
+_read_opening: Final = msgspec.json.Decoder(_Opening).decode
+
+
 def in_answer(body: bytes, asked: str) -> bytes:
     """A whole answer."""
     try:
-        named = msgspec.json.decode(body, type=_Named).model
+        named = _read_name(body).model
         return body if named in ("", asked) else splice(body, {"model": encode(asked)})
     except (msgspec.DecodeError, BadJson, UnicodeDecodeError):
         return body  # its reader will say what is wrong with it
@@ -126,7 +130,7 @@ def in_opening(frames: bytes, asked: str) -> bytes:
 
 def _renamed(line: bytes, asked: str) -> bytes:
     try:
-        opening = msgspec.json.decode(line, type=_Opening)
+        opening = _read_opening(line)
         if opening.type != "message_start":
             return line
         message = bytes(opening.message)

@@ -253,7 +253,7 @@ def _for_servers(body: bytes) -> set[str]:
     if _SERVERS not in body:
         return found
     try:
-        asked = msgspec.json.decode(body, type=_Asked)
+        asked = _read_asked(body)
         for server in _elements(asked.mcp_servers):
             if isinstance(address := _of_server(server).url, str):
                 found |= _in_urls(address)
@@ -282,7 +282,7 @@ def _elements(array: msgspec.Raw) -> list[msgspec.Raw]:
 
 
 def _of_server(element: msgspec.Raw) -> _Server:
-    return msgspec.json.decode(element, type=_Server) if bytes(element).startswith(b"{") else _Server()
+    return _read_server(element) if bytes(element).startswith(b"{") else _Server()
 
 
 class TooManyParts(Exception):
@@ -299,6 +299,10 @@ class _Server(msgspec.Struct):
     url: Any = None
     server_url: Any = None
     headers: Any = None
+
+
+_read_asked: Final = msgspec.json.Decoder(_Asked).decode
+_read_server: Final = msgspec.json.Decoder(_Server).decode
 
 
 def _fields(url: str) -> list[tuple[str, str]]:

@@ -154,6 +154,10 @@ Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
 _encode = msgspec.json.Encoder().encode
 
 
+_read_request: Final = msgspec.json.Decoder(PeerRequest).decode
+_read_response: Final = msgspec.json.Decoder(PeerResponse).decode
+
+
 class SiblingWorkers(Peers):
     def __init__(self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener]) -> None:
         """`answer`: what the others ask this one. `listen`: to its own rows."""
@@ -220,7 +224,7 @@ class SiblingWorkers(Peers):
     async def _ask(self, path: Path, question: PeerRequest) -> PeerResponse | None:
         try:
             async with asyncio.timeout(_TIMEOUT_SECONDS), _line(path, question) as reader:
-                return msgspec.json.decode(await reader.readline(), type=PeerResponse)
+                return _read_response(await reader.readline())
         except (OSError, ValueError, msgspec.MsgspecError):  # a timeout is an OSError too
             return None
 
@@ -243,7 +247,7 @@ class SiblingWorkers(Peers):
                 before = await self._ask(path, PeerRequest(rows=_RUNNING))
                 running = {row.id: row for row in before.rows} if before is not None else {}
                 while data := await reader.readline():
-                    reported = msgspec.json.decode(data, type=PeerResponse)
+                    reported = _read_response(data)
                     for row in reported.rows:
                         if row.state == "running":
                             running[row.id] = row
@@ -263,7 +267,7 @@ class SiblingWorkers(Peers):
         self._streams.add(task)
         try:
             with contextlib.suppress(OSError, ValueError, msgspec.MsgspecError, asyncio.CancelledError):
-                question = msgspec.json.decode(await reader.readline(), type=PeerRequest)
+                question = _read_request(await reader.readline())
                 if question.live:
                     await self._tell(reader, writer)
                 else:

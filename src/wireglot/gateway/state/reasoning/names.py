@@ -39,6 +39,9 @@ _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
 _MAX_COUNT_LETTERS: Final = 7
+_OWN_ID_LETTERS: Final = 24
+"""Behind the prefix of an id: as many as Droid 0.225 keeps of it (`call_..._0`)."""
+_OWN_ID_LETTERS_LEAST: Final = 8
 _STRIPPED_ID: Final = re.compile(r"(call|toolu)(bdrk|vrtx)?([A-Za-z0-9]{6,})")
 """`call_...`, `toolu_...`, `toolu_bdrk_...` of which only letters and digits are left (OpenClaw 2026.9)."""
 
@@ -246,14 +249,11 @@ def _reported_id(call: ToolCall) -> str:
 
 def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
     """Whether the id of a call that says the same does not prove it another one: it is one that we made up
-    where there was none, one that tells nothing, or the kept one with something around it, or without its
-    punctuation."""
-    return (
-        is_minted(sent.id)
-        or kept.id in sent.id
-        or _recurs(kept.id)
-        or sent.id == "".join(filter(str.isalnum, kept.id))
-    )
+    where there was none, one that tells nothing, or has the kept one in it, or the part behind its prefix."""
+    if is_minted(sent.id) or kept.id in sent.id or _recurs(kept.id):
+        return True
+    own = kept.id.rpartition("_")[2][:_OWN_ID_LETTERS]
+    return len(own) >= _OWN_ID_LETTERS_LEAST and own in sent.id
 
 
 def _recurs(id: str) -> bool:
