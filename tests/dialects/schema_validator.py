@@ -13,7 +13,8 @@ class Validator:
 
     def fits(self, value: Any, schema: Any) -> bool:
         self.steps += 1
-        assume(self.steps < 3000)
+        if self.steps >= 3000:
+            assume(False)
         if isinstance(schema, bool):
             return schema
         return all(self.one(key, want, value, schema) for key, want in schema.items())

@@ -174,6 +174,23 @@ def test_a_page_that_says_nothing_or_too_much_is_still_one_short_line():
         assert "<" not in page_message(page)
 
 
+@rows(
+    ("markup", "shown"),
+    [
+        ("a <b>c</b>", "a c"),
+        *[
+            (f"a {opened}hidden{closed} b", "a b" if closed else "a")
+            for opened, closed in (
+                ("<script>", "</script>"), ("<SCRIPT src='x'>", "</Script >"), ("<style>", "</style>"), ("<!--", "-->"),
+                ("<!-- <p>", "</p> -->"), ("<script>", ""), ("<style>", ""), ("<!--", ""), ("<script>", "</style>x</script>"),
+            )
+        ],
+    ],
+)  # fmt: skip
+def test_what_a_page_does_not_show_is_not_reported(markup, shown):
+    assert page_message(f"<html>{markup}") == f"the upstream answered with a web page: {shown}"
+
+
 @rows("text", ["", "upstream <html> error", "<upstream> is down", "{}", "<header-like>"])
 def test_text_that_only_looks_like_markup_is_no_page(text):
     assert not is_page(text)

@@ -72,6 +72,45 @@ def test_no_notes_means_the_same_values_fit(target: SchemaTarget, schema: Any, v
         assert Validator(out).fits({"a": value}, out) == before, (value, projected.schema)
 
 
+ANY_VALUES: tuple[Any, ...] = (None, "a", "bb", 1, 5, True, False, 1.5, [])
+ENUMS: list[Any] = [
+    {"enum": values, **more}
+    for values in (
+        ["a", None, "bb"],
+        [1, None, 5],
+        ["a", 1, True, None],
+        [None],
+        [True, False, None],
+        ["a", "bb"],
+    )
+    for more in (
+        {},
+        {"minLength": 2},
+        {"maximum": 3},
+        {"type": ["string", "null"]},
+        {"type": ["string", "integer", "null"], "minLength": 2},
+        {"type": ["string", "null"], "anyOf": [{"minLength": 2}, {"type": "null"}]},
+        {"anyOf": [{"minLength": 2}, {"type": "null"}]},
+        {"anyOf": [{"type": "string"}, {"type": "null"}], "minLength": 2, "title": "t"},
+    )
+]
+
+
+@rows("target", [target for target in TARGETS if target != "json-schema"])
+@rows("inner", ENUMS)
+def test_the_same_values_fit_an_enum_with_null_unless_a_note_says_otherwise(
+    target: SchemaTarget, inner: Any
+) -> None:
+    schema = {"type": "object", "properties": {"a": inner}, "required": ["a"]}
+    projected = project(schema, target)
+    if any(note.path.startswith("$.properties") for note in projected.notes):
+        return
+    out = without_nullable(projected.schema)
+    for value in ANY_VALUES:
+        fits = Validator(out).fits({"a": value}, out)
+        assert fits == Validator(schema).fits({"a": value}, schema), (value, projected.schema)
+
+
 @given(schema=ROOTS)
 def test_an_object_root_is_an_object_and_stays_one(schema: Any) -> None:
     wrapped, _ = object_root(schema)

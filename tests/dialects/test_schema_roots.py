@@ -68,6 +68,55 @@ def test_object_root_leaves_objects_alone() -> None:
     assert object_root(union) == ({"type": "object", **union}, False)
 
 
+STRING, OBJECT, NULL = {"type": "string"}, {"type": "object"}, {"type": "null"}
+
+
+@rows(
+    ("schema", "is_wrapped"),
+    [
+        (STRING, True),
+        (NULL, True),
+        ({"type": ["object", "null"]}, False),
+        ({"type": ["string", "null"]}, True),
+        ({"type": "OBJECT"}, False),
+        ({"properties": {}}, False),
+        ({"items": STRING}, True),
+        ({"enum": ["a"]}, True),
+        ({"description": "anything"}, False),
+        ({"not": STRING}, False),
+        *[
+            ({union: branches}, is_wrapped)
+            for union in ("anyOf", "oneOf")
+            for branches, is_wrapped in (
+                ([OBJECT, OBJECT], False),
+                ([OBJECT, NULL], False),
+                ([OBJECT, {}], False),
+                ([STRING, NULL], True),
+                ([STRING, {"type": "integer"}], True),
+                ([OBJECT, STRING], True),
+                ([{"anyOf": [STRING, NULL]}, NULL], True),
+                ([{"$ref": "#/$defs/S"}], True),
+                ([], False),
+            )
+        ],
+        ({"allOf": [OBJECT, {}]}, False),
+        ({"allOf": [{}, STRING]}, True),
+        ({"allOf": [{}, {}]}, False),
+        ({"allOf": [{}], "items": STRING}, True),
+        ({"$ref": "#/$defs/S"}, True),
+        ({"$ref": "#/$defs/O"}, False),
+        ({"$ref": "#/$defs/gone"}, False),
+        ({"$ref": "#/$defs/gone", "type": "string"}, True),
+    ],
+)
+def test_a_root_is_wrapped_unless_it_may_be_an_object(schema: Any, is_wrapped: bool) -> None:
+    given = {**schema, "$defs": {"S": STRING, "O": OBJECT}}
+    root, was_wrapped = object_root(given)
+    assert was_wrapped is is_wrapped
+    assert root["type"] == given.get("type", "object") if not is_wrapped else "object"
+    assert root.get("properties", {}).get("value") == (schema if is_wrapped else None)
+
+
 def test_object_root_wraps_the_rest_and_keeps_references_valid() -> None:
     schema = {
         "type": "array",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,9 +21,13 @@ from wireglot.dialects.fields import Fields, describe, object_in, own_fields, ow
 from wireglot.dialects.listed_model import ListedModel, page_size, position, read_list
 from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
+from wireglot.dialects.schema.merge import merge
+from wireglot.dialects.turns import JoinedTurn, WrittenTurn, _WriterCache
 from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
-from wireglot.ir.content import Extra, Text, ToolCall
+from wireglot.ir.content import Extra, Message, Text, ToolCall
 from wireglot.ir.errors import ClientFault, UpstreamFault
+from wireglot.ir.loss import Loss
+from wireglot.wire.json import decode, encode
 
 
 def test_what_a_wrong_value_is() -> None:
@@ -387,3 +392,47 @@ def test_an_unknown_path_is_answered_in_the_dialect_of_its_longest_prefix(path: 
         speaker = Paths(known).speaker(path, (), lambda _: "")
         assert speaker is not None
         assert speaker.name == name
+
+
+# Turns.
+
+
+@rows("loses", [True, False])
+def test_what_is_made_of_a_turn_is_remembered_unless_something_was_lost(loses: bool) -> None:
+    """A loss depends on the place of the turn: it is reported anew each time."""
+    writer: Any = SimpleNamespace(losses=[])
+    grown: list[Any] = []
+    memory: Any = SimpleNamespace(grow=lambda *what: grown.append(what))
+    known = WrittenTurn(("key",), (), (), (), (), None)
+    made: list[JoinedTurn] = []
+
+    def make(turn: JoinedTurn) -> Any:
+        made.append(turn)
+        writer.losses += [Loss("$.x", "metadata", "dropped")] * loses
+        return {"role": turn.role}
+
+    turn = JoinedTurn("user", Message("user", ()), _WriterCache(memory, writer, 1), known)
+    for _ in range(2):
+        assert decode(encode(turn.finished(make))) == {"role": "user"}
+    assert (len(made), len(writer.losses)) == ((2, 2) if loses else (1, 0))
+    assert [(message, key) for message, key, _ in grown] == ([] if loses else [(turn.message, ("key",))])
+
+
+# Schemas.
+
+
+@rows("group", [("if", "then", "else"), ("contains", "minContains", "maxContains"), ("prefixItems", "items")])
+def test_keywords_that_mean_something_together_are_not_mixed_with_others(group: tuple[str, ...]) -> None:
+    told: list[str] = []
+    place: Any = SimpleNamespace(tell=lambda keyword, value, why: told.append(keyword))
+    first = group[0]
+    for key in group:
+        for inner, outer in ((first, key), (key, first)):
+            told.clear()
+            merged = merge({inner: {"type": "string"}}, {outer: {"type": "object"}, "title": "t"}, place)
+            assert merged == {inner: {"type": "string"}, "title": "t"}
+            assert told == [outer]
+        both = {first: {"type": "string"}, key: {"type": "string"}}
+        told.clear()
+        assert merge(both, both, place) == both
+        assert not told

@@ -99,6 +99,8 @@ class Process:
         self._signals = 0
         self._closing = False
         self._orphaned = False
+        self._say_again: Callable[[RunningGateway], None] | None = None
+        """To other commands, what it is."""
         self.address = ("", 0)
 
     async def start(self) -> None:
@@ -173,7 +175,7 @@ class Process:
         self._listen_to_signals(loop)
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
-        with self._found_by_others():
+        with self._found_by_others() as self._say_again:
             # Said last: the one that reads it may send a signal at once.
             if self._is_first:
                 self._announce()
@@ -297,6 +299,8 @@ class Process:
         self._http.adopt(adopted.limits)
         self.gateway.sign_ins.begin(adopted)
         self.gateway.config_refused = False
+        if self._path is None and self._say_again is not None:
+            self._say_again(self._about())
         self.observer.note("info", "reloaded", providers=list(settings.providers))
 
     def _refused(self, error: ConfigError) -> None:
@@ -321,16 +325,22 @@ class Process:
         host, port = self.address
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
-    def _found_by_others(self) -> contextlib.AbstractContextManager[None]:
+    def _found_by_others(
+        self,
+    ) -> contextlib.AbstractContextManager[Callable[[RunningGateway], None] | None]:
         """Other commands of this user join it, unless it is about to end."""
-        if not self._is_first:
-            return contextlib.nullcontext()
-        config = str(self._path.absolute()) if self._path is not None else ""
-        store = described(self.gateway.settings.store.url.value)
-        running = RunningGateway(
-            self.url, os.getpid(), __version__, config=config, store=store, key=self._operator_key
+        return announced(self._about(), self._environ) if self._is_first else contextlib.nullcontext()
+
+    def _about(self) -> RunningGateway:
+        path = self._watcher.path  # also of a file that was taken up later
+        return RunningGateway(
+            self.url,
+            os.getpid(),
+            __version__,
+            config=str(path.absolute()) if path is not None else "",
+            store=described(self.gateway.settings.store.url.value),
+            key=self._operator_key,
         )
-        return announced(running, self._environ)
 
     def _announce(self) -> None:
         settings = self.gateway.settings

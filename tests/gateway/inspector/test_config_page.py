@@ -25,6 +25,7 @@ from wireglot.gateway.config.edit import (
     write,
 )
 from wireglot.gateway.inspector.config_page import ConfigPages
+from wireglot.gateway.observe.running import RunningGateway
 from wireglot.gateway.settings import Settings
 from wireglot.http.redaction import Redactor
 from wireglot.testing.live_gateway import LiveGateway
@@ -242,6 +243,8 @@ def test_a_gateway_without_a_file_writes_the_users_own_and_takes_it_up(tmp_path:
         visitor.look()
         found = shown(visitor)
         file = tmp_path / "config/wireglot/wireglot.toml"
+        said: list[RunningGateway] = []
+        gateway.process._say_again = said.append
         assert (found["path"], found["exists"], found["text"]) == (str(file), False, "")
         changes = [
             {"path": ["providers", "demo"], "value": {}},
@@ -252,6 +255,7 @@ def test_a_gateway_without_a_file_writes_the_users_own_and_takes_it_up(tmp_path:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert [rule.match for rule in gateway.process.gateway.settings.rules] == ["*"]
         assert shown(visitor)["exists"]
+        assert [running.config for running in said] == [str(file)], "other commands hear where it is"
 
 
 def test_what_the_file_does_not_decide_is_said() -> None:
@@ -414,11 +418,58 @@ def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> N
         ("api_keys = ['deadbeef', \"env:A\"]  # two", "api_keys = [[hidden]]  # two"),
         ('api_keys = ["env:A", "file:b"]', 'api_keys = ["env:A", "file:b"]'),
         ('models = ["a"]', 'models = ["a"]'),
+        ('api_key = "dead\\"beef"', 'api_key = "[hidden]"'),
     ],
 )
 def test_a_secret_that_is_not_in_effect_is_hidden_by_its_name(line: str, expected: str) -> None:
     assert hidden(line).text == expected
     assert hidden(line).restored(expected) == line
+
+
+@rows(
+    "text, expected",
+    [
+        (
+            'api_keys = [\n  "one",  # "old"\n  "env:TWO", \'three\',\n] # "a"\ntitle = "t"',
+            'api_keys = [\n  "[hidden]",  # "[hidden]"\n  "env:TWO", \'[hidden]\',\n] # "[hidden]"\ntitle = "t"',
+        ),
+        (
+            '# api_keys = [ "one",\n#   "two" ]\nmodels = [\n "m",\n]',
+            '# api_keys = [[hidden]\n#   "[hidden]" ]\nmodels = [\n "m",\n]',
+        ),
+        (
+            'x = { api_keys = [\n "a]b",\n "c" ], title = "t" }\ny = "z"',
+            'x = { api_keys = [\n "[hidden]",\n "[hidden]" ], title = "[hidden]" }\ny = "z"',
+        ),
+        (
+            'secret = """\none\ntwo""" # x\ny = "z"',
+            'secret = """[hidden]\n[hidden]\n[hidden]""" # x\ny = "z"',
+        ),
+        ("token = '''one\ntwo\n'''\ny = 1", "token = '''[hidden]\n[hidden]\n[hidden]'''\ny = 1"),
+        ('api_keys = [\n  "never closed', 'api_keys = [\n  "[hidden]"'),
+        ('token = """one\\"""two\nthree"""\ny = 1', 'token = """[hidden]\n[hidden]"""\ny = 1'),
+    ],
+)
+def test_a_secret_on_several_lines_is_hidden_by_its_name(text: str, expected: str) -> None:
+    assert hidden(text).text == expected
+    assert hidden(text).restored(expected) == text
+    assert "one" not in "\n".join(hidden(text).difference(text + "\n# more"))
+
+
+def test_of_hidden_lines_that_look_alike_none_comes_back_in_the_place_of_another() -> None:
+    found = hidden('api_keys = [\n  "one",\n  "two",\n]\n')
+    for text in (
+        found.text.replace('  "[hidden]",\n', "", 1),
+        found.text.replace("]\n", '  "[hidden]",\n]\n'),
+    ):
+        with pytest.raises(EditRefused, match="lines that look alike"):
+            found.restored(text)
+    assert found.restored(found.text + "# more\n").startswith('api_keys = [\n  "one",\n  "two",\n]')
+
+
+def test_many_lines_of_a_list_are_shown_in_no_time() -> None:
+    text = "api_keys = [" + '\n"a", [' * 50_000
+    assert hidden(text).text.count("[hidden]") == 50_000
 
 
 @rows("url", ["://:", "://a:b"])

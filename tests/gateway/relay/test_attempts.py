@@ -20,6 +20,7 @@ from tests.gateway.offline import (
     asked,
 )
 from tests.tiers import rows
+from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.trace.recording import Recording
 from wireglot.http.transport import Timeouts, TransportFault, TransportProblem
 from wireglot.wire.json import encode
@@ -532,3 +533,17 @@ def test_the_stretches_of_a_request_are_recorded(monkeypatch: pytest.MonkeyPatch
     assert stretches(monkeypatch, [good, good], concurrency=1) == ["store", "provider queue"]
     waiting = stretches(monkeypatch, [slow, good, good], retry={"retries": 0})
     assert waiting == ["store", "key wait"]
+
+
+def test_a_provider_is_asked_once_the_request_is_written_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    named: list[str] = []
+
+    async def written() -> None:
+        named.append(f"written, {len(offline.upstream.sent)} sent")
+
+    monkeypatch.setattr(Recording, "passed", lambda self, stretch: named.append(stretch))
+    monkeypatch.setattr(Ending, "before_asking", lambda self: written())
+    with Offline(providers={"mine": chat()}, trace={"mode": "all"}) as offline:
+        offline.upstream.say(Said(body=CHAT))
+        assert offline.ask(CHAT_PATH, asked()).status == 200
+    assert named == ["store", "translation", "written, 0 sent", "store"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,6 +15,7 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay import candidates, judge, media, refusals, unavailable
 from wireglot.gateway.relay.media import MAX_FILES, MediaDownloads, NeedsMedia, with_files
+from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets, _key, _Line
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -586,6 +588,40 @@ def test_a_connection_is_used_again_while_it_is_good(
 
     asyncio.run(work())
     assert closed == ([] if kept else [True])
+
+
+# What a request waits for: named while it does, recorded when it has.
+
+
+@rows("is_recorded", [True, False])
+@rows(
+    ("wait", "stretches"),
+    [("sign-in", ["translation", "sign-in"]), ("download", ["download"])],
+)
+def test_a_wait_has_a_name(wait: str, stretches: list[str], is_recorded: bool) -> None:
+    passed, named = list[str](), list[str]()
+    record = SimpleNamespace(waits="")
+
+    async def work(*_: Any) -> str:
+        named.append(record.waits)
+        return "done"
+
+    waiting: Any = SimpleNamespace(
+        record=record, tap=SimpleNamespace(passed=passed.append) if is_recorded else None
+    )
+    holder: Any = SimpleNamespace(
+        _sign_ins=SimpleNamespace(ready=work), _downloads=SimpleNamespace(download=work)
+    )
+    preparing: Any = partial(str, "done")
+    missing: Any = None
+    asked: Any = (
+        Relay._signed_in(holder, waiting, credential())
+        if wait == "sign-in"
+        else Relay._with_media(holder, waiting, missing, preparing)
+    )
+    assert asyncio.run(asked) == "done"
+    assert (named, record.waits) == ([wait], "")
+    assert passed == (stretches if is_recorded else [])
 
 
 # Logins.

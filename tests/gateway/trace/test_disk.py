@@ -8,6 +8,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from tests.gateway.faults.faults_kit import BY_NAME, ask
@@ -16,7 +17,9 @@ from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from tests.waiting import wait_until
 from wireglot.gateway.setting_tables import TraceSettings
+from wireglot.gateway.trace import shelf as shelves
 from wireglot.gateway.trace.shelf import TraceShelf
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.seal import Sealer
 
 
@@ -62,6 +65,52 @@ def test_a_full_disk_leaves_no_half_of_a_file(tmp_path: Path, monkeypatch: pytes
     assert kept.listed() == []
     kept.put(trace)
     assert [each.id for each in kept.listed()] == [trace.row.id]
+
+
+def test_all_rows_are_read_from_the_disk_once_and_held_packed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(shelves, "_BLOCK_ROWS", 4)
+    monkeypatch.setattr(shelves, "_MAX_ROWS_KNOWN", 0)
+    reads: list[str] = []
+    read = shelves._sealed_row
+
+    def counted(path: str) -> bytes:
+        reads.append(path)
+        return read(path)
+
+    monkeypatch.setattr(shelves, "_sealed_row", counted)
+    trace = recorded("anthropic", "gemini", conversation("anthropic"))
+    kept = shelf(tmp_path)
+    rows = [
+        msgspec.structs.replace(trace.row, id=f"req_{number}", at=1000.0 + number, cost=number * 7 % 10,
+                                key="bob" if number == 3 else "ada", agent="a" * (9000 if number == 5 else 9))
+        for number in range(10)
+    ]  # fmt: skip
+    for row in rows:
+        kept.put(msgspec.structs.replace(trace, row=row))
+
+    dearest = Wanted(sort="cost", limit=3)
+
+    def ids(wanted: Wanted = dearest) -> list[str]:
+        reads.clear()
+        return [row.id for row in wanted.first(kept.rows(lambda each: each.at >= wanted.since))]
+
+    assert ids() == ["req_7", "req_4", "req_1"], "9, 8, 7"
+    assert len(reads) >= 10
+    assert ids(Wanted(sort="cost", limit=3, ascending=True)) == ["req_0", "req_3", "req_6"]
+    assert len(reads) == 2, "what makes no whole block"
+    assert ids(Wanted(sort="cost", since=1004.0)) == ["req_7", "req_4", "req_8", "req_5", "req_9", "req_6"]
+    (tmp_path / shelves.file_name(rows[7])).unlink()  # as another process does
+    assert ids() == ["req_4", "req_1", "req_8"]
+    assert kept.forget("bob") == 1
+    held = [name for block in kept._blocks.values() for name in block.names]
+    assert not [name for name in held if "req_3" in name or "req_7" in name], "no row outlives its file"
+    assert sorted(ids(Wanted())) == sorted(row.id for row in rows if row.id not in ("req_3", "req_7"))
+    monkeypatch.setattr(shelves, "_MAX_ROWS_PACKED", 0)
+    kept._blocks.clear()
+    assert ids() == ["req_4", "req_1", "req_8"]
+    assert not kept._blocks
 
 
 def test_what_a_killed_process_left_half_written_is_not_shown_and_goes(tmp_path: Path) -> None:

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import http.client
 import json
+import threading
 from collections.abc import Iterator
 from typing import Any
 
 import pytest
 
-from tests.gateway.inspector.inspector_kit import Visitor, keys_table
+from tests.gateway.faults.faults_kit import BY_NAME, start
+from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, keys_table
 from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.dialects.registry import NAMES, dialect_name, surface
+from wireglot.gateway.trace.own_view import HIDDEN
 from wireglot.testing import replay
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
@@ -161,7 +164,7 @@ def test_a_client_key_is_shown_the_document_and_nothing_of_the_account_behind() 
             asked = {"to": "ours/m1", "dialect": "openai-chat", "body": body, "dry": True, "show": True}
             answer = visitor.post("/inspector/api/replay", asked)
             assert answer.status == 200, answer.body
-            for secret in (b"org-4711", f"127.0.0.1:{shared.upstream.port}".encode()):
+            for secret in (b"org-4711", b"123456789012", f"127.0.0.1:{shared.upstream.port}".encode()):
                 assert secret not in answer.body
             return answer.json()
 
@@ -174,6 +177,57 @@ def test_a_client_key_is_shown_the_document_and_nothing_of_the_account_behind() 
         hidden = shown("We are rich-4711.")
         assert "would" not in hidden
         assert "the provider's account" in hidden["why"]
+
+
+def test_a_client_key_is_shown_no_more_of_what_was_sent_than_of_what_would_be() -> None:
+    def more(upstream: Any) -> str:
+        return (
+            keys_table(alice=ALICE).replace("[keys]", f'[server]\nadmin_secret = "{ADMIN}"\n[keys]')
+            + f'[providers.ours]\ndialect = "openai-chat"\nbase_url = "{upstream.url}/projects/rich-4711/v1"\n'
+            f'api_key = "{PROVIDER_KEY}"\nheaders = {{ openai-organization = "org-4711" }}\n'
+            "retry = { retries = 1 }\n"
+        )
+
+    with stage(more=more) as shared:
+        alice, admin = Visitor(shared.gateway), Visitor(shared.gateway)
+        for visitor, secret in ((alice, ALICE), (admin, ADMIN)):
+            visitor.look()
+            visitor.sign_in(secret)
+        secrets = (b"rich-4711", b"org-4711", b"123456789012", f"127.0.0.1:{shared.upstream.port}".encode())
+        key, gate = {"x-api-key": ALICE}, threading.Event()
+        shared.upstream.next(
+            Behaviour(status=503, body=b'{"error": {"message": "the project 123456789012 is busy"}}')
+        )
+        shared.upstream.next(Behaviour(gate=gate, after=3))
+        call = start(shared.gateway, BY_NAME["anthropic"], "ours/m1", "Say it.", stream=True, headers=key)
+        call.until(b"content_block_delta")
+        (row,) = alice.get("/inspector/api/exchanges?status=running").json()["rows"]
+        path = f"/inspector/api/exchanges/{row['id']}"
+        grown = alice.get(f"{path}/running")
+        gate.set()
+        call.rest()
+        wait_until(lambda: alice.get(f"{path}/export").status == 200)
+        answers = [grown, *(alice.get(path + each) for each in ("", "?only=recorded", "?only=told"))]
+        answers += [alice.get(f"/inspector/api/export?format={each}") for each in ("csv", "jsonl", "har")]
+        answers += [alice.get(f"{path}/cache"), alice.get("/inspector/api/exchanges")]
+        for answer in answers:
+            assert answer.status == 200, answer.body
+            assert not [secret for secret in secrets if secret in answer.body], answer.body
+        exported = alice.get(f"{path}/export").body
+        assert not [secret for secret in secrets if secret in exported]
+        first, last = answers[1].json()["attempts"]
+        assert first["answer"]["body"] == first_of(grown)["answer"].get("body", HIDDEN) == HIDDEN
+        assert "Say it." in last["request"]["body"], "its own words are shown"
+        assert last["answer"]["frames"]
+        assert {name for name, _ in last["request"]["headers"]} <= {
+            "accept", "accept-encoding", "content-length", "content-type", "user-agent"
+        }  # fmt: skip
+        seen_by_admin = admin.get(path).body
+        assert all(secret in seen_by_admin for secret in secrets)
+
+
+def first_of(grown: Any) -> Any:
+    return grown.json()["attempts"][0]
 
 
 def test_a_restricted_key_hears_of_no_provider_by_names_that_lead_nowhere() -> None:

@@ -281,7 +281,8 @@ def _branches_without_null(node: Node, place: Place) -> list[Any]:
     rest = [branch for branch in branches if not _only_null(branch)]
     if not rest or len(rest) == len(branches):
         return branches
-    place.nullable = not type_names(node)  # a type beside the branches says by itself whether null is allowed
+    if not type_names(node):  # a type beside the branches says by itself whether null is allowed
+        place.nullable = True
     return rest
 
 

@@ -10,6 +10,7 @@ import os
 import re
 import secrets
 import stat
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -29,10 +30,15 @@ _FIELD: Final = (
     r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*"""
     r"""(?:api_keys?|secrets?|token|password|metrics_key|access_key)["']?\s*=\s*)"""
 )
-_NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:(?!\2).)+\2""")
+_NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:\\.|(?!\2).)+\2""")
 """A field that holds a secret by its name, on one line: also in a comment, or in a table on that line."""
 _LISTED: Final = re.compile(_FIELD + r"""\[[^\[\]]*["'](?!env:|file:|[\s,\]])[^\[\]]*""")
 """The same, of several."""
+_OPENED: Final = re.compile(_FIELD + r"""(\[|"{3}|'{3})""")
+"""One whose value may go on with the next line."""
+_TOKEN: Final = re.compile(r"""'[^']*+'?|"(?:[^"\\]|\\.)*+"?|#|[\[\]]""")
+_TEXT_END: Final = re.compile(r"""(?:[^"\\]|\\.|"(?!""))*+\"{3}""")
+_TEXT: Final = re.compile(r"""(["'])(?!env:|file:|\1|[\s,\]#])(?:(?!\1).)++(?:\1|$)""")
 _PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
 """It ends before the next URL: otherwise each of many would be read to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
@@ -142,7 +148,7 @@ class HiddenLines:
     def __init__(self, text: str, redactor: Redactor) -> None:
         self._redactor = redactor
         self._lines = text.split("\n")
-        self._shown = [_shown(line, redactor) for line in self._lines]
+        self._shown = _shown_lines(self._lines, redactor)
 
     @property
     def text(self) -> str:
@@ -152,6 +158,8 @@ class HiddenLines:
         """A text made of the one that was shown, with what was hidden. Raises EditRefused."""
         lines = text.split("\n")
         tables, wanted = _tables(self._shown), _tables(lines)
+        alike = Counter(zip(tables, self._shown, strict=True))
+        given = Counter(zip(wanted, lines, strict=True))
         at = 0
         for number, line in enumerate(lines):
             if _MASK not in line:
@@ -166,13 +174,19 @@ class HiddenLines:
                     '"env:NAME" or "file:PATH" instead',
                     "hidden_value_moved",
                 )
+            if alike[tables[found], line] not in (1, given[wanted[number], line]):
+                raise EditRefused(
+                    f"line {number + 1}: of lines that look alike with {_MASK}, all stay or none does; write "
+                    'new values, "env:NAME" or "file:PATH" instead',
+                    "hidden_value_moved",
+                )
             lines[number] = self._lines[found]
             at = found + 1
         return "\n".join(lines)
 
     def difference(self, text: str) -> list[str]:
         """Lines of a unified one, without secrets. A secret that alone has changed is marked."""
-        after = [_shown(line, self._redactor) for line in text.split("\n")]
+        after = _shown_lines(text.split("\n"), self._redactor)
         before = list(self._shown)
         if before == after and text.split("\n") != self._lines:
             after = [
@@ -186,6 +200,49 @@ def _shown(line: str, redactor: Redactor) -> str:
     named = _LISTED.sub(rf"\1[{_MASK}", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
     named = _PASSWORD.sub(rf"\1{_MASK}@", named)
     return redactor.text(named).replace("[redacted]", _MASK)
+
+
+def _shown_lines(lines: Sequence[str], redactor: Redactor) -> list[str]:
+    """A value of several lines is hidden to its end, or to that of the text."""
+    found: list[str] = []
+    ends, depth = "", 0  # what ends the value that goes on; in how many lists it is
+    for line in lines:
+        if ends:
+            place, depth = _end_of(line, ends, depth)
+            after = line[place:] if place >= 0 else ""
+            # A list may have comments, with old values in them, and references, which are shown.
+            shown = _TEXT.sub(rf"\1{_MASK}\1", line) if ends == "]" else f"{_MASK}{after}"
+            found.append(redactor.text(shown).replace("[redacted]", _MASK))
+            ends = "" if place >= 0 else ends
+            continue
+        found.append(_shown(line, redactor))
+        for opened in _OPENED.finditer(line):
+            ends = "]" if opened[2] == "[" else opened[2]
+            place, depth = _end_of(line, ends, 1, opened.end())
+            if place < 0:
+                if ends != "]":
+                    found[-1] = f"{_shown(line[: opened.start()], redactor)}{opened[0]}{_MASK}"
+                break
+            ends = ""
+    return found
+
+
+def _end_of(line: str, ends: str, depth: int, start: int = 0) -> tuple[int, int]:
+    """Where a value ends, -1 where it goes on, and in how many lists it is then."""
+    if ends == '"""':  # which may be escaped
+        found = _TEXT_END.match(line, start)
+        return found.end() - len(ends) if found is not None else -1, 0
+    if ends != "]":
+        return line.find(ends, start), 0
+    if not start:
+        start = len(line) - len(line.lstrip("# \t"))  # all of it may be in a comment
+    for token in _TOKEN.finditer(line, start):
+        if token[0].startswith("#"):
+            break
+        depth += {"[": 1, "]": -1}.get(token[0], 0)
+        if not depth:
+            return token.start(), 0
+    return -1, depth
 
 
 def _tables(lines: Sequence[str]) -> list[str]:

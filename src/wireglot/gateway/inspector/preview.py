@@ -19,7 +19,7 @@ from wireglot.gateway.pages.models import listed, models, permitted
 from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
-from wireglot.gateway.request.account_details import holds_account, shown_model
+from wireglot.gateway.request.account_details import shown_model
 from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -32,6 +32,7 @@ from wireglot.gateway.settings import Provider, Settings
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target, Unroutable, route
 from wireglot.gateway.trace.made_trace import made_trace
+from wireglot.gateway.trace.own_view import HIDDEN, own_trace
 from wireglot.gateway.trace.recording import recording_of
 from wireglot.gateway.trace.search import Limiter
 from wireglot.http.account import ByteAccount, MemoryLease
@@ -48,8 +49,6 @@ _MAX_BYTES: Final = 16 * MIB
 _MAX_TARGETS: Final = 4000
 _AT_ONCE_BYTES: Final = 8 * KIB
 """A few milliseconds, with the links between the documents."""
-_HEADERS_SHOWN: Final = frozenset({"accept", "accept-encoding", "content-type", "user-agent"})
-"""Of what would be sent, to a viewer with a client key: others may name the account."""
 
 OfferTools = Callable[[Exchange], Awaitable[None] | None]
 """Offers functions in place of the tools that the gateway runs itself."""
@@ -201,21 +200,11 @@ def _note_attempt(record: Record, target: Target, prepared: Prepared) -> None:
 def _without_account(would: Trace, target: Target) -> Trace:
     """For a viewer with a client key: what becomes of the document, and nothing of where it goes and whose
     account pays. Raises RequestError where the document says that, too."""
-    replace, attempts = msgspec.structs.replace, []
-    model = shown_model(target.model)
-    for attempt in would.attempts:
-        request = attempt.request
-        if request is not None:
-            if holds_account(request.body, target.provider, request.url) or (
-                not model and target.model in request.body
-            ):
-                text = "what would be sent is for the operator: it names the provider's account"
-                raise RequestError("permission", text)
-            headers = [each for each in request.headers if each[0].lower() in _HEADERS_SHOWN]
-            request = replace(request, url="", headers=headers)
-        limits = {name: value for name, value in attempt.limits.items() if name != "account"}
-        attempts.append(replace(attempt, model=model, request=request, limits=limits))
-    return replace(would, row=replace(would.row, model=model), attempts=attempts)
+    shown = own_trace(would, {target.provider.name: target.provider})
+    if any(each.request is not None and each.request.body == HIDDEN for each in shown.attempts):
+        text = "what would be sent is for the operator: it names the provider's account"
+        raise RequestError("permission", text)
+    return shown
 
 
 def _reported(page: PageRequest, viewer: Viewer, exchange: Exchange, target: Target) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -48,20 +48,32 @@ class RunningGateway(msgspec.Struct, frozen=True):
 
 
 @contextlib.contextmanager
-def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[None]:
-    """Others find it meanwhile. Where nothing can be written there, nobody does."""
+def announced(
+    running: RunningGateway, environ: Mapping[str, str]
+) -> Iterator[Callable[[RunningGateway], None]]:
+    """Others find it meanwhile. Where nothing can be written there, nobody does. Given is what changes what
+    it says of itself."""
     home = data_dir(environ)
     # Not by its number alone: in two containers with one home two gateways may have the same.
     name = f"{running.pid}-{secrets.token_hex(4)}.json"
     folder = _PRIVATE_FOLDER if running.client else _FOLDER
     place = home / folder / name if home is not None else None
-    descriptor = _locked(place, running) if place is not None and fcntl is not None else None
+    held: list[int] = []
+    """Files that were replaced stay locked: who has opened one just now must not take it for a leftover."""
+
+    def announce(about: RunningGateway) -> None:
+        descriptor = _locked(place, about) if place is not None and fcntl is not None else None
+        if descriptor is not None:
+            held.append(descriptor)
+
+    announce(running)
     try:
-        yield
+        yield announce
     finally:
-        if descriptor is not None and place is not None:
+        if held and place is not None:
             with contextlib.suppress(OSError):
                 place.unlink()
+        for descriptor in held:
             os.close(descriptor)
 
 

@@ -18,6 +18,7 @@ import msgspec
 from wireglot.gateway.settings import Provider
 from wireglot.ir.errors import ApiError, ErrorKind
 from wireglot.ir.verdict import VERDICTS
+from wireglot.providers import spec as catalog
 
 _ABOUT_REQUEST: Final = frozenset(
     {"invalid_request", "context_overflow", "too_large", "conflict", "content_policy"}
@@ -118,10 +119,14 @@ def without_account_text(text: str, provider: Provider | None) -> str:
     return _SENTENCES["server"] + _DETAILS if names_account(text, _values(provider, "")) else text
 
 
-def holds_account(text: str, provider: Provider, url: str) -> bool:
-    """Whether a text, which is not all a provider's, has what the configuration knows of the account."""
-    lower = text.lower()
-    return any(value in lower for value in _values(provider, url))
+def holds_account(text: str, provider: Provider | None, url: str) -> bool:
+    """Whether a text, which is not all a provider's, has what the configuration knows of the account. The
+    host of a vendor is no secret: people write about it."""
+    lower, public = text.lower(), ""
+    if provider is not None and provider.name in catalog.names():
+        vendors = catalog.provider(provider.name).base_url
+        public = (urlsplit(vendors).hostname or "") if "{" not in vendors else ""
+    return any(value in lower for value in _values(provider, url) if value != public)
 
 
 def shown_model(model: str) -> str:

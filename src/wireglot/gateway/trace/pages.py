@@ -15,14 +15,13 @@ import msgspec
 
 from wireglot.gateway.entry.gates import shed, shed_seconds
 from wireglot.gateway.errors import RequestError, invalid_value
-from wireglot.gateway.request.account_details import without_account_text
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.trace.conversations import DERIVED, with_sessions
 from wireglot.gateway.trace.export import FORMATS, ExportFormat, csv_lines, har_entries, json_lines
 from wireglot.gateway.trace.filters import FIELDS, PARAMETERS, BadFilter, Term, parse_parameters
-from wireglot.gateway.trace.growing import GrowingTrace
+from wireglot.gateway.trace.own_view import own_attempts, own_row, own_trace
 from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Limiter, Search, SearchResult
 from wireglot.gateway.trace.traces import Traces
@@ -119,21 +118,11 @@ class Live:
 
 
 def _as_seen(row: Row, page: PageRequest, viewer: Viewer) -> Row:
-    """Without what an error says of the operator's account, for a viewer with a client key."""
-    if viewer.sees_all or not row.error:
-        return row
-    error = without_account_text(row.error, page.settings.providers.get(row.provider))
-    return row if error is row.error else msgspec.structs.replace(row, error=error)
+    return row if viewer.sees_all else own_row(row, page.settings.providers)
 
 
-def _without_account(grown: GrowingTrace, page: PageRequest) -> GrowingTrace:
-    """The same, for a viewer with a client key."""
-    providers = page.settings.providers
-    attempts = [
-        msgspec.structs.replace(each, error=without_account_text(each.error, providers.get(each.provider)))
-        for each in grown.attempts
-    ]
-    return msgspec.structs.replace(grown, attempts=attempts)
+def _hides_error(row: Row, page: PageRequest, viewer: Viewer) -> bool:
+    return _as_seen(row, page, viewer).error != row.error
 
 
 def _event(name: str, document: Any) -> bytes:
@@ -389,8 +378,10 @@ class TracePages:
         read = await asyncio.to_thread(self._traces.reader)
         for row in rows:
             trace, seen_row = None, _as_seen(row, page, viewer)
-            if row.recorded and seen_row is row:  # else they name the provider's account
+            if row.recorded and not _hides_error(row, page, viewer):
                 trace = await asyncio.to_thread(read, row.id) or (await self._traces.elsewhere(row))[0]
+                if trace is not None and not viewer.sees_all:
+                    trace = await asyncio.to_thread(own_trace, trace, page.settings.providers)
             for entry in await asyncio.to_thread(har_entries, seen_row, trace):
                 yield entry
 
@@ -402,13 +393,15 @@ class TracePages:
         """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
         words for another key's: that there is one is nobody's business."""
         row = await self._row(page, viewer)
-        if _as_seen(row, page, viewer) is not row:
+        if _hides_error(row, page, viewer):
             return row, None, "recorded for the operator: they name the provider's account"
         is_kept = row.recorded or (self._traces.memory.most > 0 and row.state != "running")
         trace, why = await self._traces.opened(row) if is_kept else (None, "")
         if trace is not None and reported:
             recorded = trace
             trace = await self._telling.do(lambda: with_analysis(recorded))
+        if trace is not None and not viewer.sees_all:
+            trace = await asyncio.to_thread(own_trace, trace, page.settings.providers)
         return row, trace, why
 
     async def _row(self, page: PageRequest, viewer: Viewer) -> Row:
@@ -450,13 +443,16 @@ class TracePages:
             row = next((each for each in rows if each.id == row.id), row)
             rows = rows if row.session else [row]
         turns = [each for each in rows if each.session == row.session and each.key == row.key]
-        readable = {each.id for each in turns if _as_seen(each, page, viewer) is each}
+        readable = {each.id for each in turns if not _hides_error(each, page, viewer)}
 
         def compare() -> Any:
             reader = self._traces.reader()
 
             def read(id: str) -> Trace | None:
-                return reader(id) if id in readable else None
+                trace = reader(id) if id in readable else None
+                if trace is None or viewer.sees_all:
+                    return trace
+                return own_trace(trace, page.settings.providers)
 
             if page.query("all"):
                 newest = sorted(turns, key=lambda each: each.at)[-_MAX_CACHE_TURNS:]
@@ -472,7 +468,11 @@ class TracePages:
         if row.state == "running":
             grown, why = await self._traces.grown(row, page.query("cursor")[:_ID_LETTERS])
             if grown is not None:
-                page.send(grown if viewer.sees_all else _without_account(grown, page))
+                if not viewer.sees_all:
+                    own = await asyncio.to_thread(own_attempts, grown.attempts, page.settings.providers)
+                    seen = _as_seen(grown.row, page, viewer)
+                    grown = msgspec.structs.replace(grown, row=seen, attempts=own)
+                page.send(grown)
                 return
         else:
             why = ""

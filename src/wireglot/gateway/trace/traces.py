@@ -14,6 +14,7 @@ import socket
 import time
 from collections.abc import Callable
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 import msgspec
@@ -78,6 +79,7 @@ class Traces:
         self.siblings = Peers()
         self.fleet = Peers()
         self._no_room = 0
+        self._sorting = Lock()
         self._commanded = (self.policy, *commanded)
         self._fleet_log = fleet_log
         self._observer = observer
@@ -242,6 +244,8 @@ class Traces:
             rows += [row for row in others if row.id not in known]
             known.update(row.id for row in others)
         in_order = wanted.is_newest_first
+        if not in_order and wanted.ids is None:
+            return wanted.page(self._with_all_kept(wanted, rows, known))
         before = wanted.before[1] if wanted.before is not None and in_order else None
         for kept in self.shelf.listed() if wanted.ids is None else ():  # what changes now is in memory
             if wanted.limit and found > wanted.limit and in_order:
@@ -253,6 +257,17 @@ class Traces:
                 rows.append(row)
                 found += 1
         return wanted.page(rows)
+
+    def _with_all_kept(self, wanted: Wanted, rows: list[Row], known: set[str]) -> list[Row]:
+        """The same for an order for which all must be looked at, one such look at a time. Of what matches as
+        many are held as are wanted."""
+        matching = (
+            row
+            for row in self.shelf.rows(lambda kept: kept.at >= wanted.since - 1 and kept.id not in known)
+            if wanted.matches(row)
+        )
+        with self._sorting:
+            return rows + wanted.first(matching)
 
     async def find(self, id: str) -> Row | None:
         """As it is now, no matter who has it."""

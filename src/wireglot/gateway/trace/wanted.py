@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
@@ -95,8 +96,13 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 before = found.get(row.id)
                 if before is None or before.state == "running":
                     found[row.id] = row
-        page = sorted(found.values(), key=self.key, reverse=not self.ascending)
-        return page[: self.limit] if self.limit else page
+        return self.first(found.values())
+
+    def first(self, rows: Iterable[Row]) -> list[Row]:
+        """In order, as many as are wanted: no more of them are held meanwhile."""
+        if not self.limit:
+            return sorted(rows, key=self.key, reverse=not self.ascending)
+        return (heapq.nsmallest if self.ascending else heapq.nlargest)(self.limit, rows, key=self.key)
 
 
 def holds(row: Row, text: str) -> bool:
