@@ -112,6 +112,8 @@ def test_both_sides_are_linked_and_every_loss_stands_at_its_place(
     page = signed_in(opened, traffic, f"/x/{last['id']}")
     client, upstream = pane(page, "Client request"), pane(page, "Upstream request")
     expect(page.locator(".facts")).to_contain_text(last["asked"])
+    for request in (client, upstream):  # what is new in it is seen first, and whole
+        expect(request.locator(".reading > .part").last).to_be_in_viewport(ratio=0.99)
     client.locator(".part").filter(has_text="Read the marker file").first.click()
     expect(upstream.locator(".part.lit").first).to_contain_text("Read the marker file")
     upstream.locator(".part-call").filter(has_text="note-1.txt").first.click()
@@ -303,3 +305,7 @@ def test_axe_finds_nothing_wrong_with_real_traffic(
         expect(page.locator(".waiting")).to_have_count(0)
         assert (path, found_by(axe, page)) == (path, [])
         assert (path, page.evaluate("document.documentElement.scrollWidth")) <= (path, width)
+        heads = page.locator(".part-head").evaluate_all("all => all.map(each => each.offsetHeight)")
+        assert width == 390 or max(heads, default=0) < 2 * min(heads, default=1), (
+            f"a head in two lines: {path}"
+        )

@@ -41,7 +41,7 @@ function bringIntoSight(card: HTMLElement | null | undefined): void {
   let frames = 0;
   const seek = () => {
     const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    if (top >= 0 && top + Math.min(card.offsetHeight, 120) <= box.clientHeight) calm += 1;
+    if (top >= 0 && top + Math.min(card.offsetHeight, box.clientHeight / 1.5) <= box.clientHeight) calm += 1;
     else {
       calm = 0;
       box.scrollTop += top - box.clientHeight / 3;
