@@ -127,12 +127,16 @@ def test_a_row_without_bodies_is_an_entry_of_what_is_known() -> None:
 
 
 def test_cells_that_begin_as_formulas_are_marked_as_text() -> None:
-    row = Row(id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5)
+    row = Row(
+        id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5,
+        title=" =1+1", model="\n@SUM(1)", provider="|calc", session="\ufeffa b",
+    )  # fmt: skip
     (line,) = csv.reader(io.StringIO(csv_lines([row]).decode()))
     assert '\'=HYPERLINK("x")' in line
     assert "'-1" in line
     assert "5" in line
     assert "a\nb" in line
+    assert {"' =1+1", "'\n@SUM(1)", "'|calc", "\ufeffa b"} <= {*line}
 
 
 def test_the_fields_of_a_filter_and_the_usual_losses_are_reported(bodies: Stage) -> None:

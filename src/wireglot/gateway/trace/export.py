@@ -19,7 +19,7 @@ _COLUMNS: Final = (
     "model", "upstream_dialect", "status", "first_ms", "total_ms", "input", "output", "cost", "losses",
     "title", "error",
 )  # fmt: skip
-_FORMULA: Final = tuple("=+-@\t\r")
+_FORMULA: Final = tuple("=+-@\t\r\n|%")
 """With which a cell begins that a spreadsheet takes for one."""
 _HEAD: Final = {"version": "1.2", "creator": {"name": "Wireglot", "version": __version__}}
 _encode = msgspec.json.Encoder().encode
@@ -57,7 +57,8 @@ FORMATS: Final = {
 
 
 def csv_lines(rows: Sequence[Row]) -> bytes:
-    return "".join(_line(map(_safe, _cells(row))) for row in rows).encode("utf-8", "replace")
+    lines = (_line(as_text(cell) if isinstance(cell, str) else cell for cell in _cells(row)) for row in rows)
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def json_lines(rows: Sequence[Row]) -> bytes:
@@ -73,9 +74,9 @@ def _cells(row: Row) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _safe(cell: object) -> object:
-    """A leading sign would be read as a formula by a spreadsheet."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+def as_text(cell: str) -> str:
+    """A text that no spreadsheet takes for a formula: names of models and words of users are anybody's."""
+    return f"'{cell}" if cell.startswith(_FORMULA) or cell.lstrip().startswith(_FORMULA) else cell
 
 
 def _moment(at: float) -> str:
