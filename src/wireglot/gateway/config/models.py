@@ -108,7 +108,7 @@ def rule_conditions(rule: Rule) -> str:
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
-    """Whether the earlier rule, of the same name or also a pattern, applies to all that the later one does."""
+    """Whether the earlier rule applies to all that the later one does; both are patterns, or of one name."""
     return (
         _contains(earlier.effort, later.effort)
         and _contains(earlier.purpose, later.purpose)
