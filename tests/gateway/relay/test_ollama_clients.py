@@ -152,6 +152,27 @@ def test_models_are_listed_and_shown_with_what_they_can(client: ollama.Client) -
     assert embeds.modelinfo["wireglot.embedding_length"] == 256
 
 
+def test_a_model_that_is_there_has_been_pulled(client: ollama.Client, gateway: LiveGateway) -> None:
+    """As Home Assistant and Spring AI want it before they ask a model that they do not see in the list."""
+    for name in ("demo", "demo:latest", "demo-embedding"):
+        assert client.pull(name).status == "success"
+        assert [each.status for each in client.pull(name, stream=True)] == ["success"]
+    with pytest.raises(ollama.ResponseError) as caught:
+        client.pull("nobody/x")
+    assert caught.value.status_code == 404
+    with pytest.raises(ollama.ResponseError) as caught:
+        list(client.pull("nobody/x", stream=True))
+    assert "nobody" in caught.value.error
+    for body in ({}, {"name": ""}):
+        assert _ask(gateway, "POST", "/api/pull", body)[0] == 400
+
+
+def test_a_probe_with_head_is_answered_as_with_get(gateway: LiveGateway) -> None:
+    """Ollama has HEAD for these."""
+    for path in ("/", "/ollama", "/api/version", "/api/tags"):
+        assert _ask(gateway, "HEAD", path, None) == (200, b""), path
+
+
 def test_a_name_with_the_tag_latest_is_the_name(client: ollama.Client) -> None:
     assert client.chat("demo:latest", HELLO).message.content == client.chat("demo", HELLO).message.content
 

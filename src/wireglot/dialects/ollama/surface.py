@@ -26,6 +26,7 @@ from wireglot.dialects.ollama.outcome import USAGE_FIELDS
 from wireglot.dialects.ollama.tap import OllamaTap, glance
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
+    CONFIRM,
     ClientSide,
     Probe,
     ReasoningState,
@@ -42,7 +43,6 @@ KEY_ROOT: Final = "/ollama/"
 """Many of Ollama's clients cannot send a key: it may be in the path behind this."""
 
 _UNSERVED: Final = {
-    "/api/pull": "downloads of models",
     "/api/push": "uploads of models",
     "/api/create": "new models",
     "/api/copy": "copies of models",
@@ -89,6 +89,7 @@ SURFACE: Final = Surface(
             Route("POST", "/api/embeddings", "embed", "embed_one"),
             Route("GET", "/api/tags", "models"),
             Route("POST", "/api/show", "model"),
+            Route("POST", "/api/pull", "model", CONFIRM),
             Route("GET", "/api/ps", "assist", "ps"),
             Route("GET", "/api/version", "assist", "version"),
         ),
@@ -98,6 +99,7 @@ SURFACE: Final = Surface(
             "POST /api/embeddings",
             "GET /api/tags",
             "POST /api/show",
+            "POST /api/pull",
             "GET /api/ps",
             "GET /api/version",
         ),
