@@ -60,7 +60,7 @@ class ListedModel(msgspec.Struct, frozen=True):
 
     @property
     def thinks(self) -> bool:
-        return bool(self.thinking) or (self.can is not None and "thinking" in self.can)
+        return bool(self.thinking) if self.can is None else "thinking" in self.can
 
     @property
     def calls_tools(self) -> bool:
@@ -100,8 +100,8 @@ class UpstreamModel(msgspec.Struct, frozen=True):
     output: int = 0
     dimensions: int = 0
     can: frozenset[str] | None = None
-    """What it can, in Ollama's words: `completion`, `tools`, `vision`, `audio`, `thinking`, `embedding`; None:
-    the list does not tell."""
+    """What it can, in Ollama's words: `completion`, `tools`, `vision`, `audio`, `thinking`, `embedding`;
+    None: the list does not tell."""
     file: ModelFile | None = None
 
     @property
