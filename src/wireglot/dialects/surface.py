@@ -217,7 +217,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     # The body.
     typed_bodies: bool = True
-    """Whether its clients always send a content type."""
+    """Whether its clients always send the content type of JSON."""
     cloud: CloudForm | None = None
     """None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None

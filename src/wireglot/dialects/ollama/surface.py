@@ -109,6 +109,7 @@ SURFACE: Final = Surface(
         key_headers=(("authorization", "bearer "),),
         key_root=KEY_ROOT,
         key_hint=f"a client that cannot send one takes it as part of its base URL: {KEY_ROOT}KEY",
+        typed_bodies=False,  # the examples of Ollama's documentation are calls of curl with `-d` alone
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
