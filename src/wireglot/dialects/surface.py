@@ -546,7 +546,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether an upstream complains of state that it did not mint, or no longer knows. Hosts pass on the
     words of the vendors whose models they sell, in any dialect."""
     has_none: Callable[[ApiError], bool] | None = None
-    """Whether an upstream refuses to be asked for state because its model has none."""
+    """Whether an upstream refuses to be asked for state, or to think, because its model does not."""
     without_state: Callable[[Extra], Extra] | None = None
     """This dialect's extra of a part or message, without what ties it to state."""
 

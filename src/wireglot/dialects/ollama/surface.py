@@ -35,6 +35,7 @@ from wireglot.dialects.surface import (
     Surface,
     UpstreamFraming,
     UpstreamSide,
+    complains,
     in_every_answer,
 )
 from wireglot.ir.errors import ApiError
@@ -61,6 +62,7 @@ def asked_output(body: Body) -> int:
     return whole_number(options.get("num_predict")) if type(options) is dict else 0
 
 
+_NO_THINKING: Final = re.compile("does not support thinking")
 _OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
 
 
@@ -142,6 +144,7 @@ SURFACE: Final = Surface(
         takes_unsigned=lambda _: True,
         turn_marks=(b'"assistant"',),
         shown_marks=(b'"thinking"',),
+        has_none=complains(_NO_THINKING),
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,
