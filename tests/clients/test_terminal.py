@@ -22,6 +22,8 @@ def test_an_interrupt_adds_nothing_to_a_line_and_drops_none(tmp_path: Path) -> N
 
 
 def test_the_echo_of_an_interrupt_breaks_no_other_sequence(tmp_path: Path) -> None:
-    terminal = Terminal(["/bin/sh", "-c", r"printf '\033[\0031mbold\033[0m\003'"], tmp_path, {"PATH": os.defpath})
+    terminal = Terminal(
+        ["/bin/sh", "-c", r"printf '\033[\0031mbold\033[0m\003'"], tmp_path, {"PATH": os.defpath}
+    )
     assert terminal.end(DEADLINE_SECONDS) == 0
     assert terminal.shown == "bold"

@@ -139,10 +139,10 @@ def test_programs_in_python_get_an_environment_of_their_own(
 
 
 @pytest.mark.whole
-@rows("editor", ["zed", "vscode"])
+@rows("editor", ["crush", "zed", "vscode"])
 def test_settings_of_an_editor_are_printed(place: Place, editor: str) -> None:
     done = place.run(editor, "--model", "demo/demo")
     assert done.returncode == 0, done.stderr
-    assert '"demo/demo"' in done.stdout
+    assert "demo/demo" in done.stdout
     assert "http://127.0.0.1:8484/v1" in done.stdout
     assert "wireglot serve" in done.stderr

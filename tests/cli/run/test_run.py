@@ -506,6 +506,7 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
     [
         ((), "name a client (aider, claude, "),
         (("cluade",), "there is no client cluade: did you mean claude?"),
+        (("amp",), "Amp calls its own service only, and cannot be pointed at a gateway"),
         (("claude", "-p", "hi"), "unknown option -p here: put the client's own arguments after --"),
         (("claude", "--modle", "x"), "unknown option --modle: did you mean --model?"),
         (("--env", "openai"), "--env needs a command after --"),

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, hermes, openclaw, pi
+from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, goose, hermes, openclaw, pi
 from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Client, Door, Pointing, plain_json5
 
 _MODULE: Final = """\
@@ -275,6 +275,9 @@ CLIENTS: Final[dict[str, Client]] = {
         own_model="gemini-2.5-flash",
         own_models="gemini-*",
         resume="--resume",
+    ),
+    "goose": Client(
+        "Goose", "goose", "openai-chat", "brew install block-goose-cli", goose, resume="session --resume"
     ),
     "hermes": Client(
         "Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent", hermes, resume="--continue"
