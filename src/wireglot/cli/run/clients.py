@@ -282,7 +282,14 @@ CLIENTS: Final[dict[str, Client]] = {
     "hermes": Client(
         "Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent", hermes, resume="--continue"
     ),
-    "kimi": Client("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code", _kimi),
+    "kimi": Client(
+        "Kimi Code",
+        "kimi",
+        "openai-chat",
+        "npm install -g @moonshot-ai/kimi-code",
+        _kimi,
+        resume="--continue",
+    ),
     "llm": Client("llm", "llm", "openai-chat", "pip install llm", _llm),
     "openclaw": Client("OpenClaw", "openclaw", "openai-chat", "npm install -g openclaw", openclaw),
     "opencode": Client(
@@ -291,7 +298,14 @@ CLIENTS: Final[dict[str, Client]] = {
     "pi": Client(
         "Pi", "pi", "openai-chat", "npm install -g @earendil-works/pi-coding-agent", pi, resume="--resume"
     ),
-    "qwen": Client("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code", _qwen),
+    "qwen": Client(
+        "Qwen Code",
+        "qwen",
+        "openai-chat",
+        "npm install -g @qwen-code/qwen-code",
+        _qwen,
+        resume="--resume",
+    ),
 }
 
 

@@ -550,7 +550,7 @@ def _start(task: Launch, found: _Found) -> int:
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
         if resume := _resume(task):
-            complain(f"to go on with it later: {resume}")
+            complain(f"to resume: {resume}")
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
@@ -565,8 +565,12 @@ def _resume(task: Launch) -> str:
     client = CLIENTS.get(task.client)
     if client is None or not client.resume or task.arguments or not can_ask():
         return ""
-    model = f" --model {shlex.quote(task.model)}" if task.model else ""
-    return one_line(f"wireglot run {task.client}{model} -- {client.resume}")
+    given = {"--model": task.model, "--config": task.config, "--url": task.url, "--log": task.log}
+    switches = {"--private": task.private, "--statusline": task.statusline}
+    options = [word for name, value in given.items() if value for word in (name, value)]
+    options += [name for name, is_on in switches.items() if is_on]
+    words = ["wireglot", "run", task.client, *options, "--", *client.resume.split()]
+    return one_line(shlex.join(words))
 
 
 def _show_inspector(url: str, operator_key: str) -> None:
