@@ -44,7 +44,7 @@ from clients.packages import (
     ROOT,
     Package,
 )
-from clients.seat import NOWHERE, Seat
+from clients.seat import NO_NETWORK, NOWHERE, Seat
 from clients.terminal import Terminal
 
 _SECONDS = 300.0
@@ -435,7 +435,7 @@ def _environment(launched: Launched, seat: Seat) -> dict[str, str]:
         "TERM": "xterm-256color",
         "DO_NOT_TRACK": "1",
         "PYTHONPATH": str(ROOT / "src"),
-        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE),
+        **NO_NETWORK,
         **launched.env,
     }
 

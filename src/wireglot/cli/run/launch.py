@@ -550,7 +550,7 @@ def _start(task: Launch, found: _Found) -> int:
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
         if resume := _resume(task):
-            complain(f"to resume: {resume}")
+            complain(f"to resume: {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
