@@ -10,6 +10,7 @@ import json
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, Page
 
@@ -18,37 +19,54 @@ LONG_MS = 200.0
 """No task of the page may be longer."""
 PAINT_MS = 300.0
 """Within it a click on an exchange of a megabyte shows both requests."""
-TRIES = 8
-"""Of what is measured by the clock the best counts: others compute meanwhile, and only make it longer."""
-_CATEGORIES = ["devtools.timeline", "disabled-by-default-devtools.timeline"]
+_CATEGORIES = ["blink.user_timing", "devtools.timeline", "disabled-by-default-devtools.timeline"]
 _TASK = "RunTask"
 _THREAD = "CrRendererMain"
 
-_WATCH = """([clicked, shown]) => {
+_WATCH = """(shown) => {
     window.painted = new Promise((done) => {
         let from = 0
         const look = () => {
+            if (!shown.every((each) => document.querySelector(each))) return requestAnimationFrame(look)
             // What is there in a frame is painted with it, and a timer runs after that.
-            if (shown.every((each) => document.querySelector(each))) setTimeout(() => done(performance.now() - from))
-            else requestAnimationFrame(look)
+            setTimeout(() => {
+                performance.mark("painted")
+                done(performance.now() - from)
+            })
         }
         addEventListener("click", (event) => {
             from = event.timeStamp
+            performance.mark("clicked")
             requestAnimationFrame(look)
         }, { capture: true, once: true })
     })
 }"""
 
 
+class Task(NamedTuple):
+    """In milliseconds: when it began and ended by the clock, and the processor time that it took."""
+
+    began: float
+    ended: float
+    took: float
+
+
 class Tasks:
-    """`longest`: milliseconds of processor time of the longest task of any tab, once it is over."""
+    """Of all tabs, once they are over."""
 
     def __init__(self) -> None:
-        self.all: list[float] = []
+        self.all: list[Task] = []
+        self.marks: dict[str, float] = {}
+        """When the page had come so far."""
 
     @property
     def longest(self) -> float:
-        return max(self.all)
+        return max(task.took for task in self.all)
+
+    def between(self, first: str, last: str) -> float:
+        """What the tasks from one mark to another took together."""
+        begin, end = self.marks[first], self.marks[last]
+        return sum(task.took for task in self.all if task.ended > begin and task.began < end)
 
     def read(self, trace: bytes) -> None:
         events = json.loads(trace)["traceEvents"]
@@ -58,10 +76,13 @@ class Tasks:
             if event["name"] == "thread_name" and event["args"]["name"] == _THREAD
         }
         self.all = [
-            event["tdur"] / 1000
+            Task(event["ts"] / 1000, (event["ts"] + event["dur"]) / 1000, event["tdur"] / 1000)
             for event in events
             if event["name"] == _TASK and event["ph"] == "X" and (event["pid"], event["tid"]) in pages
         ]
+        self.marks = {
+            event["name"]: event["ts"] / 1000 for event in events if event["cat"] == "blink.user_timing"
+        }
         assert self.all, "no task of a page in the trace"
 
 
@@ -78,7 +99,7 @@ def watched(browser: Browser) -> Iterator[Tasks]:
 
 
 def without_long_tasks(browser: Browser, what: str, act: Callable[[], None]) -> None:
-    """The best of three: a task in which garbage of others is collected is not the fault of what is looked at."""
+    """The best of three: a task in which the garbage of others is collected is not the fault of what is looked at."""
     seen: list[float] = []
     for _ in range(3):
         with watched(browser) as tasks:
@@ -90,8 +111,18 @@ def without_long_tasks(browser: Browser, what: str, act: Callable[[], None]) -> 
     assert min(seen) <= LONG_MS, f"{what}: {seen}"
 
 
-def click_to_paint(page: Page, clicked: str, *shown: str) -> float:
-    """Milliseconds from a click until all of these are painted."""
-    page.evaluate(_WATCH, [clicked, list(shown)])
-    page.locator(clicked).first.click()
-    return float(page.evaluate("window.painted"))
+class Painted(NamedTuple):
+    """Milliseconds from a click until what it opens is painted."""
+
+    clock: float
+    took: float
+    """Processor time of the page's thread."""
+
+
+def click_to_paint(browser: Browser, page: Page, clicked: str, *shown: str) -> Painted:
+    """`shown`: all of these."""
+    page.evaluate(_WATCH, list(shown))
+    with watched(browser) as tasks:
+        page.locator(clicked).first.click()
+        clock = float(page.evaluate("window.painted"))
+    return Painted(clock, tasks.between("clicked", "painted"))
