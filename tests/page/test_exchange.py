@@ -131,6 +131,8 @@ def test_a_conversation_sums_up_its_cache(stand_in, opened, axe):
     expect(cache).to_contain_text("4,096 of about 11,800 tokens that could come from the cache did (35 %)")
     expect(cache.get_by_role("listitem")).to_have_count(1)
     expect(cache).to_contain_text("a date or time in the system text changed")
+    # Every turn has its own part of it.
+    expect(page.locator(".turn-cache")).to_have_text("≈ 4,096 of ≈11,800 cached")
     assert found_by(axe, page) == []
 
 

@@ -58,7 +58,7 @@ def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
         "conversations": [
             {**turns, "session": "kind", "losses": 8, "harmless": 8},
             {**turns, "session": "worse", "losses": 3, "degraded": 1, "harmless": 2},
-            {**turns, "session": "whole", "losses": 0},
+            {**turns, "session": "whole", "losses": 0, "title": "fix the parser", "failed": 2},
         ]
     }
     page = opened(stand_in.origin + "/inspector/conversations")
@@ -68,6 +68,9 @@ def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
         ("whole", "✓ none"),
     ):
         expect(page.locator(".conversation").filter(has_text=session).locator(".grade")).to_have_text(grade)
+    page.get_by_label("Search conversations").fill("the parser")
+    expect(page.locator(".conversation")).to_have_count(1)
+    expect(page.locator(".conversation")).to_contain_text("2 failed")
 
 
 @pytest.mark.parametrize("view", ["keys", "setup", "compare/req-trace/req-two"])
