@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { clock, count, duration, lossesTold, money, target, tokensOf } from "./format";
 import { type Habits, lossesByRarity } from "./habits";
-import { Losses, Purpose, Status } from "./parts/small";
+import { Grade, Losses, Purpose, Status } from "./parts/small";
 import { DEFAULT_COLUMNS } from "./saved";
 import type { Row } from "./types";
 
@@ -77,7 +77,8 @@ export const isDefault = (ids: readonly string[]) => ids.join() === DEFAULT_COLU
 function LossCell({ row, habits }: { row: Row; habits: Habits }) {
   const losses = lossesTold(row);
   const { fresh, usual, other } = lossesByRarity(row, habits);
-  if (usual.length && !fresh.length && !other.length) return <span class="faint">{usual.length} usual</span>;
+  // A serious one is worth a sign, however usual it is.
+  if (usual.length && !fresh.length && !other.length) return losses?.serious ? <Grade grade="serious">{usual.length} usual</Grade> : <span class="faint">{usual.length} usual</span>;
   return (
     <>
       {fresh.length ? <span class="tag accent">new</span> : null}

@@ -19,11 +19,12 @@ import { openInPlayground } from "./play";
 
 export function ExchangeView({ id }: { id: string }) {
   const exchange = useMemo(() => new Exchange(id), [id]);
-  useTitle(`Exchange ${id}`);
   // Asked for before the first paint and not after it.
   useLayoutEffect(() => exchange.open(), [exchange]);
   const trace = exchange.trace.value;
   const row = exchange.row.value;
+  // By which one of many tabs is found again.
+  useTitle(row ? [row.title || row.asked || row.path, row.client].filter(Boolean).join(" · ") : `Exchange ${id}`);
   if (exchange.problem.value && !trace)
     return (
       <section class="prose">
@@ -66,6 +67,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <div class="exchange-actions">
           {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
+          {trace.request && !exchange.running.value ? <A class="button" href={to(["compare", row.id])}>Compare …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
             <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>

@@ -1,13 +1,13 @@
 // Every exchange as it happens, and on a wide screen the chosen one next to them.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get } from "../api";
 import { type Column, fitting, phoneColumns, rowTitle, template } from "../columns";
 import { clock, day, moment } from "../format";
-import { type Habits, type LossHabit, habitsOf } from "../habits";
+import type { Habits } from "../habits";
 import { connection, dropped } from "../live";
 import { FilterBox } from "../parts/filterbox";
 import { ColumnsMenu, ExportMenu, LossesMenu, TimeRange, ViewsMenu } from "../parts/listmenus";
+import { useHabits } from "../parts/losses";
 import { Neighbours } from "../parts/neighbours";
 import { RecordingButton } from "../parts/recording";
 import { Problem, Waiting, useTitle } from "../parts/small";
@@ -36,7 +36,6 @@ const OF_DETAIL = { try: "", t: "", sel: "", ev: "" };
 const BESIDE_PIXELS = 1400;
 const LEAST_BESIDE_PIXELS = 1100;
 const DETAIL_MS = 120;
-const HABITS_MS = 30_000;
 
 function filtersOf(): Filters {
   const found: Filters = {};
@@ -107,24 +106,6 @@ function useMedia(query: string): boolean {
     return () => media.removeEventListener("change", change);
   }, [media]);
   return matches;
-}
-
-function useHabits(): Habits {
-  const [habits, setHabits] = useState<Habits>(() => habitsOf([]));
-  useEffect(() => {
-    const stop = new AbortController();
-    const load = () => {
-      if (document.hidden) return;
-      void get<{ pairs: LossHabit[] }>("/losses", {}, stop.signal).then((found) => setHabits(habitsOf(found.pairs))).catch(() => undefined);
-    };
-    load();
-    const timer = setInterval(load, HABITS_MS);
-    return () => {
-      stop.abort();
-      clearInterval(timer);
-    };
-  }, []);
-  return habits;
 }
 
 /** What it is; while it changes fast, what it was: a key that is held loads no exchange of those it passes. */
