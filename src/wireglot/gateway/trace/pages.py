@@ -550,9 +550,9 @@ def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
 def add_turn(reported: dict[str, Any], row: Row) -> None:
     """One more turn of a conversation. Rows come the newest first."""
     if not reported:
-        reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, title="", turns=0,
-                    first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
-                    serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
+        reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, title="",
+                    turns=0, first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None,
+                    losses=0, serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
     reported["turns"] += 1
     reported["first_at"] = min(reported["first_at"], row.at)
     reported["last_at"] = max(reported["last_at"], row.at)
