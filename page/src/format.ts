@@ -59,6 +59,20 @@ const WAITS: Record<string, string> = {
   "next event": "the next event",
 };
 
+/** In the room that a list has: what is not the provider's answer, which most wait for. */
+const WAIT_WORDS: Record<string, string> = {
+  body: "reading it",
+  store: "store",
+  queue: "queue",
+  "provider queue": "queue",
+  key: "key rests",
+  "sign-in": "sign-in",
+  retry: "retry wait",
+  download: "download",
+};
+
+export const waitWord = (row: Row): string => WAIT_WORDS[row.waits_for ?? ""] ?? (row.first_ms ? "streaming" : "waiting");
+
 /** What an exchange that runs waits for. `now`: unix seconds. */
 export function waitsFor(row: Row, now: number): string {
   const what = WAITS[row.waits_for ?? ""];

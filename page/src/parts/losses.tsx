@@ -4,6 +4,7 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { get } from "../api";
 import { lossesTold, plural, target } from "../format";
 import { type FeatureGroup, type Habits, type LossHabit, groupLosses, habitOf, habitsOf } from "../habits";
+import { every } from "../polling";
 import { setQuery } from "../route";
 import type { Row, TracedLoss } from "../types";
 import { Grade } from "./small";
@@ -13,7 +14,7 @@ const habits = signal<Habits>(habitsOf([]));
 let loadedAt = 0;
 
 async function loadHabits(): Promise<void> {
-  if (document.hidden || Date.now() - loadedAt < HABITS_MS - 1000) return;
+  if (Date.now() - loadedAt < HABITS_MS - 1000) return;
   loadedAt = Date.now();
   try {
     habits.value = habitsOf((await get<{ pairs: LossHabit[] }>("/losses")).pairs);
@@ -24,11 +25,7 @@ async function loadHabits(): Promise<void> {
 
 /** What is usually lost, looked up again while a view shows it. */
 export function useHabits(): Habits {
-  useEffect(() => {
-    void loadHabits();
-    const timer = setInterval(() => void loadHabits(), HABITS_MS);
-    return () => clearInterval(timer);
-  }, []);
+  useEffect(() => every(HABITS_MS, loadHabits), []);
   return habits.value;
 }
 

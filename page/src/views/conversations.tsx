@@ -8,6 +8,7 @@ import { onRow } from "../live";
 import { CacheMark, CacheOfConversation, useCacheOfTurns } from "../parts/cachetruth";
 import { PartCard } from "../parts/partcard";
 import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
+import { every } from "../polling";
 import { type Part, readAnswer, readRequest } from "../reading";
 import { A, param, setQuery, to } from "../route";
 import { eventsOf, foldEvents, settled } from "../stream";
@@ -25,10 +26,9 @@ export function Conversations() {
       get<{ conversations: Conversation[] }>("/conversations", {}, stop.signal)
         .then((found) => setAll(found.conversations))
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    void load();
-    const timer = setInterval(load, 10_000);
+    const leave = every(10_000, load);
     return () => {
-      clearInterval(timer);
+      leave();
       stop.abort();
     };
   }, []);
