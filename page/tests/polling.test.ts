@@ -4,7 +4,7 @@ import { every } from "../src/polling";
 
 test("a tab that is hidden asks for nothing, and at once when it is seen again", () => {
   const document = Object.assign(new EventTarget(), { visibilityState: "visible" });
-  let tick = () => undefined as void;
+  let tick: () => void = () => undefined;
   const before = { setInterval, clearInterval };
   Object.assign(globalThis, { document, setInterval: (call: () => void) => { tick = call; }, clearInterval: () => { tick = () => undefined; } });
   const show = (state: string) => {
