@@ -25,7 +25,7 @@ const text = (value: string | undefined) => <span>{value}</span>;
 
 export const COLUMNS: Column[] = [
   { id: "time", name: "Time", least: 72, grows: 0, rank: 0, sort: "time", cell: (row) => <time dateTime={new Date(row.at * 1000).toISOString()}>{clock(row.at)}</time> },
-  { id: "client", name: "Client", least: 100, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span>{row.client || "unknown"}<Purpose row={row} /></span> },
+  { id: "client", name: "Client", least: 100, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span><span class="clip">{row.client || "unknown"}</span><Purpose row={row} /></span> },
   { id: "title", name: "Last words", least: 150, grows: 3, rank: 3, cell: (row) => text(row.title) },
   { id: "asked", name: "Requested", least: 100, grows: 1.35, rank: 6, sort: "asked", ascends: true, cell: (row) => text(row.asked || row.path) },
   {
@@ -66,9 +66,11 @@ export function template(columns: readonly Column[]): string {
 
 const PHONE = ["time", "client", "status", "asked", "target", "losses", "first", "total", "tokens", "cost"];
 
-/** In the order in which a narrow row has them. */
-export function phoneColumns(): Column[] {
-  return PHONE.flatMap((id) => BY_ID.get(id) ?? []);
+/** In the order in which a narrow row has them. Where last words are known they are more than the model asked for. */
+export function phoneColumns(titled: boolean): Column[] {
+  return PHONE.flatMap((id) => BY_ID.get(id) ?? []).map((column) =>
+    titled && column.id === "asked" ? { ...column, id: "title", name: "Last words", cell: (row: Row) => text(row.title || row.asked || row.path) } : column,
+  );
 }
 
 export const isDefault = (ids: readonly string[]) => ids.join() === DEFAULT_COLUMNS.join();

@@ -164,9 +164,10 @@ function Turns({ session }: { session: string }) {
   );
 }
 
-/** What of a turn came from the provider's cache, beside those of which nothing can be said. */
+/** What of a turn came from the provider's cache. Of a first one nothing could, and of some nothing is known. */
 function TurnCache({ truth }: { truth: CacheTruth | undefined }) {
-  return <span class="turn-cache">{truth && (truth.verdict !== "unknown" || typeof truth.expected === "number") ? <CacheMark truth={truth} /> : null}</span>;
+  const says = truth && truth.verdict !== "first" && (truth.verdict !== "unknown" || typeof truth.expected === "number");
+  return <span class="turn-cache">{says ? <CacheMark truth={truth} /> : null}</span>;
 }
 
 const MAIN = "main";

@@ -58,12 +58,11 @@ export function ExchangeView({ id }: { id: string }) {
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
   const cache = exchange.cache.value;
+  const asked = `${trace.request?.method ?? "POST"} ${row.path || row.operation || ""}`;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
-        <h1>
-          <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
-        </h1>
+        <h1 class={row.title ? "words" : undefined} title={row.title}>{row.title || asked}</h1>
         <div class="exchange-actions">
           {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
@@ -77,6 +76,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
       </div>
       <p class="facts">
         <Status row={row} />
+        {row.title ? <code>{asked}</code> : null}
         <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}<Purpose row={row} /></span>
         {row.asked && row.asked !== target(row) ? <span title="the requested model">{row.asked}</span> : null}
         <span class="arrow" aria-label="to">→</span>

@@ -137,7 +137,7 @@ export function LiveList() {
   const habits = useHabits();
   const [width, setWidth] = useState(innerWidth);
   const chosen = remembered.value.columns;
-  const columns = useMemo(() => (narrow ? phoneColumns() : fitting(titled.value ? chosen : chosen.filter((id) => id !== "title"), width)), [chosen, width, narrow, titled.value]);
+  const columns = useMemo(() => (narrow ? phoneColumns(titled.value) : fitting(titled.value ? chosen : chosen.filter((id) => id !== "title"), width)), [chosen, width, narrow, titled.value]);
   useEffect(() => {
     rememberList(ofList);
     void show(filtersOf());

@@ -469,6 +469,7 @@ class TracePages:
         of which nothing may be shown, its row."""
         row = await self._row(page, viewer)
         if row.state == "running":
+            (row,) = await self._traces.titled([row])
             grown, why = await self._traces.grown(row, page.query("cursor")[:_ID_LETTERS])
             if grown is not None:
                 if not viewer.sees_all:
