@@ -36,14 +36,14 @@ export const COLUMNS: Column[] = [
   { id: "first", name: "First", least: 66, grows: 0, rank: 8, sort: "first", cell: (row) => text(duration(row.first_ms)) },
   { id: "total", name: "Total", least: 66, grows: 0, rank: 7, sort: "total", cell: (row) => text(duration(row.total_ms)) },
   { id: "tokens", name: "Tokens", least: 60, grows: 0, rank: 9, sort: "tokens", cell: (row) => text(count(tokensOf(row.tokens))) },
-  { id: "cached", name: "Cached", least: 60, grows: 0, rank: 11, cell: (row) => text(count(row.tokens?.cached)) },
+  { id: "cached", sort: "cached", name: "Cached", least: 60, grows: 0, rank: 11, cell: (row) => text(count(row.tokens?.cached)) },
   { id: "cost", name: "Cost", least: 66, grows: 0, rank: 10, sort: "cost", cell: (row) => text(money(row.cost)) },
   { id: "losses", name: "Losses", least: 144, grows: 0, rank: 5, sort: "losses", cell: (row, habits) => <LossCell row={row} habits={habits} /> },
-  { id: "dialect", name: "Dialect", least: 110, grows: 0, rank: 12, cell: (row) => text(row.dialect) },
-  { id: "key", name: "Key", least: 80, grows: 0.6, rank: 13, cell: (row) => text(row.key) },
-  { id: "attempts", name: "Attempts", least: 66, grows: 0, rank: 14, cell: (row) => text(row.attempts ? String(row.attempts) : "") },
-  { id: "stop", name: "Stop", least: 90, grows: 0.4, rank: 15, cell: (row) => text(row.stop) },
-  { id: "session", name: "Session", least: 100, grows: 0.6, rank: 16, cell: (row) => text(row.session) },
+  { id: "dialect", sort: "dialect", ascends: true, name: "Dialect", least: 110, grows: 0, rank: 12, cell: (row) => text(row.dialect) },
+  { id: "key", sort: "key", ascends: true, name: "Key", least: 80, grows: 0.6, rank: 13, cell: (row) => text(row.key) },
+  { id: "attempts", sort: "attempts", name: "Attempts", least: 66, grows: 0, rank: 14, cell: (row) => text(row.attempts ? String(row.attempts) : "") },
+  { id: "stop", sort: "stop", ascends: true, name: "Stop", least: 90, grows: 0.4, rank: 15, cell: (row) => text(row.stop) },
+  { id: "session", sort: "session", ascends: true, name: "Session", least: 100, grows: 0.6, rank: 16, cell: (row) => text(row.session) },
 ];
 
 const BY_ID = new Map(COLUMNS.map((column) => [column.id, column]));

@@ -2,8 +2,8 @@ import "./browser";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { groupLosses, habitOf, habitsOf, lossesByFeature, lossesByRarity, rarityOf } from "../src/habits";
-import { fitting } from "../src/columns";
-import { compareBy, merged } from "../src/order";
+import { COLUMNS, fitting } from "../src/columns";
+import { SORTS, compareBy, merged } from "../src/order";
 import { DEFAULT_COLUMNS, readRemembered, withView } from "../src/saved";
 import { isUnfinished, suggestions } from "../src/suggest";
 import type { Row } from "../src/types";
@@ -20,6 +20,11 @@ test("rows are in the order of a column, and what has no value comes last either
   const named = [row("a", 1, { client: "b" }), row("b", 2, { client: "" }), row("c", 3, { client: "A" })];
   assert.equal(ids([...named].sort(compareBy("client"))), "cab");
   assert.equal(ids([...named].sort(compareBy("-client"))), "acb");
+});
+
+test("every column but the last words is one to sort by", () => {
+  assert.deepEqual(COLUMNS.flatMap((column) => (column.sort ? [] : [column.id])), ["title"]);
+  assert.deepEqual(COLUMNS.flatMap((column) => column.sort ?? []).sort(), [...SORTS].sort());
 });
 
 test("changes are merged into a list where they belong", () => {

@@ -165,7 +165,9 @@ def test_losses_of_an_exchange_are_grouped_and_usual_ones_folded(stand_in, opene
     shown.get_by_role("button", name="thinking.budget at 7 more places").click()
     expect(shown.locator("tbody").nth(1).get_by_role("row")).to_have_count(10)
     folded = page.locator(".losses .usual")
-    expect(folded.locator("summary")).to_contain_text("1 feature usual for claude-code with kimi: ≈ cache_marker")
+    expect(folded.locator("summary")).to_contain_text(
+        "1 feature usual for claude-code with kimi: ≈ cache_marker"
+    )
     expect(folded.get_by_text("$.tools[0].cache_control")).to_be_hidden()
     folded.locator("summary").click()
     expect(folded.get_by_text("$.tools[0].cache_control")).to_be_visible()

@@ -190,7 +190,9 @@ def test_the_list_shows_and_filters_what_requests_are_for(stand_in, opened):
 def test_exchanges_to_compare_are_chosen_from_a_list(stand_in, opened):
     at = time.time()
     ids = [f"req-{number:06d}" for number in range(4)]
-    stand_in.rows = [row(number, at - number, recorded=number != 3, title=f"words {number}") for number in range(4)]
+    stand_in.rows = [
+        row(number, at - number, recorded=number != 3, title=f"words {number}") for number in range(4)
+    ]
     for number, id in enumerate(ids):
         stand_in.traces[id] = {**trace(at), "row": stand_in.rows[number]}
     page = opened(f"{stand_in.origin}/inspector/x/{ids[0]}")

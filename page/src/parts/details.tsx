@@ -74,7 +74,7 @@ function Usage({ row }: { row: Row }) {
     ["Output", whole(tokens.output ?? 0)],
     ["of which reasoning", whole(tokens.reasoning ?? 0)],
     ["Cost", row.cost === null || row.cost === undefined ? "not known" : money(row.cost)],
-    ["Metric", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
+    ["Counted by", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
     ["Stop", row.stop ?? ""],
   ];
   const input = Math.max(1, (tokens.input ?? 0) + (tokens.output ?? 0));
