@@ -102,7 +102,9 @@ class Traces:
         if directory:
             if self.shelf.folder is None:
                 self.shelf = TraceShelf(Path(directory) / FOLDER, self._sealer, self._observer.note)
-            self.siblings = siblings = SiblingWorkers(directory, index, self._answered, self.rows.listen)
+            self.siblings = siblings = SiblingWorkers(
+                directory, index, self._answered, self.rows.listen, self._shown
+            )
             await siblings.start(self._obey)
         self._sweeping = self._loop.create_task(self._sweep())
         if self._fleet_log is not None:
@@ -239,6 +241,9 @@ class Traces:
             msgspec.structs.replace(row, title=held[row.id].title or "") if row.id in held else row
             for row in rows
         ]
+
+    async def _shown(self, rows: list[Row]) -> list[Row]:
+        return [self.redacted(row) for row in await self.titled(rows)]
 
     def _read_titles(self, recordings: list[Recording]) -> None:
         for each in recordings:
@@ -415,7 +420,7 @@ class Traces:
             row = self.rows.find(question.find)
             if row is not None and row.recorded:
                 await asyncio.to_thread(self._writer.flush, _FLUSH_SECONDS)
-            return PeerResponse(rows=[row] if row is not None else [])
+            return PeerResponse(rows=await self._shown([row]) if row is not None else [])
         if question.grown:
             row = self.rows.find(question.grown)
             grown = (await self.grown(row, question.cursor))[0] if row is not None else None
