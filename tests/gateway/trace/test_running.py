@@ -45,11 +45,14 @@ def grown(made: Stage, id: str, cursor: str = "") -> Document:
 def test_both_requests_are_there_at_once_and_the_streams_as_they_grow(in_memory: Stage) -> None:
     gate = threading.Event()
     in_memory.upstream.next(Behaviour(gate=gate, after=2))
-    call = start(in_memory.gateway, A, "gemini-up/grows", stream=True)
+    call = start(in_memory.gateway, A, "gemini-up/grows", "Watch upstream-key-0123456789 grow", stream=True)
     call.until(b"content_block_delta")
-    id = running(in_memory, "gemini-up/grows")["id"]
+    row = running(in_memory, "gemini-up/grows")
+    assert row["title"] == "Watch [redacted] grow"
+    id = row["id"]
     first = wait_until(lambda: found if (found := grown(in_memory, id)).get("answer") else None)
     assert first["row"]["waits_for"] == "next event"
+    assert first["row"]["title"] == row["title"]
     assert "messages" in first["request"]["body"]
     (attempt,) = first["attempts"]
     assert "contents" in attempt["request"]["body"]
@@ -97,6 +100,7 @@ def test_without_a_recording_a_running_one_has_its_row_alone() -> None:
         made.upstream.next(Behaviour(gate=gate, after=1))
         call = start(made.gateway, A, "gemini-up/plain", stream=True)
         row = running(made, "gemini-up/plain")
+        assert not row.get("title")
         assert set(grown(made, row["id"])) == {"row"}
         gate.set()
         call.rest()
