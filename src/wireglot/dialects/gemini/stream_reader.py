@@ -463,7 +463,8 @@ class GeminiReader(AnswerReader):
                 form[key] = value
             else:
                 kept[FIRST + key] = value
-        events += [self._other(number, self._others[number]) for number in sorted(self._others)]
+        for number in sorted(self._others):
+            events.append(self._other(number, self._others[number]))
         if "groundingMetadata" in form:
             kept.update({FIRST + key: item for key, item in unreported_grounding(self._candidate).items()})
         usage = read_usage(self._usage) if self._usage is not None else None
