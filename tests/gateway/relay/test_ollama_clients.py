@@ -196,7 +196,8 @@ def test_a_request_that_asks_nothing_loads_or_unloads(client: ollama.Client) -> 
     assert client.chat("demo", [], keep_alive=0).done_reason == "unload"
     assert client.generate("demo").done_reason == "load"
     assert client.generate("demo", "", keep_alive=0).response == ""
-    for blank in ("", []):
+    blanks: tuple[Any, ...] = ("", [])
+    for blank in blanks:
         assert list(client.embed("demo-embedding", blank).embeddings) == []
     assert list(client.embeddings("demo-embedding", "").embedding) == []
     with pytest.raises(ollama.ResponseError) as caught:
