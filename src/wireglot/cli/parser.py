@@ -420,8 +420,8 @@ def _add_probe(commands: Commands) -> None:
 
 
 _CLIENTS: Final = (
-    *("aider", "claude", "cline", "codex", "continue", "copilot", "droid", "gemini", "hermes", "kimi", "llm"),
-    *("openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
+    *("aider", "claude", "cline", "codex", "continue", "copilot", "crush", "droid", "gemini", "goose"),
+    *("hermes", "kimi", "llm", "openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
 )
 _RUN_EXAMPLES: Final = """\
 examples:
@@ -432,10 +432,11 @@ examples:
   eval "$(wireglot run claude --print-env)"
 
 CLIENT is one of aider, claude, cline, codex, continue, copilot, droid, gemini,
-hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu offers them
-and models. It keeps its own home, history, login and project settings: all that
-differs is in variables and options that end with it. Its exit status is that of
-the command. For zed and vscode the settings are printed.
+goose, hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu
+offers them and models. It keeps its own home, history, login and project
+settings: all that differs is in variables and options that end with it. Its
+exit status is that of the command. For crush, vscode and zed the settings are
+printed.
 """
 
 
