@@ -7,6 +7,7 @@ import { useParsed } from "../json/parse";
 import { onRow } from "../live";
 import { CacheMark, CacheOfConversation, useCacheOfTurns } from "../parts/cachetruth";
 import { PartCard } from "../parts/partcard";
+import { MoreParts } from "../parts/reading";
 import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
 import { every } from "../polling";
 import { type Part, readAnswer, readRequest } from "../reading";
@@ -194,7 +195,7 @@ const SPOKEN_AT_FIRST = 30;
 function Spoken({ row }: { row: Row }) {
   const [trace, setTrace] = useState<Trace | null>(null);
   const [problem, setProblem] = useState("");
-  const [all, setAll] = useState(false);
+  const [shown, setShown] = useState(SPOKEN_AT_FIRST);
   useEffect(() => {
     const stop = new AbortController();
     get<Trace>(`/exchanges/${encodeURIComponent(row.id)}`, { only: "recorded" }, stop.signal)
@@ -212,14 +213,10 @@ function Spoken({ row }: { row: Row }) {
   }, [trace, asked, answered]);
   if (problem) return <Problem>{problem}</Problem>;
   if (!trace || (trace.request?.body && !asked)) return <Waiting />;
-  const hidden = all ? 0 : Math.max(0, parts.length - SPOKEN_AT_FIRST);
+  const hidden = Math.max(0, parts.length - shown);
   return (
     <div class="spoken">
-      {hidden ? (
-        <button type="button" class="quiet" onClick={() => setAll(true)}>
-          Show {plural(hidden, "earlier part")}
-        </button>
-      ) : null}
+      {hidden ? <MoreParts hidden={hidden} which="earlier" show={(more) => setShown(shown + more)} /> : null}
       {parts.slice(hidden).map((part, index) => (
         <PartCard key={index + hidden} part={part} picture={(pointer) => address(`/exchanges/${encodeURIComponent(row.id)}/image`, { part: "client", pointer })} />
       ))}

@@ -69,6 +69,7 @@ def test_the_losses_that_are_used_here_have_these_grades() -> None:
         ({"mode": "all", "routes": ("m2", "big-*")}, {"model": "big-\none"}, True),
         ({"mode": "all", "routes": ("m2", "big-*")}, {"model": "xbig-one"}, False),
         ({"mode": "all", "routes": ("m.",)}, {"model": "m2"}, False),
+        ({"mode": "all", "routes": ("*-a*-a*-a*-b",)}, {"model": "-a" * 100_000}, False),
     ],
 )
 def test_what_is_over_is_kept_as_the_settings_say(

@@ -216,8 +216,10 @@ class Traces:
         own, *theirs = await asyncio.gather(
             self._own(wanted), self.siblings.rows(wanted), self.fleet.rows(wanted)
         )
-        merged = await asyncio.to_thread(self._with_kept, wanted, own, theirs)
-        return [self.redacted(row) for row in merged]
+        # Ten thousand take half a second, which the loop has not.
+        return await asyncio.to_thread(
+            lambda: list(map(self.redacted, self._with_kept(wanted, own, theirs)))
+        )
 
     async def _own(self, wanted: Wanted) -> list[Row]:
         if wanted.histories:
@@ -415,7 +417,8 @@ class Traces:
     async def _answered(self, question: PeerRequest) -> PeerResponse:
         """What a sibling asks."""
         if question.rows is not None:
-            return PeerResponse(rows=[self.redacted(row) for row in await self._own(question.rows)])
+            rows = await self._own(question.rows)
+            return PeerResponse(rows=await asyncio.to_thread(lambda: list(map(self.redacted, rows))))
         if question.find:
             row = self.rows.find(question.find)
             if row is not None and row.recorded:
