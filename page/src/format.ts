@@ -1,4 +1,5 @@
 // Numbers and times as people read them.
+import { session } from "./api";
 import type { LossCounts, Row, Tokens } from "./types";
 
 export function duration(ms: number | null | undefined): string {
@@ -25,15 +26,34 @@ export function whole(value: number | null | undefined): string {
   return value === null || value === undefined ? "" : value.toLocaleString("en");
 }
 
-/** Millionths of the currency, as the price lists have it. */
+/** Millionths of the gateway's currency, as rows and estimates have them. */
 export function money(millionths: number | null | undefined): string {
-  if (millionths === null || millionths === undefined) return "";
-  const value = millionths / 1_000_000;
-  if (value === 0) return "$0";
-  if (value < 0.0001) return "<$0.0001";
-  if (value < 0.01) return `$${value.toFixed(4)}`;
-  if (value < 1) return `$${value.toFixed(3)}`;
-  return `$${value.toFixed(2)}`;
+  return millionths === null || millionths === undefined ? "" : inCurrency(millionths / 1_000_000);
+}
+
+export const currency = (): string => session.value?.currency || "USD";
+
+const writers = new Map<string, Intl.NumberFormat>();
+
+/** One is made once: it takes longer than all that it writes. A currency that the browser does not know has none. */
+function writer(code: string, digits: number): Intl.NumberFormat | null {
+  const name = `${code} ${digits}`;
+  let found = writers.get(name);
+  try {
+    if (!found) writers.set(name, (found = new Intl.NumberFormat("en", { style: "currency", currency: code, currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits })));
+  } catch {
+    return null;
+  }
+  return found;
+}
+
+const LEAST = 0.0001;
+
+/** Units of the gateway's currency, not millionths. One that the browser does not know is behind the number. */
+export function inCurrency(value: number): string {
+  if (value > 0 && value < LEAST) return `<${inCurrency(LEAST)}`;
+  const digits = value === 0 ? 0 : Math.abs(value) < 0.01 ? 4 : Math.abs(value) < 1 ? 3 : 2;
+  return writer(currency(), digits)?.format(value) ?? `${value.toFixed(digits)} ${currency()}`;
 }
 
 export function size(bytes: number | null | undefined): string {
@@ -114,16 +134,6 @@ export function purposeOf(row: Row): string {
 
 export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
-}
-
-/** Units of a currency, not millionths. One that the browser does not know stands behind the number. */
-export function inCurrency(value: number, currency: string): string {
-  const digits = value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 };
-  try {
-    return value.toLocaleString("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", ...digits });
-  } catch {
-    return `${value.toLocaleString("en", digits)} ${currency}`;
-  }
 }
 
 /** From a number of before to that of now; less than `least` percent is none. "" where there is nothing to compare. */

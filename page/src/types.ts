@@ -194,6 +194,8 @@ export interface Session {
   csrf?: string;
   version?: string;
   workers?: number;
+  /** Of all amounts. */
+  currency?: string;
   until?: number | null;
   admin?: boolean;
   sign_in?: boolean;

@@ -90,7 +90,7 @@ export function draw(host: HTMLElement, { times, series, show, format, whole, po
       scales: { x: { time: true, range: () => [first - step / 2, last + step / 2] }, y: { range: (_chart, _low, high) => [0, Math.max(whole ? 1 : 1e-9, high * 1.08)] } },
       axes: [
         { ...axis, size: 30, values: (_chart, ticks) => ticks.map((tick) => moment(tick, last - first)) },
-        { ...axis, size: 58, values: (_chart, ticks) => ticks.map(format), ...(whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8, 1e9] } : {}) },
+        { ...axis, size: 58, values: (_chart, ticks) => ticks.map((tick) => format(tick)), ...(whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8, 1e9] } : {}) },
       ],
       series: [{}, ...order.map(seriesOf)],
     },

@@ -1,7 +1,7 @@
 // Keys and budgets, with the admin secret.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
-import { count, moment, whole } from "../format";
+import { count, inCurrency, moment, whole } from "../format";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
 import { SignInForm } from "./signin";
 import { A, to } from "../route";
@@ -32,7 +32,6 @@ interface Keyless {
 
 interface KeysPage {
   data: Key[];
-  currency?: string;
   groups?: string[];
   /** Whether callers need a key now. */
   required?: boolean;
@@ -55,8 +54,8 @@ function when(value: number | string | null | undefined): string {
   return typeof value === "number" ? moment(value > 1e11 ? value / 1000 : value) : value;
 }
 
-function Budget({ used, limit, what, currency }: { used: number | undefined; limit: number | null | undefined; what: Limit; currency: string }) {
-  const show = (value: number) => (what.startsWith("cost") ? `${currency === "USD" || !currency ? "$" : currency + " "}${value.toFixed(value < 1 ? 3 : 2)}` : count(value));
+function Budget({ used, limit, what }: { used: number | undefined; limit: number | null | undefined; what: Limit }) {
+  const show = what.startsWith("cost") ? (value: number) => inCurrency(value) : count;
   if (limit === null || limit === undefined) return used ? <span class="faint">{show(used)}</span> : <span class="faint">–</span>;
   if (used === undefined) return <span>{show(limit)}</span>;
   const part = limit > 0 ? Math.min(1, used / limit) : 1;
@@ -113,7 +112,6 @@ export function Keys() {
         {session.value?.admin ? <SignInForm /> : <p>This gateway has none: set <code>server.admin_secret</code>, and keys can be made here and with <code>wireglot keys</code>.</p>}
       </section>
     );
-  const currency = page?.currency ?? "";
   return (
     <section class="keys">
       <header class="bar">
@@ -172,7 +170,7 @@ export function Keys() {
                   </td>
                   {(["cost_per_day", "cost_per_month", "tokens_per_day", "tokens_per_month"] as const).map((what) => (
                     <td key={what}>
-                      <Budget used={key.used?.[what]} limit={key[what]} what={what} currency={currency} />
+                      <Budget used={key.used?.[what]} limit={key[what]} what={what} />
                     </td>
                   ))}
                   <td class="faint">
