@@ -92,12 +92,12 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
   return (
     <>
       <dl class="figures">
-        <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${total.open} running` : ""} change={since(total.requests, before?.requests)} />
+        <Figure name="Requests" value={whole(total.requests)} about={total.open ? `${whole(total.open)} running` : ""} change={since(total.requests, before?.requests)} />
         <Figure name="Failed" value={whole(total.errors)} about={total.requests ? `${((total.errors / total.requests) * 100).toFixed(1)} %` : ""} bad={total.errors > 0} change={since(total.errors, before?.errors)} />
         <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} change={slower(total.latency_ms?.p50, before?.latency_ms?.p50)} />
         <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} change={slower(total.first_ms?.p50, before?.first_ms?.p50)} />
         <Figure name="Tokens" value={count(tokensIn(total))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} change={since(tokensIn(total), before ? tokensIn(before) : null)} />
-        <Figure name={`Cost, ${currency()}`} value={!total.requests ? "–" : cost === null || cost === undefined || !isPriced(total) ? "not known" : inCurrency(cost)} about={isPriced(total) && total.unpriced ? `${total.unpriced} without a price` : ""} change={isPriced(total) ? since(cost, before?.cost) : ""} />
+        <Figure name={`Cost, ${currency()}`} value={!total.requests ? "–" : cost === null || cost === undefined || !isPriced(total) ? "not known" : inCurrency(cost)} about={isPriced(total) && total.unpriced ? `${whole(total.unpriced)} without a price` : ""} change={isPriced(total) ? since(cost, before?.cost) : ""} />
       </dl>
       {page.durations === "within_5_percent" && total.requests ? <p class="faint about-times">Medians and percentiles come from hourly sums and are within 5 % of the measured values. All other numbers are exact.{page.step >= 86_400 ? " Days are UTC." : ""}</p> : null}
       {total.requests ? (
@@ -147,7 +147,7 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
                     <td class="num">{duration(group.total.latency_ms?.p95)}</td>
                     <td class="num">{duration(group.total.first_ms?.p50)}</td>
                     <td class="num">{count(tokensIn(group.total))}</td>
-                    <td class="num">{group.total.cost === null || group.total.cost === undefined || !isPriced(group.total) ? "" : inCurrency(group.total.cost)}</td>
+                    <td class="num">{group.total.cost === null || group.total.cost === undefined || !isPriced(group.total) ? <span class="faint">no price</span> : inCurrency(group.total.cost)}</td>
                   </tr>
                 ))}
               </tbody>
