@@ -2,9 +2,12 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
 import { count, inCurrency, moment, whole } from "../format";
+import { listOptions, namesOf } from "../options";
+import { Combobox } from "../parts/combobox";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
 import { SignInForm } from "./signin";
 import { A, to } from "../route";
+import { useTargets } from "../targets";
 
 type Limit = "requests_per_minute" | "tokens_per_minute" | "concurrent" | "searches_per_day" | "tokens_per_day" | "tokens_per_month" | "cost_per_day" | "cost_per_month";
 
@@ -107,9 +110,9 @@ export function Keys() {
     return (
       <section class="prose">
         <h1>Keys and budgets</h1>
-        <p>The admin secret is required to view and change them.</p>
-        <p class="note">{problem}</p>
-        {session.value?.admin ? <SignInForm /> : <p>This gateway has none: set <code>server.admin_secret</code>, and keys can be made here and with <code>wireglot keys</code>.</p>}
+        <p>Only an administrator can view and change them.</p>
+        <p>The user who runs this gateway needs none: <code>wireglot inspect --admin</code> <Copy text="wireglot inspect --admin" /> in a terminal opens this page as the administrator.</p>
+        {session.value?.admin ? <SignInForm /> : <p>For others, set <code>server.admin_secret</code>. <code>wireglot keys</code> makes keys, too.</p>}
       </section>
     );
   return (
@@ -255,6 +258,7 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [problem, setProblem] = useState("");
   const [name, setName] = useState("");
+  const targets = useTargets();
   const [agreed, setAgreed] = useState(false);
   const [models, setModels] = useState(of === "new" ? "" : (of.models ?? []).join(", "));
   const [group, setGroup] = useState(of === "new" ? "" : (of.group ?? ""));
@@ -275,7 +279,7 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
             if (text !== "") body[limit] = Number(text);
             else if (of !== "new" && of[limit] !== null && of[limit] !== undefined) body[limit] = null;
           }
-          const named = models.split(",").map((each) => each.trim()).filter(Boolean);
+          const named = namesOf(models);
           const before = of === "new" ? null : of;
           if (named.join() !== (before?.models ?? []).join()) body["models"] = named.length ? named : null;
           if (group !== (before?.group ?? "")) body["group"] = group || null;
@@ -297,10 +301,7 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
         ) : null}
         {locksOut ? <LocksOut clients={locksOut} /> : null}
         <div class="limits">
-          <label>
-            Models
-            <input type="text" placeholder="all" value={models} onInput={(event) => setModels(event.currentTarget.value)} />
-          </label>
+          <Combobox label="Models" list="Models" placeholder="all" value={models} options={listOptions(models, targets.filter((each) => each.on).map((each) => each.id))} choose={setModels} />
           <label>
             Expires
             <input type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />

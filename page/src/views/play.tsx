@@ -265,7 +265,7 @@ export function Playground() {
             <button type="button" class="quiet" onClick={() => adopt(hint, source)}>Read it so</button>
           </>
         ) : (
-          <span class="faint">Type in any column, or paste JSON, events, JSON lines or a curl command: what it is is recognised.</span>
+          <span class="faint">Type in any column, or paste JSON, events, JSON lines or a curl command: its dialect is recognised.</span>
         )}
       </p>
       {!aligned ? (
