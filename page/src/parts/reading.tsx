@@ -155,15 +155,17 @@ export function Reading({ side, value }: Props) {
           <PartCard
             key={part.pointer + index}
             part={part}
-            lit={isLit(part)}
-            linked={placed.joined.has(part)}
-            losses={placed.lost.get(part) ?? []}
+            state={{
+              lit: isLit(part),
+              linked: placed.joined.has(part),
+              growing: visible < events.length && index === parts.length - 1,
+              losses: placed.lost.get(part) ?? [],
+              jump: jump(part),
+              spaced: spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined,
+            }}
             choose={side.choose}
             picture={side.picture}
-            jump={jump(part)}
             marks={side.exchange.words.value}
-            spaced={spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined}
-            growing={visible < events.length && index === parts.length - 1}
           />
         )}
       />

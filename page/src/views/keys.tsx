@@ -1,7 +1,7 @@
 // Keys and budgets, with the admin secret.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
-import { count, inCurrency, moment, whole } from "../format";
+import { count, currency, inCurrency, moment, whole } from "../format";
 import { listOptions, namesOf } from "../options";
 import { Combobox } from "../parts/combobox";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
@@ -184,7 +184,11 @@ export function Keys() {
                       <span class="faint" title="defined in the configuration file">in the configuration</span>
                     ) : (
                       <>
-                        <button type="button" class="quiet" onClick={() => setEdited(key)}>Change</button>
+                        {key.state === "revoked" ? (
+                          <Sure label="Delete" what={key.name} ask={`${key.name} is deleted, with all that its caller has stored. Its name is free again.`} act={() => act(() => send("POST", `/keys/${encodeURIComponent(key.name)}/delete`, {}))} />
+                        ) : (
+                          <button type="button" class="quiet" onClick={() => setEdited(key)}>Change</button>
+                        )}
                         {key.state === "active" ? (
                           <>
                             <Sure label="Renew" what={key.name} ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => setMade(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
@@ -239,7 +243,7 @@ function LocksOut({ clients }: { clients: Keyless[] }) {
         </ul>
       ) : null}
       <p>
-        Give each a key, or <code>wireglot keys off</code> opens the gateway again. This page then asks for the admin secret.
+        Give each a key, or <code>wireglot keys off</code> deletes all keys and opens the gateway again. From the first key on this page wants a sign-in.
       </p>
     </div>
   );
@@ -323,7 +327,7 @@ function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
           </label>
           {LIMITS.map(([limit, title]) => (
             <label key={limit}>
-              {title}
+              {title}{limit.startsWith("cost") ? `, ${currency()}` : ""}
               <input
                 type="number"
                 min="0"

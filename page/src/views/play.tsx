@@ -7,7 +7,7 @@ import { plural } from "../format";
 import type { Mark, Problem as Place } from "../lazy/editor";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
-import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
+import { Choice, Copy, GRADE_SIGN, Problem, Tabs, scrollTo, useTitle } from "../parts/small";
 import { type Kind, type Recognised, recognise } from "../recognise";
 import { flush, go, param, setQuery, to } from "../route";
 import type { TracedLoss } from "../types";
@@ -194,6 +194,8 @@ export function Playground() {
       stop.abort();
     };
   }, [source, kind, only, aligned]);
+
+  useEffect(() => scrollTo(document.querySelector<HTMLElement>(".column.source")), [dialect, names.length]);
 
   const marks = useMemo(() => (result ? marksOf(result, kind) : []), [result, kind]);
 
