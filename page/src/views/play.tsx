@@ -195,7 +195,11 @@ export function Playground() {
     };
   }, [source, kind, only, aligned]);
 
-  useEffect(() => scrollTo(document.querySelector<HTMLElement>(".column.source")), [dialect, names.length]);
+  useEffect(() => {
+    // After the editor has brought into sight what was pasted, which may be in another column.
+    const timer = setTimeout(() => scrollTo(document.querySelector<HTMLElement>(".column.source")), 100);
+    return () => clearTimeout(timer);
+  }, [dialect, names.length]);
 
   const marks = useMemo(() => (result ? marksOf(result, kind) : []), [result, kind]);
 
