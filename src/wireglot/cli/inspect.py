@@ -48,7 +48,8 @@ def run(arguments: argparse.Namespace) -> int:
             raise Unusable("FILE: an exported exchange needs neither --url nor --config nor --admin")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
     address, key = _running(arguments)
-    return _show_page(page_link(address, key, as_admin=arguments.admin), address, open_it=not arguments.no_browser)
+    link = page_link(address, key, as_admin=arguments.admin)
+    return _show_page(link, address, open_it=not arguments.no_browser)
 
 
 def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:

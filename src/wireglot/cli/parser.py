@@ -160,7 +160,7 @@ def _add_inspect(commands: Commands) -> None:
     where = parser.add_mutually_exclusive_group()
     add_config(where)
     option(where, "--url", "URL", "the gateway that listens there")
-    flag(parser, "--admin", "sign in as the administrator of a gateway of yours, also where no sign-in is wanted")
+    flag(parser, "--admin", "sign in as administrator of a gateway of yours, also where it wants no sign-in")
     flag(parser, "--no-browser", "only print the address")
 
 
