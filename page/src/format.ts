@@ -1,5 +1,5 @@
 // Numbers and times as people read them.
-import { session } from "./api";
+import { signal } from "@preact/signals";
 import type { LossCounts, Row, Tokens } from "./types";
 
 export function duration(ms: number | null | undefined): string {
@@ -26,34 +26,16 @@ export function whole(value: number | null | undefined): string {
   return value === null || value === undefined ? "" : value.toLocaleString("en");
 }
 
-/** Millionths of the gateway's currency, as rows and estimates have them. */
+/** Of all amounts in rows and traces, as the gateway reports it with the session. */
+export const currencyInUse = signal("USD");
+
+/** Millionths of that currency, as the price lists have it. */
 export function money(millionths: number | null | undefined): string {
-  return millionths === null || millionths === undefined ? "" : inCurrency(millionths / 1_000_000);
-}
-
-export const currency = (): string => session.value?.currency || "USD";
-
-const writers = new Map<string, Intl.NumberFormat>();
-
-/** One is made once: it takes longer than all that it writes. A currency that the browser does not know has none. */
-function writer(code: string, digits: number): Intl.NumberFormat | null {
-  const name = `${code} ${digits}`;
-  let found = writers.get(name);
-  try {
-    if (!found) writers.set(name, (found = new Intl.NumberFormat("en", { style: "currency", currency: code, currencyDisplay: "narrowSymbol", minimumFractionDigits: digits, maximumFractionDigits: digits })));
-  } catch {
-    return null;
-  }
-  return found;
-}
-
-const LEAST = 0.0001;
-
-/** Units of the gateway's currency, not millionths. One that the browser does not know is behind the number. */
-export function inCurrency(value: number): string {
-  if (value > 0 && value < LEAST) return `<${inCurrency(LEAST)}`;
-  const digits = value === 0 ? 0 : Math.abs(value) < 0.01 ? 4 : Math.abs(value) < 1 ? 3 : 2;
-  return writer(currency(), digits)?.format(value) ?? `${value.toFixed(digits)} ${currency()}`;
+  if (millionths === null || millionths === undefined) return "";
+  const value = millionths / 1_000_000;
+  if (value > 0 && value < 0.0001) return `<${formatted(0.0001, currencyInUse.value, { maximumFractionDigits: 4 })}`;
+  const digits = value === 0 ? 0 : value < 0.01 ? 4 : value < 1 ? 3 : 2;
+  return formatted(value, currencyInUse.value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 export function size(bytes: number | null | undefined): string {
@@ -76,6 +58,20 @@ const WAITS: Record<string, string> = {
   answer: "the rest of the answer",
   "next event": "the next event",
 };
+
+/** In the room that a list has: what is not the provider's answer, which most wait for. */
+const WAIT_WORDS: Record<string, string> = {
+  body: "reading it",
+  store: "store",
+  queue: "queue",
+  "provider queue": "queue",
+  key: "key rests",
+  "sign-in": "sign-in",
+  retry: "retry wait",
+  download: "download",
+};
+
+export const waitWord = (row: Row): string => WAIT_WORDS[row.waits_for ?? ""] ?? (row.first_ms ? "streaming" : "waiting");
 
 /** What an exchange that runs waits for. `now`: unix seconds. */
 export function waitsFor(row: Row, now: number): string {
@@ -134,6 +130,29 @@ export function purposeOf(row: Row): string {
 
 export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
+}
+
+/** Units of that currency, not millionths. */
+export function inCurrency(value: number, currency = currencyInUse.value): string {
+  return formatted(value, currency, value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 });
+}
+
+/** A list has hundreds of amounts, and a format is slow to make. */
+const formats = new Map<string, Intl.NumberFormat | null>();
+
+/** One that the browser does not know stands behind the number. */
+function formatted(value: number, currency: string, digits: Intl.NumberFormatOptions): string {
+  const name = JSON.stringify([currency, digits]);
+  let format = formats.get(name);
+  if (format === undefined) {
+    try {
+      format = new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", ...digits });
+    } catch {
+      format = null;
+    }
+    formats.set(name, format);
+  }
+  return format ? format.format(value) : `${value.toLocaleString("en", digits)} ${currency}`;
 }
 
 /** From a number of before to that of now; less than `least` percent is none. "" where there is nothing to compare. */

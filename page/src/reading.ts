@@ -262,3 +262,15 @@ export function settingsOf(value: Json): [string, string][] {
 export function pointerOf(...tokens: (string | number)[]): string {
   return tokens.map((token) => "/" + escapeToken(String(token))).join("");
 }
+
+const PARTS_AT_FIRST = 40;
+
+/** Which of so many are drawn: the last ones, or those that were asked for; where one must be seen, those around it. */
+export function partsInView(total: number, first: number | null, last: number | null, asked: number): { from: number; to: number } {
+  const isShorter = first !== null && first >= total; // another document, by now
+  const from = first === null || isShorter ? Math.max(0, total - PARTS_AT_FIRST) : first;
+  const to = isShorter ? total : Math.min(last ?? total, total);
+  if (asked < 0 || (asked >= from && asked < to)) return { from, to };
+  const around = Math.max(0, asked - PARTS_AT_FIRST / 2);
+  return { from: around, to: Math.min(total, around + PARTS_AT_FIRST) };
+}

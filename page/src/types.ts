@@ -227,6 +227,9 @@ export interface Fleet {
 export interface Conversation {
   session: string;
   client?: string;
+  /** The last words of its user, where bodies were recorded. */
+  title?: string;
+  failed?: number;
   turns: number;
   first_at: number;
   last_at: number;

@@ -1,8 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { session } from "../src/api";
 import { curlOf } from "../src/curl";
-import { change, count, duration, inCurrency, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
+import { change, count, currencyInUse, duration, inCurrency, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
 
 test("times are shown in the unit that people read", () => {
   const shown = [null, 0, 0.4, 12.6, 999, 1000, 9_990, 59_940, 61_000, 3_600_000].map((ms) => duration(ms));
@@ -46,19 +45,19 @@ test("a request as a command is quoted for the shell, without its key", () => {
   assert(text.includes(`--data-raw '{"a":"it'\\''s"}'`), text);
 });
 
-test("all money is shown in the currency of the gateway, known to the browser or not", () => {
-  const written = (code: string, value: number) => {
-    session.value = { access: "open", currency: code };
-    return inCurrency(value);
-  };
-  assert.equal(written("USD", 1234.5), "$1,234.50");
-  assert.equal(written("EUR", 0.001234), "€0.0012");
-  assert.equal(written("EUR", 0.00001), "<€0.0001");
-  assert.equal(written("USD", 0), "$0");
-  assert.equal(written("credits", 2), "2.00 credits");
-  assert.equal(money(2_500_000), "2.50 credits");
-  session.value = null;
-  assert.equal(money(2_500_000), "$2.50");
+test("money is shown in its currency, known to the browser or not", () => {
+  assert.equal(inCurrency(1234.5, "USD"), "$1,234.50");
+  assert.equal(inCurrency(0.001234, "EUR"), "€0.0012");
+  assert.equal(inCurrency(0, "USD"), "$0.00");
+  assert.equal(inCurrency(2, "credits"), "2.00 credits");
+});
+
+test("amounts of rows are in the currency of the gateway", () => {
+  currencyInUse.value = "EUR";
+  assert.deepEqual([0, 50, 1234, 3_500_000].map((value) => money(value)), ["€0", "<€0.0001", "€0.0012", "€3.50"]);
+  currencyInUse.value = "credits";
+  assert.deepEqual([50, 2_000_000].map((value) => money(value)), ["<0.0001 credits", "2.00 credits"]);
+  currencyInUse.value = "USD";
 });
 
 test("a change is shown where there is something to compare", () => {

@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { at, type Json } from "../src/json/parse";
-import { type Part, pointerOf, readAnswer, readRequest, settingsOf } from "../src/reading";
+import { type Part, partsInView, pointerOf, readAnswer, readRequest, settingsOf } from "../src/reading";
 
 const brief = (parts: Part[]) => parts.map((part) => [part.role, part.kind, part.name ?? "", part.text].filter(Boolean).join("|"));
 
@@ -103,4 +103,16 @@ test("reasoning without text says why, in every dialect", () => {
   assert.deepEqual(note(turn({ type: "thinking", thinking: "hm", signature: "x" })), [["reasoning", undefined, undefined]]);
   assert.deepEqual(note({ input: [{ type: "reasoning", summary: [], encrypted_content: "xyz" }] }), [["reasoning", "encrypted", "3 characters that only"]]);
   assert.deepEqual(note({ contents: [{ role: "model", parts: [{ text: "", thoughtSignature: "abc" }] }] }), [["reasoning", "signature only", "A signature of 3"]]);
+});
+
+test("of thousands of parts a few are drawn: the last, those asked for, or those around one that must be seen", () => {
+  assert.deepEqual(partsInView(12, null, null, -1), { from: 0, to: 12 });
+  assert.deepEqual(partsInView(2400, null, null, -1), { from: 2360, to: 2400 });
+  assert.deepEqual(partsInView(2400, null, null, 2390), { from: 2360, to: 2400 });
+  assert.deepEqual(partsInView(2400, 2260, null, 2300), { from: 2260, to: 2400 });
+  assert.deepEqual(partsInView(2400, null, null, 1000), { from: 980, to: 1020 });
+  assert.deepEqual(partsInView(2400, 980, 1020, 1010), { from: 980, to: 1020 });
+  assert.deepEqual(partsInView(2400, 980, 1020, 5), { from: 0, to: 40 });
+  assert.deepEqual(partsInView(2400, 980, 1020, 2399), { from: 2379, to: 2400 });
+  assert.deepEqual(partsInView(3, 980, 1020, -1), { from: 0, to: 3 });
 });

@@ -131,7 +131,10 @@ def test_targets_are_chosen_one_after_another_and_a_provider_is_turned_on(gatewa
     page.get_by_label("Requested name or pattern").fill("both")
     field = page.get_by_role("combobox", name="Targets, in order")
     options = page.get_by_role("listbox", name="Models").get_by_role("option")
-    for typed, chosen in (("demo/demo-g", "demo/demo-gemini"), ("demo/demo-gemini, ollama", "demo/demo-ollama")):
+    for typed, chosen in (
+        ("demo/demo-g", "demo/demo-gemini"),
+        ("demo/demo-gemini, ollama", "demo/demo-ollama"),
+    ):
         field.fill(typed)
         expect(options.first).to_have_text(re.compile(f"{chosen}$"))
         field.press("ArrowDown")

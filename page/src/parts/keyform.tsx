@@ -1,7 +1,7 @@
 // A client key's limits as a form, and whom the first key locks out.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { message } from "../api";
-import { currency, moment, whole } from "../format";
+import { currencyInUse, moment, whole } from "../format";
 import { listOptions, namesOf } from "../options";
 import { useTargets } from "../targets";
 import { Combobox } from "./combobox";
@@ -144,7 +144,7 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
           </label>
           {LIMITS.map(([limit, title]) => (
             <label key={limit}>
-              {title}{limit.startsWith("cost") ? `, ${currency()}` : ""}
+              {title}{limit.startsWith("cost") ? `, ${currencyInUse.value}` : ""}
               <input
                 type="number"
                 min="0"

@@ -1,12 +1,12 @@
 // A side of an exchange as people read it: its settings, its messages part by part, and at each what was lost.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ExchangeSide } from "../exchange";
 import { plural } from "../format";
 import { above } from "../json/lines";
 import { type Json, within } from "../json/parse";
 import { placeParts } from "../links";
-import { type Part, pointerOf, readAnswer, readRequest, settingsOf } from "../reading";
+import { type Part, partsInView, pointerOf, readAnswer, readRequest, settingsOf } from "../reading";
 import { foldEvents, settled } from "../stream";
 import type { TracedLoss } from "../types";
 import { spacedAside } from "../whitespace";
@@ -114,7 +114,8 @@ export function Reading({ side, value }: Props) {
     if (!partner) return undefined;
     return () => {
       side.choose(partner.pointer);
-      bringIntoSight(body.current?.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(partner.pointer)}"]`));
+      // It may not be drawn yet.
+      requestAnimationFrame(() => bringIntoSight(body.current?.querySelector<HTMLElement>(`[data-pointer="${CSS.escape(partner.pointer)}"]`)));
     };
   };
 
@@ -123,6 +124,13 @@ export function Reading({ side, value }: Props) {
     if (!painted || touched.current || lit.length || side.document !== "request") return;
     bringIntoSight([...(body.current?.querySelectorAll<HTMLElement>(":scope > [data-pointer]") ?? [])].at(-1));
   }, [painted, placed]);
+
+  // The newest words of an answer that comes, or is played.
+  const grows = streamed && (visible < events.length || side.exchange.running.value);
+  useLayoutEffect(() => {
+    const box = body.current;
+    if (grows && box && !touched.current && !lit.length) box.scrollTop = box.scrollHeight;
+  }, [grows, parts]);
 
   const links = side.exchange.linksOf(side.document);
   const theirs = side.partner?.value.value;
@@ -158,7 +166,7 @@ export function Reading({ side, value }: Props) {
             state={{
               lit: isLit(part),
               linked: placed.joined.has(part),
-              growing: visible < events.length && index === parts.length - 1,
+              growing: grows && index === parts.length - 1,
               losses: placed.lost.get(part) ?? [],
               jump: jump(part),
               spaced: spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined,
@@ -204,8 +212,18 @@ function Settings({ side, settings }: { side: ExchangeSide; settings: [string, s
   );
 }
 
-const PARTS_AT_FIRST = 40;
+/** With each click on "earlier" or "later": to draw thousands at once would stop the page for seconds. */
+const MORE_PARTS = 100;
 const PARTS_IN_SIGHT = 6;
+
+export function MoreParts({ hidden, which, show }: { hidden: number; which: "earlier" | "later"; show: (more: number) => void }) {
+  const more = Math.min(hidden, MORE_PARTS);
+  return (
+    <button type="button" class="quiet more" onClick={() => show(more)}>
+      Show {more < hidden ? `${more} of ` : ""}{plural(hidden, `${which} part`)}
+    </button>
+  );
+}
 
 interface PartsProps {
   parts: Part[];
@@ -219,17 +237,26 @@ interface PartsProps {
 }
 
 function Parts({ parts, wanted, some, lost, render }: PartsProps) {
-  const [all, setAll] = useState(false);
+  /** The first that is drawn, and behind the last: those of the end while null. */
+  const [first, setFirst] = useState<number | null>(null);
+  const [last, setLast] = useState<number | null>(null);
   const [tools, setTools] = useState(false);
   const declared = parts.filter((part) => part.kind === "tool");
   const spoken = parts.filter((part) => part.kind !== "tool");
-  const hidden = all || spoken.slice(0, -PARTS_AT_FIRST).some(wanted) ? 0 : Math.max(0, spoken.length - PARTS_AT_FIRST);
+  const asked = spoken.findIndex(wanted);
+  const { from, to } = partsInView(spoken.length, first, last, asked);
   const wantsTool = declared.some(wanted);
   const losses = declared.flatMap((part) => lost.get(part) ?? []);
   const worst = (["serious", "degraded", "harmless"] as const).find((grade) => losses.some((loss) => loss.grade === grade));
   useEffect(() => {
-    if (!hidden) setAll(true);
-  }, [hidden]);
+    if (asked < 0) return;
+    setFirst(from);
+    setLast(to < spoken.length ? to : null);
+  }, [asked]);
+  // All of a few stay, however many follow.
+  useEffect(() => {
+    if (spoken.length && !from) setFirst(0);
+  }, [spoken.length > 0, from]);
   useEffect(() => {
     if (wantsTool) setTools(true);
   }, [wantsTool]);
@@ -245,12 +272,9 @@ function Parts({ parts, wanted, some, lost, render }: PartsProps) {
           {tools ? declared.map(render) : null}
         </details>
       ) : null}
-      {hidden ? (
-        <button type="button" class="quiet more" onClick={() => setAll(true)}>
-          Show {hidden} earlier parts
-        </button>
-      ) : null}
-      {spoken.slice(some ? Math.max(hidden, spoken.length - PARTS_IN_SIGHT) : hidden).map((part, index, shown) => render(part, index + spoken.length - shown.length))}
+      {from ? <MoreParts hidden={from} which="earlier" show={(more) => setFirst(from - more)} /> : null}
+      {spoken.slice(some ? Math.max(from, to - PARTS_IN_SIGHT) : from, to).map((part, index, shown) => render(part, index + to - shown.length))}
+      {to < spoken.length ? <MoreParts hidden={spoken.length - to} which="later" show={(more) => setLast(to + more < spoken.length ? to + more : null)} /> : null}
     </>
   );
 }

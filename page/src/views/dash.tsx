@@ -2,10 +2,11 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, get, message } from "../api";
 import { type Dashboard, isPriced, seriesOf, spanOf, tokensIn } from "../figures";
-import { change, count, currency, duration, inCurrency, whole } from "../format";
+import { change, count, currencyInUse, duration, inCurrency, whole } from "../format";
 import { Chart } from "../parts/chart";
 import { Budgets, Figure, HealthNow, LossTable } from "../parts/figures";
 import { Choice, Problem, Waiting, useTitle } from "../parts/small";
+import { every } from "../polling";
 import { A, param, setQuery, to } from "../route";
 
 const RANGES: [string, string][] = [["15m", "15 min"], ["1h", "1 h"], ["6h", "6 h"], ["24h", "1 d"], ["7d", "7 d"], ["30d", "30 d"], ["90d", "90 d"], ["365d", "1 y"], ["all", "All"]];
@@ -33,10 +34,9 @@ export function Dashboards() {
           setProblem("");
         })
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    void load();
-    const timer = setInterval(load, 30_000);
+    const leave = every(30_000, load);
     return () => {
-      clearInterval(timer);
+      leave();
       stop.abort();
     };
   }, [asked]);
@@ -97,7 +97,7 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
         <Figure name="Total, median" value={duration(total.latency_ms?.p50) || "–"} about={total.latency_ms?.p95 ? `p95 ${duration(total.latency_ms.p95)}` : ""} change={slower(total.latency_ms?.p50, before?.latency_ms?.p50)} />
         <Figure name="First token, median" value={duration(total.first_ms?.p50) || "–"} about={total.first_ms?.p95 ? `p95 ${duration(total.first_ms.p95)}` : ""} change={slower(total.first_ms?.p50, before?.first_ms?.p50)} />
         <Figure name="Tokens" value={count(tokensIn(total))} about={`${count(total.input_tokens ?? 0)} in, ${count(total.output_tokens ?? 0)} out`} change={since(tokensIn(total), before ? tokensIn(before) : null)} />
-        <Figure name={`Cost, ${currency()}`} value={!total.requests ? "–" : cost === null || cost === undefined || !isPriced(total) ? "not known" : inCurrency(cost)} about={isPriced(total) && total.unpriced ? `${whole(total.unpriced)} without a price` : ""} change={isPriced(total) ? since(cost, before?.cost) : ""} />
+        <Figure name={`Cost, ${currencyInUse.value}`} value={!total.requests ? "–" : cost === null || cost === undefined || !isPriced(total) ? "not known" : inCurrency(cost)} about={isPriced(total) && total.unpriced ? `${whole(total.unpriced)} without a price` : ""} change={isPriced(total) ? since(cost, before?.cost) : ""} />
       </dl>
       {page.durations === "within_5_percent" && total.requests ? <p class="faint about-times">Medians and percentiles come from hourly sums and are within 5 % of the measured values. All other numbers are exact.{page.step >= 86_400 ? " Days are UTC." : ""}</p> : null}
       {total.requests ? (

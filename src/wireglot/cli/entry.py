@@ -76,7 +76,8 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
     from wireglot.cli.parser import build_parser
 
     try:
-        status = _run(build_parser(), argv, mute)
+        given = sys.argv[1:] if argv is None else argv
+        status = _run(build_parser(given[0] if given else ""), given, mute)
         sys.stdout.flush()
     except ModuleNotFoundError as missing:
         if (package := _package_of_others(missing)) is None:

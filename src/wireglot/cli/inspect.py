@@ -48,8 +48,7 @@ def run(arguments: argparse.Namespace) -> int:
             raise Unusable("FILE: an exported exchange needs neither --url nor --config nor --admin")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
     address, key = _running(arguments)
-    link = page_link(address, key, as_admin=arguments.admin)
-    return _show_page(link, address, open_it=not arguments.no_browser)
+    return _open_page(address, key, open_it=not arguments.no_browser, as_admin=arguments.admin)
 
 
 def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
@@ -75,9 +74,12 @@ def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
 
 
 def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
-    rows = [f"{reachable(each.url)}  {_whose(each)}" for each in found]
+    rows = [f"{reachable(each.url)}  {one_line(_whose(each))}" for each in found]
     if not can_ask():
-        listed = "".join(f"\n  wireglot inspect --url {one_line(row)}" for row in rows)
+        listed = "".join(
+            f"\n  {one_line(_whose(each))}:\n    wireglot inspect --url {one_line(reachable(each.url))}"
+            for each in found
+        )
         raise Unusable(f"{len(found)} gateways of yours run, name one:{listed}")
     chosen = pick("Gateway:", rows)
     if chosen is None:
@@ -87,11 +89,20 @@ def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
 
 def _whose(running: RunningGateway) -> str:
     if running.client:
-        return f"private, of {running.client}"
+        where = f" in {_tilde(running.folder)}" if running.folder else ""
+        at = time.strftime(", since %H:%M", time.localtime(running.since)) if running.since else ""
+        return f"private, of {running.client}{where}{at}"
     return f"by {running.config}" if running.config else "without a configuration"
 
 
-def _show_page(link: str, address: GatewayAddress, *, open_it: bool) -> int:
+def _tilde(folder: str) -> str:
+    """A folder below the home as people write it."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    return f"~{folder.removeprefix(home)}" if home and f"{folder}/".startswith(f"{home}/") else folder
+
+
+def _open_page(address: GatewayAddress, key: str, *, open_it: bool, as_admin: bool = False) -> int:
+    link = page_link(address, key, as_admin=as_admin)
     browses = open_it and has_browser()
     # What a browser is called with can be read by others, but is worth nothing after its first use.
     print(f"{address.url}{_PAGE}" if browses else link, flush=True)

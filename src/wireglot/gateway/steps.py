@@ -108,7 +108,7 @@ class Before(NamedTuple):
 
 
 def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
-    rebuild = HostedHistory(parts.state.sealer).rebuild_for
+    rebuild = HostedHistory(parts.state.sealer).rebuild
     return HostedTools(
         inner,
         parts.runners,

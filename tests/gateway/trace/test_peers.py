@@ -21,10 +21,19 @@ from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import Secret, ServerSettings, Settings, StoreSettings
-from wireglot.gateway.trace import fleet_traces
+from wireglot.gateway.trace import fleet_traces, peers
 from wireglot.gateway.trace.filters import parse_filter
 from wireglot.gateway.trace.fleet_traces import fewer_orders
-from wireglot.gateway.trace.peers import ENDED_UP_TO, SESSION_SECONDS, PeerCommand, Peers
+from wireglot.gateway.trace.peers import (
+    ENDED_UP_TO,
+    SESSION_SECONDS,
+    PeerCommand,
+    PeerRequest,
+    PeerResponse,
+    Peers,
+    SiblingWorkers,
+)
+from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.search import Search
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
@@ -239,6 +248,36 @@ def test_workers_are_one(tmp_path: Path) -> None:
             listener.close()
             assert await one.traces.forget("bob") == 1
             assert "req_3" not in await two.ids()
+
+    run(trial())
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="several workers are Unix's")
+def test_a_busy_worker_is_left_out_of_a_list_and_waited_for_where_it_has_the_exchange(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(peers, "_LIST_SECONDS", 0.01)
+    wanted = Row(id="req_1", at=1.0)
+
+    async def trial() -> None:
+        is_free = asyncio.Event()
+
+        async def answer(question: PeerRequest) -> PeerResponse:
+            if question.rows is not None or question.find:
+                await is_free.wait()
+            return PeerResponse(rows=[wanted])
+
+        async def obey(command: PeerCommand, is_new: bool) -> None: ...
+
+        busy, other = (SiblingWorkers(str(tmp_path), index, answer, Listener) for index in (0, 1))
+        await busy.start(obey)
+        await other.start(obey)
+        finding = asyncio.create_task(other.find("req_1"))
+        assert await other.rows(Wanted()) == []
+        is_free.set()
+        assert await finding == wanted
+        await other.close()
+        await busy.close()
 
     run(trial())
 

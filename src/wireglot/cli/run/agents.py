@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -105,6 +106,22 @@ def droid(door: Door, environ: Mapping[str, str]) -> Pointing:
         options=(("--settings", f"{FOLDER}/droid.json"),),
         files={"droid.json": json.dumps(document)},
     )
+
+
+def goose(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its variables win over its settings. OPENAI_HOST, an older name, would win over the base URL."""
+    variables = {
+        "GOOSE_PROVIDER": "openai",
+        "GOOSE_MODEL": door.model,
+        "OPENAI_BASE_URL": door.v1,
+        "OPENAI_API_KEY": door.key,
+    }
+    for role in ("PLANNER", "SUBAGENT"):
+        variables |= {f"GOOSE_{role}_PROVIDER": "openai", f"GOOSE_{role}_MODEL": door.model}
+    if door.context:
+        variables["GOOSE_CONTEXT_LIMIT"] = str(door.context)
+    elsewhere = ("HOST", "BASE_PATH", "ORGANIZATION", "PROJECT", "CUSTOM_HEADERS")
+    return Pointing(variables, unset=tuple(f"OPENAI_{name}" for name in elsewhere))
 
 
 def hermes(door: Door, environ: Mapping[str, str]) -> Pointing:
@@ -227,8 +244,23 @@ def vscode_settings(door: Door) -> str:
     return json.dumps([entry], indent=2)
 
 
+def crush_settings(door: Door) -> str:
+    """Lines of its crushrc, which is Bash. That is trusted code of the user's: none is written for it."""
+    size = f"--context-window {door.context or _UNKNOWN_CONTEXT} --default-max-tokens {_MAX_OUTPUT}"
+    names = [shlex.quote(f"wireglot/{name}") for name in _names(door)[:_EDITOR_MODELS]]
+    return "\n".join(
+        [
+            f"provider add wireglot --type openai-compat --base-url {shlex.quote(door.v1)} \\",
+            f'  --api-key "${{{_KEY}:-none}}"',
+            *(f"model add {name} {size}" for name in names),
+            *(f"model {slot} {names[0]}" for slot in ("large", "small")),
+        ]
+    )
+
+
 _EDITOR_MODELS: Final = 20
-EDITORS: Final = {
+PRINTED: Final = {
+    "crush": (crush_settings, "Crush: add to ~/.config/crush/crushrc, or to .crushrc in the project"),
     "zed": (zed_settings, "Zed: add to its settings.json; the key goes into WIREGLOT_API_KEY or its dialog"),
     "vscode": (
         vscode_settings,
@@ -236,3 +268,4 @@ EDITORS: Final = {
     ),
 }
 """Programs that no variable points elsewhere: their settings are printed, with where they belong."""
+UNSUPPORTED: Final = {"amp": "Amp calls its own service only, and cannot be pointed at a gateway"}

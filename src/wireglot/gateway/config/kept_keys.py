@@ -28,7 +28,7 @@ _FILE: Final = "credentials"
 _SERVICE: Final = "wireglot"
 _IN_KEYRING: Final = "keyring:"
 _FILE_MAX_BYTES: Final = 64 * 1024
-_LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63})=([\x21-\x7e]+)")
+_LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63})=([\x21-\x7e]+)")
 _HEAD: Final = b"# Keys kept by `wireglot login`. A variable of the same name in the environment wins."
 
 
@@ -175,11 +175,16 @@ def _write(place: Path, name: str, value: str | None) -> None:
             lines[at[-1]] = start + value.encode("ascii")  # the last one counts
         else:
             lines.append(start + value.encode("ascii"))
+        content = b"".join(line + b"\n" for line in lines)
+        if len(content) > _FILE_MAX_BYTES and value is not None:  # it could not be read any more
+            raise OSError("there is no room for it: it has too many keys, or too long ones")
         draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.writelines(line + b"\n" for line in lines)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Misfit, Table, declared, fitted
 from wireglot.gateway.settings import Provider, Rule
@@ -136,8 +136,7 @@ def _covers_names(earlier: str, later: str) -> bool:
 
 def _covers_pattern(earlier: str, later: str) -> bool:
     # A "*" of the later pattern must fall to one of the earlier: as a character it does.
-    pattern = ".*".join(map(re.escape, earlier.split("*")))
-    return re.fullmatch(pattern, later) is not None
+    return caught(earlier, later) is not None
 
 
 def without_providers(rules: Iterable[Rule], off: Collection[str]) -> tuple[Rule, ...]:

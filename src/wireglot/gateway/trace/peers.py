@@ -2,7 +2,7 @@
 
 Workers answer questions about their own rows on a socket in their directory. A question is one line of JSON,
 and so is its answer; only a listener gets a line for each row as it changes. A worker that does not answer in
-time is left out.
+time is left out: soon where all are asked for a list, later where one of them has what somebody wants to see.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from wireglot.gateway.trace.rows import Listener
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.traces.trace import Row, Trace
 
-_TIMEOUT_SECONDS: Final = 2.0
+_LIST_SECONDS: Final = 2.0
+_EXCHANGE_SECONDS: Final = 15.0
+"""For one exchange: its bodies may be megabytes, which a busy worker takes seconds to make out."""
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
@@ -149,6 +151,7 @@ class PeerResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     trace: Trace | None = None
 
 
+Shown = Callable[[list[Row]], Awaitable[list[Row]]]
 Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
 
 _encode = msgspec.json.Encoder().encode
@@ -159,8 +162,12 @@ _read_response: Final = msgspec.json.Decoder(PeerResponse).decode
 
 
 class SiblingWorkers(Peers):
-    def __init__(self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener]) -> None:
-        """`answer`: what the others ask this one. `listen`: to its own rows."""
+    def __init__(
+        self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener], shown: Shown
+    ) -> None:
+        """`answer`: what the others ask this one. `listen`: to its own rows. `shown`: those with what only
+        this process can say of them."""
+        self._shown = shown
         self._directory = Path(directory)
         self._own = self._directory / f"rows-{index}.sock"
         self._answer = answer
@@ -222,8 +229,10 @@ class SiblingWorkers(Peers):
         return [each for each in reported if each is not None]
 
     async def _ask(self, path: Path, question: PeerRequest) -> PeerResponse | None:
+        is_of_one = question.find or question.grown or question.opened
+        seconds = _EXCHANGE_SECONDS if is_of_one else _LIST_SECONDS
         try:
-            async with asyncio.timeout(_TIMEOUT_SECONDS), _line(path, question) as reader:
+            async with asyncio.timeout(seconds), _line(path, question) as reader:
                 return _read_response(await reader.readline())
         except (OSError, ValueError, msgspec.MsgspecError):  # a timeout is an OSError too
             return None
@@ -289,7 +298,7 @@ class SiblingWorkers(Peers):
         listener, dropped = self._hear(), 0
         try:
             while True:
-                news = await listener.heard(_HEARD_SECONDS)
+                news = await self._shown(await listener.heard(_HEARD_SECONDS))
                 missed, dropped = listener.dropped - dropped, listener.dropped
                 if news or missed:
                     await _write(writer, PeerResponse(rows=news, dropped=missed))

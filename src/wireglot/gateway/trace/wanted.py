@@ -28,8 +28,14 @@ SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
     "first": FIELDS["first"].number,
     "total": FIELDS["total"].number,
     "tokens": FIELDS["tokens"].number,
+    "cached": FIELDS["cached"].number,
     "cost": FIELDS["cost"].number,
     "losses": FIELDS["losses"].number,
+    "attempts": FIELDS["attempts"].number,
+    **{
+        name: lambda row, name=name: getattr(row, name).lower()
+        for name in ("dialect", "key", "stop", "session")
+    },
 }
 """By which column rows may be sorted."""
 
