@@ -44,6 +44,11 @@ def test_colours_are_for_terminals_that_want_them(
         ("  one two three four five", "  one two three\n    four five"),
         ("short\nhttp://127.0.0.1:8484/inspector/enter/abc it is", "short\nhttp://127.0.0.1:8484/inspector/enter/abc\n  it is"),
         ("\x1b[31mone\x1b[0m two three four", "\x1b[31mone\x1b[0m two three four"),
+        ("it is off: npm i -g x", "it is off:\n  npm i -g x"),
+        ("wg: one two three four", "wg: one two three\n  four"),
+        ("one: two three four: five six seven eight", "one: two three\n  four: five six\n  seven eight"),
+        ("try one of `wg keys on` now", "try one of\n  `wg keys on` now"),
+        ("a ` alone in the text", "a ` alone in the\n  text"),
         ("", ""),
     ],
 )  # fmt: skip

@@ -37,15 +37,19 @@ def fitted(text: str, stream: TextIO, indent: str = "  ") -> str:
 def _broken(line: str, columns: int, indent: str) -> str:
     if _width(line) <= columns:
         return line
-    margin = " " * (len(line) - len(line.lstrip(" ")))
+    start = " " * (len(line) - len(line.lstrip(" "))) + indent
+    head, colon, fix = line.rpartition(": ")
+    # What to do about it is often a command: it is copied as a whole.
+    if " " not in head.strip() or _width(start + fix) > columns:
+        head, colon, fix = line, "", ""
     lines, last = list[str](), ""
-    for word in re.findall(r" *[^ ]+", line):
+    for word in re.findall(r" *(?:`[^`]*`|[^ `])+| *`", head + colon.rstrip()):
         if last.strip() and _width(last + word) > columns:
             lines.append(last)
-            last = margin + indent + word.lstrip(" ")
+            last = start + word.lstrip(" ")
         else:
             last += word
-    return "\n".join([*lines, last])
+    return "\n".join([*lines, last, start + fix] if fix else [*lines, last])
 
 
 def _width(text: str) -> int:

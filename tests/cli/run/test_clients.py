@@ -167,6 +167,15 @@ def test_a_configuration_that_cannot_be_read_is_left_out(tmp_path: Path) -> None
     assert list(given) == ["models", "agents"]
 
 
+def test_only_the_chosen_model_has_its_context() -> None:
+    for name in ("openclaw", "pi"):
+        (text,) = pointed(name).files.values()
+        assert (text.count("262144"), text.count("128000")) == (1, 1), name
+    for name in ("vscode", "zed"):
+        text = PRINTED[name][0](DOOR)
+        assert (text.count("262144"), text.count("128000")) == (1, 1), name
+
+
 @rows("name", PRINTED)
 def test_settings_are_printed_without_a_key(name: str) -> None:
     text = PRINTED[name][0](DOOR)
@@ -174,7 +183,7 @@ def test_settings_are_printed_without_a_key(name: str) -> None:
         json.loads(text)
     assert "http://127.0.0.1:8484/v1" in text
     assert "kimi/kimi-k3" in text
-    assert "demo/demo" in text
+    assert ("demo/demo" in text) is (name != "crush")  # which asks for the list by itself
     assert "the-key" not in text
 
 
@@ -185,6 +194,7 @@ def test_crush_is_shown_lines_of_bash() -> None:
     done = subprocess.run(["bash", "-c", said + printed], capture_output=True, text=True, check=True, env={})
     assert done.stdout.splitlines() == [
         *("add", "wireglot", "--type", "openai-compat", "--base-url", "http://127.0.0.1:8484/v1", "--api-key", "none"),
+        *("--discover-models", "true"),
         *("add", "wireglot/odd/$(touch x)", "--context-window", "128000", "--default-max-tokens", "32000"),
         *("large", "wireglot/odd/$(touch x)", "small", "wireglot/odd/$(touch x)"),
     ]  # fmt: skip

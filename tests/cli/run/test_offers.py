@@ -1,5 +1,7 @@
 """`wireglot run` alone: a menu of clients and models, and the installation of what is missing."""
 
+import os
+import select
 from pathlib import Path
 
 import pytest
@@ -25,7 +27,7 @@ def place(tmp_path: Path) -> Place:
 @rows("keys, chosen", [
     ([], 0), (["down"], 1), (["up"], 3), (["down", "down", "up"], 1), (["2"], 1), (["9"], None), (list("gem"), 2),
     (list("5"), 3), (list("code"), 0), ([*"code", "down"], 1), ([*"zz"], None), ([*"zz", "back", "back"], 0),
-    (["\x00"], 0),
+    (["\x00"], 0), (["9"] * 5000, None),
 ])  # fmt: skip
 def test_a_row_is_found_by_arrows_numbers_and_parts_of_its_name(keys: list[str], chosen: int | None) -> None:
     selection = Selection(ROWS)
@@ -47,8 +49,8 @@ def test_keys_are_told_apart_however_they_come(
     monkeypatch: pytest.MonkeyPatch, sent: list[bytes], keys: list[str]
 ) -> None:
     left = list(sent)
-    monkeypatch.setattr(menu.os, "read", lambda descriptor, size: left.pop(0) if left else b"")
-    monkeypatch.setattr(menu.select, "select", lambda *_: ([0] if left else [], [], []))
+    monkeypatch.setattr(os, "read", lambda descriptor, size: left.pop(0) if left else b"")
+    monkeypatch.setattr(select, "select", lambda *_: ([0] if left else [], [], []))
     assert list(menu._pressed(0)) == ["", *keys]
 
 

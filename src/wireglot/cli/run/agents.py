@@ -138,14 +138,20 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
     state = environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", ""), ".openclaw")
     place = environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(state, "openclaw.json")
     document = _including_from(os.path.dirname(place), plain_json5(place) or {})
-    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
     free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
     provider = {
         "baseUrl": door.v1,
         "apiKey": f"${{{_KEY}}}",
         "api": "openai-completions",
         "models": [
-            {"id": name, "name": name, "input": ["text", "image"], "reasoning": True, "cost": free, **size}
+            {
+                "id": name,
+                "name": name,
+                "input": ["text", "image"],
+                "reasoning": True,
+                "cost": free,
+                **_size(door, name),
+            }
             for name in _names(door)
         ],
     }
@@ -166,9 +172,15 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
 def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
     """An extension adds a provider, for this run alone."""
     free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
-    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
     models = [
-        {"id": name, "name": name, "reasoning": True, "input": ["text", "image"], "cost": free, **size}
+        {
+            "id": name,
+            "name": name,
+            "reasoning": True,
+            "input": ["text", "image"],
+            "cost": free,
+            **_size(door, name),
+        }
         for name in _names(door)
     ]
     provider = {"baseUrl": door.v1, "apiKey": f"${_KEY}", "api": "openai-completions", "models": models}
@@ -183,6 +195,15 @@ def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
 def _names(door: Door) -> list[str]:
     """All models, the chosen one first."""
     return [door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model)]
+
+
+def _context(door: Door, name: str) -> int:
+    """Only that of the chosen model is known: one that is too large makes requests fail."""
+    return (door.context if name == door.model else 0) or _UNKNOWN_CONTEXT
+
+
+def _size(door: Door, name: str) -> dict[str, int]:
+    return {"contextWindow": _context(door, name), "maxTokens": _MAX_OUTPUT}
 
 
 def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -214,7 +235,7 @@ def _absolute(folder: str, named: Any) -> Any:
 def zed_settings(door: Door) -> str:
     """For `language_models` of its settings.json. The key is in a variable, or in the system's keychain."""
     models = [
-        {"name": name, "display_name": name, "max_tokens": door.context or _UNKNOWN_CONTEXT}
+        {"name": name, "display_name": name, "max_tokens": _context(door, name)}
         for name in _names(door)[:_EDITOR_MODELS]
     ]
     provider = {"api_url": door.v1, "available_models": models}
@@ -235,7 +256,7 @@ def vscode_settings(door: Door) -> str:
             "url": f"{door.v1}/chat/completions",
             "toolCalling": True,
             "vision": True,
-            "maxInputTokens": door.context or _UNKNOWN_CONTEXT,
+            "maxInputTokens": _context(door, name),
             "maxOutputTokens": _MAX_OUTPUT,
         }
         for name in _names(door)[:_EDITOR_MODELS]
@@ -246,14 +267,14 @@ def vscode_settings(door: Door) -> str:
 
 def crush_settings(door: Door) -> str:
     """Lines of its crushrc, which is Bash. That is trusted code of the user's: none is written for it."""
-    size = f"--context-window {door.context or _UNKNOWN_CONTEXT} --default-max-tokens {_MAX_OUTPUT}"
-    names = [shlex.quote(f"wireglot/{name}") for name in _names(door)[:_EDITOR_MODELS]]
+    chosen = shlex.quote(f"wireglot/{door.model}")
     return "\n".join(
         [
             f"provider add wireglot --type openai-compat --base-url {shlex.quote(door.v1)} \\",
-            f'  --api-key "${{{_KEY}:-none}}"',
-            *(f"model add {name} {size}" for name in names),
-            *(f"model {slot} {names[0]}" for slot in ("large", "small")),
+            f'  --api-key "${{{_KEY}:-none}}" --discover-models true',
+            f"model add {chosen} --context-window {_context(door, door.model)} \\",
+            f"  --default-max-tokens {_MAX_OUTPUT}",
+            *(f"model {slot} {chosen}" for slot in ("large", "small")),
         ]
     )
 

@@ -77,7 +77,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     def names(self, dialect: str) -> tuple[str, ...]:
         """All that can be asked for by the name of its provider: a bare one may mean another tomorrow."""
-        return tuple(model.id for model in models(self.settings, dialect) if "/" in model.id)
+        found = models(self.settings, dialect)
+        return tuple(model.id for model in found if "/" in model.id and not model.embeds)
 
 
 class AskKey(Protocol):
