@@ -91,7 +91,9 @@ class Place:
         (self.programs / name).write_text(text)
         (self.programs / name).chmod(mode)
 
-    def run(self, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, env: Mapping[str, str] = {}, seconds: float = DEADLINE_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*COMMAND, "run", *arguments],
             cwd=self.project,
@@ -99,7 +101,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_SECONDS,
+            timeout=seconds,
         )
 
     def refused(self, *arguments: str, env: Mapping[str, str] = {}, status: int = 2) -> str:
