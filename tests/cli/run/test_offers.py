@@ -1,5 +1,7 @@
 """`wireglot run` alone: a menu of clients and models, and the installation of what is missing."""
 
+import os
+import select
 from pathlib import Path
 
 import pytest
@@ -47,8 +49,8 @@ def test_keys_are_told_apart_however_they_come(
     monkeypatch: pytest.MonkeyPatch, sent: list[bytes], keys: list[str]
 ) -> None:
     left = list(sent)
-    monkeypatch.setattr(menu.os, "read", lambda descriptor, size: left.pop(0) if left else b"")
-    monkeypatch.setattr(menu.select, "select", lambda *_: ([0] if left else [], [], []))
+    monkeypatch.setattr(os, "read", lambda descriptor, size: left.pop(0) if left else b"")
+    monkeypatch.setattr(select, "select", lambda *_: ([0] if left else [], [], []))
     assert list(menu._pressed(0)) == ["", *keys]
 
 
