@@ -12,8 +12,9 @@ from playwright.sync_api import Browser, Page, Playwright, expect, sync_playwrig
 
 from tests.page.stand_in import StandIn, standing_in
 
-# Only ends a test that fails: on a busy machine a browser takes its time.
-expect.set_options(timeout=30_000)
+PATIENCE_MS = 120_000
+"""Only ends a test that fails: on a busy machine a browser takes its time."""
+expect.set_options(timeout=PATIENCE_MS)
 
 REQUIRED = bool(os.environ.get("WIREGLOT_BROWSER"))
 WHOLE = bool(os.environ.get("WIREGLOT_WHOLE"))  # `make full`
@@ -81,9 +82,9 @@ def opened(browser: Browser) -> Iterator[Opened]:
             reduced_motion="reduce",
         )
         contexts.append(context)
+        context.set_default_timeout(PATIENCE_MS)
         context.grant_permissions(["clipboard-read", "clipboard-write"])
         page = context.new_page()
-        page.set_default_timeout(30_000)
         origin = address.split("/inspector")[0]
 
         def dialog(found):

@@ -94,17 +94,16 @@ class Shelf:
     def with_past(self, request: Recorded, empty: Served) -> Recorded | Served:
         """The request with the turns that it goes on from."""
         try:
-            body = decode(request.body) if self._name in PREVIOUS and request.body else None
+            body = decode(request.body) if self._name in PREVIOUS and request.body else {}
         except BadJson:
             return request
-        previous = body.get(PREVIOUS[self._name]) if isinstance(body, dict) else None
+        previous = body.get(PREVIOUS[self._name]) if isinstance(body, dict) and body else None
         if previous is None:
             return request
         if previous not in self._kept:
             return empty.error(404, f"There is no answer {previous}.")
-        return msgspec.structs.replace(
-            request, body=encode(body | {"input": [*self._kept[previous][1], *body["input"]]})
-        )
+        whole = {**body, "input": [*self._kept[previous][1], *body["input"]]}
+        return msgspec.structs.replace(request, body=encode(whole))
 
     def keep(self, request: Recorded, served: Served) -> Served:
         body = (
@@ -148,9 +147,9 @@ def _good(name: str, request: Recorded, breakage: Breakage, shelf: Shelf) -> Ser
     whole = shelf.with_past(changed, empty)
     if isinstance(whole, Served):
         return whole
-    served = serve(target, whole.body)
-    made = replace(empty, status=served.status, headers=dict(served.headers), body=served.body)
-    return shelf.keep(changed, made)
+    made = serve(target, whole.body)
+    served = replace(empty, status=made.status, headers=dict(made.headers), body=made.body)
+    return shelf.keep(changed, served)
 
 
 def _model(request: Recorded) -> str:

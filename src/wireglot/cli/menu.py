@@ -66,8 +66,9 @@ class Selection:
 
     def fitting(self) -> list[int]:
         """Of a number or a name the row with it, of other words the rows that have all of them."""
-        if self._typed.isascii() and self._typed.isdigit() and 1 <= int(self._typed) <= len(self._rows):
-            return [int(self._typed) - 1]
+        number = int(self._typed) if re.fullmatch("[0-9]{1,9}", self._typed) else 0
+        if 1 <= number <= len(self._rows):
+            return [number - 1]
         named = [
             index for index, row in enumerate(self._rows) if self._typed and row.split()[:1] == [self._typed]
         ]

@@ -153,11 +153,11 @@ def _read_model(entry: dict[str, Any]) -> UpstreamModel | None:
     return UpstreamModel(
         name.removeprefix("models/"),
         title[:_MAX_NAME],
-        _figure(entry, _CONTEXT) or _figure(details, _CONTEXT),
-        _figure(entry, _OUTPUT),
-        _figure(details, ("embedding_length",)),
-        _read_words(entry.get("capabilities")),
-        _read_file(entry, details) if details else None,
+        context=_figure(entry, _CONTEXT) or _figure(details, _CONTEXT),
+        output=_figure(entry, _OUTPUT),
+        dimensions=_figure(details, ("embedding_length",)),
+        can=_read_words(entry.get("capabilities")),
+        file=_read_file(entry, details) if details else None,
     )
 
 
@@ -173,13 +173,13 @@ def _read_file(entry: dict[str, Any], details: dict[str, Any]) -> ModelFile:
         return value[:_MAX_NAME] if isinstance(value, str) else ""
 
     return ModelFile(
-        _figure(entry, ("size",)),
-        text(entry, "digest"),
-        text(entry, "modified_at"),
-        text(details, "format"),
-        text(details, "family"),
-        text(details, "parameter_size"),
-        text(details, "quantization_level"),
+        size=_figure(entry, ("size",)),
+        digest=text(entry, "digest"),
+        modified=text(entry, "modified_at"),
+        format=text(details, "format"),
+        family=text(details, "family"),
+        parameters=text(details, "parameter_size"),
+        quantization=text(details, "quantization_level"),
     )
 
 

@@ -27,7 +27,7 @@ def place(tmp_path: Path) -> Place:
 @rows("keys, chosen", [
     ([], 0), (["down"], 1), (["up"], 3), (["down", "down", "up"], 1), (["2"], 1), (["9"], None), (list("gem"), 2),
     (list("5"), 3), (list("code"), 0), ([*"code", "down"], 1), ([*"zz"], None), ([*"zz", "back", "back"], 0),
-    (["\x00"], 0),
+    (["\x00"], 0), (["9"] * 5000, None),
 ])  # fmt: skip
 def test_a_row_is_found_by_arrows_numbers_and_parts_of_its_name(keys: list[str], chosen: int | None) -> None:
     selection = Selection(ROWS)

@@ -174,6 +174,17 @@ def test_keys_that_cannot_be_read_are_not_written_over(tmp_path: Path) -> None:
     assert place(tmp_path).read_text() == "A=b\n" * 20_000
 
 
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_that_leads_nowhere_is_no_place_for_keys(tmp_path: Path) -> None:
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).symlink_to(place(tmp_path))
+    with pytest.raises(OSError, match="symbolic links"):
+        keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    notes: list[str] = []
+    assert read_kept(place(tmp_path), notes) == {}
+    assert "symbolic links" in notes[0]
+
+
 def test_no_key_is_kept_with_which_none_could_be_read_any_more(tmp_path: Path) -> None:
     names = [f"KEY_{number}" for number in range(5)]
     long = "x" * 16_000

@@ -196,6 +196,13 @@ def test_a_request_that_asks_nothing_loads_or_unloads(client: ollama.Client) -> 
     assert client.chat("demo", [], keep_alive=0).done_reason == "unload"
     assert client.generate("demo").done_reason == "load"
     assert client.generate("demo", "", keep_alive=0).response == ""
+    blanks: tuple[Any, ...] = ("", [])
+    for blank in blanks:
+        assert list(client.embed("demo-embedding", blank).embeddings) == []
+    assert list(client.embeddings("demo-embedding", "").embedding) == []
+    with pytest.raises(ollama.ResponseError) as caught:
+        client.embed("nobody/x", "")
+    assert caught.value.status_code == 404
     with pytest.raises(ollama.ResponseError) as caught:
         client.chat("nobody/x", [])
     assert caught.value.status_code == 404

@@ -127,11 +127,15 @@ def test_a_row_without_bodies_is_an_entry_of_what_is_known() -> None:
 
 
 def test_cells_that_begin_as_formulas_are_marked_as_text() -> None:
-    row = Row(id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5)
+    row = Row(
+        id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5,
+        title=" =1+1", model="\n@SUM(1)", provider="|calc", session="\ufeffa b",
+    )  # fmt: skip
     (line,) = csv.reader(io.StringIO(csv_lines([row], "USD").decode()))
     assert '\'=HYPERLINK("x")' in line
     assert "'-1" in line
     assert "a\nb" in line
+    assert {"' =1+1", "'\n@SUM(1)", "'|calc", "\ufeffa b"} <= {*line}
 
 
 def test_a_table_has_amounts_in_units_of_the_currency_and_losses_by_grade() -> None:

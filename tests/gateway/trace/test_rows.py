@@ -241,7 +241,14 @@ def test_rows_of_a_list_are_searched_for_secrets_beside_the_loop(
         return threading.get_ident()
 
     monkeypatch.setattr(traces, "redacted", noted)
-    for path in ("exchanges", "conversations", "losses", "dashboard", "export?format=csv", "export?format=har"):
+    for path in (
+        "exchanges",
+        "conversations",
+        "losses",
+        "dashboard",
+        "export?format=csv",
+        "export?format=har",
+    ):
         plain.look.raw(path)
         assert threads, path
         assert plain.gateway.call(of_the_loop()) not in threads, path

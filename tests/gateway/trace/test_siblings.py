@@ -72,10 +72,7 @@ async def _one_comes(folder: Path) -> None:
     async def obey(command: PeerCommand, is_new: bool) -> None:
         given.append((command, is_new))
 
-    async def shown(rows: list[Row]) -> list[Row]:
-        return rows
-
-    other, mine = (SiblingWorkers(str(folder), index, answer, Listener, shown) for index in (1, 0))
+    other, mine = (SiblingWorkers(str(folder), index, answer, Listener) for index in (1, 0))
     try:
         await other.start(obey)
         assert given == []

@@ -135,7 +135,7 @@ SURFACE: Final = replace(
         prefixes=(),
         probes={},
         unserved={},
-        idle=partial(idle_answer, asks={"prompt": "", "images": []}, shape=GENERATE),
+        idle=partial(idle_answer, asks={"prompt": ("",), "images": ([],)}, shape=GENERATE),
         turns="",
     ),
     upstream=replace(

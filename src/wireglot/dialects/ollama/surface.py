@@ -115,7 +115,7 @@ SURFACE: Final = Surface(
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
-        idle=partial(idle_answer, asks={"messages": []}, shape=CHAT),
+        idle=partial(idle_answer, asks={"messages": ([],)}, shape=CHAT),
         asked_answers=one_answer,
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},

@@ -163,7 +163,7 @@ def _unquoted(value: str) -> str:
 
 def _write(place: Path, name: str, value: str | None) -> None:
     """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
-    place = place.resolve()  # a link to where its owner has it stays one
+    place = Path(os.path.realpath(place))  # a link to where its owner has it stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]

@@ -20,7 +20,7 @@ _COLUMNS: Final = (
     "cached", "cost", "currency", "serious", "degraded", "harmless", "losses", "title", "error",
 )  # fmt: skip
 _MILLION: Final = 1_000_000
-_FORMULA: Final = tuple("=+-@\t\r")
+_FORMULA: Final = tuple("=+-@\t\r\n|%")
 """With which a cell begins that a spreadsheet takes for one."""
 _HEAD: Final = {"version": "1.2", "creator": {"name": "Wireglot", "version": __version__}}
 _encode = msgspec.json.Encoder().encode
@@ -58,7 +58,11 @@ FORMATS: Final = {
 
 
 def csv_lines(rows: Sequence[Row], currency: str) -> bytes:
-    return "".join(_line(map(_safe, _cells(row, currency))) for row in rows).encode("utf-8", "replace")
+    lines = (
+        _line(as_text(cell) if isinstance(cell, str) else cell for cell in _cells(row, currency))
+        for row in rows
+    )
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def json_lines(rows: Sequence[Row]) -> bytes:
@@ -79,9 +83,9 @@ def _cells(row: Row, currency: str) -> tuple[object, ...]:
     )  # fmt: skip
 
 
-def _safe(cell: object) -> object:
-    """A leading sign would be read as a formula by a spreadsheet."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+def as_text(cell: str) -> str:
+    """A text that no spreadsheet takes for a formula: names of models and words of users are anybody's."""
+    return f"'{cell}" if cell.startswith(_FORMULA) or cell.lstrip().startswith(_FORMULA) else cell
 
 
 def _moment(at: float) -> str:

@@ -157,13 +157,22 @@ Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
 _encode = msgspec.json.Encoder().encode
 
 
+async def _unchanged(rows: list[Row]) -> list[Row]:
+    return rows
+
+
 _read_request: Final = msgspec.json.Decoder(PeerRequest).decode
 _read_response: Final = msgspec.json.Decoder(PeerResponse).decode
 
 
 class SiblingWorkers(Peers):
     def __init__(
-        self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener], shown: Shown
+        self,
+        directory: str,
+        index: int,
+        answer: Answerer,
+        listen: Callable[[], Listener],
+        shown: Shown = _unchanged,
     ) -> None:
         """`answer`: what the others ask this one. `listen`: to its own rows. `shown`: those with what only
         this process can say of them."""

@@ -217,9 +217,7 @@ class Traces:
             self._own(wanted), self.siblings.rows(wanted), self.fleet.rows(wanted)
         )
         # Ten thousand take half a second, which the loop has not.
-        return await asyncio.to_thread(
-            lambda: list(map(self.redacted, self._with_kept(wanted, own, theirs)))
-        )
+        return await asyncio.to_thread(lambda: list(map(self.redacted, self._with_kept(wanted, own, theirs))))
 
     async def _own(self, wanted: Wanted) -> list[Row]:
         if wanted.histories:

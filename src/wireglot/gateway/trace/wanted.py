@@ -32,10 +32,10 @@ SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
     "cost": FIELDS["cost"].number,
     "losses": FIELDS["losses"].number,
     "attempts": FIELDS["attempts"].number,
-    **{
-        name: lambda row, name=name: getattr(row, name).lower()
-        for name in ("dialect", "key", "stop", "session")
-    },
+    "dialect": lambda row: row.dialect.lower(),
+    "key": lambda row: row.key.lower(),
+    "stop": lambda row: row.stop.lower(),
+    "session": lambda row: row.session.lower(),
 }
 """By which column rows may be sorted."""
 

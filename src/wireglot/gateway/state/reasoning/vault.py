@@ -272,7 +272,7 @@ def _is_foreign(exchange: Exchange) -> bool:
 
 def _is_translated(exchange: Exchange) -> bool:
     """Whether the request is read in any case: what passes as it came is not."""
-    return exchange.differs or _is_foreign(exchange)
+    return _is_foreign(exchange) or exchange.differs
 
 
 def _comes_bare(exchange: Exchange) -> bool:
