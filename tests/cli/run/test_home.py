@@ -61,7 +61,7 @@ def test_nothing_in_a_home_differs_after_a_run_but_the_clients_history(tmp_path:
     if launched is None:
         stand_in(place, client)
     else:
-        arguments = launched.arguments("[[demo:echo]] hello")
+        arguments = launched.arguments("Say hello")
         env = {**NO_NETWORK, **launched.env, "PATH": node_path(launched.package)}
     before = snapshot(place.home)
     # A real one takes a minute and more on a busy machine.
