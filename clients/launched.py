@@ -47,7 +47,7 @@ from clients.packages import (
 from clients.seat import NO_NETWORK, NOWHERE, Seat
 from clients.terminal import Terminal
 
-_SECONDS = 300.0
+SECONDS = 300.0
 _END_SECONDS = 30.0
 _READ_FILE = "[[call-tool:read_file]]"
 _OTHER_OPENAI = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": NOWHERE}, "models": {"x": {}}}
@@ -335,7 +335,7 @@ def on_screen(launched: Launched, folder: Path) -> str:
         command = [sys.executable, "-m", "wireglot.cli", "run", client]
         env = {**_environment(launched, seat), "TMPDIR": str(temporary)}
         terminal = Terminal(command, seat.project, env)
-        seen = terminal.wait_for(launched.screen, _SECONDS)
+        seen = terminal.wait_for(launched.screen, SECONDS)
         for typed in (_TYPED, "\r", "\x03"):
             terminal.settle(_QUIET_SECONDS, _END_SECONDS)
             terminal.type(typed)
@@ -382,11 +382,11 @@ def one(launched: Launched, folder: Path) -> str:
         temporary = seat.home.parent / "tmp"
         env = {**_environment(launched, seat), "TMPDIR": str(temporary)}
         terminal = Terminal(command, seat.project, env)
-        status = terminal.end(_SECONDS)
+        status = terminal.end(SECONDS)
         shown = terminal.shown
         (folder / "terminal").write_text(shown)
         if status is None:
-            return f"still running after {_SECONDS:.0f} s"
+            return f"still running after {SECONDS:.0f} s"
         if status:
             return f"exit code {status}"
         if shown.count(seat.final) < (1 if launched.tools else 2 if prompt in shown else 1):

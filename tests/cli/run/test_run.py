@@ -91,7 +91,9 @@ class Place:
         (self.programs / name).write_text(text)
         (self.programs / name).chmod(mode)
 
-    def run(self, *arguments: str, env: Mapping[str, str] = {}) -> subprocess.CompletedProcess[str]:
+    def run(
+        self, *arguments: str, env: Mapping[str, str] = {}, seconds: float = DEADLINE_SECONDS
+    ) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [*COMMAND, "run", *arguments],
             cwd=self.project,
@@ -99,7 +101,7 @@ class Place:
             stdin=subprocess.DEVNULL,
             capture_output=True,
             text=True,
-            timeout=DEADLINE_SECONDS,
+            timeout=seconds,
         )
 
     def refused(self, *arguments: str, env: Mapping[str, str] = {}, status: int = 2) -> str:
@@ -371,8 +373,11 @@ def test_a_key_that_a_configuration_names_is_asked_for(
 
 
 @pytest.mark.whole
-def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(place: Place) -> None:
-    configured(place, README)
+def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(
+    place: Place, kimi: ProviderDouble
+) -> None:
+    kimi.hosts["moonshot"].wants_key = False
+    configured(place, README.replace("http://127.0.0.1:9001/v1", kimi.base("moonshot")))
     demo = place.run("claude", "--model", "demo/demo", "--", "ask")
     assert reported(demo.stdout)["answer"] == "the answer"
     assert reported(place.run("claude", "--model", "fast").stdout)["env"]["ANTHROPIC_MODEL"] == "fast"
@@ -464,8 +469,14 @@ def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
 
 @pytest.mark.whole
 def test_one_that_does_not_serve_the_model_is_left_alone(place: Place) -> None:
-    with gateway(place) as url:
-        env = {"MOONSHOT_API_KEY": "sk-mine"}
+    with ProviderDouble({"moonshot": Reply()}) as double, gateway(place, config="[providers.demo]\n") as url:
+        # It has no such key, and goes on with what it had.
+        base = double.base("moonshot")
+        configured(
+            place,
+            f'[providers.demo]\n[providers.kimi]\nbase_url = "{base}"\napi_key = "env:MOONSHOT_API_KEY"\n',
+        )
+        env = {"MOONSHOT_API_KEY": GOOD_KEY}
         done = place.run("claude", "--model", "kimi/kimi-k3", env=env)
         assert reported(done.stdout)["env"]["ANTHROPIC_BASE_URL"] != url
         assert f"wireglot: the gateway at {url} does not serve kimi/kimi-k3" in done.stderr
