@@ -17,6 +17,7 @@ from clients.packages import (
     COPILOT,
     DROID,
     GEMINI_CLI,
+    GOOSE,
     HERE,
     HERMES,
     KIMI_CODE,
@@ -363,6 +364,19 @@ def _hermes(seat: Seat) -> Launch:
     )
 
 
+def _goose(seat: Seat) -> Launch:
+    return Launch(
+        [GOOSE.binaries / "goose", "run", "--with-builtin", "developer", "-t", _reads_by(seat, "shell")],
+        {
+            "GOOSE_PROVIDER": "openai",
+            "GOOSE_MODEL": "my-model",
+            "GOOSE_MODE": "auto",
+            "OPENAI_BASE_URL": f"{seat.base}/v1",
+            "OPENAI_API_KEY": seat.key,
+        },
+    )
+
+
 def _model_of_agent(seat: Seat) -> dict[str, object]:
     return {
         "baseUrl": f"{seat.base}/v1",
@@ -443,6 +457,7 @@ CLIENTS: tuple[Client, ...] = (
     Client("cline", "Cline", _CHAT, CLINE, _cline),
     Client("continue", "Continue", _CHAT, CONTINUE, _continue),
     Client("droid", "Droid", _CHAT, DROID, _droid),
+    Client("goose", "Goose", _CHAT, GOOSE, _goose),
     Client("hermes", "Hermes Agent", _CHAT, HERMES, _hermes),
     Client(
         "openclaw",

@@ -33,6 +33,7 @@ from clients.packages import (
     COPILOT,
     DROID,
     GEMINI_CLI,
+    GOOSE,
     HERMES,
     KIMI_CODE,
     LLM,
@@ -43,7 +44,7 @@ from clients.packages import (
     ROOT,
     Package,
 )
-from clients.seat import NOWHERE, Seat
+from clients.seat import NO_NETWORK, NOWHERE, Seat
 from clients.terminal import Terminal
 
 _SECONDS = 300.0
@@ -78,6 +79,7 @@ SETTINGS: Mapping[str, str] = {
     ".codex/config.toml": 'model = "gpt-5.5"\n',
     ".continue/config.yaml": "name: Mine\nversion: 1.0.0\nschema: v1\nmodels: []\n",
     ".copilot/settings.json": json.dumps({"theme": "dark"}),
+    ".config/goose/config.yaml": f"GOOSE_PROVIDER: openai\nGOOSE_MODEL: gpt-5.5\nOPENAI_HOST: {NOWHERE}\n",
     ".config/io.datasette.llm/default_model.txt": "gpt-4o-mini",
     ".config/io.datasette.llm/keys.json": json.dumps({"openai": "sk-the-users-own"}),
     ".config/opencode/opencode.json": json.dumps(
@@ -104,6 +106,7 @@ _OWN: Mapping[str, tuple[str, ...]] = {
     "copilot": (".copilot/", ".cache/Microsoft/DeveloperTools/", ".cache/copilot/"),
     "droid": (".factory/",),
     "gemini": (".gemini/",),
+    "goose": (".config/goose/", ".local/share/goose/", ".local/state/goose/"),
     "hermes": (".hermes/", ".rustup/"),
     "kimi": (".kimi-code/",),
     "llm": (".config/io.datasette.llm/",),
@@ -279,6 +282,13 @@ LAUNCHED += (
         lambda prompt: ["exec", prompt],
         hint="[[call-tool:Read]]",
     ),
+    Launched(
+        "goose",
+        GOOSE,
+        lambda prompt: ["run", "--with-builtin", "developer", "-t", prompt],
+        env={"GOOSE_MODE": "auto", "OPENAI_HOST": NOWHERE},
+        hint="[[call-tool:shell]]",
+    ),
     Launched("hermes", HERMES, lambda prompt: ["-z", prompt], hint="[[call-tool:read_file]]"),
     Launched(
         "openclaw",
@@ -425,7 +435,7 @@ def _environment(launched: Launched, seat: Seat) -> dict[str, str]:
         "TERM": "xterm-256color",
         "DO_NOT_TRACK": "1",
         "PYTHONPATH": str(ROOT / "src"),
-        **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE),
+        **NO_NETWORK,
         **launched.env,
     }
 

@@ -74,6 +74,8 @@ OPENCLAW = Package("openclaw", "npm", ("openclaw@2026.9.6",), "openclaw", node24
 HERMES = Package("hermes", "pip", ("hermes-agent==0.19.0",), "hermes")
 # The package with the program alone: its launcher wants the same version of all processors' packages.
 DROID = Package("droid", "npm", ("@factory/cli-linux-x64@0.225.2",), "droid")
+# The program alone: the package for all processors brings another user interface, and the SDK for it.
+GOOSE = Package("goose", "npm", ("@aaif/goose-binary-linux-x64@1.52.0",), "goose")
 AI_SDK = Package(
     "ai-sdk",
     "npm",
@@ -103,6 +105,7 @@ CLIENT_PACKAGES: tuple[Package, ...] = (
     OPENCLAW,
     HERMES,
     DROID,
+    GOOSE,
     AI_SDK,
     PYTHON_SDKS,
 )

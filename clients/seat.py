@@ -17,6 +17,7 @@ from types import TracebackType
 
 # Nothing listens on the discard port: a client that calls home is refused instead of measured.
 NOWHERE = "http://127.0.0.1:9"
+NO_NETWORK = dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE)
 _LOOPBACK = "127.0.0.1,localhost,::1"
 
 
@@ -137,7 +138,7 @@ class Seat:
             "DO_NOT_TRACK": "1",
             "DISABLE_TELEMETRY": "1",
             "PYTHONDONTWRITEBYTECODE": "1",
-            **dict.fromkeys(("HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy"), NOWHERE),
+            **NO_NETWORK,
             **dict.fromkeys(("NO_PROXY", "no_proxy"), _LOOPBACK),
             **launch.env,
         }

@@ -52,7 +52,9 @@ class Terminal:
 
     @property
     def shown(self) -> str:
-        return _CONTROL.sub(b"", self._raw).replace(b"\r", b"").decode("utf-8", "replace")
+        # The echo of an interrupt may come within another sequence.
+        text = _CONTROL.sub(b"", self._raw.replace(b"\x03", b"")).replace(b"\r", b"")
+        return text.decode("utf-8", "replace")
 
     def type(self, text: str) -> None:
         with suppress(OSError):  # it has ended

@@ -1,5 +1,6 @@
 // The gateway's side of the page: JSON over its own routes, and nothing from anywhere else.
 import { signal } from "@preact/signals";
+import { currencyInUse } from "./format";
 import type { Session } from "./types";
 
 export const API = "/inspector/api";
@@ -66,7 +67,9 @@ async function ask<T>(method: string, url: string, body: unknown, signal?: Abort
 
 export async function loadSession(): Promise<void> {
   try {
-    session.value = await get<Session>("/session");
+    const found = await get<Session>("/session");
+    currencyInUse.value = found.currency || "USD";
+    session.value = found;
     sessionError.value = "";
   } catch (problem) {
     sessionError.value = problem instanceof Error ? problem.message : String(problem);

@@ -2,7 +2,7 @@
 import type { ComponentChildren } from "preact";
 import { clock, count, duration, lossesTold, money, target, tokensOf } from "./format";
 import { type Habits, lossesByRarity } from "./habits";
-import { Losses, Purpose, Status } from "./parts/small";
+import { Grade, Losses, Purpose, Status } from "./parts/small";
 import { DEFAULT_COLUMNS } from "./saved";
 import type { Row } from "./types";
 
@@ -25,7 +25,7 @@ const text = (value: string | undefined) => <span>{value}</span>;
 
 export const COLUMNS: Column[] = [
   { id: "time", name: "Time", least: 72, grows: 0, rank: 0, sort: "time", cell: (row) => <time dateTime={new Date(row.at * 1000).toISOString()}>{clock(row.at)}</time> },
-  { id: "client", name: "Client", least: 100, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span>{row.client || "unknown"}<Purpose row={row} /></span> },
+  { id: "client", name: "Client", least: 100, grows: 1.75, rank: 2, sort: "client", ascends: true, cell: (row) => <span><span class="clip">{row.client || "unknown"}</span><Purpose row={row} /></span> },
   { id: "title", name: "Last words", least: 150, grows: 3, rank: 3, cell: (row) => text(row.title) },
   { id: "asked", name: "Requested", least: 100, grows: 1.35, rank: 6, sort: "asked", ascends: true, cell: (row) => text(row.asked || row.path) },
   {
@@ -36,14 +36,14 @@ export const COLUMNS: Column[] = [
   { id: "first", name: "First", least: 66, grows: 0, rank: 8, sort: "first", cell: (row) => text(duration(row.first_ms)) },
   { id: "total", name: "Total", least: 66, grows: 0, rank: 7, sort: "total", cell: (row) => text(duration(row.total_ms)) },
   { id: "tokens", name: "Tokens", least: 60, grows: 0, rank: 9, sort: "tokens", cell: (row) => text(count(tokensOf(row.tokens))) },
-  { id: "cached", name: "Cached", least: 60, grows: 0, rank: 11, cell: (row) => text(count(row.tokens?.cached)) },
+  { id: "cached", sort: "cached", name: "Cached", least: 60, grows: 0, rank: 11, cell: (row) => text(count(row.tokens?.cached)) },
   { id: "cost", name: "Cost", least: 66, grows: 0, rank: 10, sort: "cost", cell: (row) => text(money(row.cost)) },
   { id: "losses", name: "Losses", least: 144, grows: 0, rank: 5, sort: "losses", cell: (row, habits) => <LossCell row={row} habits={habits} /> },
-  { id: "dialect", name: "Dialect", least: 110, grows: 0, rank: 12, cell: (row) => text(row.dialect) },
-  { id: "key", name: "Key", least: 80, grows: 0.6, rank: 13, cell: (row) => text(row.key) },
-  { id: "attempts", name: "Attempts", least: 66, grows: 0, rank: 14, cell: (row) => text(row.attempts ? String(row.attempts) : "") },
-  { id: "stop", name: "Stop", least: 90, grows: 0.4, rank: 15, cell: (row) => text(row.stop) },
-  { id: "session", name: "Session", least: 100, grows: 0.6, rank: 16, cell: (row) => text(row.session) },
+  { id: "dialect", sort: "dialect", ascends: true, name: "Dialect", least: 110, grows: 0, rank: 12, cell: (row) => text(row.dialect) },
+  { id: "key", sort: "key", ascends: true, name: "Key", least: 80, grows: 0.6, rank: 13, cell: (row) => text(row.key) },
+  { id: "attempts", sort: "attempts", name: "Attempts", least: 66, grows: 0, rank: 14, cell: (row) => text(row.attempts ? String(row.attempts) : "") },
+  { id: "stop", sort: "stop", ascends: true, name: "Stop", least: 90, grows: 0.4, rank: 15, cell: (row) => text(row.stop) },
+  { id: "session", sort: "session", ascends: true, name: "Session", least: 100, grows: 0.6, rank: 16, cell: (row) => text(row.session) },
 ];
 
 const BY_ID = new Map(COLUMNS.map((column) => [column.id, column]));
@@ -66,9 +66,11 @@ export function template(columns: readonly Column[]): string {
 
 const PHONE = ["time", "client", "status", "asked", "target", "losses", "first", "total", "tokens", "cost"];
 
-/** In the order in which a narrow row has them. */
-export function phoneColumns(): Column[] {
-  return PHONE.flatMap((id) => BY_ID.get(id) ?? []);
+/** In the order in which a narrow row has them. Where last words are known they are more than the model asked for. */
+export function phoneColumns(titled: boolean): Column[] {
+  return PHONE.flatMap((id) => BY_ID.get(id) ?? []).map((column) =>
+    titled && column.id === "asked" ? { ...column, id: "title", name: "Last words", cell: (row: Row) => text(row.title || row.asked || row.path) } : column,
+  );
 }
 
 export const isDefault = (ids: readonly string[]) => ids.join() === DEFAULT_COLUMNS.join();
@@ -77,7 +79,8 @@ export const isDefault = (ids: readonly string[]) => ids.join() === DEFAULT_COLU
 function LossCell({ row, habits }: { row: Row; habits: Habits }) {
   const losses = lossesTold(row);
   const { fresh, usual, other } = lossesByRarity(row, habits);
-  if (usual.length && !fresh.length && !other.length) return <span class="faint">{usual.length} usual</span>;
+  // A serious one is worth a sign, however usual it is.
+  if (usual.length && !fresh.length && !other.length) return losses?.serious ? <Grade grade="serious">{usual.length} usual</Grade> : <span class="faint">{usual.length} usual</span>;
   return (
     <>
       {fresh.length ? <span class="tag accent">new</span> : null}

@@ -1,4 +1,5 @@
 // Numbers and times as people read them.
+import { signal } from "@preact/signals";
 import type { LossCounts, Row, Tokens } from "./types";
 
 export function duration(ms: number | null | undefined): string {
@@ -25,15 +26,16 @@ export function whole(value: number | null | undefined): string {
   return value === null || value === undefined ? "" : value.toLocaleString("en");
 }
 
-/** Millionths of the currency, as the price lists have it. */
+/** Of all amounts in rows and traces, as the gateway reports it with the session. */
+export const currencyInUse = signal("USD");
+
+/** Millionths of that currency, as the price lists have it. */
 export function money(millionths: number | null | undefined): string {
   if (millionths === null || millionths === undefined) return "";
   const value = millionths / 1_000_000;
-  if (value === 0) return "$0";
-  if (value < 0.0001) return "<$0.0001";
-  if (value < 0.01) return `$${value.toFixed(4)}`;
-  if (value < 1) return `$${value.toFixed(3)}`;
-  return `$${value.toFixed(2)}`;
+  if (value > 0 && value < 0.0001) return `<${formatted(0.0001, currencyInUse.value, { maximumFractionDigits: 4 })}`;
+  const digits = value === 0 ? 0 : value < 0.01 ? 4 : value < 1 ? 3 : 2;
+  return formatted(value, currencyInUse.value, { minimumFractionDigits: digits, maximumFractionDigits: digits });
 }
 
 export function size(bytes: number | null | undefined): string {
@@ -56,6 +58,20 @@ const WAITS: Record<string, string> = {
   answer: "the rest of the answer",
   "next event": "the next event",
 };
+
+/** In the room that a list has: what is not the provider's answer, which most wait for. */
+const WAIT_WORDS: Record<string, string> = {
+  body: "reading it",
+  store: "store",
+  queue: "queue",
+  "provider queue": "queue",
+  key: "key rests",
+  "sign-in": "sign-in",
+  retry: "retry wait",
+  download: "download",
+};
+
+export const waitWord = (row: Row): string => WAIT_WORDS[row.waits_for ?? ""] ?? (row.first_ms ? "streaming" : "waiting");
 
 /** What an exchange that runs waits for. `now`: unix seconds. */
 export function waitsFor(row: Row, now: number): string {
@@ -116,14 +132,27 @@ export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
 }
 
-/** Units of a currency, not millionths. One that the browser does not know stands behind the number. */
+/** Units of a currency, not millionths. */
 export function inCurrency(value: number, currency: string): string {
-  const digits = value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 };
-  try {
-    return value.toLocaleString("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", ...digits });
-  } catch {
-    return `${value.toLocaleString("en", digits)} ${currency}`;
+  return formatted(value, currency, value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 });
+}
+
+/** A list has hundreds of amounts, and a format is slow to make. */
+const formats = new Map<string, Intl.NumberFormat | null>();
+
+/** One that the browser does not know stands behind the number. */
+function formatted(value: number, currency: string, digits: Intl.NumberFormatOptions): string {
+  const name = JSON.stringify([currency, digits]);
+  let format = formats.get(name);
+  if (format === undefined) {
+    try {
+      format = new Intl.NumberFormat("en", { style: "currency", currency, currencyDisplay: "narrowSymbol", ...digits });
+    } catch {
+      format = null;
+    }
+    formats.set(name, format);
   }
+  return format ? format.format(value) : `${value.toLocaleString("en", digits)} ${currency}`;
 }
 
 /** From a number of before to that of now; less than `least` percent is none. "" where there is nothing to compare. */

@@ -1,5 +1,5 @@
 // Losses by exception: what a client always loses with a provider is no news, what it never lost before is.
-import type { Row } from "./types";
+import type { Row, TracedLoss } from "./types";
 
 /** Of one client with one provider: in how many exchanges each feature was lost. */
 export interface LossHabit {
@@ -23,6 +23,8 @@ export function habitsOf(pairs: readonly LossHabit[]): Habits {
   return new Map(pairs.map((each) => [pair(each.client, each.provider), each]));
 }
 
+export const habitOf = (habits: Habits, row: Row): LossHabit | undefined => habits.get(pair(row.client ?? "", row.provider ?? ""));
+
 /** "" while too little is known. */
 export function rarityOf(habit: LossHabit | undefined, feature: string): Rarity {
   if (!habit || habit.exchanges < LEAST_EXCHANGES) return "";
@@ -38,7 +40,7 @@ export interface RowLosses {
 }
 
 export function lossesByRarity(row: Row, habits: Habits): RowLosses {
-  const habit = habits.get(pair(row.client ?? "", row.provider ?? ""));
+  const habit = habitOf(habits, row);
   const found: RowLosses = { fresh: [], usual: [], other: [] };
   for (const feature of row.features ?? []) {
     const rarity = rarityOf(habit, feature);
@@ -66,8 +68,30 @@ export function lossesByFeature(habits: Habits): FeatureLosses[] {
       entry.all.push(rarityOf(habit, feature));
       found.set(feature, entry);
     }
-  const rank = { new: 0, "": 1, usual: 2 };
   return [...found.values()]
     .map(({ all, ...entry }) => ({ ...entry, rarity: all.includes("new") ? ("new" as const) : all.every((each) => each === "usual") ? ("usual" as const) : ("" as const) }))
-    .sort((a, b) => rank[a.rarity] - rank[b.rarity] || b.times - a.times || (a.feature < b.feature ? -1 : 1));
+    .sort((a, b) => RANKS[a.rarity] - RANKS[b.rarity] || b.times - a.times || (a.feature < b.feature ? -1 : 1));
+}
+
+export interface FeatureGroup {
+  feature: string;
+  /** Its worst. */
+  grade: string;
+  rarity: Rarity;
+  losses: TracedLoss[];
+}
+
+const GRADES = ["serious", "degraded", "harmless"];
+const RANKS: Record<Rarity, number> = { new: 0, "": 1, usual: 2 };
+
+/** The losses of one exchange by feature: new ones first, then the worst. */
+export function groupLosses(losses: readonly TracedLoss[], habit: LossHabit | undefined): FeatureGroup[] {
+  const found = new Map<string, FeatureGroup>();
+  for (const loss of losses) {
+    const group = found.get(loss.feature) ?? { feature: loss.feature, grade: loss.grade, rarity: rarityOf(habit, loss.feature), losses: [] };
+    if (GRADES.indexOf(loss.grade) < GRADES.indexOf(group.grade)) group.grade = loss.grade;
+    group.losses.push(loss);
+    found.set(loss.feature, group);
+  }
+  return [...found.values()].sort((a, b) => RANKS[a.rarity] - RANKS[b.rarity] || GRADES.indexOf(a.grade) - GRADES.indexOf(b.grade));
 }

@@ -13,9 +13,18 @@ const VALUES: Record<string, (row: Row) => Value> = {
   first: (row) => row.first_ms,
   total: (row) => row.total_ms,
   tokens: (row) => tokensOf(row.tokens),
+  cached: (row) => (row.tokens ? (row.tokens.cached ?? 0) : null),
   cost: (row) => row.cost,
   losses: (row) => lossesOf(row.losses),
+  attempts: (row) => row.attempts ?? 0,
+  dialect: (row) => (row.dialect ?? "").toLowerCase(),
+  key: (row) => (row.key ?? "").toLowerCase(),
+  stop: (row) => (row.stop ?? "").toLowerCase(),
+  session: (row) => (row.session ?? "").toLowerCase(),
 };
+
+/** The columns by which the server sorts. */
+export const SORTS = Object.keys(VALUES);
 
 export type Compare = (a: Row, b: Row) => number;
 

@@ -194,6 +194,8 @@ export interface Session {
   csrf?: string;
   version?: string;
   workers?: number;
+  /** Of all amounts. */
+  currency?: string;
   until?: number | null;
   admin?: boolean;
   sign_in?: boolean;
@@ -225,6 +227,9 @@ export interface Fleet {
 export interface Conversation {
   session: string;
   client?: string;
+  /** The last words of its user, where bodies were recorded. */
+  title?: string;
+  failed?: number;
   turns: number;
   first_at: number;
   last_at: number;

@@ -2,7 +2,7 @@ import "./browser";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Exchange, eventInFocus, grown, growingEvents } from "../src/exchange";
-import { waitsFor } from "../src/format";
+import { waitWord, waitsFor } from "../src/format";
 import { partners, placeParts, withAnalysis } from "../src/links";
 import { readRequest } from "../src/reading";
 import { go, to } from "../src/route";
@@ -176,4 +176,7 @@ test("one that hangs says what it waits for", () => {
   assert.equal(waitsFor({ ...row, waits_for: "retry", waits_until: 102 }, 100), "waits for the next attempt, in 2.00 s");
   assert.equal(waitsFor({ ...row, waits_for: "retry", waits_until: 90 }, 100), "waits for the next attempt");
   assert.equal(waitsFor(row, 0), "");
+  const words = ["store", "retry", "first byte", ""].map((each) => waitWord({ ...row, waits_for: each }));
+  assert.deepEqual(words, ["store", "retry wait", "waiting", "waiting"]);
+  assert.equal(waitWord({ ...row, first_ms: 5, waits_for: "next event" }), "streaming");
 });

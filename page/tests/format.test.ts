@@ -1,7 +1,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { curlOf } from "../src/curl";
-import { change, count, duration, inCurrency, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
+import { change, count, currencyInUse, duration, inCurrency, lossesOf, lossesTold, money, plural, purposeOf, size, target, worstGrade } from "../src/format";
 
 test("times are shown in the unit that people read", () => {
   const shown = [null, 0, 0.4, 12.6, 999, 1000, 9_990, 59_940, 61_000, 3_600_000].map((ms) => duration(ms));
@@ -50,6 +50,14 @@ test("money is shown in its currency, known to the browser or not", () => {
   assert.equal(inCurrency(0.001234, "EUR"), "€0.0012");
   assert.equal(inCurrency(0, "USD"), "$0.00");
   assert.equal(inCurrency(2, "credits"), "2.00 credits");
+});
+
+test("amounts of rows are in the currency of the gateway", () => {
+  currencyInUse.value = "EUR";
+  assert.deepEqual([0, 50, 1234, 3_500_000].map((value) => money(value)), ["€0", "<€0.0001", "€0.0012", "€3.50"]);
+  currencyInUse.value = "credits";
+  assert.deepEqual([50, 2_000_000].map((value) => money(value)), ["<0.0001 credits", "2.00 credits"]);
+  currencyInUse.value = "USD";
 });
 
 test("a change is shown where there is something to compare", () => {

@@ -1,9 +1,9 @@
 import "./browser";
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { habitsOf, lossesByFeature, lossesByRarity, rarityOf } from "../src/habits";
-import { fitting } from "../src/columns";
-import { compareBy, merged } from "../src/order";
+import { groupLosses, habitOf, habitsOf, lossesByFeature, lossesByRarity, rarityOf } from "../src/habits";
+import { COLUMNS, fitting } from "../src/columns";
+import { SORTS, compareBy, merged } from "../src/order";
 import { DEFAULT_COLUMNS, readRemembered, withView } from "../src/saved";
 import { isUnfinished, suggestions } from "../src/suggest";
 import type { Row } from "../src/types";
@@ -20,6 +20,11 @@ test("rows are in the order of a column, and what has no value comes last either
   const named = [row("a", 1, { client: "b" }), row("b", 2, { client: "" }), row("c", 3, { client: "A" })];
   assert.equal(ids([...named].sort(compareBy("client"))), "cab");
   assert.equal(ids([...named].sort(compareBy("-client"))), "acb");
+});
+
+test("every column but the last words is one to sort by", () => {
+  assert.deepEqual(COLUMNS.flatMap((column) => (column.sort ? [] : [column.id])), ["title"]);
+  assert.deepEqual(COLUMNS.flatMap((column) => column.sort ?? []).sort(), [...SORTS].sort());
 });
 
 test("changes are merged into a list where they belong", () => {
@@ -76,6 +81,20 @@ test("losses that are usual for a client and a provider are distinguished from n
   assert.equal(rarityOf(habits.get("c\u0000q"), "always"), ""); // too little is known
   assert.equal(rarityOf(undefined, "always"), "");
   assert.deepEqual(lossesByFeature(habits).map((each) => [each.feature, each.rarity, each.times]), [["rare", "new", 1], ["always", "", 91], ["some", "", 10]]);
+});
+
+test("the losses of one exchange are grouped: new features first, then the worst, usual ones last", () => {
+  const habits = habitsOf([{ client: "c", provider: "p", exchanges: 100, features: { always: 90, rare: 1, some: 10, other: 10 } }]);
+  const loss = (feature: string, grade: string) => ({ feature, grade, action: "dropped", document: "request", path: "$" });
+  const losses = [loss("always", "harmless"), loss("some", "harmless"), loss("other", "harmless"), loss("other", "serious"), loss("rare", "harmless"), loss("always", "degraded")];
+  const groups = groupLosses(losses, habitOf(habits, row("a", 1, { client: "c", provider: "p" })));
+  assert.deepEqual(groups.map((each) => [each.feature, each.rarity, each.grade, each.losses.length]), [
+    ["rare", "new", "harmless", 1],
+    ["other", "", "serious", 2],
+    ["some", "", "harmless", 1],
+    ["always", "usual", "degraded", 2],
+  ]);
+  assert.deepEqual(groupLosses(losses, undefined).map((each) => each.rarity), ["", "", "", ""]);
 });
 
 test("what a browser remembers is read whatever it is", () => {

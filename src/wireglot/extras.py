@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import shlex
 import sys
@@ -25,10 +26,27 @@ def install_hint(extra: str) -> str:
     packages = [
         re.split(r"[;\s]", each)[0] for each in required if re.search(rf"""extra == ['"]{extra}['"]""", each)
     ]
-    return hint_for(extra, PurePath(sys.prefix).parts, packages, origin)
+    return hint_for(extra, PurePath(sys.prefix).parts, packages, origin, _pip())
 
 
-def hint_for(extra: str, prefix: tuple[str, ...], packages: list[str], origin: dict[str, object]) -> str:
+def _pip() -> str:
+    """By its place where `pip` alone would be another environment's: a virtual one that is not activated."""
+    import shutil
+
+    if sys.prefix == sys.base_prefix:
+        return "pip"
+    own = str(PurePath(sys.prefix, "Scripts" if os.name == "nt" else "bin", "pip"))
+    found = shutil.which("pip")
+    if found is not None and PurePath(found).parent == PurePath(own).parent:
+        return "pip"
+    if shutil.which(own) is None:  # uv makes environments without
+        return f"VIRTUAL_ENV={shlex.quote(sys.prefix)} uv pip"
+    return shlex.quote(own)
+
+
+def hint_for(
+    extra: str, prefix: tuple[str, ...], packages: list[str], origin: dict[str, object], pip: str = "pip"
+) -> str:
     """`prefix`: of this Python. `origin`: what pip notes of an installation that is not from an index."""
     if packages and _holds(prefix, ("pipx", "venvs")):
         return f"pipx inject {_NAME} {shlex.join(packages)}"
@@ -39,7 +57,7 @@ def hint_for(extra: str, prefix: tuple[str, ...], packages: list[str], origin: d
         return f"uv tool install --force {wanted}"
     details = origin.get("dir_info")
     is_checkout = isinstance(details, dict) and bool(details.get("editable"))
-    return f"pip install {'-e ' if is_checkout else ''}{wanted}"
+    return f"{pip} install {'-e ' if is_checkout else ''}{wanted}"
 
 
 def _holds(parts: tuple[str, ...], run: tuple[str, str]) -> bool:

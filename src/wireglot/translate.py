@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -104,7 +104,9 @@ def plan(
         if not bent:
             return Plan(request, upstream, Aliases(), context, tuple(losses))
     fitted = fitter.fit(upstream, context)
-    unreported = unreported_sequence(fitted.request, fitter.target.client, server)
+    unreported: Iterable[Loss] = ()
+    if fitted.request.stop:
+        unreported = unreported_sequence(fitted.request, fitter.target.client, server)
     return Plan(
         request,
         fitted.request,

@@ -59,6 +59,18 @@ def test_every_provider_with_a_key_tells_a_good_one_from_a_bad_one(name: str, ke
     assert answered.skew is not None
 
 
+@rows(
+    "date",
+    ["yesterday", "1 Jan 99999999999999999999 00:00:00 GMT", f"Thu, 01 Jan 2026 00:00:00 +{'9' * 30}"],
+)
+def test_a_clock_that_says_no_time_is_none(date: str) -> None:
+    double = ProviderDouble({"host": Reply()})
+    with pytest.MonkeyPatch.context() as changing:
+        changing.setattr(ProviderDouble.Handler, "date_time_string", lambda self, timestamp=None: date)
+        answered = asked(provider("openai", double.base("host")), double)
+    assert (answered.outcome, answered.skew) == ("taken", None)
+
+
 @rows("outcome", get_args(Outcome))
 @rows("problem", [None, *get_args(TransportProblem)])
 def test_nothing_answers_where_no_connection_is_made(outcome: Any, problem: Any) -> None:

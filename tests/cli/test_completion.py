@@ -21,6 +21,7 @@ def offered(*words: str) -> list[str]:
     script = run("completion", "bash").stdout.decode()
     asked = (
         f'{script}\nCOMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); compopt() {{ echo FILES; }}\n'
+        'COMP_LINE="$*"; COMP_POINT=${#COMP_LINE}\n'
         '_wireglot; printf "%s\\n" "${COMPREPLY[@]}"'
     )
     done = subprocess.run(
@@ -48,6 +49,7 @@ bash = pytest.mark.skipif(shutil.which("bash") is None, reason="there is no bash
         (("completion", "z"), {"zsh"}),
         (("serve", "--config", ""), {"FILES"}),
         (("run", "claude", "--", "-"), {"FILES"}),
+        (("serve", "--log=pr"), {"pretty"}),
     ],
 )
 def test_bash_offers_commands_options_and_values(words: tuple[str, ...], expected: set[str]) -> None:
@@ -66,6 +68,33 @@ def test_bash_offers_the_models_that_there_are(tmp_path: Path, monkeypatch: pyte
         "demo/demo-openai-responses",
         "demo/demo-ollama",
     }
+
+
+@bash
+def test_bash_offers_names_with_colons_and_runs_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = tmp_path / "wireglot"
+    program.write_text("#!/bin/sh\nprintf '%s\\n' ollama/llama3:8b ollama/llama3:70b '$(touch ran)' 'a b'\n")
+    program.chmod(0o755)
+    script = run("completion", "bash").stdout.decode()
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    monkeypatch.chdir(tmp_path)
+    # As Bash does it, of what a person has typed.
+    asked = (
+        f"{script}\nCOMP_LINE=$1; COMP_POINT=${{#COMP_LINE}}; COMP_WORDS=($1); COMP_CWORD=3\n"
+        '_wireglot; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    for typed, offers in {
+        "ollama/": ["ollama/llama3:8b", "ollama/llama3:70b"],
+        "ollama/llama3:7": ["70b"],
+        "": ["ollama/llama3:8b", "ollama/llama3:70b", "$(touch ran)", "a b"],
+    }.items():
+        for option in ("--model ", "--model="):
+            line = f"wireglot run claude {option}{typed}"
+            done = subprocess.run(
+                ["bash", "-c", asked, "bash", line], capture_output=True, text=True, check=True
+            )
+            assert (done.stdout.splitlines(), done.stderr) == (offers, ""), line
+    assert not (tmp_path / "ran").exists()
 
 
 @bash
@@ -109,8 +138,21 @@ def small_parser() -> argparse.ArgumentParser:
 SCRIPTS = {
     "bash": r"""
 # Completion of wireglot for bash, printed by `wireglot completion bash`.
+_wireglot_models() {
+    local name kept=''
+    # Bash replaces what is behind the last colon only. `compgen -W` would run what a name has in $(...).
+    [[ $COMP_WORDBREAKS == *:* ]] && kept=${current%"${current##*:}"}
+    while IFS= read -r name; do
+        [[ $name == "$current"* ]] && COMPREPLY+=("${name#"$kept"}")
+    done < <(wireglot models --names 2>/dev/null)
+}
 _wireglot() {
-    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path='' index word
+    local line=${COMP_LINE:0:COMP_POINT} path='' index word
+    local current=${line##*[[:space:]]} before
+    before=${line%"$current"}
+    before=${before%"${before##*[![:space:]]}"}
+    before=${before##*[[:space:]]}
+    [[ $current == --*=* ]] && { before=${current%%=*}; current=${current#*=}; }
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}

@@ -115,6 +115,16 @@ def test_starting_loads_no_network_library_and_no_command():
     assert done.stdout.splitlines()[-1] == ""
 
 
+def test_a_gateway_loads_no_demo_model_before_it_is_asked():
+    code = (
+        "import sys, wireglot.cli.serve\nfrom wireglot.gateway.run import Transports\n"
+        "print(*[name for name in sys.modules if name.partition('.demo')[1] or name == 'wsproto'])\n"
+        "print(type(Transports()['demo']).__module__)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == ["", "wireglot.demo.service"]
+
+
 @pytest.mark.whole
 def test_a_reader_that_leaves_ends_the_demo_quietly():
     with subprocess.Popen(

@@ -1,8 +1,13 @@
 """How an optional package is added, as the program says it: by the tool that installed the program."""
 
+import sys
+from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.tiers import rows
+from wireglot import extras
 from wireglot.extras import hint_for, install_hint
 
 CHECKOUT = {"url": "file:///src/wire%20glot", "dir_info": {"editable": True}}
@@ -26,6 +31,27 @@ def test_the_tool_that_installed_the_program_installs_the_rest(
     prefix: tuple[str, ...], origin: dict[str, Any], command: str
 ) -> None:
     assert hint_for("web", prefix, ["lxml>=6"], origin) == command
+
+
+def test_pip_is_named_by_its_place_where_another_would_be_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, other = tmp_path / "our env" / "bin", tmp_path / "other" / "bin"
+    for folder in (ours, other):
+        folder.mkdir(parents=True)
+        (folder / "pip").write_text("#!/bin/sh\n")
+        (folder / "pip").chmod(0o755)
+    monkeypatch.setattr(sys, "prefix", str(ours.parent))
+    monkeypatch.setattr(sys, "base_prefix", "/usr")
+    monkeypatch.setenv("PATH", f"{ours}:{other}")
+    assert extras._pip() == "pip"
+    monkeypatch.setenv("PATH", str(other))
+    assert extras._pip() == f"'{ours}/pip'"
+    assert hint_for("web", VENV, [], {}, "/v/bin/pip") == "/v/bin/pip install 'wireglot[web]'"
+    (ours / "pip").unlink()
+    assert extras._pip() == f"VIRTUAL_ENV='{ours.parent}' uv pip"
+    monkeypatch.setattr(sys, "base_prefix", str(ours.parent))
+    assert extras._pip() == "pip"
 
 
 def test_the_hint_of_this_installation_names_the_extra() -> None:

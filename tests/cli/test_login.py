@@ -83,6 +83,7 @@ def test_a_key_that_is_refused_is_not_kept_and_not_repeated(home: Path, hosts: d
         ("kimu", "", 2, "there is no provider kimu: did you mean kimi?"),
         ("kimi", "", 2, "no key was given, and nothing was kept"),
         ("kimi", "two words", 2, "standard input: expected a key, which has no spaces and is plain ASCII"),
+        ("kimi", "x" * 20_000, 2, "standard input: expected a key, of 16,384 characters at most"),
         ("ollama", "x", 2, "ollama needs no key: [providers.ollama] turns it on"),
         ("bedrock", "", 2, "bedrock is signed in to, and needs no key: `aws configure` or `aws sso login`"),
         ("openai", GOOD_KEY, 1, "OpenAI cannot be reached at 127.0.0.1:"),

@@ -12,7 +12,7 @@ from typing import Any
 
 from tests.laws.test_pair_goldens import UPDATE
 from wireglot.cli.parser import build_parser
-from wireglot.cli.run.agents import EDITORS
+from wireglot.cli.run.agents import PRINTED
 from wireglot.cli.run.clients import CLIENTS
 
 PINS = Path(__file__).parents[1] / "fixtures" / "command_line.txt"
@@ -60,4 +60,26 @@ def test_the_command_line_is_as_it_is_pinned() -> None:
 def test_every_client_that_is_known_is_completed() -> None:
     (commands,) = (each for each in build_parser()._actions if isinstance(each, argparse._SubParsersAction))
     client: Any = next(each for each in commands.choices["run"]._actions if each.dest == "client")
-    assert list(client.completes) == sorted([*CLIENTS, *EDITORS])
+    assert list(client.completes) == sorted([*CLIENTS, *PRINTED])
+
+
+def test_a_parser_of_one_command_is_the_same_for_it() -> None:
+    """A process makes no others: complaints and help are those of the whole."""
+    every = _commands(build_parser())
+    for name, whole in every.items():
+        own = _commands(build_parser(name))
+        assert set(own) < set(every) or name == "completion"
+        assert list(lines(own[name])) == list(lines(whole))
+        assert own[name].format_help() == whole.format_help()
+
+
+def test_what_names_no_command_is_met_by_all_of_them() -> None:
+    every = _commands(build_parser())
+    for word in ("", "--version", "rnu", "completion"):
+        assert _commands(build_parser(word)).keys() == every.keys()
+
+
+def _commands(parser: argparse.ArgumentParser) -> dict[str, Any]:
+    return next(
+        action.choices for action in parser._actions if isinstance(action, argparse._SubParsersAction)
+    )

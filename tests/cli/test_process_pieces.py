@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli import process_setup, serve
+from wireglot.cli import entry, process_setup, serve
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.stores import StoreUnusable
 
@@ -246,3 +246,10 @@ def test_the_status_of_a_gateway_that_ends(
     settings: Any = SimpleNamespace(server=SimpleNamespace(host="h", port=1))
     assert serve._serve(settings, None, {}, None, None, 0.0, "k") == status
     assert len(serve._new_key()) == 43
+
+
+def test_the_collector_rarely_looks_at_what_a_command_loads(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = gc.get_threshold()
+    monkeypatch.setattr(entry, "_status", lambda argv, mute: gc.get_threshold()[0])
+    assert entry.main(["dialects"]) == 50_000
+    assert gc.get_threshold() == before

@@ -25,6 +25,7 @@ VIEWS = {
     "keys": "/inspector/keys",
     "replay": "/inspector/replay/req-trace?to=gemini%2Fgemini-3-pro",
     "compare": "/inspector/compare/req-trace/req-two",
+    "exchanges to compare": "/inspector/compare/req-trace",
 }
 
 

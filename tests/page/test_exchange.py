@@ -150,6 +150,8 @@ def test_a_conversation_sums_up_its_cache(stand_in, opened, axe):
     expect(cache).to_contain_text("4,096 of about 11,800 tokens that could come from the cache did (35 %)")
     expect(cache.get_by_role("listitem")).to_have_count(1)
     expect(cache).to_contain_text("a date or time in the system text changed")
+    # Every turn has its own part of it.
+    expect(page.locator(".turn-cache")).to_have_text("≈ 4,096 of ≈11,800 cached")
     assert found_by(axe, page) == []
 
 
@@ -160,3 +162,32 @@ def test_losses_fit_a_phone(stand_in, opened):
     expect(losses).to_contain_text("reported in words")
     assert losses.evaluate("each => each.scrollWidth <= each.clientWidth"), "the losses scroll sideways"
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), "the page scrolls sideways"
+
+
+@pytest.mark.whole
+def test_losses_of_an_exchange_are_grouped_and_usual_ones_folded(stand_in, opened, axe):
+    found = made(time.time())
+    usual, often = found["losses"][0], found["losses"][1]
+    found["losses"] += [{**often, "path": f"$.messages[{at}]"} for at in range(9)]
+    found["losses"] += [{**usual, "path": "$.tools[0].cache_control"}]
+    stand_in.traces[ID] = found
+    row = found["row"]
+    features = {"cache_marker": 40, "thinking.budget": 5, "tool_result.error": 1}
+    habit = {"client": row["client"], "provider": row["provider"], "exchanges": 50, "features": features}
+    stand_in.documents["GET", "/losses"] = {"pairs": [habit]}
+    page = opened(f"{stand_in.origin}/inspector/x/{ID}", width=1440)
+    shown = page.get_by_role("group", name="Losses").first
+    expect(shown.locator("tbody").first).to_contain_text("tool_result.error")
+    expect(shown.locator("tbody").first.get_by_text("new", exact=True)).to_be_visible()
+    expect(shown).not_to_contain_text("cache_marker")
+    expect(shown.locator("tbody").nth(1).get_by_role("row")).to_have_count(4)
+    shown.get_by_role("button", name="thinking.budget at 7 more places").click()
+    expect(shown.locator("tbody").nth(1).get_by_role("row")).to_have_count(10)
+    folded = page.locator(".losses .usual")
+    expect(folded.locator("summary")).to_contain_text(
+        "1 feature usual for claude-code with kimi: ≈ cache_marker"
+    )
+    expect(folded.get_by_text("$.tools[0].cache_control")).to_be_hidden()
+    folded.locator("summary").click()
+    expect(folded.get_by_text("$.tools[0].cache_control")).to_be_visible()
+    assert found_by(axe, page) == []

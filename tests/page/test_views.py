@@ -58,7 +58,7 @@ def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
         "conversations": [
             {**turns, "session": "kind", "losses": 8, "harmless": 8},
             {**turns, "session": "worse", "losses": 3, "degraded": 1, "harmless": 2},
-            {**turns, "session": "whole", "losses": 0},
+            {**turns, "session": "whole", "losses": 0, "title": "fix the parser", "failed": 2},
         ]
     }
     page = opened(stand_in.origin + "/inspector/conversations")
@@ -68,6 +68,9 @@ def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
         ("whole", "✓ none"),
     ):
         expect(page.locator(".conversation").filter(has_text=session).locator(".grade")).to_have_text(grade)
+    page.get_by_label("Search conversations").fill("the parser")
+    expect(page.locator(".conversation")).to_have_count(1)
+    expect(page.locator(".conversation")).to_contain_text("2 failed")
 
 
 @pytest.mark.parametrize("view", ["keys", "setup", "compare/req-trace/req-two"])
@@ -182,3 +185,26 @@ def test_the_list_shows_and_filters_what_requests_are_for(stand_in, opened):
     page.get_by_label("Purpose").select_option("background")
     expect(page.locator(".rows .purpose")).to_have_text(["background"])
     expect(page).to_have_url(re.compile("purpose=background"))
+
+
+def test_exchanges_to_compare_are_chosen_from_a_list(stand_in, opened):
+    at = time.time()
+    ids = [f"req-{number:06d}" for number in range(4)]
+    stand_in.rows = [
+        row(number, at - number, recorded=number != 3, title=f"words {number}") for number in range(4)
+    ]
+    for number, id in enumerate(ids):
+        stand_in.traces[id] = {**trace(at), "row": stand_in.rows[number]}
+    page = opened(f"{stand_in.origin}/inspector/x/{ids[0]}")
+    page.get_by_role("link", name="Compare …").click()
+    expect(page.get_by_role("checkbox")).to_have_count(3)  # one has no bodies
+    expect(page.get_by_role("checkbox").first).to_be_checked()
+    expect(page.get_by_role("button", name="Choose two or more")).to_be_disabled()
+    page.get_by_role("checkbox", name=re.compile("words 2")).check()
+    page.get_by_role("button", name="Compare 2").click()
+    expect(page).to_have_url(re.compile(f"/compare/{ids[0]}/{ids[2]}$"))
+    expect(page.locator(".compared").first).to_be_visible()
+    page.get_by_role("link", name="Add others …").click()
+    page.get_by_role("checkbox", name=re.compile("words 1")).check()
+    page.get_by_role("button", name="Compare 3").click()
+    expect(page).to_have_url(re.compile(f"/compare/{ids[0]}/{ids[2]}/{ids[1]}$"))

@@ -292,6 +292,20 @@ _MIXED_UP: Final = all_of(sent(_ONE_CALL_ID)) | {G: sent(_ONE_CITY)}
 _PLAIN: Final = all_of(asked(plain_schema))
 _BROKEN_WITH: Final = "x_wireglot_probe"
 
+_STORES: Final = asked(lambda document: document.update(store=True))
+
+
+def _kept(change: Change) -> Change:
+    """Of answers to requests about a stored answer alone: they have no body."""
+    return lambda served: served if served.asked else change(served)
+
+
+def _found(served: Served) -> Served:
+    return replace(served, status=200, body=b"{}")
+
+
+_runs_on: Final = swap(('"status":"(?:in)?complete(?:d)?"', '"status":"in_progress"'))
+
 BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     # Whole answers
     "answers.shape": all_of(sent(_NO_USAGE)),
@@ -527,4 +541,12 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "lists.count": all_of(sent(swap(('"(input_tokens|totalTokens)":', r'"\1_":')))),
     "lists.count-grows": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
     "lists.count-agrees": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
+    # Answers that are kept
+    "state.get": per(r=sent(_kept(swap(("Hello", "Goodbye")))), i=sent(_kept(swap(("Hello", "Goodbye"))))),
+    "state.chain": per(r=forgets("previous_response_id"), i=forgets("previous_interaction_id")),
+    "state.unknown-previous": per(r=forgets("previous_response_id"), i=forgets("previous_interaction_id")),
+    "state.unknown": per(r=sent(_kept(_found)), i=sent(_kept(_found))),
+    "state.delete": per(r=sent(_kept(_found)), i=sent(_kept(_found))),
+    "state.unstored": per(r=_STORES, i=_STORES),
+    "state.cancel": per(r=sent(_kept(_runs_on)), i=sent(_kept(_runs_on))),
 }  # fmt: skip

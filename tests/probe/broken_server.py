@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from wireglot.demo.service import refused, serve, target_of
 from wireglot.dialects.faults import kind_of_status
@@ -12,7 +14,7 @@ from wireglot.ir.errors import ApiError
 from wireglot.probe.run import WIRES
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.testing.scripted_upstream.behaviour import Recorded
-from wireglot.wire.json import BadJson, decode
+from wireglot.wire.json import BadJson, decode, encode
 
 KEY: Final = "the-key-of-the-double-0123456789"
 MODEL: Final = "demo"
@@ -61,30 +63,93 @@ class Breakage:
     answer: Change = lambda served: served
 
 
+PREVIOUS: Final = {
+    "openai-responses": "previous_response_id",
+    "gemini-interactions": "previous_interaction_id",
+}
+
+
+class Shelf:
+    """The answers that a server keeps, with what each was asked."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._kept: dict[str, tuple[dict[str, Any], list[Any]]] = {}
+        self._count = 0
+
+    def page(self, request: Recorded, empty: Served) -> Served | None:
+        """The answer to a request about one of them."""
+        _, mark, rest = request.path.partition(f"/{self._name.rpartition('-')[2]}/")
+        id, _, verb = rest.partition("/")
+        if self._name not in PREVIOUS or not mark or (request.method == "POST" and verb != "cancel"):
+            return None
+        if id not in self._kept:
+            return empty.error(404, f"There is no answer {id}.")
+        body, _ = self._kept[id]
+        if request.method == "DELETE":
+            del self._kept[id]
+            body = {"id": id, "deleted": True}
+        return replace(empty, headers={"content-type": "application/json"}, body=encode(body))
+
+    def with_past(self, request: Recorded, empty: Served) -> Recorded | Served:
+        """The request with the turns that it goes on from."""
+        try:
+            body = decode(request.body) if self._name in PREVIOUS and request.body else {}
+        except BadJson:
+            return request
+        previous = body.get(PREVIOUS[self._name]) if isinstance(body, dict) and body else None
+        if previous is None:
+            return request
+        if previous not in self._kept:
+            return empty.error(404, f"There is no answer {previous}.")
+        whole = {**body, "input": [*self._kept[previous][1], *body["input"]]}
+        return msgspec.structs.replace(request, body=encode(whole))
+
+    def keep(self, request: Recorded, served: Served) -> Served:
+        body = (
+            decode(request.body) if served.status == 200 and self._name in PREVIOUS and request.body else {}
+        )
+        if body.get("store") is not True or served.streams:
+            return served
+        self._count += 1
+        id = f"kept_{self._count}"
+        answer = decode(served.body) | {"id": id}
+        self._kept[id] = answer, body["input"]
+        return replace(served, body=encode(answer))
+
+
 def server(name: str, breakage: Breakage) -> Callable[[Recorded], Behaviour]:
     """What decides for a ScriptedUpstream."""
+    shelf = Shelf(name)
 
     def decide(request: Recorded) -> Behaviour:
-        good = _good(name, request, breakage)
+        good = _good(name, request, breakage, shelf)
         made = breakage.answer(good)
         return Behaviour(status=made.status, headers=tuple(made.headers.items()), body=made.body)
 
     return decide
 
 
-def _good(name: str, request: Recorded, breakage: Breakage) -> Served:
+def _good(name: str, request: Recorded, breakage: Breakage, shelf: Shelf) -> Served:
     target = target_of(request.path, request.query, request.headers)
     empty = Served(200, {}, b"", request.body, request.path, name)
     if KEY not in " ".join(request.headers.values()):
         status = 400 if name == "gemini" else 401
         made = refused(name, ApiError("auth", "That is not a key of the double.", status))
         return replace(empty, status=status, headers=dict(made.headers), body=made.body)
+    if (page := shelf.page(request, empty)) is not None:
+        return page
     if target is None or (target.operation != "models" and request.method != "POST"):
         return empty.error(404, f"There is nothing at {request.path}.")
     if _model(request) not in ("", MODEL):
         return empty.error(404, f"There is no model {_model(request)}.")
-    served = serve(target, breakage.request(request.body))
-    return replace(empty, status=served.status, headers=dict(served.headers), body=served.body)
+    changed = msgspec.structs.replace(request, body=breakage.request(request.body))
+    whole = shelf.with_past(changed, empty)
+    if isinstance(whole, Served):
+        return whole
+    made = serve(target, whole.body)
+    served = replace(empty, status=made.status, headers=dict(made.headers), body=made.body)
+    return shelf.keep(changed, served)
 
 
 def _model(request: Recorded) -> str:

@@ -49,3 +49,10 @@ def test_what_it_builds_are_targets_of_the_makefile():
     targets = {word for line in re.findall(r"run: make (.+)", TEXT) for word in line.split()}
     assert targets == {"wheel", "packages", "artifacts"}
     assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
+
+
+def test_names_in_the_registry_have_no_capitals():
+    """An owner may have some: `github.repository` is as it is written."""
+    assert "github.repository }}" not in TEXT
+    assert '"name=ghcr.io/${GITHUB_REPOSITORY,,}"' in TEXT
+    assert "ghcr.io/${GITHUB_REPOSITORY_OWNER,,}/charts" in TEXT

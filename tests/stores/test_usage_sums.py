@@ -189,6 +189,14 @@ def test_hours_that_are_not_over_are_left_to_their_rows(run, ledger):
 
 
 @pytest.mark.sampled(each=2)
+def test_rows_of_a_clock_that_was_wrong_are_counted_and_no_decades_are_added_up(run, ledger):
+    times = (5, 10 * 365 * DAY, FIRST, NOW, NOW + 15 * 365 * DAY)
+    run(ledger.apply([UsageRow(f"r{place}", "a", at, model="small") for place, at in enumerate(times)]))
+    for until in (NOW + DAY, times[-1] + DAY):
+        run(sum_all_up(ledger, until))
+        run(assert_equals_the_rows(ledger))
+
+
 def test_several_processes_that_add_up_at_once_count_nothing_twice(run, ledger):
     chance = random.Random(3)
     rows = [ended(chance, made_up(chance, f"r{n:03}")) for n in range(80)]

@@ -24,7 +24,7 @@ from wireglot.gateway.config.environment import CONFIG_FILE
 
 _BLOCK_SECONDS: Final = 300
 _START_SECONDS: Final = 60
-_REPORTED_SECONDS: Final = 10
+_REPORTED_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.02
 _URL: Final = re.compile(r"https?://([\w.-]+):(\d+)")
 _SERVES: Final = re.compile(r"(?:^|[\s/])wireglot (?:\S+ )*?serve\b(?!.*--help)")

@@ -44,6 +44,7 @@ def inspector_schemas() -> dict[str, Schema]:
                 "until": nullable(whole("when the session ends, in unix seconds")),
                 "version": text("of the gateway"),
                 "workers": whole(),
+                "currency": text("of all amounts; rows have millionths of it"),
                 "admin": flag("whether an admin secret is set"),
                 "sign_in": flag("whether there is anything to sign in with"),
                 "provider": text("the identity provider that /login leads to; empty: none"),

@@ -1,6 +1,6 @@
 // The editor of the playground and of a replay's body. Loaded when one is opened. It lives in a shadow root, where
 // its styles are constructed sheets: the page's policy allows no inline ones.
-import { defaultKeymap, history, historyKeymap, indentWithTab } from "@codemirror/commands";
+import { history, historyKeymap, indentWithTab, standardKeymap } from "@codemirror/commands";
 import { json } from "@codemirror/lang-json";
 import { HighlightStyle, bracketMatching, codeFolding, foldGutter, foldKeymap, ensureSyntaxTree, indentUnit, syntaxHighlighting } from "@codemirror/language";
 import { type Diagnostic, setDiagnostics } from "@codemirror/lint";
@@ -127,7 +127,7 @@ export function createEditor(host: HTMLElement, label: string, isJson: boolean, 
         EditorState.readOnly.of(changed === null),
         indentUnit.of("  "),
         EditorState.tabSize.of(2),
-        keymap.of([...defaultKeymap, ...historyKeymap, ...foldKeymap, indentWithTab]),
+        keymap.of([...standardKeymap, ...historyKeymap, ...foldKeymap, indentWithTab]),
         language.of(isJson ? json() : []),
         syntaxHighlighting(colours),
         theme,

@@ -61,19 +61,29 @@ export function CacheOfExchange({ exchange }: { exchange: Exchange }) {
   );
 }
 
-/** Of the conversation that an exchange belongs to: the sum, and the turns that broke it. */
-export function CacheOfConversation({ id }: { id: string }) {
-  const [turns, setTurns] = useState<CacheTruth[] | null>(null);
-  const [problem, setProblem] = useState("");
+export interface CacheOfTurns {
+  turns: CacheTruth[];
+  problem: string;
+}
+
+/** Of all turns of the conversation that an exchange belongs to; "": of none. */
+export function useCacheOfTurns(id: string): CacheOfTurns {
+  const [found, setFound] = useState<CacheOfTurns>({ turns: [], problem: "" });
   useEffect(() => {
+    if (!id) return;
     const stop = new AbortController();
     get<{ turns: CacheTruth[] }>(`/exchanges/${encodeURIComponent(id)}/cache`, { all: 1 }, stop.signal)
-      .then((found) => setTurns(found.turns))
-      .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
+      .then(({ turns }) => setFound({ turns, problem: "" }))
+      .catch((caught: unknown) => !stop.signal.aborted && setFound({ turns: [], problem: message(caught) }));
     return () => stop.abort();
   }, [id]);
+  return found;
+}
+
+/** The sum of a conversation, and the turns that broke it. */
+export function CacheOfConversation({ turns, problem }: CacheOfTurns) {
   if (problem) return <p class="faint">The prompt cache: {problem}</p>;
-  if (!turns) return null;
+  if (!turns.length) return null;
   const totals = cacheTotals(turns);
   return (
     <div class="cache-truth" role="group" aria-label="Prompt cache">

@@ -2,10 +2,11 @@
 import type { Exchange } from "../exchange";
 import { duration, lossesTold, money, whole } from "../format";
 import { param, setQuery } from "../route";
-import type { Attempt, Message, Row, Trace, TracedLoss } from "../types";
+import type { Attempt, Message, Row, Trace } from "../types";
 import { CacheOfExchange } from "./cachetruth";
+import { LossTable } from "./losses";
 import { LossMark } from "./partcard";
-import { Copy, Grade, Tabs } from "./small";
+import { Copy, Tabs } from "./small";
 
 export function Details({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempts = exchange.attempts.value;
@@ -43,51 +44,6 @@ export function Details({ exchange, trace, row }: { exchange: Exchange; trace: T
 
 const clipped = (text: string) => (text.length > 100_000 ? text.slice(0, 100_000) + "\n… (Export has all of it)" : text);
 
-function LossTable({ losses, row, recorded }: { losses: TracedLoss[]; row: Row; recorded: boolean }) {
-  if (!losses.length && !lossesTold(row)) return <p class="faint">{(row.state ?? "running") === "running" ? "Losses are shown when it ends." : "It ended before anything could be lost."}</p>;
-  if (!losses.length)
-    return (
-      <p>
-        <span class="grade grade-kept">✓ nothing was lost</span>
-      </p>
-    );
-  return (
-    <div class="scroll-x" tabIndex={0} role="group" aria-label="Losses">
-    <table class="stacked">
-      <thead>
-        <tr>
-          <th>Grade</th>
-          <th>Feature</th>
-          <th>What happened</th>
-          <th>Where</th>
-          <th>Why</th>
-        </tr>
-      </thead>
-      <tbody>
-        {losses.map((loss, index) => (
-          <tr key={index}>
-            <td><Grade grade={loss.grade} /></td>
-            <td data-label="Feature">{loss.feature}</td>
-            <td data-label="What happened">{loss.action}</td>
-            <td data-label="Where">
-              {loss.pointer && recorded ? (
-                <button type="button" class="quiet path" onClick={() => setQuery({ sel: `client-${loss.document === "request" ? "request" : "answer"}:${loss.pointer}`, pane: "" })}>
-                  {loss.path}
-                </button>
-              ) : (
-                <code>{loss.path}</code>
-              )}
-              {loss.document === "request" ? "" : " of the answer"}
-            </td>
-            <td data-label="Why">{loss.detail}</td>
-          </tr>
-        ))}
-      </tbody>
-    </table>
-    </div>
-  );
-}
-
 function Attempts({ attempts, shown }: { attempts: Attempt[]; shown: Attempt | undefined }) {
   return (
     <ol class="attempts">
@@ -118,7 +74,7 @@ function Usage({ row }: { row: Row }) {
     ["Output", whole(tokens.output ?? 0)],
     ["of which reasoning", whole(tokens.reasoning ?? 0)],
     ["Cost", row.cost === null || row.cost === undefined ? "not known" : money(row.cost)],
-    ["Metric", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
+    ["Counted by", { provider: "the provider", partial: "the provider, in part", estimated: "us, an estimate" }[tokens.source ?? ""] ?? tokens.source ?? "the provider"],
     ["Stop", row.stop ?? ""],
   ];
   const input = Math.max(1, (tokens.input ?? 0) + (tokens.output ?? 0));

@@ -1,6 +1,6 @@
 // A side of an exchange as people read it: its settings, its messages part by part, and at each what was lost.
 import type { ComponentChildren } from "preact";
-import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import type { ExchangeSide } from "../exchange";
 import { plural } from "../format";
 import { above } from "../json/lines";
@@ -133,6 +133,13 @@ export function Reading({ side, value }: Props) {
     bringIntoSight([...(body.current?.querySelectorAll<HTMLElement>(":scope > [data-pointer]") ?? [])].at(-1));
   }, [painted, placed]);
 
+  // The newest words of an answer that comes, or is played.
+  const grows = streamed && (visible < events.length || side.exchange.running.value);
+  useLayoutEffect(() => {
+    const box = body.current;
+    if (grows && box && !touched.current && !lit.length) box.scrollTop = box.scrollHeight;
+  }, [grows, parts]);
+
   const links = side.exchange.linksOf(side.document);
   const theirs = side.partner?.value.value;
   const [spaced, setSpaced] = useState(NONE);
@@ -172,7 +179,7 @@ export function Reading({ side, value }: Props) {
             jump={jump(part)}
             marks={side.exchange.words.value}
             spaced={spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined}
-            growing={visible < events.length && index === parts.length - 1}
+            growing={grows && index === parts.length - 1}
           />
         )}
       />

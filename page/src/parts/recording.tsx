@@ -2,6 +2,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { get, message, send, session } from "../api";
 import { clock, size } from "../format";
+import { every } from "../polling";
 import type { Fleet, Recording } from "../types";
 
 export function RecordingButton() {
@@ -10,11 +11,10 @@ export function RecordingButton() {
   useEffect(() => {
     let on = true;
     const load = () => get<Recording>("/recording").then((found) => on && setState(found)).catch(() => undefined);
-    void load();
-    const timer = setInterval(load, 15_000);
+    const leave = every(15_000, load);
     return () => {
       on = false;
-      clearInterval(timer);
+      leave();
     };
   }, []);
   if (!state) return null;

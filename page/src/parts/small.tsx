@@ -1,7 +1,7 @@
 // The small things that every view is made of.
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { lossesOf, purposeOf, waitsFor, worstGrade } from "../format";
+import { lossesOf, purposeOf, waitWord, waitsFor, worstGrade } from "../format";
 import type { LossCounts, Row } from "../types";
 
 /** Each grade has its colour, and always its sign and its word. */
@@ -55,7 +55,7 @@ export function Status({ row }: { row: Row }) {
   if (state === "running")
     return (
       <span class="status status-running" title={waitsFor(row, Date.now() / 1000) || undefined}>
-        <span class="pulse" aria-hidden="true" /> {row.first_ms ? "streaming" : "waiting"}
+        <span class="pulse" aria-hidden="true" /> {waitWord(row)}
       </span>
     );
   if (state === "left")

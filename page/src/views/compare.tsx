@@ -1,17 +1,18 @@
-// Two to six answers to one request, side by side, with what differs from one of them marked.
+// Answers side by side, with what differs from one of them marked.
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message } from "../api";
 import { type Piece, alike, diff } from "../diff";
 import { duration, lossesTold, money, moment, target, whole } from "../format";
 import { parse } from "../json/parse";
 import { onRow } from "../live";
+import { ChooseExchanges } from "../parts/choosing";
 import { Choice, Losses, Problem, Status, Waiting, useTitle } from "../parts/small";
 import { type Part, readAnswer } from "../reading";
 import { A, param, setQuery, to } from "../route";
 import { eventsOf, foldEvents, settled } from "../stream";
 import type { Message, Row, Trace } from "../types";
 
-export const MOST_COMPARED = 6;
+export const MOST_COMPARED = 20;
 
 function useTraces(ids: string[]): [Map<string, Trace>, Map<string, string>] {
   const [found, setFound] = useState(new Map<string, Trace>());
@@ -107,13 +108,7 @@ export function Compare({ ids }: { ids: string[] }) {
   const traces = chosen.flatMap((id) => found.get(id) ?? []);
   const against = Math.max(0, chosen.indexOf(param("against")));
   const sections = useMemo(() => (traces.length === chosen.length ? sectionsOf(traces, mode) : []), [found, mode, chosen.join(" ")]);
-  if (chosen.length < 2)
-    return (
-      <section class="prose">
-        <h1>Compare</h1>
-        <p>Name two to {MOST_COMPARED} exchanges in the address: <code>/inspector/compare/ID/ID</code>. Replay and the playground lead here, too.</p>
-      </section>
-    );
+  if (chosen.length < 2 || param("add")) return <ChooseExchanges key={chosen.join(" ")} ids={chosen} most={MOST_COMPARED} />;
   const missing = chosen.filter((id) => !found.has(id));
   const bad = missing.find((id) => problems.has(id));
   const base = traces[against];
@@ -127,6 +122,7 @@ export function Compare({ ids }: { ids: string[] }) {
         <h1>Compare</h1>
         <Choice label="What is compared" options={[["answer", "Answers"], ["request", "Requests"]]} value={mode} choose={(each) => setQuery({ what: each === "answer" ? "" : each }, true)} />
         <div class="actions">
+          {chosen.length < MOST_COMPARED ? <A class="button" href={to(["compare", ...chosen], { add: "1" })}>Add others …</A> : null}
           {chosen.length < MOST_COMPARED ? <A class="button" href={to(["replay", base.row.id], { with: others.join(",") })}>Replay again …</A> : null}
         </div>
       </header>

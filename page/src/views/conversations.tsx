@@ -2,17 +2,18 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { type Agent, agentTree } from "../agents";
 import { address, get, message } from "../api";
-import { clock, count, day, duration, lossesTold, money, moment, plural, tokensOf } from "../format";
+import { clock, count, day, duration, lossesTold, money, moment, plural, target, tokensOf } from "../format";
 import { useParsed } from "../json/parse";
 import { onRow } from "../live";
-import { CacheOfConversation } from "../parts/cachetruth";
+import { CacheMark, CacheOfConversation, useCacheOfTurns } from "../parts/cachetruth";
 import { PartCard } from "../parts/partcard";
 import { MoreParts } from "../parts/reading";
 import { Losses, Problem, Purpose, Status, Waiting, useTitle } from "../parts/small";
+import { every } from "../polling";
 import { type Part, readAnswer, readRequest } from "../reading";
 import { A, param, setQuery, to } from "../route";
 import { eventsOf, foldEvents, settled } from "../stream";
-import type { Conversation, Row, Trace } from "../types";
+import type { CacheTruth, Conversation, Row, Trace } from "../types";
 
 export function Conversations() {
   useTitle("Conversations");
@@ -26,20 +27,19 @@ export function Conversations() {
       get<{ conversations: Conversation[] }>("/conversations", {}, stop.signal)
         .then((found) => setAll(found.conversations))
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    void load();
-    const timer = setInterval(load, 10_000);
+    const leave = every(10_000, load);
     return () => {
-      clearInterval(timer);
+      leave();
       stop.abort();
     };
   }, []);
-  const shown = (all ?? []).filter((each) => !words || `${each.session} ${each.client ?? ""}`.toLowerCase().includes(words.toLowerCase()));
+  const shown = (all ?? []).filter((each) => !words || `${each.session} ${each.client ?? ""} ${each.title ?? ""} ${each.model ?? ""}`.toLowerCase().includes(words.toLowerCase()));
   return (
     <section class="conversations">
       <header class="bar">
         <h1>Conversations</h1>
         <div class="search">
-          <input data-search type="search" aria-label="Search conversations" placeholder="Client or session  ( / )" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+          <input data-search type="search" aria-label="Search conversations" placeholder="Words, client, model or session  ( / )" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
         </div>
       </header>
       {problem ? <Problem>{problem}</Problem> : null}
@@ -58,9 +58,11 @@ export function Conversations() {
             <li key={each.session} class="card">
               <button type="button" class="conversation" aria-expanded={open} onClick={() => setQuery({ session: open ? "" : each.session, read: "", agent: "" })}>
                 <span class="fold" aria-hidden="true">{open ? "▾" : "▸"}</span>
+                {each.title ? <span class="title clip">{each.title}</span> : null}
                 <strong>{each.client || "unknown client"}</strong>
                 {each.model ? <span class="faint">{each.model}</span> : null}
                 <span>{plural(each.turns, "turn")}</span>
+                {each.failed ? <span class="status status-bad">✕ {each.failed} failed</span> : null}
                 <span class="faint">
                   {day(each.first_at)} {clock(each.first_at)} to {clock(each.last_at)}
                 </span>
@@ -108,12 +110,14 @@ function Turns({ session }: { session: string }) {
       stop.abort();
     };
   }, [session]);
+  // The last turn has all before it: a client sends the whole conversation each time, and an agent its own.
+  const last = rows?.findLast((row) => row.recorded && (row.state ?? "running") !== "running" && (row.agent_id || MAIN) === (chosen || MAIN) && row.purpose !== "background");
+  const cache = useCacheOfTurns(last?.id ?? "");
+  const truths = new Map(cache.turns.map((truth) => [truth.id, truth]));
   if (problem) return <Problem>{problem}</Problem>;
   if (!rows) return <Waiting />;
   const shown = chosen ? rows.filter((row) => (row.agent_id || MAIN) === chosen) : rows;
   const most = Math.max(1, ...shown.map((row) => tokensOf(row.tokens) ?? 0));
-  // The last turn has all before it: a client sends the whole conversation each time, and an agent its own.
-  const last = rows.findLast((row) => row.recorded && (row.state ?? "running") !== "running" && (row.agent_id || MAIN) === (chosen || MAIN) && row.purpose !== "background");
   return (
     <div class="turns">
       {main.agents.length ? (
@@ -121,13 +125,17 @@ function Turns({ session }: { session: string }) {
           <AgentBranch agent={main} chosen={chosen} />
         </ul>
       ) : null}
-      <ol>
+      <ol class={truths.size ? "has-cache" : undefined}>
         {shown.map((row) => (
           <li key={row.id}>
             <A href={to(["x", row.id])} class="turn">
               <time title={moment(row.at)}>{clock(row.at)}</time>
               <Status row={row} />
-              <span class="clip">{row.asked} → {row.provider}/{row.model}<Purpose row={row} /></span>
+              <span class="clip">
+                {row.title ? <span class="title">{row.title} </span> : null}
+                <span class={row.title ? "faint" : undefined}>{row.asked} → {target(row) || "no provider"}</span>
+                <Purpose row={row} />
+              </span>
               <span>{duration(row.total_ms)}</span>
               <span class="turn-tokens">
                 <svg viewBox="0 0 100 6" preserveAspectRatio="none" aria-hidden="true">
@@ -137,13 +145,14 @@ function Turns({ session }: { session: string }) {
                 {count(tokensOf(row.tokens))}
               </span>
               <Losses losses={lossesTold(row)} />
+              <TurnCache truth={truths.get(row.id)} />
             </A>
           </li>
         ))}
       </ol>
       {last ? (
         <>
-          <CacheOfConversation key={last.id} id={last.id} />
+          <CacheOfConversation {...cache} />
           <button type="button" class="quiet" aria-expanded={reads} onClick={() => setQuery({ read: reads ? "" : "1" }, true)}>
             {reads ? "Hide the words" : "Read the conversation"}
           </button>
@@ -154,6 +163,12 @@ function Turns({ session }: { session: string }) {
       )}
     </div>
   );
+}
+
+/** What of a turn came from the provider's cache. Of a first one nothing could, and of some nothing is known. */
+function TurnCache({ truth }: { truth: CacheTruth | undefined }) {
+  const says = truth && truth.verdict !== "first" && (truth.verdict !== "unknown" || typeof truth.expected === "number");
+  return <span class="turn-cache">{says ? <CacheMark truth={truth} /> : null}</span>;
 }
 
 const MAIN = "main";

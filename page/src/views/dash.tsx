@@ -5,6 +5,7 @@ import { change, count, duration, inCurrency, moment, plural, whole } from "../f
 import type { Series } from "../lazy/chart";
 import { Chart } from "../parts/chart";
 import { Choice, Grade, Problem, Waiting, useTitle } from "../parts/small";
+import { every } from "../polling";
 import { A, param, setQuery, to } from "../route";
 
 type Values = (number | null)[];
@@ -99,10 +100,9 @@ export function Dashboards() {
           setProblem("");
         })
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
-    void load();
-    const timer = setInterval(load, 30_000);
+    const leave = every(30_000, load);
     return () => {
-      clearInterval(timer);
+      leave();
       stop.abort();
     };
   }, [asked]);

@@ -19,11 +19,12 @@ import { openInPlayground } from "./play";
 
 export function ExchangeView({ id }: { id: string }) {
   const exchange = useMemo(() => new Exchange(id), [id]);
-  useTitle(`Exchange ${id}`);
   // Asked for before the first paint and not after it.
   useLayoutEffect(() => exchange.open(), [exchange]);
   const trace = exchange.trace.value;
   const row = exchange.row.value;
+  // By which one of many tabs is found again.
+  useTitle(row ? [row.title || row.asked || row.path, row.client].filter(Boolean).join(" · ") : `Exchange ${id}`);
   if (exchange.problem.value && !trace)
     return (
       <section class="prose">
@@ -57,15 +58,15 @@ export function ExchangeView({ id }: { id: string }) {
 function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row: Row }) {
   const attempt = exchange.attempt.value;
   const cache = exchange.cache.value;
+  const asked = `${trace.request?.method ?? "POST"} ${row.path || row.operation || ""}`;
   return (
     <header class="exchange-head">
       <div class="exchange-title">
-        <h1>
-          <span class="faint">{trace.request?.method ?? "POST"}</span> {row.path || row.operation || "exchange"}
-        </h1>
+        <h1 class={row.title ? "words" : undefined} title={row.title}>{row.title || asked}</h1>
         <div class="exchange-actions">
           {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
           {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
+          {trace.request && !exchange.running.value ? <A class="button" href={to(["compare", row.id])}>Compare …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
             <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>
@@ -75,6 +76,7 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
       </div>
       <p class="facts">
         <Status row={row} />
+        {row.title ? <code>{asked}</code> : null}
         <span title={row.agent}>{row.client || "unknown client"}{row.dialect ? <span class="tag">{row.dialect}</span> : null}<Purpose row={row} /></span>
         {row.asked && row.asked !== target(row) ? <span title="the requested model">{row.asked}</span> : null}
         <span class="arrow" aria-label="to">→</span>

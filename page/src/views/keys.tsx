@@ -1,7 +1,7 @@
 // Keys and budgets, with the admin secret.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
-import { count, moment, whole } from "../format";
+import { count, inCurrency, moment, whole } from "../format";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
 import { SignInForm } from "./signin";
 import { A, to } from "../route";
@@ -56,7 +56,7 @@ function when(value: number | string | null | undefined): string {
 }
 
 function Budget({ used, limit, what, currency }: { used: number | undefined; limit: number | null | undefined; what: Limit; currency: string }) {
-  const show = (value: number) => (what.startsWith("cost") ? `${currency === "USD" || !currency ? "$" : currency + " "}${value.toFixed(value < 1 ? 3 : 2)}` : count(value));
+  const show = (value: number) => (what.startsWith("cost") ? inCurrency(value, currency || "USD") : count(value));
   if (limit === null || limit === undefined) return used ? <span class="faint">{show(used)}</span> : <span class="faint">–</span>;
   if (used === undefined) return <span>{show(limit)}</span>;
   const part = limit > 0 ? Math.min(1, used / limit) : 1;

@@ -1,13 +1,13 @@
 // Every exchange as it happens, and on a wide screen the chosen one next to them.
 import type { ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
-import { get } from "../api";
 import { type Column, fitting, phoneColumns, rowTitle, template } from "../columns";
 import { clock, day, moment } from "../format";
-import { type Habits, type LossHabit, habitsOf } from "../habits";
+import type { Habits } from "../habits";
 import { connection, dropped } from "../live";
 import { FilterBox } from "../parts/filterbox";
 import { ColumnsMenu, ExportMenu, LossesMenu, TimeRange, ViewsMenu } from "../parts/listmenus";
+import { useHabits } from "../parts/losses";
 import { Neighbours } from "../parts/neighbours";
 import { RecordingButton } from "../parts/recording";
 import { Problem, Waiting, useTitle } from "../parts/small";
@@ -36,7 +36,6 @@ const OF_DETAIL = { try: "", t: "", sel: "", ev: "" };
 const BESIDE_PIXELS = 1400;
 const LEAST_BESIDE_PIXELS = 1100;
 const DETAIL_MS = 120;
-const HABITS_MS = 30_000;
 
 function filtersOf(): Filters {
   const found: Filters = {};
@@ -109,24 +108,6 @@ function useMedia(query: string): boolean {
   return matches;
 }
 
-function useHabits(): Habits {
-  const [habits, setHabits] = useState<Habits>(() => habitsOf([]));
-  useEffect(() => {
-    const stop = new AbortController();
-    const load = () => {
-      if (document.hidden) return;
-      void get<{ pairs: LossHabit[] }>("/losses", {}, stop.signal).then((found) => setHabits(habitsOf(found.pairs))).catch(() => undefined);
-    };
-    load();
-    const timer = setInterval(load, HABITS_MS);
-    return () => {
-      stop.abort();
-      clearInterval(timer);
-    };
-  }, []);
-  return habits;
-}
-
 /** What it is; while it changes fast, what it was: a key that is held loads no exchange of those it passes. */
 function useSettled(value: string): string {
   const [settled, setSettled] = useState(value);
@@ -156,7 +137,7 @@ export function LiveList() {
   const habits = useHabits();
   const [width, setWidth] = useState(innerWidth);
   const chosen = remembered.value.columns;
-  const columns = useMemo(() => (narrow ? phoneColumns() : fitting(titled.value ? chosen : chosen.filter((id) => id !== "title"), width)), [chosen, width, narrow, titled.value]);
+  const columns = useMemo(() => (narrow ? phoneColumns(titled.value) : fitting(titled.value ? chosen : chosen.filter((id) => id !== "title"), width)), [chosen, width, narrow, titled.value]);
   useEffect(() => {
     rememberList(ofList);
     void show(filtersOf());

@@ -12,7 +12,7 @@ from difflib import get_close_matches
 from functools import partial
 from typing import Any, Final, NoReturn, Protocol
 
-from wireglot.cli.terminal import UNUSABLE, one_line
+from wireglot.cli.terminal import UNUSABLE, complain, one_line
 
 _HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
@@ -54,7 +54,8 @@ class ArgumentParser(argparse.ArgumentParser):
         return found, unknown
 
     def error(self, message: str) -> NoReturn:
-        self.exit(UNUSABLE, f"wireglot: {message} (see {self.prog} --help)\n")
+        complain(f"{message} (see {self.prog} --help)")
+        self.exit(UNUSABLE)
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
         if action.choices is None or value in action.choices:

@@ -70,16 +70,30 @@ def _words(names: Iterable[str]) -> str:
     return shlex.quote(" ".join(names))
 
 
-_BASH_HEAD: Final = """\
+_BASH_TEXT: Final = """\
 # Completion of wireglot for bash, printed by `wireglot completion bash`.
+_wireglot_models() {
+    local name kept=''
+    # Bash replaces what is behind the last colon only. `compgen -W` would run what a name has in $(...).
+    [[ $COMP_WORDBREAKS == *:* ]] && kept=${current%"${current##*:}"}
+    while IFS= read -r name; do
+        [[ $name == "$current"* ]] && COMPREPLY+=("${name#"$kept"}")
+    done < <(@MODELS@)
+}
 _wireglot() {
-    local current=${COMP_WORDS[COMP_CWORD]} before=${COMP_WORDS[COMP_CWORD-1]} path='' index word
+    local line=${COMP_LINE:0:COMP_POINT} path='' index word
+    local current=${line##*[[:space:]]} before
+    before=${line%"$current"}
+    before=${before%"${before##*[![:space:]]}"}
+    before=${before##*[[:space:]]}
+    [[ $current == --*=* ]] && { before=${current%%=*}; current=${current#*=}; }
     COMPREPLY=()
     for ((index = 1; index < COMP_CWORD; index++)); do
         word=${COMP_WORDS[index]}
         [[ $word == -- ]] && { compopt -o default 2>/dev/null; return; }
         case "$path $word" in
 """
+_BASH_HEAD: Final = _BASH_TEXT.replace("@MODELS@", _MODELS)
 _BASH_MIDDLE: Final = """\
         esac
     done
@@ -114,12 +128,11 @@ def _bash(levels: list[Level]) -> str:
     lines.append(_BASH_MIDDLE)
     for level in levels:
         for option, taken in level.values.items():
-            words = f'"$({_MODELS})"' if option == _MODEL else _words(taken) if taken else ""
-            what = (
-                f'COMPREPLY=($(compgen -W {words} -- "$current"))'
-                if words
-                else "compopt -o default 2>/dev/null"
-            )
+            what = "compopt -o default 2>/dev/null"
+            if option == _MODEL:
+                what = "_wireglot_models"
+            elif taken:
+                what = f'COMPREPLY=($(compgen -W {_words(taken)} -- "$current"))'
             lines.append(f"        {shlex.quote(f'{_key(level)}:{option}')}) {what}; return ;;\n")
     lines.append(_BASH_LEVELS)
     for level in levels:

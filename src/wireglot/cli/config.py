@@ -130,7 +130,7 @@ def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
     )
     for first, *others in rows:
         yield wrapper.fill(first)
-        yield from (f"    {cell}" for cell in others if cell)
+        yield from (wrapper.fill(f"  {cell}") for cell in others if cell)
 
 
 def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:

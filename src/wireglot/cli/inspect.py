@@ -73,9 +73,12 @@ def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
 
 
 def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
-    rows = [f"{reachable(each.url)}  {_whose(each)}" for each in found]
+    rows = [f"{reachable(each.url)}  {one_line(_whose(each))}" for each in found]
     if not can_ask():
-        listed = "".join(f"\n  wireglot inspect --url {one_line(row)}" for row in rows)
+        listed = "".join(
+            f"\n  {one_line(_whose(each))}:\n    wireglot inspect --url {one_line(reachable(each.url))}"
+            for each in found
+        )
         raise Unusable(f"{len(found)} gateways of yours run, name one:{listed}")
     chosen = pick("Gateway:", rows)
     if chosen is None:
@@ -85,8 +88,16 @@ def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
 
 def _whose(running: RunningGateway) -> str:
     if running.client:
-        return f"private, of {running.client}"
+        where = f" in {_tilde(running.folder)}" if running.folder else ""
+        at = time.strftime(", since %H:%M", time.localtime(running.since)) if running.since else ""
+        return f"private, of {running.client}{where}{at}"
     return f"by {running.config}" if running.config else "without a configuration"
+
+
+def _tilde(folder: str) -> str:
+    """A folder below the home as people write it."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    return f"~{folder.removeprefix(home)}" if home and f"{folder}/".startswith(f"{home}/") else folder
 
 
 def _open_page(address: GatewayAddress, key: str, *, open_it: bool) -> int:

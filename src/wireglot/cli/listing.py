@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import sys
 
-from wireglot.cli.terminal import OK
+from wireglot.cli.terminal import OK, fitted
 
 _DIALECTS = {
     "anthropic": "Anthropic Messages, and what imitates it (Kimi)",
@@ -25,7 +26,7 @@ def run(arguments: argparse.Namespace) -> int:
     rows = {"dialects": _dialects, "providers": _providers, "losses": _losses}[arguments.command]()
     width = max(len(name) for name, _ in rows)
     for name, about in rows:
-        print(f"{name.ljust(width)}  {about}".rstrip())
+        print(fitted(f"{name.ljust(width)}  {about}".rstrip(), sys.stdout, " " * (width + 2)))
     return OK
 
 

@@ -154,9 +154,11 @@ class _Keeping:
 
 
 def _piped_key() -> str:
-    """The first line of standard input. It is read to its end, so that who writes does not fail."""
-    text = sys.stdin.read(_MAX_KEY_LETTERS)
+    """The first line of standard input."""
+    text = sys.stdin.read(_MAX_KEY_LETTERS + 1)
     key = next((line.strip() for line in text.splitlines() if line.strip()), "")
+    if len(key) > _MAX_KEY_LETTERS:
+        raise Unusable(f"standard input: expected a key, of {_MAX_KEY_LETTERS:,} characters at most")
     if key and not SENDABLE.fullmatch(key):
         raise Unusable("standard input: expected a key, which has no spaces and is plain ASCII")
     return key

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import codecs
 import os
+import re
+import select
 import shutil
 import sys
 from collections.abc import Iterator, Sequence
@@ -35,6 +38,11 @@ _KEYS: Final = {
     "\x04": _CANCEL,
     "\x1b": _CANCEL,
 }
+_KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
+"""What one key sends. Several come in one read where they are pressed quickly, or over a slow connection."""
+_CUT_KEY: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
+_REST_SECONDS: Final = 0.1
+"""The rest of a key comes sooner than that; Escape alone has none."""
 
 
 def pick(question: str, rows: Sequence[str]) -> int | None:
@@ -58,8 +66,9 @@ class Selection:
 
     def fitting(self) -> list[int]:
         """Of a number or a name the row with it, of other words the rows that have all of them."""
-        if self._typed.isascii() and self._typed.isdigit() and 1 <= int(self._typed) <= len(self._rows):
-            return [int(self._typed) - 1]
+        number = int(self._typed) if re.fullmatch("[0-9]{1,9}", self._typed) else 0
+        if 1 <= number <= len(self._rows):
+            return [number - 1]
         named = [
             index for index, row in enumerate(self._rows) if self._typed and row.split()[:1] == [self._typed]
         ]
@@ -140,12 +149,15 @@ def _keys() -> Iterator[Iterator[str]]:
 
 def _pressed(descriptor: int) -> Iterator[str]:
     yield ""  # so that the rows are drawn
+    decoder = codecs.getincrementaldecoder("utf-8")("ignore")
     while raw := os.read(descriptor, 64):
-        text = raw.decode("utf-8", "ignore")
-        if text in _KEYS or text.startswith("\x1b"):
-            yield _KEYS.get(text, "")
-        else:
-            yield from (_KEYS.get(letter, letter) for letter in text)
+        text = decoder.decode(raw)
+        while _CUT_KEY.search(text) and select.select([descriptor], [], [], _REST_SECONDS)[0]:
+            if not (raw := os.read(descriptor, 64)):
+                break
+            text += decoder.decode(raw)
+        for key in _KEY.findall(text):
+            yield _KEYS.get(key, key if len(key) == 1 else "")
 
 
 def _typed(question: str, rows: Sequence[str]) -> int | None:

@@ -6,7 +6,7 @@ import argparse
 import shutil
 import sys
 from itertools import zip_longest
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -18,6 +18,7 @@ from wireglot.cli.terminal import (
     Paint,
     Unusable,
     count,
+    fitted,
     loss_lines,
     one_line,
     say,
@@ -107,6 +108,8 @@ def _cut(line: str, width: int) -> str:
 
 
 _KINDS = ("request", "response", "stream")
+_WIDE_COLUMNS: Final = 148
+"""Of the table's longest row."""
 
 
 class Crossing(msgspec.Struct, frozen=True):
@@ -126,9 +129,10 @@ def run(arguments: argparse.Namespace) -> int:
             raise Unusable(f"{option}: no example in dialect {name!r}: {hint}")
     paint = Paint(sys.stdout)
     print(paint("One coding-agent conversation, every direction", "bold"))
-    print(
+    about = (
         "A number counts the losses: what the other dialect has no place for, named at the end of the row.\n"
     )
+    print(fitted(about, sys.stdout, ""))
     faults = _table(paint)
     print()
     if faults:
@@ -169,7 +173,9 @@ def cross(kind: str, source: DialectName, target: DialectName) -> Crossing:
 def _table(paint: Paint) -> list[str]:
     """Print a row for each ordered pair; return what failed."""
     row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
-    print(paint(row.format("from", "to", *_KINDS, "not carried as it was"), "bold"))
+    narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS
+    heads = row.format("from", "to", *_KINDS, "" if narrow else "not carried as it was")
+    print(paint(heads.rstrip(), "bold"))
     faults = []
     for source in conversation.MODELS:
         for target in conversation.MODELS:
@@ -183,7 +189,10 @@ def _table(paint: Paint) -> list[str]:
             ]
             features = sorted({loss.feature for crossing in crossings.values() for loss in crossing.losses})
             cells = [_cell(crossing, paint) for crossing in crossings.values()]
-            print(row.format(source, target, *cells, ", ".join(features)).rstrip())
+            named = ", ".join(features)
+            print(row.format(source, target, *cells, "" if narrow else named).rstrip())
+            if narrow and named:
+                print(fitted(f"    {named}", sys.stdout, ""))
     return faults
 
 
@@ -195,7 +204,7 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
 
 def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
     """One request beside its translation, and what the translation could not say."""
-    width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 40), 100)
+    width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 38), 100)
     body = conversation.document(source, "request")
     rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])
     print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
@@ -204,6 +213,6 @@ def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
     print()
     if rendered.losses:
         print(paint(f"{count(len(rendered.losses), 'loss', 'losses')}:", "bold"))
-        print("\n".join(loss_lines(rendered.losses, paint)))
+        print(fitted("\n".join(loss_lines(rendered.losses, paint)), sys.stdout, " " * 9))
     else:
         print("No losses.")

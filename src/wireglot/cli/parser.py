@@ -420,8 +420,8 @@ def _add_probe(commands: Commands) -> None:
 
 
 _CLIENTS: Final = (
-    *("aider", "claude", "cline", "codex", "continue", "copilot", "droid", "gemini", "hermes", "kimi", "llm"),
-    *("openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
+    *("aider", "claude", "cline", "codex", "continue", "copilot", "crush", "droid", "gemini", "goose"),
+    *("hermes", "kimi", "llm", "openclaw", "opencode", "pi", "qwen", "vscode", "zed"),
 )
 _RUN_EXAMPLES: Final = """\
 examples:
@@ -432,10 +432,11 @@ examples:
   eval "$(wireglot run claude --print-env)"
 
 CLIENT is one of aider, claude, cline, codex, continue, copilot, droid, gemini,
-hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu offers them
-and models. It keeps its own home, history, login and project settings: all that
-differs is in variables and options that end with it. Its exit status is that of
-the command. For zed and vscode the settings are printed.
+goose, hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu
+offers them and models. It keeps its own home, history, login and project
+settings: all that differs is in variables and options that end with it. Its
+exit status is that of the command. For crush, vscode and zed the settings are
+printed.
 """
 
 
@@ -890,30 +891,30 @@ def _add_listings(commands: Commands) -> None:
         commands.add_parser(name, module="listing", help=help, description=description)
 
 
-_COMMANDS: Final[tuple[Callable[[Commands], None], ...]] = (
-    _add_init,
-    _add_login,
-    _add_logout,
-    _add_run,
-    _add_serve,
-    _add_models,
-    _add_doctor,
-    _add_config,
-    _add_import,
-    _add_translate,
-    _add_demo,
-    _add_pairs,
-    _add_smoke,
-    _add_probe,
-    _add_inspect,
-    _add_trace,
-    _add_usage,
-    _add_statusline,
-    _add_store,
-    _add_keys,
-    _add_listings,
-    _add_completion,
-)
+_COMMANDS: Final[dict[str, Callable[[Commands], None]]] = {
+    "init": _add_init,
+    "login": _add_login,
+    "logout": _add_logout,
+    "run": _add_run,
+    "serve": _add_serve,
+    "models": _add_models,
+    "doctor": _add_doctor,
+    "config": _add_config,
+    "import": _add_import,
+    "translate": _add_translate,
+    "demo": _add_demo,
+    "pairs": _add_pairs,
+    "smoke": _add_smoke,
+    "probe": _add_probe,
+    "inspect": _add_inspect,
+    "trace": _add_trace,
+    "usage": _add_usage,
+    "statusline": _add_statusline,
+    "store": _add_store,
+    "keys": _add_keys,
+    **dict.fromkeys(("dialects", "providers", "losses"), _add_listings),
+    "completion": _add_completion,
+}
 """In the order of the help."""
 
 _EXAMPLES: Final = """\
@@ -938,9 +939,12 @@ class _Version(argparse.Action):
         parser.exit()
 
 
-def build_parser() -> argparse.ArgumentParser:
+def build_parser(command: str = "") -> argparse.ArgumentParser:
     """What it parses has the name of the `command`, if there was one, then the function to `run`, and this
-    parser as the `root`."""
+    parser as the `root`.
+
+    `command`: where it names one, the parser knows no other: to make all of them takes longer than most
+    commands. `completion` has to know all."""
     parser = ArgumentParser(
         prog="wireglot",
         description="Translate between LLM API dialects and report what could not be carried over.",
@@ -950,7 +954,8 @@ def build_parser() -> argparse.ArgumentParser:
         "--version", action=_Version, default=argparse.SUPPRESS, help="show the version and exit"
     )
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", parser_class=ArgumentParser)
-    for add in _COMMANDS:
+    only = _COMMANDS.get(command) if command != "completion" else None
+    for add in (only,) if only is not None else dict.fromkeys(_COMMANDS.values()):
         add(commands)
     parser.set_defaults(root=parser)
     return parser

@@ -24,7 +24,7 @@ from wireglot.cli.remote_gateway import (
     operated_gateway,
     reachable,
 )
-from wireglot.cli.terminal import OK, Failed, Paint, Unusable, count, say
+from wireglot.cli.terminal import OK, Failed, Paint, Unusable, at_home, count, fitted, say
 from wireglot.cli.trust import settings_of
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.sweeper import prune
@@ -175,7 +175,7 @@ def _print_stats(stats: Stats, as_json: bool) -> None:
         return
     paint = Paint(sys.stdout)
     size = f", {_size(stats.size)} on disk" if stats.size else ""
-    print(f"{stats.engine}, schema {stats.version}{size}")
+    print(fitted(f"{at_home(stats.engine)}, schema {stats.version}{size}", sys.stdout))
     if not stats.kinds:
         return
     width = max(len(kind) for kind in stats.kinds)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, TypeVar
@@ -12,15 +14,47 @@ if TYPE_CHECKING:
     from wireglot.ir.loss import Loss
 
 
-def complain(text: object) -> None:
-    """What is wrong, and what to do about it, in one line."""
-    say(f"wireglot: {text}")
+def complain(text: object, *, fit: bool = True) -> None:
+    """What is wrong, and what to do about it: one line, in a terminal as many as it takes."""
+    say(f"wireglot: {text}", fit=fit)
 
 
-def say(text: str) -> None:
-    """Where nobody can hear it the exit status says enough."""
+def say(text: str, *, fit: bool = True) -> None:
+    """Where nobody can hear it the exit status says enough. `fit`: not for a command that is to be copied."""
     with contextlib.suppress(OSError, ValueError):
-        print(text, file=sys.stderr, flush=True)
+        print(fitted(text, sys.stderr) if fit else text, file=sys.stderr, flush=True)
+
+
+def fitted(text: str, stream: TextIO, indent: str = "  ") -> str:
+    """Broken between words where it is wider than the terminal; unchanged for anything else. `indent`: of
+    lines that go on."""
+    if not stream.isatty():
+        return text
+    columns = shutil.get_terminal_size().columns
+    return "\n".join(_broken(line, columns, indent) for line in text.split("\n"))
+
+
+def _broken(line: str, columns: int, indent: str) -> str:
+    if _width(line) <= columns:
+        return line
+    start = " " * (len(line) - len(line.lstrip(" "))) + indent
+    head, colon, fix = line.rpartition(": ")
+    # What to do about it is often a command: it is copied as a whole.
+    if " " not in head.strip() or _width(start + fix) > columns:
+        head, colon, fix = line, "", ""
+    lines, last = list[str](), ""
+    for word in re.findall(r" *(?:`[^`]*`|[^ `])+| *`", head + colon.rstrip()):
+        if last.strip() and _width(last + word) > columns:
+            lines.append(last)
+            last = start + word.lstrip(" ")
+        else:
+            last += word
+    return "\n".join([*lines, last, start + fix] if fix else [*lines, last])
+
+
+def _width(text: str) -> int:
+    """Without what colours it."""
+    return len(re.sub(r"\x1b\[[\d;]*m", "", text))
 
 
 OK: Final = 0
@@ -143,3 +177,9 @@ def count(number: int, noun: str, plural: str = "") -> str:
 def one_line(text: str) -> str:
     """No line breaks, and no control characters: paths and details can hold names from the document."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
+
+
+def at_home(text: str) -> str:
+    """Paths as people write them."""
+    home = os.environ.get("HOME", "").rstrip("/")
+    return text.replace(f"{home}/", "~/") if home else text

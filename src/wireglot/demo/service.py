@@ -353,7 +353,6 @@ class DemoTransport:
         self._clock = clock
 
     async def send(self, request: Outbound, timeouts: Timeouts) -> Answer:
-        # Loaded on first use: a gateway without a demo provider starts without a demo model.
         path, _, query = request.url.removeprefix(_SCHEME).partition("?")
         headers = dict(request.headers)
         target = target_of(path, query, headers)

@@ -41,6 +41,7 @@ from wireglot.dialects.passthrough import (
 )
 from wireglot.dialects.places import Places, RequestPlaces, answer_located
 from wireglot.dialects.surface import (
+    CONFIRM,
     AnswerGlance,
     BudgetReports,
     BudgetStanding,
@@ -74,6 +75,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.stream import Event
 
 __all__ = [
+    "CONFIRM",
     "UNREADABLE",
     "WORDS",
     "AnswerGlance",

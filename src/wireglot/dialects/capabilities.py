@@ -52,6 +52,8 @@ class EmbeddingForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The most inputs of one request; 0: no limit is known."""
     tells_usage: bool = True
     """Whether its clients expect the usage in an answer."""
+    idle: Callable[[Body, Context], Document | None] | None = None
+    """As `ClientSide.idle`: the answer to a request without inputs, where that is none too many."""
 
 
 class Embeddings(msgspec.Struct, frozen=True, kw_only=True, eq=False):

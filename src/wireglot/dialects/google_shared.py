@@ -54,7 +54,8 @@ def check_numbers(counts: Numbers) -> list[str]:
     found = []
     if counts.get("read", 0) > counts.get("input", 0):
         found.append(CACHED)
-    parts = sum(counts.get(name, 0) for name in ("input", "output", "reasoning", "tools"))
-    if "total" in counts and counts["total"] != parts:
+    of = counts.get
+    parts = of("input", 0) + of("output", 0) + of("reasoning", 0) + of("tools", 0)
+    if of("total", parts) != parts:
         found.append(TOTAL)
     return found

@@ -16,6 +16,21 @@ PAGE_MAX: Final = 1000
 _MAX_NAME: Final = 256
 
 
+class ModelFile(msgspec.Struct, frozen=True):
+    """The file that a server of one's own has loaded a model from, as far as it tells."""
+
+    size: int = 0
+    """Bytes."""
+    digest: str = ""
+    modified: str = ""
+    """ISO 8601."""
+    format: str = ""
+    family: str = ""
+    parameters: str = ""
+    """How many, as people write it: "8.2B"."""
+    quantization: str = ""
+
+
 class ListedModel(msgspec.Struct, frozen=True):
     """One name a client may send. Figures that nobody knows are 0."""
 
@@ -39,10 +54,18 @@ class ListedModel(msgspec.Struct, frozen=True):
     """It makes vectors of texts, and answers nothing."""
     dimensions: int = 0
     """Of its vectors."""
+    can: frozenset[str] | None = None
+    """What its own server says that it can, in the words of `UpstreamModel`; None: it does not say."""
+    file: ModelFile | None = None
 
     @property
     def thinks(self) -> bool:
-        return bool(self.thinking)
+        return bool(self.thinking) if self.can is None else "thinking" in self.can
+
+    @property
+    def calls_tools(self) -> bool:
+        """As nearly every model does."""
+        return not self.embeds and (self.can is None or "tools" in self.can)
 
 
 def page_size(query: Query, name: str, usual: int, *, zero_is_usual: bool = False) -> int:
@@ -75,8 +98,22 @@ class UpstreamModel(msgspec.Struct, frozen=True):
     title: str = ""
     context: int = 0
     output: int = 0
+    dimensions: int = 0
+    can: frozenset[str] | None = None
+    """What it can, in Ollama's words: `completion`, `tools`, `vision`, `audio`, `thinking`, `embedding`;
+    None: the list does not tell."""
+    file: ModelFile | None = None
+
+    @property
+    def embeds(self) -> bool:
+        return self.can is not None and "embedding" in self.can and "completion" not in self.can
+
+    @property
+    def media(self) -> tuple[str, ...]:
+        return tuple(medium for word, medium in _MEDIA if self.can is not None and word in self.can)
 
 
+_MEDIA: Final = (("vision", "image"), ("audio", "audio"))
 _CONTEXT: Final = (
     "context_length", "context_window", "max_model_len", "max_context_length", "max_input_tokens",
     "inputTokenLimit",
@@ -87,7 +124,8 @@ _NO_ANSWERS: Final = frozenset({"embedding", "embeddings", "rerank", "moderation
 
 def read_list(document: Any, most: int) -> tuple[UpstreamModel, ...]:
     """The models of a list in any dialect's shape: servers that resemble one mix them. What answers nothing
-    (it embeds, it draws) is left out. A document that is no list has none."""
+    (it draws, it embeds) is left out, unless the list tells what it can instead. A document that is no list
+    has none."""
     entries = document
     if isinstance(document, dict):
         entries = document.get("data", document.get("models"))
@@ -110,8 +148,38 @@ def _read_model(entry: dict[str, Any]) -> UpstreamModel | None:
         return None
     titles = (entry.get(key) for key in ("display_name", "displayName", "name"))
     title = next((text for text in titles if isinstance(text, str) and text and text != name), "")
+    details = entry.get("details")
+    details = details if isinstance(details, dict) else {}
     return UpstreamModel(
-        name.removeprefix("models/"), title[:_MAX_NAME], _figure(entry, _CONTEXT), _figure(entry, _OUTPUT)
+        name.removeprefix("models/"),
+        title[:_MAX_NAME],
+        context=_figure(entry, _CONTEXT) or _figure(details, _CONTEXT),
+        output=_figure(entry, _OUTPUT),
+        dimensions=_figure(details, ("embedding_length",)),
+        can=_read_words(entry.get("capabilities")),
+        file=_read_file(entry, details) if details else None,
+    )
+
+
+def _read_words(can: Any) -> frozenset[str] | None:
+    """Others have lists of this name, with words of their own."""
+    words = frozenset(word for word in can if isinstance(word, str)) if isinstance(can, list) else frozenset()
+    return words if words & {"completion", "embedding"} else None
+
+
+def _read_file(entry: dict[str, Any], details: dict[str, Any]) -> ModelFile:
+    def text(holder: dict[str, Any], key: str) -> str:
+        value = holder.get(key)
+        return value[:_MAX_NAME] if isinstance(value, str) else ""
+
+    return ModelFile(
+        size=_figure(entry, ("size",)),
+        digest=text(entry, "digest"),
+        modified=text(entry, "modified_at"),
+        format=text(details, "format"),
+        family=text(details, "family"),
+        parameters=text(details, "parameter_size"),
+        quantization=text(details, "quantization_level"),
     )
 
 

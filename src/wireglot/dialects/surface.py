@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
@@ -31,6 +31,9 @@ Operation = Literal[
 ]  # fmt: skip
 """What a client can ask for. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The
 verb of `embed` is the endpoint's name among the dialect's `Embeddings`."""
+
+CONFIRM: Final = "confirm"
+"""The verb of `model` with which a client wants a model to be there."""
 
 UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "embed_one", "models"]
 
@@ -214,7 +217,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     # The body.
     typed_bodies: bool = True
-    """Whether its clients always send a content type."""
+    """Whether its clients always send the content type of JSON."""
     cloud: CloudForm | None = None
     """None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None
@@ -490,6 +493,11 @@ class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     render_model: Callable[[ListedModel], dict[str, Any]]
     named: Callable[[dict[str, Any]], str] | None = None
     """The model that the body of a request for one names; None: the path does."""
+    confirm: Callable[[ListedModel], dict[str, Any]] | None = None
+    """The answer to a client that wants a model to be there, which it is; None: no path of the dialect has
+    the verb `confirm`."""
+    tells_more: bool = False
+    """Whether a server's list in this dialect tells what its models can do, and those of others do not."""
     with_aliases: Callable[[Sequence[ListedModel], str], Sequence[ListedModel]] | None = None
     """The list as the client with this user agent should see it: see `ClientSide.alias_prefix`."""
 
@@ -538,7 +546,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether an upstream complains of state that it did not mint, or no longer knows. Hosts pass on the
     words of the vendors whose models they sell, in any dialect."""
     has_none: Callable[[ApiError], bool] | None = None
-    """Whether an upstream refuses to be asked for state because its model has none."""
+    """Whether an upstream refuses to be asked for state, or to think, because its model does not."""
     without_state: Callable[[Extra], Extra] | None = None
     """This dialect's extra of a part or message, without what ties it to state."""
 

@@ -15,7 +15,6 @@ from typing import Any
 import msgspec
 
 from wireglot import __version__
-from wireglot.demo.service import DemoTransport
 from wireglot.gateway.composition import compose
 from wireglot.gateway.config import ConfigError, Watcher
 from wireglot.gateway.config.edit import ConfigSource, later_file
@@ -29,6 +28,7 @@ from wireglot.gateway.state.state import State
 from wireglot.gateway.state.tasks import Pace, stop
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
+from wireglot.http.transport import Transport
 from wireglot.stores import described
 
 _LAST_WORDS = 2.0
@@ -37,6 +37,17 @@ CLOSE_SECONDS = 20.0
 """For everything to close, once the requests have ended: more than the limits of all parts add up to."""
 GRACE_SECONDS = 5.0
 """For the rest of the process to end after that."""
+
+
+class Transports(dict[str, Transport]):
+    """By the scheme of a URL. The demo model is loaded with its first request."""
+
+    def __missing__(self, scheme: str) -> Transport:
+        if scheme != "demo":
+            raise KeyError(scheme)
+        from wireglot.demo.service import DemoTransport
+
+        return self.setdefault(scheme, DemoTransport())
 
 
 class WorkerPlace(msgspec.Struct, frozen=True):
@@ -114,11 +125,10 @@ class Process:
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
         self.state = await State.open(settings, self.observer, self._pace)
         self._http = HttpTransport(settings.limits)
-        demo = DemoTransport()
         self.state.keys.operator_key = self._operator_key
         self.gateway = compose(
             settings,
-            {"http": self._http, "https": self._http, "demo": demo},
+            Transports(http=self._http, https=self._http),
             self.observer,
             self.state,
             self._source(),

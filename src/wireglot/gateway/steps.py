@@ -76,6 +76,11 @@ class RequestKind(NamedTuple):
         return self.operation == "embed"
 
     @property
+    def may_ask_nothing(self) -> bool:
+        """Whether a client may only want the model to be loaded."""
+        return self.surface.client.idle is not None and (self.generates or self.embeds)
+
+    @property
     def stores(self) -> bool:
         """Whether the dialect has stored responses."""
         return self.surface.stored is not None
@@ -108,7 +113,7 @@ class Before(NamedTuple):
 
 
 def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
-    rebuild = HostedHistory(parts.state.sealer).rebuild_for
+    rebuild = HostedHistory(parts.state.sealer).rebuild
     return HostedTools(
         inner,
         parts.runners,
@@ -152,7 +157,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
     Around(
         "IdleAnswer",
         lambda inner, parts: IdleAnswer(inner),
-        lambda kind: not kind.is_own and kind.generates and kind.surface.client.idle is not None,
+        lambda kind: not kind.is_own and kind.may_ask_nothing,
     ),
     Before("QuotaReservation", lambda parts: parts.state.quotas.reserve, lambda kind: kind.has_key),
     # What the client did not send and the model needs. The store is read before the queue: a request that
@@ -273,7 +278,9 @@ class IdleAnswer:
 
     async def answer(self, exchange: Exchange) -> None:
         job = exchange.job
-        idle = job.surface.client.idle
+        idle, embeddings = job.surface.client.idle, job.surface.embeddings
+        if job.asked.operation == "embed" and embeddings is not None:
+            idle = embeddings.forms[job.embed_operation].idle
         document = idle(job.content, job.context) if idle is not None else None
         if document is None:
             await self._inner.answer(exchange)

@@ -115,10 +115,12 @@ class CallIds:
         taken = self._taken
         if taken is None:
             messages = self._request.messages if self._request is not None else ()
-            calls = [each for turn in messages for each in turn.content if type(each) is ToolCall]
-            # Gemini CLI puts the tool's name before every id, and would put it before this one.
-            taken = {each.id for each in calls} | {each.id.removeprefix(f"{each.name}__") for each in calls}
-            self._taken = taken
+            taken = self._taken = set()
+            for message in messages:
+                for each in message.content:
+                    if type(each) is ToolCall:
+                        # Gemini CLI puts the tool's name before every id, and would put it before this one.
+                        taken |= {each.id, each.id.removeprefix(f"{each.name}__")}
         identifier, number = part.id, 1
         while identifier in taken:
             number += 1

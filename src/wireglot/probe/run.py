@@ -14,6 +14,7 @@ from wireglot.probe.cases.answers import ANSWERS, STOPS, TEXTS, USAGE
 from wireglot.probe.cases.errors import ERRORS, FIELDS, LISTS
 from wireglot.probe.cases.reasoning import REASONING
 from wireglot.probe.cases.schemas import SCHEMAS
+from wireglot.probe.cases.state import STATE
 from wireglot.probe.cases.streams import STREAMS
 from wireglot.probe.cases.tools import RESULTS, TOOLS
 from wireglot.probe.endpoint import Endpoint, EndpointRequest, Got, root_of
@@ -183,6 +184,7 @@ THEMES: Final = (
     FIELDS,
     ERRORS,
     LISTS,
+    STATE,
 )
 CASES: Final[tuple[ProbeCase, ...]] = tuple(case for theme in THEMES for case in theme.cases)
 

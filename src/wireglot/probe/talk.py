@@ -154,14 +154,17 @@ class Talk:
         operation = "stream" if question.stream else "generate"
         return self.post(encode(self.wire.body(self.model, question)), self.path(operation))
 
-    def post(self, body: bytes, path: str, *, key: str | None = None, method: str = "POST") -> Got:
-        """Bytes as they are. Raises Inconclusive where nothing comes back."""
+    def post(
+        self, body: bytes, path: str, *, key: str | None = None, method: str = "POST", anew: bool = False
+    ) -> Got:
+        """Bytes as they are. `anew`: although it was asked before. Raises Inconclusive where nothing comes
+        back."""
         about = surface(self.wire.name).upstream
         assert about is not None
         headers = (("content-type", "application/json"), *about.fixed_headers, _AGENT)
         ask = EndpointRequest(method, path, headers, body, key)
         found = self._ledger.known.get(ask)
-        if found is not None and not self._fresh:
+        if found is not None and not (self._fresh or anew):
             self._keep(ask, found, shared=True)
             return found
         self._ledger.requests += 1

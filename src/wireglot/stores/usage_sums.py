@@ -43,6 +43,9 @@ MAX_EXACT_ROWS: Final = 100_000
 CHUNK_ROWS: Final = 5_000
 """That are added up at once, unless one hour has more."""
 _CHUNK_MS: Final = 31 * DAY
+_REACH_MS: Final = 1100 * DAY
+"""Before which nothing is added up any more: a row that a wrong clock has put into 1970 would have all hours
+since then marked. What was added up before stays."""
 
 DIMENSIONS: Final[tuple[Grouping, ...]] = (
     "caller", "caller_group", "model", "provider", "client", "agent", "purpose", "operation", "outcome",
@@ -249,8 +252,8 @@ class SumsSql(NamedTuple):
 
     def next_work(self, until: int) -> Steps[UnsummedCells | None]:
         """The newest hours from before `until` whose sums are not there; otherwise the newest such day."""
-        ((first,),) = yield "SELECT min(started) FROM usage", []
         end = until - until % HOUR
+        ((first,),) = yield "SELECT min(started) FROM usage WHERE started >= $1", [end - _REACH_MS]
         if first is None or first >= end:
             return None
         begin = first - first % DAY

@@ -60,9 +60,12 @@ class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True)
 
 def target_of(attempt: Attempt) -> TraceTarget:
     """Raises BadTarget."""
+    written = attempt.limits
     try:
-        recorded = msgspec.convert(attempt.limits, RecordedTarget)
-    except (msgspec.ValidationError, UnicodeError) as fault:
+        if isinstance(asked := written.get("asked"), msgspec.Raw):  # it was never in a file
+            written = {**written, "asked": msgspec.json.decode(asked)}
+        recorded = msgspec.convert(written, RecordedTarget)
+    except (msgspec.DecodeError, UnicodeError) as fault:
         raise BadTarget(f"attempts[].limits: {fault}") from None
     return TraceTarget(
         dialect=attempt.dialect,

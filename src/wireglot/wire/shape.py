@@ -7,6 +7,7 @@ Slices are compared, because `startswith` and `find` cost more in CPython than w
 from __future__ import annotations
 
 import re
+from itertools import chain
 from typing import Final
 
 _QUOTE: Final = ord('"')
@@ -69,5 +70,4 @@ class Shape:
     def filled(self, values: list[bytes]) -> bytes:
         """A frame of this shape with these values."""
         literals = [self.first, *self.between]
-        pieces = [piece for pair in zip(literals, values, strict=True) for piece in pair]
-        return b"".join([*pieces, self.last])
+        return b"".join([*chain.from_iterable(zip(literals, values, strict=True)), self.last])

@@ -303,7 +303,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "run": {
         "typo": (
             Case("rnu", 2, "there is no command rnu: did you mean run? (see wireglot --help)"),
-            Case("run", 2, "name a client (aider, claude, cline, codex, continue, copilot, droid, gemini, hermes, kimi, llm, openclaw, opencode, pi, qwen), or a command with --env (see wireglot run --help)"),
+            Case("run", 2, "name a client (aider, claude, cline, codex, continue, copilot, droid, gemini, goose, hermes, kimi, llm, openclaw, opencode, pi, qwen), or a command with --env (see wireglot run --help)"),
             Case("run cluade", 2, "there is no client cluade: did you mean claude? (see wireglot run --help)"),
             Case("run claude --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot run --help)"),
             Case("run claude --model demoo/demo", 2, "there is no provider 'demoo' here: did you mean demo/demo?", how="process"),

@@ -77,6 +77,7 @@ def test_files_that_configure_clients() -> None:
         "copilot": (),
         "droid": (".factory/settings.json",),
         "gemini": (".gemini/settings.json", ".gemini/.env"),
+        "goose": (".config/goose/config.yaml",),
         "hermes": (".hermes/config.yaml", ".hermes/.env"),
         "kimi": (".kimi/config.toml", ".kimi-code/config.toml"),
         "llm": (".config/io.datasette.llm/extra-openai-models.yaml",),

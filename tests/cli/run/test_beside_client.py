@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
+from tests.waiting import DEADLINE_SECONDS
 from wireglot.cli.run import gateway
 from wireglot.cli.run.gateway import ClientFolder, DidNotStart, Own, _Client, _Ends, _is_there, _Reported
 
@@ -91,7 +92,7 @@ class Client:
         self.ended = threading.Event()
 
     def wait_for_end(self) -> None:
-        self.ended.wait(10)
+        self.ended.wait(DEADLINE_SECONDS)
 
 
 @rows("early", [True, False], ids=["before its gateway is there", "afterwards"])
@@ -107,7 +108,7 @@ def test_a_gateway_is_asked_to_end_after_its_client(monkeypatch: pytest.MonkeyPa
 
     def sleep(seconds: float) -> None:
         left.append(seconds)
-        waited.wait(10)
+        waited.wait(DEADLINE_SECONDS)
 
     monkeypatch.setattr(os, "_exit", leave)
     monkeypatch.setattr(time, "sleep", sleep)
@@ -127,11 +128,11 @@ def test_a_gateway_is_asked_to_end_after_its_client(monkeypatch: pytest.MonkeyPa
             ends.tell(asyncio.get_running_loop(), ended)
             assert not ended.is_set()
             client.ended.set()
-        await asyncio.wait_for(ended.wait(), 10)
+        await asyncio.wait_for(ended.wait(), DEADLINE_SECONDS)
 
     asyncio.run(work())
     waited.set()
-    assert over.wait(10)
+    assert over.wait(DEADLINE_SECONDS)
     assert left == [30.0, "removed", 1]
 
 

@@ -103,3 +103,9 @@ def test_a_file_whose_providers_all_lack_their_keys_asks_for_the_first_of_them()
     choice = chooser(ANTHROPIC, text, ask).choose("", "openai-chat", "")
     assert asked == ["MY_KEY"]
     assert set(choice.settings.providers) == {"kimi"}
+
+
+def test_a_client_is_offered_no_model_that_embeds() -> None:
+    choice = chooser({}).choose("demo/demo", "openai-chat", "")
+    listed = {model.id for model in models(choice.settings, "openai-chat") if "/" in model.id}
+    assert listed - set(choice.names("openai-chat")) == {"demo/demo-embedding"}

@@ -5,13 +5,14 @@
 
 import json
 import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.tiers import rows
-from wireglot.cli.run.agents import EDITORS
+from wireglot.cli.run.agents import PRINTED
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.launch import Launch
 from wireglot.cli.run.pointing import Door, Pointing
@@ -74,6 +75,7 @@ def test_each_client_has_its_program_its_dialect_and_its_package() -> None:
         "copilot": ("GitHub Copilot CLI", "copilot", "openai-chat", "npm install -g @github/copilot"),
         "droid": ("Droid", "droid", "openai-chat", "npm install -g droid"),
         "gemini": ("Gemini CLI", "gemini", "gemini", "npm install -g @google/gemini-cli"),
+        "goose": ("Goose", "goose", "openai-chat", "brew install block-goose-cli"),
         "hermes": ("Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent"),
         "kimi": ("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code"),
         "llm": ("llm", "llm", "openai-chat", "pip install llm"),
@@ -98,7 +100,7 @@ def test_no_key_stands_on_a_command_line_that_others_can_read(name: str) -> None
     assert not any("the-key" in text for option in pointed(name).options for text in option)
 
 
-@rows("name", (*CLIENTS, *EDITORS))
+@rows("name", (*CLIENTS, *PRINTED))
 def test_the_documentation_tells_of_every_client(name: str) -> None:
     page = (Path(__file__).parents[3] / "docs" / "clients.md").read_text()
     assert f"wireglot run {name}" in page
@@ -165,11 +167,34 @@ def test_a_configuration_that_cannot_be_read_is_left_out(tmp_path: Path) -> None
     assert list(given) == ["models", "agents"]
 
 
-@rows("name", EDITORS)
-def test_editors_are_shown_settings_without_a_key(name: str) -> None:
-    text = EDITORS[name][0](DOOR)
-    json.loads(text)
+def test_only_the_chosen_model_has_its_context() -> None:
+    for name in ("openclaw", "pi"):
+        (text,) = pointed(name).files.values()
+        assert (text.count("262144"), text.count("128000")) == (1, 1), name
+    for name in ("vscode", "zed"):
+        text = PRINTED[name][0](DOOR)
+        assert (text.count("262144"), text.count("128000")) == (1, 1), name
+
+
+@rows("name", PRINTED)
+def test_settings_are_printed_without_a_key(name: str) -> None:
+    text = PRINTED[name][0](DOOR)
+    if name != "crush":  # whose settings are Bash
+        json.loads(text)
     assert "http://127.0.0.1:8484/v1" in text
     assert "kimi/kimi-k3" in text
-    assert "demo/demo" in text
+    assert ("demo/demo" in text) is (name != "crush")  # which asks for the list by itself
     assert "the-key" not in text
+
+
+def test_crush_is_shown_lines_of_bash() -> None:
+    door = Door("http://127.0.0.1:8484", "the-key", "odd/$(touch x)", 0, ("odd/$(touch x)",))
+    printed = PRINTED["crush"][0](door)
+    said = 'provider() { printf \'%s\\n\' "$@"; }; model() { provider "$@"; }\n'
+    done = subprocess.run(["bash", "-c", said + printed], capture_output=True, text=True, check=True, env={})
+    assert done.stdout.splitlines() == [
+        *("add", "wireglot", "--type", "openai-compat", "--base-url", "http://127.0.0.1:8484/v1", "--api-key", "none"),
+        *("--discover-models", "true"),
+        *("add", "wireglot/odd/$(touch x)", "--context-window", "128000", "--default-max-tokens", "32000"),
+        *("large", "wireglot/odd/$(touch x)", "small", "wireglot/odd/$(touch x)"),
+    ]  # fmt: skip

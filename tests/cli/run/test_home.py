@@ -8,6 +8,7 @@ import pytest
 
 from clients.install import is_there, node_path
 from clients.launched import LAUNCHED, SETTINGS, Launched, foreign_changes, snapshot, written
+from clients.seat import NO_NETWORK
 from tests.cli.run.test_run import Place
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.pointing import Door
@@ -61,7 +62,7 @@ def test_nothing_in_a_home_differs_after_a_run_but_the_clients_history(tmp_path:
         stand_in(place, client)
     else:
         arguments = launched.arguments("[[demo:echo]] hello")
-        env = {**launched.env, "PATH": node_path(launched.package)}
+        env = {**NO_NETWORK, **launched.env, "PATH": node_path(launched.package)}
     before = snapshot(place.home)
     done = place.run(client, "--model", "demo/demo", "--", *arguments, env=env)
     assert done.returncode == 0, done

@@ -15,6 +15,7 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.cli.run import launch
+from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.launch import Joined, Launch
 from wireglot.cli.run.pointing import FOLDER, Door, Pointing
 from wireglot.cli.terminal import Failed, Unusable
@@ -228,3 +229,36 @@ def test_which_gateway_a_client_gets(
 @rows(("path", "shown"), [("/etc/w.toml", "/etc/w.toml"), ("w.toml", "./w.toml"), ("a\nb", "./a b")])
 def test_where_a_configuration_lies(path: str, shown: str) -> None:
     assert launch._format_place(Path(path)) == shown
+
+
+@rows(
+    ("task", "command"),
+    [
+        (Launch(client="claude"), "wireglot run claude -- --resume"),
+        (Launch(client="codex", model="kimi/kimi-k3"), "wireglot run codex --model kimi/kimi-k3 -- resume"),
+        (Launch(client="goose", url="http://h:1"), "wireglot run goose --url http://h:1 -- session --resume"),
+        (
+            Launch(
+                client="claude", config="my file.toml", private=True, log="l", statusline=True, inspect=True
+            ),
+            "wireglot run claude --config 'my file.toml' --log l --private --statusline -- --resume",
+        ),
+        (Launch(client="llm"), ""),
+        (Launch(client="claude", arguments=("-p", "hi")), ""),
+        (Launch(families=("openai",), arguments=("python",)), ""),
+    ],
+)
+def test_the_hint_to_resume_is_the_whole_command(
+    monkeypatch: pytest.MonkeyPatch, task: Launch, command: str
+) -> None:
+    monkeypatch.setattr(launch, "can_ask", lambda: True)
+    assert launch._resume(task) == command
+    monkeypatch.setattr(launch, "can_ask", lambda: False)
+    assert launch._resume(task) == "", "for people alone"
+
+
+def test_the_hint_to_resume_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "can_ask", lambda: True)
+    for name in CLIENTS:
+        line = f"wireglot: to resume: {launch._resume(Launch(client=name, model='kimi/kimi-k3'))}"
+        assert len(line) <= 80

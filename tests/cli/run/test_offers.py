@@ -1,5 +1,7 @@
 """`wireglot run` alone: a menu of clients and models, and the installation of what is missing."""
 
+import os
+import select
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ from tests.cli.run.test_run import Place, reported
 from tests.cli.running import COMMAND
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
+from wireglot.cli import menu
 from wireglot.cli.menu import Selection
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.offers import install_command
@@ -24,13 +27,31 @@ def place(tmp_path: Path) -> Place:
 @rows("keys, chosen", [
     ([], 0), (["down"], 1), (["up"], 3), (["down", "down", "up"], 1), (["2"], 1), (["9"], None), (list("gem"), 2),
     (list("5"), 3), (list("code"), 0), ([*"code", "down"], 1), ([*"zz"], None), ([*"zz", "back", "back"], 0),
-    (["\x00"], 0),
+    (["\x00"], 0), (["9"] * 5000, None),
 ])  # fmt: skip
 def test_a_row_is_found_by_arrows_numbers_and_parts_of_its_name(keys: list[str], chosen: int | None) -> None:
     selection = Selection(ROWS)
     for key in keys:
         selection.press(key)
     assert selection.chosen == chosen
+
+
+@rows("sent, keys", [
+    ([b"\x1b[B\x1b[B\r"], ["down", "down", "enter"]),
+    ([b"\x1b", b"[B", b"\r"], ["down", "enter"]),
+    ([b"\x1b["], ["cancel", "["]),
+    ([b"\x1b"], ["cancel"]),
+    ([b"\x1bOA\x1b[1;5C2\r"], ["up", "", "2", "enter"]),
+    (["g\u00e4".encode()[:2], "\u00e4".encode()[1:]], ["g", "\u00e4"]),
+    ([b"cla\x7f\t"], ["c", "l", "a", "back", "down"]),
+], ids=["several", "in pieces", "cut", "escape", "of another form", "a letter in pieces", "letters"])  # fmt: skip
+def test_keys_are_told_apart_however_they_come(
+    monkeypatch: pytest.MonkeyPatch, sent: list[bytes], keys: list[str]
+) -> None:
+    left = list(sent)
+    monkeypatch.setattr(os, "read", lambda descriptor, size: left.pop(0) if left else b"")
+    monkeypatch.setattr(select, "select", lambda *_: ([0] if left else [], [], []))
+    assert list(menu._pressed(0)) == ["", *keys]
 
 
 def test_a_long_list_is_shown_around_the_marked_row() -> None:
@@ -120,10 +141,10 @@ def test_programs_in_python_get_an_environment_of_their_own(
 
 
 @pytest.mark.whole
-@rows("editor", ["zed", "vscode"])
+@rows("editor", ["crush", "zed", "vscode"])
 def test_settings_of_an_editor_are_printed(place: Place, editor: str) -> None:
     done = place.run(editor, "--model", "demo/demo")
     assert done.returncode == 0, done.stderr
-    assert '"demo/demo"' in done.stdout
+    assert "demo/demo" in done.stdout
     assert "http://127.0.0.1:8484/v1" in done.stdout
     assert "wireglot serve" in done.stderr

@@ -284,7 +284,7 @@ def test_a_kept_key_that_is_refused_is_asked_for_again(place: Place, kimi: Provi
     )
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
-    assert "which is kept as MOONSHOT_API_KEY" in terminal.shown
+    assert "which is kept as MOONSHOT_API_KEY" in " ".join(terminal.shown.split())
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("y\n")
@@ -506,6 +506,7 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
     [
         ((), "name a client (aider, claude, "),
         (("cluade",), "there is no client cluade: did you mean claude?"),
+        (("amp",), "Amp calls its own service only, and cannot be pointed at a gateway"),
         (("claude", "-p", "hi"), "unknown option -p here: put the client's own arguments after --"),
         (("claude", "--modle", "x"), "unknown option --modle: did you mean --model?"),
         (("--env", "openai"), "--env needs a command after --"),

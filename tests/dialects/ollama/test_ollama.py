@@ -14,9 +14,10 @@ from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnfra
 from wireglot.dialects.ollama.media import media_type
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.request.client_body import ClientBody
-from wireglot.ir.content import Extra, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.request import Request, Thinking
 from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.json import decode, encode
@@ -204,6 +205,19 @@ def test_thinking_without_a_level_is_asked_of_every_dialect() -> None:
     assert chat["reasoning_effort"] == "medium"
     off = translate_request({**body, "think": False}, source="ollama", target="openai-chat").value
     assert off["reasoning_effort"] == "none"
+
+
+def test_a_model_that_is_known_not_to_think_is_not_asked_to() -> None:
+    for thinking, stated, features in (
+        (Thinking("on", "high"), None, ["thinking.mode"]),
+        (Thinking(effort="low"), None, ["thinking.mode"]),
+        (Thinking("off"), False, []),
+        (Thinking(effort="none"), False, []),
+        (Thinking("on", budget=9), None, ["thinking.mode", "thinking.budget"]),
+    ):
+        request = Request("m", (Message("user", (Text("x"),)),), thinking=thinking)
+        out = dialect("ollama").render_request(request, Context(reasons=False))
+        assert (out.value.get("think"), [loss.feature for loss in out.losses]) == (stated, features)
 
 
 def test_an_answer_is_a_stream_unless_the_request_says_otherwise() -> None:

@@ -58,6 +58,14 @@ def test_a_configuration_finds_a_kept_key_by_the_name_of_its_variable(tmp_path: 
     assert settings.providers["kimi"].credentials[0].secret.value == "sk-kept"
 
 
+def test_a_key_is_kept_for_any_variable_that_a_configuration_may_name(tmp_path: Path) -> None:
+    keep(place(tmp_path), "my_key", "sk-kept")
+    path = written(tmp_path, '[providers.kimi]\napi_key = "env:my_key"\n')
+    settings = load(path, environ=home(tmp_path), create_secret=False)
+    assert settings.providers["kimi"].credentials[0].secret.value == "sk-kept"
+    assert not any("NAME=VALUE" in note for note in settings.notes)
+
+
 def test_lines_that_are_no_keys_are_passed_over(tmp_path: Path) -> None:
     place(tmp_path).parent.mkdir(parents=True)
     place(tmp_path).write_bytes(b"\xff\x00\n# MOONSHOT_API_KEY=no\nexport X\nMOONSHOT_API_KEY = spaced\n")
@@ -164,6 +172,27 @@ def test_keys_that_cannot_be_read_are_not_written_over(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="too large"):
         keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
     assert place(tmp_path).read_text() == "A=b\n" * 20_000
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="links need a right there")
+def test_a_link_that_leads_nowhere_is_no_place_for_keys(tmp_path: Path) -> None:
+    place(tmp_path).parent.mkdir(parents=True)
+    place(tmp_path).symlink_to(place(tmp_path))
+    with pytest.raises(OSError, match="symbolic links"):
+        keep(place(tmp_path), "MOONSHOT_API_KEY", "sk-kept")
+    notes: list[str] = []
+    assert read_kept(place(tmp_path), notes) == {}
+    assert "symbolic links" in notes[0]
+
+
+def test_no_key_is_kept_with_which_none_could_be_read_any_more(tmp_path: Path) -> None:
+    names = [f"KEY_{number}" for number in range(5)]
+    long = "x" * 16_000
+    for name in names[:4]:
+        keep(place(tmp_path), name, long)
+    with pytest.raises(OSError, match="no room"):
+        keep(place(tmp_path), names[4], long)
+    assert list(read_kept(place(tmp_path), [])) == names[:4]
 
 
 def test_keys_kept_at_once_are_all_kept(tmp_path: Path) -> None:

@@ -117,6 +117,23 @@ def test_a_body_without_a_type_is_json_where_no_page_could_have_sent_it():
             check_body_form(head("POST", "/model/m/invoke", **refused), typed=False)
 
 
+def test_a_form_of_curl_is_json_to_clients_that_send_one():
+    form = {"content_type": "application/x-www-form-urlencoded", "user_agent": "curl/7.88.1"}
+    check_body_form(head("POST", "/api/generate", **form), typed=False)
+    for refused in (
+        {**form, "user_agent": "Mozilla/5.0"},
+        {**form, "user_agent": ""},
+        {**form, "origin": "null"},
+        {**form, "sec_fetch_site": "same-origin"},
+        {**form, "content_type": "text/plain"},
+        {**form, "content_encoding": "gzip"},
+    ):
+        with pytest.raises(RequestError):
+            check_body_form(head("POST", "/api/generate", **refused), typed=False)
+    with pytest.raises(RequestError):
+        check_body_form(head("POST", "/v1/messages", **form))
+
+
 @rows(
     "kind",
     [

@@ -20,6 +20,7 @@ from wireglot.gateway.config.edit import (
     HiddenLines,
     beyond_models,
     changed_text,
+    content_of,
     digest_of,
     why_unwritable,
     write,
@@ -418,6 +419,13 @@ def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> N
         ("api_keys = ['deadbeef', \"env:A\"]  # two", "api_keys = [[hidden]]  # two"),
         ('api_keys = ["env:A", "file:b"]', 'api_keys = ["env:A", "file:b"]'),
         ('models = ["a"]', 'models = ["a"]'),
+        (
+            'headers = { x-team-key = "deadbeef", X-Auth="b" }',
+            'headers = { x-team-key = "[hidden]", X-Auth="[hidden]" }',
+        ),
+        ('"Proxy-Authorization" = "deadbeef"', '"Proxy-Authorization" = "[hidden]"'),
+        ('Cookie = "a=deadbeef"', 'Cookie = "[hidden]"'),
+        ('auth = "bearer"', 'auth = "bearer"'),
         ('api_key = "dead\\"beef"', 'api_key = "[hidden]"'),
     ],
 )
@@ -539,6 +547,19 @@ def test_mode_and_link_of_a_file_stay_and_nothing_half_written_is_left(tmp_path:
     with pytest.raises(EditRefused, match="changed by another program"):
         write(source, link, digest_of(b"a = 1\n"), b"a = 3\n")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["real.toml", "wireglot.toml"]
+
+
+@pytest.mark.skipif(os.name != "posix", reason="links need a right there")
+def test_a_link_that_leads_nowhere_is_reported(tmp_path: Path) -> None:
+    file = tmp_path / "wireglot.toml"
+    file.symlink_to(file)
+    assert why_unwritable(file) == ""  # what is wrong with it is said when it is read
+    for refused in (
+        lambda: content_of(file),
+        lambda: write(ConfigSource(file), file, digest_of(b""), b"a = 1\n"),
+    ):
+        with pytest.raises(EditRefused, match="symbolic links"):
+            refused()
 
 
 def test_a_file_that_cannot_be_written_is_reported_before(

@@ -296,6 +296,7 @@ def reported(**more: Any) -> dict[str, Any]:
         "until": None,
         "version": __version__,
         "workers": 1,
+        "currency": "USD",
         "admin": True,
         "sign_in": True,
         "provider": "",

@@ -9,7 +9,6 @@ from typing import Any
 from tests.gateway.offline import CHAT, CHAT_PATH, MESSAGES_PATH, Got, Offline, Said, asked
 from tests.tiers import rows
 from wireglot.dialects.listed_model import UpstreamModel
-from wireglot.gateway.pages import models as model_pages
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.request.collected_reply import CollectedReply
@@ -133,7 +132,6 @@ def test_figures_of_a_server_fill_what_the_catalog_does_not_know() -> None:
         assert bare.context > 0
         assert bare.thinks
         assert listed(gateway.settings, "nothing", "openai-chat") is None
-    assert model_pages._with_figures(big, None) is big
 
 
 def test_a_key_sees_the_models_that_it_may_use() -> None:

@@ -7,6 +7,7 @@ import threading
 from typing import Any
 
 import anthropic
+import ollama
 import openai
 import pytest
 from google import genai
@@ -30,6 +31,35 @@ OPENROUTER = {
         {"id": "bge-m3", "type": "embedding"},
     ]
 }
+TAGS = {
+    "models": [
+        {
+            "name": "qwen3:8b",
+            "model": "qwen3:8b",
+            "modified_at": "2026-08-01T10:00:00.5+02:00",
+            "size": 5_225_388_164,
+            "digest": "500a1f067a9f",
+            "details": {
+                "parent_model": "",
+                "format": "gguf",
+                "family": "qwen3",
+                "families": ["qwen3"],
+                "parameter_size": "8.2B",
+                "quantization_level": "Q4_K_M",
+                "context_length": 40960,
+                "embedding_length": 4096,
+            },
+            "capabilities": ["completion", "tools", "thinking"],
+        },
+        {
+            "name": "all-minilm:latest",
+            "model": "all-minilm:latest",
+            "details": {"family": "bert", "context_length": 512, "embedding_length": 384},
+            "capabilities": ["embedding"],
+        },
+        {"name": "plain:1b", "model": "plain:1b", "details": {}, "capabilities": ["completion"]},
+    ]
+}
 GEMINI = {
     "models": [
         {"name": "models/g", "displayName": "G", "inputTokenLimit": 7, "supportedGenerationMethods": ["generateContent"]},
@@ -47,6 +77,7 @@ GEMINI = {
         (GEMINI, [UpstreamModel("g", "G", 7)]),
         ([{"id": "bare"}, {"id": 5}, {"id": ""}, {"id": "a b"}, 7, None], [UpstreamModel("bare")]),
         ({"models": [{"name": "llama", "model": "llama"}]}, [UpstreamModel("llama")]),
+        ({"data": [{"id": "m", "capabilities": ["tool_use"]}]}, [UpstreamModel("m")]),
         ({"data": "no"}, []),
         ("text", []),
         (None, []),
@@ -116,6 +147,45 @@ def test_a_catalogued_server_without_names_is_asked_and_a_vendor_is_not() -> Non
         assert {"ollama/qwen3:8b", "vllm/qwen3:8b", "openrouter/qwen3:8b", "kimi/kimi-k3"} <= set(found)
         assert "kimi/qwen3:8b" not in found
         assert len(upstream.requests) == 3
+
+
+def test_an_ollama_servers_own_figures_reach_ollamas_clients() -> None:
+    """Its native list is asked, which says more than the one in OpenAI's form: of every name that leads to a
+    model, what that can, and its file."""
+
+    def toml(upstream: ScriptedUpstream) -> str:
+        urls = f'base_url = "{upstream.url}/v1"\nbase_urls = {{ ollama = "{upstream.url}" }}\n'
+        return f'[providers.ollama]\n{urls}[models]\n"house" = "ollama/qwen3:8b"\n"*" = "ollama/*"\n'
+
+    with behind(toml) as (gateway, upstream):
+        upstream.otherwise = Behaviour(body=encode(TAGS))
+        client = ollama.Client(gateway.url)
+        found = {model.model: model for model in client.list().models}
+        assert upstream.requests[0].path == "/api/tags"
+        entry = found["ollama/qwen3:8b"]
+        assert (entry.size, entry.digest) == (5_225_388_164, "500a1f067a9f")
+        assert entry.modified_at is not None
+        assert entry.modified_at.year == 2026
+        assert entry.details is not None
+        assert (entry.details.parameter_size, entry.details.family) == ("8.2B", "qwen3")
+        for name in ("house", "ollama/qwen3:8b", "qwen3:8b"):
+            shown = client.show(name)
+            assert shown.capabilities == ["completion", "tools", "thinking"], name
+            assert shown.modelinfo is not None
+            assert shown.modelinfo["wireglot.context_length"] == 40960
+            assert shown.details is not None
+            assert shown.details.quantization_level == "Q4_K_M"
+        embeds = client.show("ollama/all-minilm:latest")
+        assert embeds.capabilities == ["embedding"]
+        assert embeds.modelinfo is not None
+        assert embeds.modelinfo["wireglot.embedding_length"] == 384
+        plain = client.show("ollama/plain:1b")
+        assert plain.capabilities == ["completion"]
+        assert plain.modelinfo is not None
+        assert "general.architecture" not in plain.modelinfo, "Koog reads both figures where it is"
+        listing = ids(listed(gateway, anthropic_version="2023-06-01")[1])
+        assert "ollama/qwen3:8b" in listing
+        assert "ollama/all-minilm:latest" not in listing
 
 
 def test_a_server_that_is_away_holds_nobody_up(monkeypatch: pytest.MonkeyPatch) -> None:

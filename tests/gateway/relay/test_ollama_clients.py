@@ -15,6 +15,7 @@ from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.testing.scripted_upstream.behaviour import Recorded
 from wireglot.wire.json import decode, encode
 
 KEY = "client-key-0123456789abcdef"
@@ -152,6 +153,27 @@ def test_models_are_listed_and_shown_with_what_they_can(client: ollama.Client) -
     assert embeds.modelinfo["wireglot.embedding_length"] == 256
 
 
+def test_a_model_that_is_there_has_been_pulled(client: ollama.Client, gateway: LiveGateway) -> None:
+    """As Home Assistant and Spring AI want it before they ask a model that they do not see in the list."""
+    for name in ("demo", "demo:latest", "demo-embedding"):
+        assert client.pull(name).status == "success"
+        assert [each.status for each in client.pull(name, stream=True)] == ["success"]
+    with pytest.raises(ollama.ResponseError) as caught:
+        client.pull("nobody/x")
+    assert caught.value.status_code == 404
+    with pytest.raises(ollama.ResponseError) as caught:
+        list(client.pull("nobody/x", stream=True))
+    assert "nobody" in caught.value.error
+    for body in ({}, {"name": ""}):
+        assert _ask(gateway, "POST", "/api/pull", body)[0] == 400
+
+
+def test_a_probe_with_head_is_answered_as_with_get(gateway: LiveGateway) -> None:
+    """Ollama has HEAD for these."""
+    for path in ("/", "/ollama", "/api/version", "/api/tags"):
+        assert _ask(gateway, "HEAD", path, None) == (200, b""), path
+
+
 def test_a_name_with_the_tag_latest_is_the_name(client: ollama.Client) -> None:
     assert client.chat("demo:latest", HELLO).message.content == client.chat("demo", HELLO).message.content
 
@@ -174,6 +196,13 @@ def test_a_request_that_asks_nothing_loads_or_unloads(client: ollama.Client) -> 
     assert client.chat("demo", [], keep_alive=0).done_reason == "unload"
     assert client.generate("demo").done_reason == "load"
     assert client.generate("demo", "", keep_alive=0).response == ""
+    blanks: tuple[Any, ...] = ("", [])
+    for blank in blanks:
+        assert list(client.embed("demo-embedding", blank).embeddings) == []
+    assert list(client.embeddings("demo-embedding", "").embedding) == []
+    with pytest.raises(ollama.ResponseError) as caught:
+        client.embed("nobody/x", "")
+    assert caught.value.status_code == 404
     with pytest.raises(ollama.ResponseError) as caught:
         client.chat("nobody/x", [])
     assert caught.value.status_code == 404
@@ -266,6 +295,32 @@ def test_a_line_may_be_longer_than_an_event_of_the_upstream() -> None:
         message = _answered(ollama.Client(live.url), "m", HELLO, True, tools=[WEATHER])
     assert message.tool_calls is not None
     assert message.tool_calls[0].function.arguments == {"city": "x" * 5000}
+
+
+def test_a_model_that_cannot_think_is_asked_without_and_remembered() -> None:
+    """Claude Code wants thoughts of every model; a server of Ollama refuses that for most of its own."""
+
+    def decide(request: Recorded) -> Behaviour:
+        if decode(request.body).get("think"):
+            return Behaviour(status=400, body=encode({"error": '"llama3.2" does not support thinking'}))
+        message = {"role": "assistant", "content": "Hi."}
+        return Behaviour(body=encode({"model": "m", "message": message, "done": True, "done_reason": "stop"}))
+
+    body = {
+        "model": "m",
+        "max_tokens": 3000,
+        "messages": HELLO,
+        "thinking": {"type": "enabled", "budget_tokens": 2000},
+    }
+    with ScriptedUpstream(decide=decide) as upstream, LiveGateway.before(upstream, "ollama") as live:
+        for asked in (2, 3):
+            status, answer = _ask(live, "POST", "/v1/messages", body)
+            assert (status, decode(answer)["content"][0]["text"]) == (200, "Hi.")
+            assert len(upstream.requests) == asked
+            assert "think" not in upstream.requests[-1].json
+        with pytest.raises(ollama.ResponseError) as caught:
+            ollama.Client(live.url).chat("m", HELLO, think=True)
+        assert "does not support thinking" in caught.value.error
 
 
 # Keys

@@ -13,6 +13,7 @@ import pytest
 from tests.gateway.faults.faults_kit import BY_NAME, ask, provider, reported, start
 from tests.gateway.state.test_admin import SECRET, admin, bearer
 from tests.waiting import wait_until
+from wireglot.stores import bounded
 from wireglot.stores.memory import MemoryCounters
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -69,7 +70,9 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     store = ""
     if request.param == "fleet":
         store = f'[store]\nurl = "{servers.postgres_url()}"\nshared = "{servers.redis_url()}"\n'
-    with two(tmp_path_factory.mktemp("fleet"), store) as both:
+    with pytest.MonkeyPatch.context() as patch, two(tmp_path_factory.mktemp("fleet"), store) as both:
+        # On a busy machine a server can take longer than requests wait for it, and each gateway then counts for itself.
+        patch.setattr(bounded, "SHORT_SECONDS", 5.0)
         yield both
 
 
@@ -96,7 +99,8 @@ def test_places_are_shared_by_both(pair: Pair) -> None:
 
 
 def test_a_budget_is_spent_by_both_together(pair: Pair) -> None:
-    one, other, _ = pair
+    one, other, upstream = pair
+    upstream.reset()
     assert ask(one, CHAT, "m1", headers=bearer("day"), max_tokens=5).status == 200
     wait_until(lambda: ask(other, CHAT, "m1", headers=bearer("day"), max_tokens=5).status == 429)
     assert ask(one, CHAT, "m1", headers=bearer("day"), max_tokens=5).status == 429
@@ -104,7 +108,8 @@ def test_a_budget_is_spent_by_both_together(pair: Pair) -> None:
 
 def test_a_key_made_at_one_opens_at_the_other_and_a_revoked_one_does_not(pair: Pair) -> None:
     """FAULTS 90, THREATS T6"""
-    one, other, _ = pair
+    one, other, upstream = pair
+    upstream.reset()
     key = admin(one, "POST", "/keys", {"name": "wanderer"}).document["key"]
     wait_until(lambda: ask(other, CHAT, "m1", headers=bearer(key)).status == 200)
     admin(other, "DELETE", "/keys/wanderer")

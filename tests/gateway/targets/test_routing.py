@@ -17,6 +17,7 @@ from wireglot.gateway.targets.routing import (
     Router,
     Target,
     Unroutable,
+    known_name,
     named_targets,
     route,
 )
@@ -453,6 +454,15 @@ def test_what_models_make_of_a_name_needs_no_condition():
 def test_each_star_of_a_target_is_what_the_one_of_the_pattern_caught():
     rules = (Rule("*-by-*", ("mine/*/*",)),)
     assert named(route(settings(own("mine", "gemini"), rules=rules), "a-by-b", "gemini")) == ["mine/a/b"]
+
+
+def test_the_name_of_a_model_as_long_as_a_body_leads_nowhere_in_no_time():
+    """A regular expression would stop the gateway for years, for whoever can send a request."""
+    rules = (Rule("*-a*-a*-a*-b", ("mine/m",), effort=("high",)),)
+    on = settings(own("mine", "gemini"), rules=rules)
+    with pytest.raises(RequestError, match="256 characters"):
+        Router(on).targets(on, "-a" * 100_000, "gemini")
+    assert known_name(on, "-a" * 100_000, "plain") == "plain"
 
 
 def test_geminis_long_form_of_a_name_is_understood():

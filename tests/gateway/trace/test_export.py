@@ -15,10 +15,10 @@ from tests.gateway.faults.faults_kit import BY_NAME, ask
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, keys_table
 from tests.gateway.trace.trace_kit import Stage, id_of, stage
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace.export import csv_lines, har_entries
+from wireglot.gateway.trace.export import FORMATS, csv_lines, har_entries
 from wireglot.gateway.trace.pages import loss_habits
 from wireglot.ir.purpose import RequestFacts
-from wireglot.traces.trace import LossCounts, Row
+from wireglot.traces.trace import LossCounts, Row, Tokens
 
 A = BY_NAME["anthropic"]
 SECRET = "upstream-key-0123456789"
@@ -127,12 +127,34 @@ def test_a_row_without_bodies_is_an_entry_of_what_is_known() -> None:
 
 
 def test_cells_that_begin_as_formulas_are_marked_as_text() -> None:
-    row = Row(id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5)
-    (line,) = csv.reader(io.StringIO(csv_lines([row]).decode()))
+    row = Row(
+        id="req_1", at=1.0, client='=HYPERLINK("x")', asked="-1", error="a\nb", cost=5,
+        title=" =1+1", model="\n@SUM(1)", provider="|calc", session="\ufeffa b",
+    )  # fmt: skip
+    (line,) = csv.reader(io.StringIO(csv_lines([row], "USD").decode()))
     assert '\'=HYPERLINK("x")' in line
     assert "'-1" in line
-    assert "5" in line
     assert "a\nb" in line
+    assert {"' =1+1", "'\n@SUM(1)", "'|calc", "\ufeffa b"} <= {*line}
+
+
+def test_a_table_has_amounts_in_units_of_the_currency_and_losses_by_grade() -> None:
+    row = Row(
+        id="req_1",
+        at=1.0,
+        cost=41_200,
+        stop="end_turn",
+        attempts=2,
+        tokens=Tokens(input=900, output=40, cached=800),
+        losses=LossCounts(serious=1, harmless=2),
+        features=["stop", "cache_marker"],
+    )
+    table = FORMATS["csv"].head + csv_lines([row, Row(id="req_2", at=2.0)], "EUR")
+    full, bare = csv.DictReader(io.StringIO(table.decode()))
+    shown = ("cost", "currency", "cached", "stop", "attempts", "serious", "degraded", "harmless", "losses")
+    values = ["0.041200", "EUR", "800", "end_turn", "2", "1", "0", "2", "stop cache_marker"]
+    assert [full[name] for name in shown] == values
+    assert (bare["cost"], bare["currency"], bare["serious"]) == ("", "", "")
 
 
 def test_the_fields_of_a_filter_and_the_usual_losses_are_reported(bodies: Stage) -> None:

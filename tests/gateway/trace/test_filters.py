@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from pathlib import Path
+
 import pytest
 from msgspec.structs import replace
 
@@ -204,6 +207,9 @@ def test_rows_are_sorted_by_any_column_and_paged_in_that_order() -> None:
         replace(ROW, id=f"req_{number}", at=NOW + number % 3, cost=cost, asked=asked)
         for number, (cost, asked) in enumerate([(5, "b"), (None, ""), (0, "a"), (9, "c"), (5, "b")])
     ]
+    order = (Path(__file__).parents[3] / "page/src/order.ts").read_text(encoding="utf-8")
+    theirs = re.findall(r"^  (\w+): \(row\)", order, re.MULTILINE)
+    assert list(SORTS) == theirs, "the page puts rows that change where they belong"
     for sort in SORTS:
         for ascending in (False, True):
             wanted = Wanted(sort=sort, ascending=ascending)

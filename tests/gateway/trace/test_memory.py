@@ -24,7 +24,7 @@ from wireglot.http.copies import Room
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
-A, C = BY_NAME["anthropic"], BY_NAME["openai-chat"]
+A, C, R = BY_NAME["anthropic"], BY_NAME["openai-chat"], BY_NAME["openai-responses"]
 KIB, MIB = 1 << 10, 1 << 20
 LOCAL = ServerSettings()
 
@@ -127,6 +127,16 @@ def test_an_exchange_can_be_opened_without_a_word_of_configuration(stream: bool)
         assert look.raw(f"exchanges/{id_of(answer)}/export").status == 200
         assert [row["id"] for row in look.rows("q=what+is+held")] == [id_of(answer)]
         assert not list(Path(gateway.folder).glob("**/*.trace")), "nothing is written"
+
+
+def test_a_turn_with_what_the_gateway_remembered_has_both_sides_linked() -> None:
+    with ScriptedUpstream() as upstream, LiveGateway(every_dialect(upstream)) as gateway:
+        first = ask(gateway, R, "gemini-up/m1", "What came first?", store=True)
+        more = {"store": True, "previous_response_id": first.json["id"]}
+        trace = Look(gateway.port).trace(id_of(ask(gateway, R, "gemini-up/m1", "And then?", **more)))
+        assert "What came first?" in trace["attempts"][0]["request"]["body"]
+        assert not trace.get("notes")
+        assert {"client": "/input", "upstream": "/contents/2/parts/0"} in trace["attempts"][0]["links"]
 
 
 def test_the_first_key_lets_go_of_all_of_them() -> None:

@@ -69,6 +69,7 @@ def test_the_losses_that_are_used_here_have_these_grades() -> None:
         ({"mode": "all", "routes": ("m2", "big-*")}, {"model": "big-\none"}, True),
         ({"mode": "all", "routes": ("m2", "big-*")}, {"model": "xbig-one"}, False),
         ({"mode": "all", "routes": ("m.",)}, {"model": "m2"}, False),
+        ({"mode": "all", "routes": ("*-a*-a*-a*-b",)}, {"model": "-a" * 100_000}, False),
     ],
 )
 def test_what_is_over_is_kept_as_the_settings_say(
@@ -338,13 +339,14 @@ def test_a_conversation_is_the_sum_of_its_turns() -> None:
     reported: dict[str, Any] = {}
     turns = (
         replace(ROW, at=1002.0, cost=3, tokens=Tokens(input=10, output=4), asked="newest"),
-        replace(ROW, at=1001.0, state="done", losses=None),
-        replace(ROW, at=1003.0, state="done", cost=5, tokens=Tokens(input=1, output=2)),
+        replace(ROW, at=1001.0, state="done", losses=None, purpose="auxiliary", title="a side request"),
+        replace(ROW, at=1003.0, state="done", cost=5, tokens=Tokens(input=1, output=2), title="last words"),
+        replace(ROW, at=1000.0, state="done", losses=None, title="first words"),
     )
     for row in turns:
         add_turn(reported, row)
     assert reported == {
-        "session": "s1", "key": "ada", "client": "codex", "model": "newest", "turns": 3, "first_at": 1001.0,
+        "session": "s1", "key": "ada", "client": "codex", "model": "newest", "title": "last words", "turns": 4, "first_at": 1000.0,
         "last_at": 1003.0, "tokens": {"input": 11, "output": 6}, "cost": 8, "losses": 6, "serious": 0, "degraded": 4,
         "harmless": 2, "failed": 1,
     }  # fmt: skip

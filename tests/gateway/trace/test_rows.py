@@ -17,6 +17,7 @@ from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.trace import traces
 from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
 from wireglot.ir.purpose import RequestFacts
@@ -223,6 +224,35 @@ def test_secrets_of_the_configuration_stand_in_no_row(plain: Stage) -> None:
     plain.look.over(id_of(answer))
     for row in plain.look.rows("limit=1000"):
         assert secret not in str(row)
+
+
+def test_rows_of_a_list_are_searched_for_secrets_beside_the_loop(
+    plain: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of ten thousand it takes half a second, in which no other request would go on."""
+    plain.look.over(id_of(ask(plain.gateway, C, "openai-chat-up/beside")))
+    threads: set[int] = set()
+
+    def noted(row: Row, redactor: Redactor) -> Row:
+        threads.add(threading.get_ident())
+        return redacted(row, redactor)
+
+    async def of_the_loop() -> int:
+        return threading.get_ident()
+
+    monkeypatch.setattr(traces, "redacted", noted)
+    for path in (
+        "exchanges",
+        "conversations",
+        "losses",
+        "dashboard",
+        "export?format=csv",
+        "export?format=har",
+    ):
+        plain.look.raw(path)
+        assert threads, path
+        assert plain.gateway.call(of_the_loop()) not in threads, path
+        threads.clear()
 
 
 def test_the_ring_is_bounded_and_a_slow_listener_misses_some_counted() -> None:

@@ -15,6 +15,7 @@ from tests.gateway.trace.trace_kit import Document, Stage, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.trace import growing
 from wireglot.gateway.trace.growing import GrowingTraces
 from wireglot.gateway.trace.recording import Recording, recording_of
 from wireglot.gateway.trace.rows import facts_of, row_of
@@ -44,11 +45,14 @@ def grown(made: Stage, id: str, cursor: str = "") -> Document:
 def test_both_requests_are_there_at_once_and_the_streams_as_they_grow(in_memory: Stage) -> None:
     gate = threading.Event()
     in_memory.upstream.next(Behaviour(gate=gate, after=2))
-    call = start(in_memory.gateway, A, "gemini-up/grows", stream=True)
+    call = start(in_memory.gateway, A, "gemini-up/grows", "Watch upstream-key-0123456789 grow", stream=True)
     call.until(b"content_block_delta")
-    id = running(in_memory, "gemini-up/grows")["id"]
+    row = running(in_memory, "gemini-up/grows")
+    assert row["title"] == "Watch [redacted] grow"
+    id = row["id"]
     first = wait_until(lambda: found if (found := grown(in_memory, id)).get("answer") else None)
     assert first["row"]["waits_for"] == "next event"
+    assert first["row"]["title"] == row["title"]
     assert "messages" in first["request"]["body"]
     (attempt,) = first["attempts"]
     assert "contents" in attempt["request"]["body"]
@@ -96,6 +100,7 @@ def test_without_a_recording_a_running_one_has_its_row_alone() -> None:
         made.upstream.next(Behaviour(gate=gate, after=1))
         call = start(made.gateway, A, "gemini-up/plain", stream=True)
         row = running(made, "gemini-up/plain")
+        assert not row.get("title")
         assert set(grown(made, row["id"])) == {"row"}
         gate.set()
         call.rest()
@@ -202,6 +207,27 @@ def test_a_long_stream_comes_in_parts() -> None:
         sizes.append(len(page.frames))
     assert sizes[-1] == 3000
     assert max(after - before for before, after in pairwise(sizes)) < 1000
+
+
+def test_no_event_is_shown_twice_where_more_are_followed_than_are_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(growing, "MAX_LOOKED_AT", 1)
+    held = GrowingTraces(Redactor)
+    pages = [Page(recording()), Page(recording())]
+    for number, page in enumerate(pages):
+        page.growing, page.made.record.id = held, f"req_{number}"
+        for text in range(1500):
+            page.made.answer.add(event(f"{text} " + "x" * 1000))
+    for _ in range(2):
+        while pages[0].look():
+            pass
+        pages[1].look()
+        pages[0].made.answer.add(event("last"))
+    while pages[0].look():
+        pass
+    said = [frame.partition('"text":"')[2].split('"')[0].split()[0] for frame in pages[0].frames]
+    assert said == [*map(str, range(1500)), "last", "last"]
 
 
 def test_a_cursor_that_is_none_begins_anew() -> None:

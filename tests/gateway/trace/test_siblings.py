@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.gateway.trace.peers import PeerCommand, PeerRequest, PeerResponse, SiblingWorkers
@@ -30,17 +31,20 @@ async def _one_goes(folder: Path) -> None:
     async def obey(command: PeerCommand, is_new: bool) -> None:
         raise AssertionError(f"nothing was ordered: {command}")
 
-    other = SiblingWorkers(str(folder), 1, answer, lambda: theirs)
-    mine = SiblingWorkers(str(folder), 0, answer, lambda: theirs)
+    async def shown(rows: list[Row]) -> list[Row]:
+        return [replace(row, title=f"words of {row.id}") for row in rows]
+
+    other = SiblingWorkers(str(folder), 1, answer, lambda: theirs, shown)
+    mine = SiblingWorkers(str(folder), 0, answer, lambda: theirs, shown)
     await other.start(obey)
     heard = Listener()
     mine.listen(heard)
     try:
         for row in (Row(id="since", at=2.0), Row(id="over", at=3.0)):
             theirs.tell(row)
-        assert [(row.id, row.state) for row in await heard.heard(DEADLINE_SECONDS)] == [
-            ("since", "running"),
-            ("over", "running"),
+        assert [(row.id, row.state, row.title) for row in await heard.heard(DEADLINE_SECONDS)] == [
+            ("since", "running", "words of since"),
+            ("over", "running", "words of over"),
         ]
         theirs.tell(Row(id="over", at=3.0, state="done"))
         assert [(row.id, row.state) for row in await heard.heard(DEADLINE_SECONDS)] == [("over", "done")]

@@ -29,7 +29,7 @@ from wireglot.cli.doctor.provider_checks import (
     look_at_prices,
     look_at_web,
 )
-from wireglot.cli.terminal import FAILED, OK, Paint, count, one_line
+from wireglot.cli.terminal import FAILED, OK, Paint, at_home, count, one_line
 from wireglot.gateway.relay.key_checks import host_of
 from wireglot.gateway.settings import Provider
 
@@ -114,13 +114,13 @@ class DoctorReport:
     def _finding(self, finding: DoctorFinding) -> None:
         word = "fixed" if finding.fixed else finding.grade
         head = f"  {self._paint(word.ljust(_GRADE_COLUMNS), _COLOURS[finding.grade])}  "
-        first, *rest = self._lines(_at_home(finding.text), _INDENT)
+        first, *rest = self._lines(at_home(finding.text), _INDENT)
         self._print(head + first[len(_INDENT) :])
         for line in rest:
             self._print(line)
         if finding.fix:
             label = "did" if finding.fixed else "fix"
-            for line in self._lines(f"{label}: {_at_home(finding.fix)}", _INDENT):
+            for line in self._lines(f"{label}: {at_home(finding.fix)}", _INDENT):
                 self._print(line)
 
     def _lines(self, text: str, indent: str) -> list[str]:
@@ -139,12 +139,6 @@ class DoctorReport:
 
     def _print(self, line: str) -> None:
         print(line, file=self._stream, flush=True)
-
-
-def _at_home(text: str) -> str:
-    """Paths as people write them."""
-    home = os.environ.get("HOME", "").rstrip("/")
-    return text.replace(f"{home}/", "~/") if home else text
 
 
 def _line(title: str, finding: DoctorFinding) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -107,6 +108,22 @@ def droid(door: Door, environ: Mapping[str, str]) -> Pointing:
     )
 
 
+def goose(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its variables win over its settings. OPENAI_HOST, an older name, would win over the base URL."""
+    variables = {
+        "GOOSE_PROVIDER": "openai",
+        "GOOSE_MODEL": door.model,
+        "OPENAI_BASE_URL": door.v1,
+        "OPENAI_API_KEY": door.key,
+    }
+    for role in ("PLANNER", "SUBAGENT"):
+        variables |= {f"GOOSE_{role}_PROVIDER": "openai", f"GOOSE_{role}_MODEL": door.model}
+    if door.context:
+        variables["GOOSE_CONTEXT_LIMIT"] = str(door.context)
+    elsewhere = ("HOST", "BASE_PATH", "ORGANIZATION", "PROJECT", "CUSTOM_HEADERS")
+    return Pointing(variables, unset=tuple(f"OPENAI_{name}" for name in elsewhere))
+
+
 def hermes(door: Door, environ: Mapping[str, str]) -> Pointing:
     # It takes "none" for no key, and then asks for a provider.
     key = _ANY_KEY if door.key == "none" else door.key
@@ -121,14 +138,20 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
     state = environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", ""), ".openclaw")
     place = environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(state, "openclaw.json")
     document = _including_from(os.path.dirname(place), plain_json5(place) or {})
-    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
     free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
     provider = {
         "baseUrl": door.v1,
         "apiKey": f"${{{_KEY}}}",
         "api": "openai-completions",
         "models": [
-            {"id": name, "name": name, "input": ["text", "image"], "reasoning": True, "cost": free, **size}
+            {
+                "id": name,
+                "name": name,
+                "input": ["text", "image"],
+                "reasoning": True,
+                "cost": free,
+                **_size(door, name),
+            }
             for name in _names(door)
         ],
     }
@@ -149,9 +172,15 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
 def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
     """An extension adds a provider, for this run alone."""
     free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
-    size = {"contextWindow": door.context or _UNKNOWN_CONTEXT, "maxTokens": _MAX_OUTPUT}
     models = [
-        {"id": name, "name": name, "reasoning": True, "input": ["text", "image"], "cost": free, **size}
+        {
+            "id": name,
+            "name": name,
+            "reasoning": True,
+            "input": ["text", "image"],
+            "cost": free,
+            **_size(door, name),
+        }
         for name in _names(door)
     ]
     provider = {"baseUrl": door.v1, "apiKey": f"${_KEY}", "api": "openai-completions", "models": models}
@@ -166,6 +195,15 @@ def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
 def _names(door: Door) -> list[str]:
     """All models, the chosen one first."""
     return [door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model)]
+
+
+def _context(door: Door, name: str) -> int:
+    """Only that of the chosen model is known: one that is too large makes requests fail."""
+    return (door.context if name == door.model else 0) or _UNKNOWN_CONTEXT
+
+
+def _size(door: Door, name: str) -> dict[str, int]:
+    return {"contextWindow": _context(door, name), "maxTokens": _MAX_OUTPUT}
 
 
 def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
@@ -197,7 +235,7 @@ def _absolute(folder: str, named: Any) -> Any:
 def zed_settings(door: Door) -> str:
     """For `language_models` of its settings.json. The key is in a variable, or in the system's keychain."""
     models = [
-        {"name": name, "display_name": name, "max_tokens": door.context or _UNKNOWN_CONTEXT}
+        {"name": name, "display_name": name, "max_tokens": _context(door, name)}
         for name in _names(door)[:_EDITOR_MODELS]
     ]
     provider = {"api_url": door.v1, "available_models": models}
@@ -218,7 +256,7 @@ def vscode_settings(door: Door) -> str:
             "url": f"{door.v1}/chat/completions",
             "toolCalling": True,
             "vision": True,
-            "maxInputTokens": door.context or _UNKNOWN_CONTEXT,
+            "maxInputTokens": _context(door, name),
             "maxOutputTokens": _MAX_OUTPUT,
         }
         for name in _names(door)[:_EDITOR_MODELS]
@@ -227,8 +265,23 @@ def vscode_settings(door: Door) -> str:
     return json.dumps([entry], indent=2)
 
 
+def crush_settings(door: Door) -> str:
+    """Lines of its crushrc, which is Bash. That is trusted code of the user's: none is written for it."""
+    chosen = shlex.quote(f"wireglot/{door.model}")
+    return "\n".join(
+        [
+            f"provider add wireglot --type openai-compat --base-url {shlex.quote(door.v1)} \\",
+            f'  --api-key "${{{_KEY}:-none}}" --discover-models true',
+            f"model add {chosen} --context-window {_context(door, door.model)} \\",
+            f"  --default-max-tokens {_MAX_OUTPUT}",
+            *(f"model {slot} {chosen}" for slot in ("large", "small")),
+        ]
+    )
+
+
 _EDITOR_MODELS: Final = 20
-EDITORS: Final = {
+PRINTED: Final = {
+    "crush": (crush_settings, "Crush: add to ~/.config/crush/crushrc, or to .crushrc in the project"),
     "zed": (zed_settings, "Zed: add to its settings.json; the key goes into WIREGLOT_API_KEY or its dialog"),
     "vscode": (
         vscode_settings,
@@ -236,3 +289,4 @@ EDITORS: Final = {
     ),
 }
 """Programs that no variable points elsewhere: their settings are printed, with where they belong."""
+UNSUPPORTED: Final = {"amp": "Amp calls its own service only, and cannot be pointed at a gateway"}

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, hermes, openclaw, pi
+from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, goose, hermes, openclaw, pi
 from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Client, Door, Pointing, plain_json5
 
 _MODULE: Final = """\
@@ -276,10 +276,20 @@ CLIENTS: Final[dict[str, Client]] = {
         own_models="gemini-*",
         resume="--resume",
     ),
+    "goose": Client(
+        "Goose", "goose", "openai-chat", "brew install block-goose-cli", goose, resume="session --resume"
+    ),
     "hermes": Client(
         "Hermes Agent", "hermes", "openai-chat", "pip install hermes-agent", hermes, resume="--continue"
     ),
-    "kimi": Client("Kimi Code", "kimi", "openai-chat", "npm install -g @moonshot-ai/kimi-code", _kimi),
+    "kimi": Client(
+        "Kimi Code",
+        "kimi",
+        "openai-chat",
+        "npm install -g @moonshot-ai/kimi-code",
+        _kimi,
+        resume="--continue",
+    ),
     "llm": Client("llm", "llm", "openai-chat", "pip install llm", _llm),
     "openclaw": Client("OpenClaw", "openclaw", "openai-chat", "npm install -g openclaw", openclaw),
     "opencode": Client(
@@ -288,7 +298,14 @@ CLIENTS: Final[dict[str, Client]] = {
     "pi": Client(
         "Pi", "pi", "openai-chat", "npm install -g @earendil-works/pi-coding-agent", pi, resume="--resume"
     ),
-    "qwen": Client("Qwen Code", "qwen", "openai-chat", "npm install -g @qwen-code/qwen-code", _qwen),
+    "qwen": Client(
+        "Qwen Code",
+        "qwen",
+        "openai-chat",
+        "npm install -g @qwen-code/qwen-code",
+        _qwen,
+        resume="--resume",
+    ),
 }
 
 

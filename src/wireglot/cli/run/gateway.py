@@ -202,8 +202,9 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
             loop.add_signal_handler(signal.SIGTERM, ended.set)
             ends.tell(loop, ended)
             running = RunningGateway(
-                process.url, os.getpid(), __version__, key=own.operator_key, client=own.client
-            )
+                process.url, os.getpid(), __version__, key=own.operator_key,
+                client=own.client, folder=_work_folder(), since=time.time(),
+            )  # fmt: skip
             with announced(running, own.environ):
                 tell(_Reported(process.url))
                 await ended.wait()
@@ -217,6 +218,12 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
     finally:
         if folder is not None:
             folder.remove()
+
+
+def _work_folder() -> str:
+    with contextlib.suppress(OSError):  # it was removed
+        return os.getcwd()
+    return ""
 
 
 class _Ends:

@@ -27,7 +27,7 @@ from wireglot.cli.remote_gateway import (
     running_url,
     usable_key,
 )
-from wireglot.cli.run.agents import EDITORS
+from wireglot.cli.run.agents import PRINTED, UNSUPPORTED
 from wireglot.cli.run.asking import TriedKey, TryKey, ask_key, can_ask
 from wireglot.cli.run.clients import CLIENTS, FAMILY_DIALECTS, FAMILY_MODELS, by_family
 from wireglot.cli.run.gateway import ClientFolder, Own, open_browser, remove_afterwards, start_gateway
@@ -77,7 +77,8 @@ class Choice(msgspec.Struct, frozen=True):
 
     def names(self, dialect: str) -> tuple[str, ...]:
         """All that can be asked for by the name of its provider: a bare one may mean another tomorrow."""
-        return tuple(model.id for model in models(self.settings, dialect) if "/" in model.id)
+        found = models(self.settings, dialect)
+        return tuple(model.id for model in found if "/" in model.id and not model.embeds)
 
 
 class AskKey(Protocol):
@@ -359,15 +360,17 @@ class Launch(msgspec.Struct, frozen=True):
             return "" if self.arguments or self.print_env else "--env needs a command after --"
         if not self.client:
             return f"name a client ({known}), or a command with --env"
-        if self.client in EDITORS:
+        if self.client in PRINTED:
             return "--private would end at once" if self.private else ""
+        if self.client in UNSUPPORTED:
+            return UNSUPPORTED[self.client]
         if self.client not in CLIENTS:
             if shutil.which(self.client) is not None:
                 return (
                     f"{one_line(self.client)} is no known client: try "
                     f"`wireglot run --env openai -- {one_line(self.client)} ...`"
                 )
-            meant = near(self.client, [*CLIENTS, *EDITORS])
+            meant = near(self.client, [*CLIENTS, *PRINTED])
             hint = f"did you mean {meant}?" if meant else f"known are {known}; any other command with --env"
             return f"there is no client {one_line(self.client)}: {hint}"
         if self.url and self.private:
@@ -386,13 +389,13 @@ class Launch(msgspec.Struct, frozen=True):
 
     @property
     def dialect(self) -> str:
-        if self.client in EDITORS:
+        if self.client in PRINTED:
             return "openai-chat"
         return CLIENTS[self.client].dialect if self.client else FAMILY_DIALECTS[self.families[0]]
 
     @property
     def own_model(self) -> str:
-        if self.client in EDITORS:
+        if self.client in PRINTED:
             return ""
         return CLIENTS[self.client].own_model if self.client else FAMILY_MODELS[self.families[0]]
 
@@ -437,7 +440,7 @@ def run(arguments: argparse.Namespace) -> int:
         task = _chosen(task)
     if problem := task.problem():
         raise Unusable(f"{problem} (see wireglot run --help)")
-    if task.client in EDITORS:
+    if task.client in PRINTED:
         return _print_settings(task, find_config(task.config))
     if not task.print_env:
         if os.name != "posix":
@@ -548,7 +551,7 @@ def _start(task: Launch, found: _Found) -> int:
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
         if resume := _resume(task):
-            complain(f"to go on with it later: {resume}")
+            complain(f"to resume: {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} is your own: if its file sets another base URL, that one is asked")
         return _become(task, pointing, environ)
@@ -563,8 +566,12 @@ def _resume(task: Launch) -> str:
     client = CLIENTS.get(task.client)
     if client is None or not client.resume or task.arguments or not can_ask():
         return ""
-    model = f" --model {shlex.quote(task.model)}" if task.model else ""
-    return one_line(f"wireglot run {task.client}{model} -- {client.resume}")
+    given = {"--model": task.model, "--config": task.config, "--url": task.url, "--log": task.log}
+    switches = {"--private": task.private, "--statusline": task.statusline}
+    options = [word for name, value in given.items() if value for word in (name, value)]
+    options += [name for name, is_on in switches.items() if is_on]
+    words = ["wireglot", "run", task.client, *options, "--", *client.resume.split()]
+    return one_line(shlex.join(words))
 
 
 def _show_inspector(url: str, operator_key: str) -> None:
@@ -675,7 +682,7 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
 
 
 def _print_settings(task: Launch, file: ConfigFile) -> int:
-    settings, place = EDITORS[task.client]
+    settings, place = PRINTED[task.client]
     print(settings(_lasting_door(task, file)))
     complain(place)
     return OK

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import msgspec
 
@@ -48,6 +48,16 @@ _SPELLED = ("groundingMetadata", "citationMetadata", "logprobsResult")
 _CANDIDATE = frozenset({"content", "finishReason", "finishMessage", *_SPELLED})
 
 
+NAMELESS: Final = "nameless"
+"""Form of an answer whose own server gave it no `responseId`."""
+
+
+def answer_id(stated: str, extra: Extra | None, context: Context) -> str:
+    """Google's servers name every answer; so do we where another's has no name."""
+    nameless = own_form(extra, OWN).get(NAMELESS) is True
+    return stated or ("" if nameless else context.new_id("resp", context.model, str(context.now)))
+
+
 def parse_response(body: dict[str, Any], context: Context, fallback_id: str = "") -> Response:
     fields = names.RESPONSE.read(body, "$", UpstreamFault)
     identifier = fields.text_or("responseId") or fallback_id
@@ -76,6 +86,8 @@ def parse_response(body: dict[str, Any], context: Context, fallback_id: str = ""
     created = fields.value.get("createTime")
     if created is not None:
         form["createTime"] = created
+    if not identifier:
+        form[NAMELESS] = True
     extra = Extra(OWN, kept, form) if kept or form else None
     return Response(
         identifier,
@@ -208,8 +220,8 @@ def render_response(
         out.append(Loss("$.service_tier", "service_tier", "dropped", "reported only with the usage"))
     if response.model:
         body["modelVersion"] = response.model
-    if response.id:
-        body["responseId"] = response.id
+    if identifier := answer_id(response.id, response.extra, context):
+        body["responseId"] = identifier
     if unix_seconds(form.get("createTime")) == response.created and "createTime" in form:
         body["createTime"] = form["createTime"]
     kept = {key: item for key, item in fields.items() if not key.startswith(FIRST)}

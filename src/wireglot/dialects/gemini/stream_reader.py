@@ -23,7 +23,7 @@ from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import FINISH_NUMBERS, UNSIGNED, read_stop, read_usage, usage_tier
 from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.parts import PartParser, is_more_than_text, is_ours, plain_name
-from wireglot.dialects.gemini.response import FIRST, SOURCES, blocked_stop, parse_response
+from wireglot.dialects.gemini.response import FIRST, NAMELESS, SOURCES, blocked_stop, parse_response
 from wireglot.dialects.gemini.results import call_id
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
@@ -260,6 +260,8 @@ class GeminiReader(AnswerReader):
         created = fields.value.get("createTime")
         if created is not None:
             self._form["createTime"] = created
+        if not identifier:
+            self._form[NAMELESS] = True
         self._parser = PartParser(self._context, UpstreamFault, self._context.origin(OWN, model), identifier)
         self._started = True
         early = read_usage(usage) if type(usage) is dict else None
@@ -461,7 +463,8 @@ class GeminiReader(AnswerReader):
                 form[key] = value
             else:
                 kept[FIRST + key] = value
-        events += [self._other(number, self._others[number]) for number in sorted(self._others)]
+        for number in sorted(self._others):
+            events.append(self._other(number, self._others[number]))
         if "groundingMetadata" in form:
             kept.update({FIRST + key: item for key, item in unreported_grounding(self._candidate).items()})
         usage = read_usage(self._usage) if self._usage is not None else None

@@ -19,7 +19,7 @@ from wireglot.dialects.gemini.errors import render_stream_error
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.outcome import write_stop, write_usage
 from wireglot.dialects.gemini.render_parts import PartRenderer
-from wireglot.dialects.gemini.response import FIRST, render_candidate
+from wireglot.dialects.gemini.response import FIRST, answer_id, render_candidate
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import PHASE, Citation, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError
@@ -80,6 +80,7 @@ class GeminiWriter(AnswerWriter):
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
         self._answers = 0  # beside the first
+        self._id = ""
         self._text = (b"", b"")
         self._thought = (b"", b"")
 
@@ -118,6 +119,7 @@ class GeminiWriter(AnswerWriter):
 
     def _write_start(self, start: Start, out: list[bytes]) -> None:
         """Encode once what stands around the text of every chunk."""
+        self._id = answer_id(start.id, start.extra, self._context)
         self._text = self._around({"text": _MARK})
         self._thought = self._around({"text": _MARK, "thought": True})
 
@@ -137,8 +139,8 @@ class GeminiWriter(AnswerWriter):
             chunk = dict(chunk)
             if start.model:
                 chunk["modelVersion"] = start.model
-            if start.id and self._wrap is None:
-                chunk["responseId"] = start.id
+            if self._id and self._wrap is None:
+                chunk["responseId"] = self._id
             stamp = own_form(start.extra, OWN).get("createTime")
             if stamp is not None:
                 chunk["createTime"] = stamp

@@ -122,7 +122,7 @@ def render_tools(tools: tuple[AnyTool, ...], layout: Layout | None, out: list[Lo
             group[0] = len(functions)
     if layout is not None and _fits(layout, len(functions), [key for key, _ in hosted]):
         order = layout
-    return _grouped(order, functions, [native for _, native in hosted])
+    return _grouped(order, functions, hosted)
 
 
 def _fits(layout: Layout, functions: int, hosted: list[str]) -> bool:
@@ -134,7 +134,7 @@ def _fits(layout: Layout, functions: int, hosted: list[str]) -> bool:
 
 
 def _grouped(
-    order: Layout, functions: list[dict[str, Any]], hosted: list[dict[str, Any]]
+    order: Layout, functions: list[dict[str, Any]], hosted: list[tuple[str, dict[str, Any]]]
 ) -> list[dict[str, Any]]:
     taken, used = 0, 0
     groups: list[dict[str, Any]] = []
@@ -147,7 +147,7 @@ def _grouped(
             elif type(entry) is str and entry[:1] == "-":
                 group[entry[1:]] = None
             else:
-                group.update(hosted[used])
+                group.update(hosted[used][1])
                 used += 1
         groups.append(group)
     return groups

@@ -37,8 +37,10 @@ from wireglot.ir.loss import Loss, feature_of, left_out, losses_of_extra
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request
 from wireglot.ir.verdict import malformed
+from wireglot.wire.splice import Outline
 
 Document = dict[str, Any]
+Blanks = dict[str, tuple[Any, ...]]
 Fragment = dict[str, Any]
 """Fields of a message: `content`, `thinking`, `images`, `tool_calls`."""
 
@@ -282,14 +284,21 @@ _ZERO: Final = "+-0.hmsnu\u00b5"
 """The characters of a duration of Go that is none: `0`, `0s`, `0h0m`."""
 
 
-def idle_answer(body: Body, context: Context, asks: dict[str, Any], shape: AnswerShape) -> Document | None:
-    """The answer where none of the members in `asks` says more than the blank given there: the model is to be
-    loaded, or unloaded. Nothing need be done for that."""
-    outline = body.outline
-    for name, blank in asks.items():
+def is_blank(outline: Outline, asks: Blanks) -> bool:
+    """Whether none of the members in `asks` says more than one of the blanks given there."""
+    for name, blanks in asks.items():
         start, end = outline.members.get(name, (0, 0))
-        if end - start > _NOTHING or outline.get(name) not in (None, blank):
-            return None
+        if end - start > _NOTHING or outline.get(name) not in (None, *blanks):
+            return False
+    return True
+
+
+def idle_answer(body: Body, context: Context, asks: Blanks, shape: AnswerShape) -> Document | None:
+    """The answer where all members in `asks` are blank: the model is to be loaded, or unloaded. Nothing need
+    be done for that."""
+    outline = body.outline
+    if not is_blank(outline, asks):
+        return None
     unloads = _is_zero(outline.get("keep_alive"))
     out = answer_head(stated_model(outline), 0, {}, context, None)
     shape.put(out, {"content": ""})

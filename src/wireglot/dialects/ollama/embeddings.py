@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import msgspec
 
+from wireglot.dialects.body import Body, stated_model
 from wireglot.dialects.capabilities import EmbeddingForm, Embeddings, EmbedOperation
 from wireglot.dialects.context import Context, Rendered
 from wireglot.dialects.embeddings import (
@@ -22,6 +23,7 @@ from wireglot.dialects.embeddings import (
     text_of,
 )
 from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.ollama.answer import is_blank
 from wireglot.dialects.ollama.extras import NAME
 from wireglot.dialects.passthrough import shaped
 from wireglot.dialects.usage_checks import losses_of_usage
@@ -56,7 +58,7 @@ def parse_request(body: dict[str, Any], context: Context) -> EmbeddingRequest:
     else:
         raise fields.wrong("input", "a string or an array of strings")
     if not texts:
-        raise no_inputs("$.input")  # to Ollama it means to load the model, which is for Ollama alone
+        raise no_inputs("$.input")
     dimensions = fields.integer("dimensions")
     if dimensions == 0:
         form["dimensions"], dimensions = 0, None
@@ -190,6 +192,16 @@ class _Glance(msgspec.Struct):
 _read: Final = msgspec.json.Decoder(_Glance).decode
 
 
+def _idle(body: Body, context: Context) -> dict[str, Any] | None:
+    """To Ollama a request without inputs means to load the model, for which nothing need be done."""
+    asks_nothing = is_blank(body.outline, {"input": ("", [])})
+    return {"model": stated_model(body.outline), "embeddings": []} if asks_nothing else None
+
+
+def _idle_legacy(body: Body, context: Context) -> dict[str, Any] | None:
+    return {"embedding": []} if is_blank(body.outline, {"prompt": ("",)}) else None
+
+
 def _glance(body: bytes) -> Usage | None:
     answer = shaped(body, _read)
     return _usage(answer.prompt_eval_count) if answer is not None else None
@@ -211,6 +223,7 @@ EMBEDDINGS: Final = Embeddings(
             render_response=render_response,
             place=by_name({"content": "input", "truncates": "truncate"}),
             rename=_rename,
+            idle=_idle,
         ),
         "embed_one": EmbeddingForm(
             parse_request=parse_legacy_request,
@@ -218,6 +231,7 @@ EMBEDDINGS: Final = Embeddings(
             render_response=render_legacy_response,
             place=by_name({"content": "prompt"}),
             rename=_rename,
+            idle=_idle_legacy,
             max_inputs=1,
             tells_usage=False,
         ),

@@ -65,7 +65,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     _put_prompt(out, request, losses)
     for index, _ in enumerate(offered(request, losses)):
         losses.append(Loss(f"$.tools[{index}]", "tool_choice", "dropped", "a prompt has no tools"))
-    finish_request(out, request, form, losses)
+    finish_request(out, request, form, context, losses)
     return Rendered(out, tuple(losses))
 
 
@@ -135,7 +135,7 @@ SURFACE: Final = replace(
         prefixes=(),
         probes={},
         unserved={},
-        idle=partial(idle_answer, asks={"prompt": "", "images": []}, shape=GENERATE),
+        idle=partial(idle_answer, asks={"prompt": ("",), "images": ([],)}, shape=GENERATE),
         turns="",
     ),
     upstream=replace(

@@ -1,8 +1,9 @@
-"""`/api/tags`, `/api/show`, `/api/ps` and `/api/version`, as Ollama's clients read them.
+"""`/api/tags`, `/api/show`, `/api/pull`, `/api/ps` and `/api/version`, as Ollama's clients read them.
 
-Nothing is known of the files of a model behind a gateway: sizes are 0, and nothing is loaded here. What
-clients decide by is: capabilities and the context length. GitHub Copilot in VS Code looks for the latter as
-`{architecture}.context_length`, and asks for a version of 0.6.4 or newer.
+Of a file behind a gateway nothing is known but what its own server lists: sizes are 0 else, and nothing is
+loaded here. What clients decide by is: capabilities and the context length. GitHub Copilot in VS Code looks
+for the latter as `{architecture}.context_length`, and asks for a version of 0.6.4 or newer. Koog (JetBrains)
+reads that field and `{architecture}.embedding_length` wherever there is a `general.architecture`.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any, Final
 
 from wireglot.dialects.capabilities import Assist
 from wireglot.dialects.fields import Fields, text_in
-from wireglot.dialects.listed_model import ListedModel, Query
+from wireglot.dialects.listed_model import ListedModel, ModelFile, Query
 from wireglot.dialects.surface import ModelLists
 
 LATEST: Final = ":latest"
@@ -22,13 +23,14 @@ VERSION: Final = "0.30.0"
 """The API that is served is that of this version of Ollama, read 2026-08-21."""
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 _ARCHITECTURE: Final = "wireglot"
+_NO_FILE: Final = ModelFile()
 
 
 def capabilities(model: ListedModel) -> list[str]:
     """A model that is listed answers and calls tools, or embeds."""
     if model.embeds:
         return ["embedding"]
-    found = ["completion", "tools"]
+    found = ["completion", "tools"] if model.calls_tools else ["completion"]
     if "image" in model.media:
         found.append("vision")
     if "audio" in model.media:
@@ -39,13 +41,15 @@ def capabilities(model: ListedModel) -> list[str]:
 
 
 def _details(model: ListedModel) -> dict[str, Any]:
+    file = model.file or _NO_FILE
+    family = file.family or model.provider
     details: dict[str, Any] = {
         "parent_model": "",
-        "format": "",
-        "family": model.provider,
-        "families": [model.provider],
-        "parameter_size": "",
-        "quantization_level": "",
+        "format": file.format,
+        "family": family,
+        "families": [family],
+        "parameter_size": file.parameters,
+        "quantization_level": file.quantization,
     }
     if model.context:
         details["context_length"] = model.context
@@ -55,12 +59,13 @@ def _details(model: ListedModel) -> dict[str, Any]:
 
 
 def _render_entry(model: ListedModel) -> dict[str, Any]:
+    file = model.file or _NO_FILE
     return {
         "name": model.id,
         "model": model.id,
-        "modified_at": _UNKNOWN_DATE,
-        "size": 0,
-        "digest": sha256(model.id.encode()).hexdigest(),
+        "modified_at": file.modified or _UNKNOWN_DATE,
+        "size": file.size,
+        "digest": file.digest or sha256(model.id.encode()).hexdigest(),
         "details": _details(model),
         "capabilities": capabilities(model),
     }
@@ -71,23 +76,31 @@ def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
 
 
 def render_model(model: ListedModel) -> dict[str, Any]:
-    info: dict[str, Any] = {
-        "general.architecture": _ARCHITECTURE,
-        "general.basename": model.title or model.id,
-    }
-    if model.context:
-        info[f"{_ARCHITECTURE}.context_length"] = model.context
-    if model.dimensions:
-        info[f"{_ARCHITECTURE}.embedding_length"] = model.dimensions
     return {
         "modelfile": f"FROM {model.id}\n",
         "parameters": "",
         "template": "{{ .Prompt }}",
         "details": _details(model),
-        "model_info": info,
+        "model_info": _info(model),
         "capabilities": capabilities(model),
-        "modified_at": _UNKNOWN_DATE,
+        "modified_at": (model.file or _NO_FILE).modified or _UNKNOWN_DATE,
     }
+
+
+def _info(model: ListedModel) -> dict[str, Any]:
+    """An architecture is named where both of the figures behind it are known: who reads one wants the other.
+    Of a model that only answers the length of its vectors is 0."""
+    info: dict[str, Any] = {"general.basename": model.title or model.id}
+    if model.context and (model.dimensions or not model.embeds):
+        info["general.architecture"] = _ARCHITECTURE
+        info[f"{_ARCHITECTURE}.context_length"] = model.context
+        info[f"{_ARCHITECTURE}.embedding_length"] = model.dimensions
+    return info
+
+
+def _confirm(model: ListedModel) -> dict[str, Any]:
+    """As of a model that has been pulled already. The one line of a stream, too."""
+    return {"status": "success"}
 
 
 def named(body: dict[str, Any]) -> str:
@@ -98,7 +111,9 @@ def named(body: dict[str, Any]) -> str:
     return name
 
 
-MODELS: Final = ModelLists(render_list=render_list, render_model=render_model, named=named)
+MODELS: Final = ModelLists(
+    render_list=render_list, render_model=render_model, named=named, confirm=_confirm, tells_more=True
+)
 
 
 def _answer(verb: str, body: dict[str, Any], models: Iterable[ListedModel] = ()) -> dict[str, Any] | None:

@@ -85,7 +85,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         listed = context.rendered_once(tools, NAME, lambda lost: render_tools(tools, lost), losses)
         if listed:
             out["tools"] = context.as_json(tools, (NAME, "tools"), listed)
-    finish_request(out, request, form, losses)
+    finish_request(out, request, form, context, losses)
     return Rendered(out, tuple(losses))
 
 
@@ -95,7 +95,9 @@ def start_request(request: Request, form: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
-def finish_request(out: dict[str, Any], request: Request, form: dict[str, Any], losses: list[Loss]) -> None:
+def finish_request(
+    out: dict[str, Any], request: Request, form: dict[str, Any], context: Context, losses: list[Loss]
+) -> None:
     """All but the conversation and the tools."""
     put_output(out, request.output, losses)
     options = write_options(request, form, losses)
@@ -104,7 +106,7 @@ def finish_request(out: dict[str, Any], request: Request, form: dict[str, Any], 
         out["options"] = options
     if not request.stream or form.get("stream") != "absent":
         out["stream"] = bool(request.stream)  # without it the answer would be a stream
-    put_thinking(out, request.thinking, losses)
+    put_thinking(out, request.thinking, context.reasons, losses)
     REQUEST_FIELDS.write(request, out, losses)
     MISSING.declare(request, losses)
     losses_of_extra(request.extra, NAME, "$", losses)

@@ -132,13 +132,17 @@ def parse_thinking(body: Fields, taken: set[str]) -> Thinking:
     raise body.wrong("think", 'a boolean or one of "low", "medium", "high", "max"')
 
 
-def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
+def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses: list[Loss]) -> None:
+    """`reasons`: whether the model can; one that cannot refuses to be asked."""
     if thinking == Thinking():
         return
     path = "$.thinking"
     losses_of_extra(thinking.extra, NAME, path, losses)
     mode, effort = thinking.mode, thinking.effort
-    if mode == "off" or effort == "none":
+    if not reasons and mode != "off" and effort != "none":
+        if mode is not None or effort is not None:
+            losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "this model does not think"))
+    elif mode == "off" or effort == "none":
         out["think"] = False
         if effort not in (None, "none"):
             losses.append(Loss(f"{path}.effort", "thinking.effort", "dropped", "thinking is off"))

@@ -26,6 +26,7 @@ from wireglot.dialects.ollama.outcome import USAGE_FIELDS
 from wireglot.dialects.ollama.tap import OllamaTap, glance
 from wireglot.dialects.passthrough import WORDS
 from wireglot.dialects.surface import (
+    CONFIRM,
     ClientSide,
     Probe,
     ReasoningState,
@@ -34,6 +35,7 @@ from wireglot.dialects.surface import (
     Surface,
     UpstreamFraming,
     UpstreamSide,
+    complains,
     in_every_answer,
 )
 from wireglot.ir.errors import ApiError
@@ -42,7 +44,6 @@ KEY_ROOT: Final = "/ollama/"
 """Many of Ollama's clients cannot send a key: it may be in the path behind this."""
 
 _UNSERVED: Final = {
-    "/api/pull": "downloads of models",
     "/api/push": "uploads of models",
     "/api/create": "new models",
     "/api/copy": "copies of models",
@@ -61,6 +62,7 @@ def asked_output(body: Body) -> int:
     return whole_number(options.get("num_predict")) if type(options) is dict else 0
 
 
+_NO_THINKING: Final = re.compile("does not support thinking")
 _OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
 
 
@@ -89,6 +91,7 @@ SURFACE: Final = Surface(
             Route("POST", "/api/embeddings", "embed", "embed_one"),
             Route("GET", "/api/tags", "models"),
             Route("POST", "/api/show", "model"),
+            Route("POST", "/api/pull", "model", CONFIRM),
             Route("GET", "/api/ps", "assist", "ps"),
             Route("GET", "/api/version", "assist", "version"),
         ),
@@ -98,6 +101,7 @@ SURFACE: Final = Surface(
             "POST /api/embeddings",
             "GET /api/tags",
             "POST /api/show",
+            "POST /api/pull",
             "GET /api/ps",
             "GET /api/version",
         ),
@@ -107,10 +111,11 @@ SURFACE: Final = Surface(
         key_headers=(("authorization", "bearer "),),
         key_root=KEY_ROOT,
         key_hint=f"a client that cannot send one takes it as part of its base URL: {KEY_ROOT}KEY",
+        typed_bodies=False,  # the examples of Ollama's documentation are calls of curl with `-d` alone
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,
-        idle=partial(idle_answer, asks={"messages": []}, shape=CHAT),
+        idle=partial(idle_answer, asks={"messages": ([],)}, shape=CHAT),
         asked_answers=one_answer,
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},
@@ -139,6 +144,7 @@ SURFACE: Final = Surface(
         takes_unsigned=lambda _: True,
         turn_marks=(b'"assistant"',),
         shown_marks=(b'"thinking"',),
+        has_none=complains(_NO_THINKING),
     ),
     models=MODELS,
     check_usage=USAGE_FIELDS.problems,

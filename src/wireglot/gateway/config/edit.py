@@ -28,7 +28,8 @@ _MASK: Final = "[hidden]"
 """In the place of what is hidden."""
 _FIELD: Final = (
     r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*"""
-    r"""(?:api_keys?|secrets?|token|password|metrics_key|access_key)["']?\s*=\s*)"""
+    r"""(?i:api_keys?|secrets?|token|password|metrics_key|access_key"""
+    r"""|-key|-auth|authorization|cookie)["']?\s*=\s*)"""  # as headers are called
 )
 _NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:\\.|(?!\2).)+\2""")
 """A field that holds a secret by its name, on one line: also in a comment, or in a table on that line."""
@@ -124,7 +125,7 @@ def content_of(path: Path) -> bytes:
 
 def why_unwritable(path: Path) -> str:
     """ "" where it could be written now, with its mode and owner."""
-    target = path.resolve()
+    target = Path(os.path.realpath(path))
     if not target.exists():
         return _why_uncreatable(target)
     if not os.access(target, os.W_OK):
@@ -313,7 +314,7 @@ def changed_meanwhile(path: Path) -> EditRefused:
 def write(source: ConfigSource, path: Path, before: str, content: bytes) -> None:
     """In the place of the content with the digest `before`, with the file's mode and owner. Raises
     EditRefused."""
-    target = path.resolve()  # a link to where its owner has it stays one
+    target = Path(os.path.realpath(path))  # a link to where its owner has it stays one
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with one_at_a_time(target.parent):

@@ -28,7 +28,7 @@ _FILE: Final = "credentials"
 _SERVICE: Final = "wireglot"
 _IN_KEYRING: Final = "keyring:"
 _FILE_MAX_BYTES: Final = 64 * 1024
-_LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63})=([\x21-\x7e]+)")
+_LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63})=([\x21-\x7e]+)")
 _HEAD: Final = b"# Keys kept by `wireglot login`. A variable of the same name in the environment wins."
 
 
@@ -163,7 +163,7 @@ def _unquoted(value: str) -> str:
 
 def _write(place: Path, name: str, value: str | None) -> None:
     """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
-    place = place.resolve()  # a link to where its owner has it stays one
+    place = Path(os.path.realpath(place))  # a link to where its owner has it stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]
@@ -175,11 +175,16 @@ def _write(place: Path, name: str, value: str | None) -> None:
             lines[at[-1]] = start + value.encode("ascii")  # the last one counts
         else:
             lines.append(start + value.encode("ascii"))
+        content = b"".join(line + b"\n" for line in lines)
+        if len(content) > _FILE_MAX_BYTES and value is not None:  # it could not be read any more
+            raise OSError("there is no room for it: it has too many keys, or too long ones")
         draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                file.writelines(line + b"\n" for line in lines)
+                file.write(content)
+                file.flush()
+                os.fsync(file.fileno())
             draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
 
+from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Misfit, Table, declared, fitted
 from wireglot.gateway.settings import Provider, Rule
@@ -82,11 +82,15 @@ def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iter
     """Notes on rules that no request reaches, because an earlier one matches all that they do. An exact name
     comes before every pattern; patterns are tried in their order in the file. Names that begin with a
     provider reach only patterns that begin so, too."""
-    for number, rule in enumerate(rules):
+    patterns: list[Rule] = []
+    exact: dict[str, list[Rule]] = {}
+    for rule in rules:
         prefix, slash, _ = rule.match.partition("/")
         start = f"{prefix}/" if slash and prefix in providers else ""
-        before = (one for one in rules[:number] if one.match.startswith(start))
+        alike = patterns if "*" in rule.match else exact.setdefault(rule.match, [])
+        before = (one for one in alike if one.match.startswith(start))
         earlier = next((one for one in before if _covers(one, rule)), None)
+        alike.append(rule)
         if earlier is not None:
             when = f" ({rule_conditions(rule)})" if rule.is_conditional else ""
             yield f"models: {rule.match}{when} is never reached: {earlier.match} comes before it"
@@ -104,14 +108,14 @@ def rule_conditions(rule: Rule) -> str:
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
-    """Whether the earlier rule applies to all that the later one applies to."""
+    """Whether the earlier rule applies to all that the later one does; both are patterns, or of one name."""
     return (
         _contains(earlier.effort, later.effort)
         and _contains(earlier.purpose, later.purpose)
         and _covers_agents(earlier.agent, later.agent)
         and earlier.prompt_over <= later.prompt_over
         and earlier.images <= later.images
-        and _covers_names(earlier.match, later.match)
+        and _covers_pattern(earlier.match, later.match)
     )
 
 
@@ -127,17 +131,9 @@ def _covers_agents(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
     )
 
 
-def _covers_names(earlier: str, later: str) -> bool:
-    """An exact name comes before every pattern: only a rule of the same name covers it."""
-    if "*" not in later:
-        return earlier == later
-    return "*" in earlier and _covers_pattern(earlier, later)
-
-
 def _covers_pattern(earlier: str, later: str) -> bool:
     # A "*" of the later pattern must fall to one of the earlier: as a character it does.
-    pattern = ".*".join(map(re.escape, earlier.split("*")))
-    return re.fullmatch(pattern, later) is not None
+    return caught(earlier, later) is not None
 
 
 def without_providers(rules: Iterable[Rule], off: Collection[str]) -> tuple[Rule, ...]:

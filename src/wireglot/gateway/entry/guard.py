@@ -14,6 +14,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.application import Head, Headers, Refusal
 
+_FORM: Final = "application/x-www-form-urlencoded"
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 PAGE_HEADERS: Final = frozenset({"origin", "sec-fetch-site"})
 """What only browsers send, for their pages."""
@@ -91,10 +92,14 @@ def check_origin(head: Head, server: ServerSettings) -> None:
 
 def check_body_form(head: Head, *, typed: bool = True) -> None:
     """JSON only: a page can post text/plain to us without asking, never application/json. Not `typed`: a body
-    without a content type is JSON where the request has an `authorization`, which needs asking as well."""
-    default = "" if typed or "authorization" not in head.headers else "application/json"
-    kind, _, rest = head.headers.get("content-type", default).partition(";")
-    if kind.strip().lower() != "application/json":
+    is JSON all the same where it has no content type and the request an `authorization`, which needs asking
+    as well, or where curl sends it (`-d`): for another user agent a page must ask, too."""
+    headers = head.headers
+    default = "" if typed or "authorization" not in headers else "application/json"
+    kind, _, rest = headers.get("content-type", default).partition(";")
+    kind = kind.strip().lower()
+    by_curl = not typed and kind == _FORM and headers.get("user-agent", "").startswith("curl/")
+    if kind != "application/json" and not (by_curl and PAGE_HEADERS.isdisjoint(headers)):
         raise RequestError("media", "content-type: expected application/json", code="unsupported_media_type")
     charset = rest.lower().partition("charset=")[2].strip(' "')
     if charset and charset not in ("utf-8", "utf8"):

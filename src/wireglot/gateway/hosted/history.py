@@ -34,12 +34,9 @@ class HostedHistory:
     def __init__(self, sealer: Sealer) -> None:
         self._sources = SourceSealer(sealer)
 
-    def rebuild(self, exchange: Exchange) -> None:
-        """A step."""
-        self.rebuild_for(exchange, exchange.targets[0])
-
-    def rebuild_for(self, exchange: Exchange, target: Target) -> None:
-        """Make earlier turns readable for a target, which may be a fallback."""
+    def rebuild(self, exchange: Exchange, target: Target | None = None) -> None:
+        """A step: make earlier turns readable for the first target. `target`: a fallback's, later."""
+        target = target or exchange.targets[0]
         job, form = exchange.job, exchange.job.surface.client.hosted
         # What a vendor has found itself only that vendor can read.
         is_foreign = target.surface.family != job.surface.family

@@ -28,6 +28,7 @@ from wireglot.gateway.state.ledger.report import BadParameter, moment
 from wireglot.gateway.state.ledger.usage_ledger import UsageLedger
 from wireglot.gateway.state.quotas.quotas import Quotas
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.trace.export import as_text
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
 from wireglot.ir.usage import KINDS
@@ -221,10 +222,6 @@ def _flat(summed: dict[str, Any]) -> dict[str, Any]:
     return flat
 
 
-_FORMULA: Final = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
-"""A spreadsheet takes a text that begins so for something to run: names of models and keys are anybody's."""
-
-
 def as_csv(reported: dict[str, Any]) -> bytes:
     by = reported["by"]
     columns = list(reported["series"])
@@ -243,9 +240,9 @@ def as_csv(reported: dict[str, Any]) -> bytes:
 
 
 def plain(text: str) -> str:
-    """A text that no spreadsheet takes for a formula."""
+    """A line that no spreadsheet takes for a formula."""
     cleaned = "".join(letter if letter.isprintable() else " " for letter in text)
-    return f"'{cleaned}" if cleaned.lstrip().startswith(_FORMULA) or text.startswith(_FORMULA) else cleaned
+    return as_text(cleaned) if as_text(text) == text else f"'{cleaned}"
 
 
 def _number(value: float | None) -> str:

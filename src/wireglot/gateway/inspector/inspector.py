@@ -263,6 +263,7 @@ class SignInPages:
             "until": viewer.until or None if viewer is not None else None,
             "version": __version__,
             "workers": page.settings.server.workers,
+            "currency": page.settings.currency,
             "admin": bool(page.settings.server.admin_secret.value),
             "sign_in": self._access.takes_secrets(page.settings),
             "provider": _provider(page.settings.login),

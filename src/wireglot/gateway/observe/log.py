@@ -143,7 +143,8 @@ class JsonLines:
         # In pieces: what many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
-            line["tokens"] = dict(zip(_REPORTED_FIRST, _reported_first(record.kinds()), strict=True))
+            kinds = record.token_kinds or record.kinds()
+            line["tokens"] = dict(zip(_REPORTED_FIRST, _reported_first(kinds), strict=True))
             if record.usage_source != "provider":
                 line["tokens_source"] = record.usage_source
         # To the nearest tenth, as a difference of two readings may fall just short of one, in a third of the

@@ -45,6 +45,10 @@ class RunningGateway(msgspec.Struct, frozen=True):
     """For its admin API; as long as it lives."""
     client: str = ""
     """Whose private gateway it is; empty: anyone's."""
+    folder: str = ""
+    """In which that client was started."""
+    since: float = 0.0
+    """When, in unix seconds; 0: not known."""
 
 
 @contextlib.contextmanager

@@ -63,11 +63,15 @@ class Counting:
             return  # it is the account of several attempts
         if record.usage_source != "provider":
             return  # an estimate of our own teaches nothing
-        answered = (record.provider, record.upstream_model)
-        target = next((t for t in exchange.targets if (t.provider.name, t.model) == answered), None)
-        if target is None or self._may_count(target):
+        provider, model = record.provider, record.upstream_model
+        for target in exchange.targets:
+            if target.model == model and target.provider.name == provider:
+                break
+        else:
             return
-        self._estimator.learn(*answered, exchange.conversation_key(), exchange.request(), usage.total_input)
+        if not self._may_count(target):
+            key, request = exchange.conversation_key(), exchange.request()
+            self._estimator.learn(provider, model, key, request, usage.total_input)
 
     def expected_input(self, exchange: Exchange) -> int:
         """What a provider has read that does not tell: what it once reported of this conversation counts."""

@@ -11,7 +11,7 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from wireglot.dialects.base import ListedModel, Surface, UpstreamModel, read_list
+from wireglot.dialects.base import CONFIRM, ListedModel, Surface, UpstreamModel, read_list
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError, refusal
@@ -187,8 +187,9 @@ class ModelPages:
                     name = spoken.models.named(page.document())
                 page.record.model = name
                 plain = spoken.client.model_name(name)
-                found = render_one(spoken, models, name) or render_one(spoken, models, plain)
-                return found or _unlisted(page, spoken, plain)
+                found = find(models, name) or find(models, plain) or _unlisted(page, plain, theirs)
+                confirm = spoken.models.confirm if asked.verb == CONFIRM else None
+                return (confirm or spoken.models.render_model)(found)
         if spoken.assist is None:
             return None
         if asked.operation == "operation":
@@ -241,12 +242,12 @@ def _checksum(settings: dict[str, Any]) -> str:
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
-def _unlisted(page: PageRequest, spoken: Surface, name: str) -> dict[str, Any]:
+def _unlisted(page: PageRequest, name: str, theirs: Listed) -> ListedModel:
     """A name that only a pattern of [models] or a provider's prefix leads on."""
-    found = listed(page.settings, name.removeprefix("models/"), page.asked.dialect)
+    found = listed(page.settings, name.removeprefix("models/"), page.asked.dialect, theirs.models)
     if found is None or not may_ask(page.caller.key, found.id):
         raise RequestError("not_found", f"model: there is no {name!r} here", param="model")
-    return spoken.models.render_model(found)
+    return found
 
 
 def models(
@@ -264,38 +265,50 @@ def models(
                 if not slash or prefix not in settings.providers:
                     names.append(entry.match)
                 names.append(f"{provider.name}/{entry.match}")
-    reported = {f"{name}/{model.id}": model for name, found in theirs.items() for model in found}
-    listing = (listed(settings, name, dialect) for name in dict.fromkeys((*names, *reported)))
+    names += [f"{name}/{model.id}" for name, found in theirs.items() for model in found]
+    known = _by_name(theirs)
+    listing = (_listed(settings, name, dialect, known) for name in dict.fromkeys(names))
     # Clients offer what they are listed: who cannot ask for embeddings is not shown models for them.
     embeds = surface(dialect).embeddings is not None
-    return tuple(
-        _with_figures(model, reported.get(model.id))
-        for model in listing
-        if model is not None and (embeds or not model.embeds)
-    )
+    return tuple(model for model in listing if model is not None and (embeds or not model.embeds))
 
 
-def _with_figures(model: ListedModel, reported: UpstreamModel | None) -> ListedModel:
+def _with_figures(model: ListedModel, reported: UpstreamModel) -> ListedModel:
     """What its own server says of a model, where the catalog does not know."""
-    if reported is None:
-        return model
     return msgspec.structs.replace(
         model,
         title=model.title if model.title != model.id or not reported.title else reported.title,
         context=model.context or reported.context,
         output=model.output or reported.output,
+        dimensions=model.dimensions or (reported.dimensions if reported.embeds else 0),
+        embeds=model.embeds or reported.embeds,
+        media=model.media if reported.can is None else reported.media,
+        can=reported.can,
+        file=reported.file,
     )
 
 
-def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:
+def listed(
+    settings: Settings, name: str, dialect: str, theirs: Mapping[str, Sequence[UpstreamModel]] = {}
+) -> ListedModel | None:
     """What is known of a name a client may send, listed or not: a pattern of [models] may lead on too."""
+    return _listed(settings, name, dialect, _by_name(theirs))
+
+
+def _by_name(theirs: Mapping[str, Sequence[UpstreamModel]]) -> dict[tuple[str, str], UpstreamModel]:
+    return {(name, model.id): model for name, found in theirs.items() for model in found}
+
+
+def _listed(
+    settings: Settings, name: str, dialect: str, reported: Mapping[tuple[str, str], UpstreamModel]
+) -> ListedModel | None:
     try:
         target = route(settings, name, dialect)[0]
     except Unroutable:
         return None
     spec = _entry(target.provider, target.model)
     limits = target.limits
-    return ListedModel(
+    known = ListedModel(
         id=name,
         provider=target.provider.name,
         title=_title(name, target.provider.name, spec),
@@ -311,6 +324,8 @@ def listed(settings: Settings, name: str, dialect: str) -> ListedModel | None:
         embeds=spec is not None and spec.embeds,
         dimensions=spec.dimensions if spec is not None else 0,
     )
+    own = reported.get((target.provider.name, target.model))
+    return known if own is None else _with_figures(known, own)
 
 
 def permitted(listing: Iterable[ListedModel], key: ClientKey | None) -> tuple[ListedModel, ...]:
@@ -323,12 +338,12 @@ def render_list(spoken: Surface, listing: Sequence[ListedModel], query: str = ""
     return spoken.models.render_list(listing, parse_qs(query, keep_blank_values=True))
 
 
-def render_one(spoken: Surface, listing: Sequence[ListedModel], model_id: str) -> dict[str, Any] | None:
+def find(listing: Sequence[ListedModel], model_id: str) -> ListedModel | None:
     """The listed model of that id, as a resource (`models/x`) or bare."""
     for wanted in dict.fromkeys((model_id, model_id.removeprefix("models/"))):
         for model in listing:
             if model.id == wanted:
-                return spoken.models.render_model(model)
+                return model
     return None
 
 

@@ -235,7 +235,7 @@ def _skew(answer: Answer, now: float) -> float | None:
         return None
     try:
         return parsedate_to_datetime(answer.headers.get("date", "")).timestamp() - now
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 

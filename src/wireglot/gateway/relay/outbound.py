@@ -40,7 +40,7 @@ _NO_REQUEST: Final = b"{}"
 
 def list_outbound(provider: Provider, credential: Credential | None) -> Outbound | None:
     """The question for a provider's own list of models; None where its dialects have none."""
-    for spoken in provider.spec.dialects:
+    for spoken in sorted(provider.spec.dialects, key=lambda name: not surface(name).models.tells_more):
         try:
             url = endpoint(provider.spec, spoken, "models", variables=provider.variables)
         except NoEndpoint:

@@ -6,13 +6,13 @@ import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from difflib import get_close_matches
-from functools import lru_cache
 from typing import Final, Protocol
 
 import msgspec
 
 from wireglot.dialects import registry
 from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
+from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
@@ -249,8 +249,7 @@ def known_name(settings: Settings, model: str, plain: str) -> str:
     if model == plain or (slash and prefix in settings.providers):
         return model
     for rule in _rules_for(settings, model):
-        pattern = _pattern(rule.match)
-        if pattern.fullmatch(model) is not None and pattern.fullmatch(plain) is None:
+        if caught(rule.match, model) is not None and caught(rule.match, plain) is None:
             return model
     return plain
 
@@ -283,7 +282,7 @@ def _applying(rules: Iterable[Rule], traits: RequestTraits) -> Rule | None:
 
 def _is_agent(agent: str, names: tuple[str, ...]) -> bool:
     lowered = agent.lower()
-    return bool(agent) and any(_pattern(name.lower()).fullmatch(lowered) for name in names)
+    return bool(agent) and any(caught(name.lower(), lowered) is not None for name in names)
 
 
 def _matching_rules(settings: Settings, model: str) -> tuple[Rule, ...]:
@@ -291,7 +290,7 @@ def _matching_rules(settings: Settings, model: str) -> tuple[Rule, ...]:
     the order of the file. None follows one without a condition."""
     found: list[Rule] = []
     for rule in _rules_for(settings, model):
-        if _pattern(rule.match).fullmatch(model) is not None:
+        if caught(rule.match, model) is not None:
             found.append(rule)
             if not rule.is_conditional:
                 break
@@ -300,9 +299,9 @@ def _matching_rules(settings: Settings, model: str) -> tuple[Rule, ...]:
 
 def _named(rule: Rule, model: str) -> list[str]:
     """The targets of a rule, with what its pattern matched in them."""
-    found = _pattern(rule.match).fullmatch(model)
+    found = caught(rule.match, model)
     assert found is not None, f"{rule.match} is no rule for {model}"
-    return [_filled(target, found.groups()) for target in rule.targets]
+    return [_filled(target, found) for target in rule.targets]
 
 
 def _rules_for(settings: Settings, model: str) -> list[Rule]:
@@ -314,12 +313,6 @@ def _rules_for(settings: Settings, model: str) -> list[Rule]:
     start = f"{prefix}/" if named else ""
     patterns = [rule for rule in settings.rules if rule.match != model and "*" in rule.match]
     return exact + [rule for rule in patterns if rule.match.startswith(start)]
-
-
-@lru_cache(maxsize=1024)
-def _pattern(match: str) -> re.Pattern[str]:
-    """`*` catches what it stands for; nothing else is special."""
-    return re.compile("(.*)".join(re.escape(piece) for piece in match.split("*")), re.DOTALL)
 
 
 def _filled(target: str, caught: tuple[str, ...]) -> str:

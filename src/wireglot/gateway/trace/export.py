@@ -16,10 +16,11 @@ from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
 
 _COLUMNS: Final = (
     "id", "at", "state", "client", "purpose", "agent", "dialect", "key", "session", "asked", "provider",
-    "model", "upstream_dialect", "status", "first_ms", "total_ms", "input", "output", "cost", "losses",
-    "title", "error",
+    "model", "upstream_dialect", "status", "stop", "attempts", "first_ms", "total_ms", "input", "output",
+    "cached", "cost", "currency", "serious", "degraded", "harmless", "losses", "title", "error",
 )  # fmt: skip
-_FORMULA: Final = tuple("=+-@\t\r")
+_MILLION: Final = 1_000_000
+_FORMULA: Final = tuple("=+-@\t\r\n|%")
 """With which a cell begins that a spreadsheet takes for one."""
 _HEAD: Final = {"version": "1.2", "creator": {"name": "Wireglot", "version": __version__}}
 _encode = msgspec.json.Encoder().encode
@@ -56,26 +57,35 @@ FORMATS: Final = {
 }
 
 
-def csv_lines(rows: Sequence[Row]) -> bytes:
-    return "".join(_line(map(_safe, _cells(row))) for row in rows).encode("utf-8", "replace")
+def csv_lines(rows: Sequence[Row], currency: str) -> bytes:
+    lines = (
+        _line(as_text(cell) if isinstance(cell, str) else cell for cell in _cells(row, currency))
+        for row in rows
+    )
+    return "".join(lines).encode("utf-8", "replace")
 
 
 def json_lines(rows: Sequence[Row]) -> bytes:
     return b"".join(_encode(row) + b"\n" for row in rows)
 
 
-def _cells(row: Row) -> tuple[object, ...]:
-    tokens = (row.tokens.input, row.tokens.output) if row.tokens is not None else (None, None)
+def _cells(row: Row, currency: str) -> tuple[object, ...]:
+    tokens, losses = row.tokens, row.losses
+    used = (tokens.input, tokens.output, tokens.cached) if tokens is not None else (None,) * 3
+    # In plain decimals, which spreadsheets read as numbers.
+    cost = (f"{row.cost / _MILLION:.6f}", currency) if row.cost is not None else (None, None)
+    lost = (losses.serious, losses.degraded, losses.harmless) if losses is not None else (None,) * 3
     return (
         row.id, _moment(row.at), row.state, row.client, row.purpose, row.agent_name, row.dialect, row.key,
-        row.session, row.asked, row.provider, row.model, row.upstream_dialect, row.status, row.first_ms,
-        row.total_ms, *tokens, row.cost, " ".join(row.features), row.title, row.error,
+        row.session, row.asked, row.provider, row.model, row.upstream_dialect, row.status, row.stop,
+        row.attempts, row.first_ms, row.total_ms, *used, *cost, *lost, " ".join(row.features), row.title,
+        row.error,
     )  # fmt: skip
 
 
-def _safe(cell: object) -> object:
-    """A leading sign would be read as a formula by a spreadsheet."""
-    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
+def as_text(cell: str) -> str:
+    """A text that no spreadsheet takes for a formula: names of models and words of users are anybody's."""
+    return f"'{cell}" if cell.startswith(_FORMULA) or cell.lstrip().startswith(_FORMULA) else cell
 
 
 def _moment(at: float) -> str:

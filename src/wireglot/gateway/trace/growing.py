@@ -194,6 +194,8 @@ class _Look:
     def _message(self, side: MessageCopy, frames: _Frames, scrub: Scrubber, skipped: int) -> TraceMessage:
         if side.streamed:
             frames.grow(side, scrub, self._recording.record.started)
+            while frames.more and len(frames.frames) <= skipped:  # it was let go, and is made again
+                frames.grow(side, scrub, self._recording.record.started)
         return TraceMessage(
             status=side.status,
             headers=scrub.headers(side.headers),

@@ -373,7 +373,10 @@ class TracePages:
     ) -> AsyncIterator[bytes]:
         if not written.has_bodies:
             seen = [_as_seen(row, page, viewer) for row in rows]
-            yield await asyncio.to_thread(csv_lines if written.suffix == "csv" else json_lines, seen)
+            if written.suffix == "csv":
+                yield await asyncio.to_thread(csv_lines, seen, page.settings.currency)
+            else:
+                yield await asyncio.to_thread(json_lines, seen)
             return
         read = await asyncio.to_thread(self._traces.reader)
         for row in rows:
@@ -466,6 +469,7 @@ class TracePages:
         of which nothing may be shown, its row."""
         row = await self._row(page, viewer)
         if row.state == "running":
+            (row,) = await self._traces.titled([row])
             grown, why = await self._traces.grown(row, page.query("cursor")[:_ID_LETTERS])
             if grown is not None:
                 if not viewer.sees_all:
@@ -547,13 +551,15 @@ def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
 def add_turn(reported: dict[str, Any], row: Row) -> None:
     """One more turn of a conversation. Rows come the newest first."""
     if not reported:
-        reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, turns=0,
-                    first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None, losses=0,
-                    serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
+        reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, title="",
+                    turns=0, first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None,
+                    losses=0, serious=0, degraded=0, harmless=0, failed=0)  # fmt: skip
     reported["turns"] += 1
     reported["first_at"] = min(reported["first_at"], row.at)
     reported["last_at"] = max(reported["last_at"], row.at)
     reported["failed"] += row.state == "failed"
+    if row.title and not reported["title"] and row.purpose in ("", "main"):
+        reported["title"] = row.title
     if row.tokens is not None:
         reported["tokens"]["input"] += row.tokens.input
         reported["tokens"]["output"] += row.tokens.output

@@ -151,9 +151,14 @@ class PeerResponse(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     trace: Trace | None = None
 
 
+Shown = Callable[[list[Row]], Awaitable[list[Row]]]
 Answerer = Callable[[PeerRequest], Awaitable[PeerResponse]]
 
 _encode = msgspec.json.Encoder().encode
+
+
+async def _unchanged(rows: list[Row]) -> list[Row]:
+    return rows
 
 
 _read_request: Final = msgspec.json.Decoder(PeerRequest).decode
@@ -161,8 +166,17 @@ _read_response: Final = msgspec.json.Decoder(PeerResponse).decode
 
 
 class SiblingWorkers(Peers):
-    def __init__(self, directory: str, index: int, answer: Answerer, listen: Callable[[], Listener]) -> None:
-        """`answer`: what the others ask this one. `listen`: to its own rows."""
+    def __init__(
+        self,
+        directory: str,
+        index: int,
+        answer: Answerer,
+        listen: Callable[[], Listener],
+        shown: Shown = _unchanged,
+    ) -> None:
+        """`answer`: what the others ask this one. `listen`: to its own rows. `shown`: those with what only
+        this process can say of them."""
+        self._shown = shown
         self._directory = Path(directory)
         self._own = self._directory / f"rows-{index}.sock"
         self._answer = answer
@@ -293,7 +307,7 @@ class SiblingWorkers(Peers):
         listener, dropped = self._hear(), 0
         try:
             while True:
-                news = await listener.heard(_HEARD_SECONDS)
+                news = await self._shown(await listener.heard(_HEARD_SECONDS))
                 missed, dropped = listener.dropped - dropped, listener.dropped
                 if news or missed:
                     await _write(writer, PeerResponse(rows=news, dropped=missed))

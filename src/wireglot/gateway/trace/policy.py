@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-import re
 import time
-from functools import lru_cache
 from typing import Final
 
+from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
@@ -97,9 +96,8 @@ class RecordingPolicy:
     def may_keep(self, record: Record) -> bool:
         """The same of one that runs: whether anybody may look at what is recorded of it meanwhile."""
         routes = self.settings.routes
-        return (
-            bool(self.until) or not routes or any(_pattern(each).fullmatch(record.model) for each in routes)
-        )
+        fits = any(caught(each, record.model) is not None for each in routes)
+        return bool(self.until) or not routes or fits
 
     def _look(self) -> None:
         left = self._ends - time.monotonic()
@@ -119,9 +117,3 @@ def _failed(record: Record) -> bool:
         or record.status >= 400
         or any(loss.grade == "serious" for loss in record.losses)
     )
-
-
-@lru_cache(256)
-def _pattern(text: str) -> re.Pattern[str]:
-    """`*` stands for anything, as in [models]."""
-    return re.compile(".*".join(re.escape(piece) for piece in text.split("*")), re.DOTALL)

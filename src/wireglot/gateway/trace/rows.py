@@ -303,7 +303,7 @@ def facts_of(record: Record) -> Facts:
         record.stream,
         record.passthrough,
         record.error_message[:_ERROR_LETTERS],
-        record.kinds() if record.usage is not None else None,
+        record.token_kinds or record.kinds() if record.usage is not None else None,
         record.usage_source,
         record.cost,
         _counted(record.grouped_losses()) if record.losses else None,

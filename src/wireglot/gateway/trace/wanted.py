@@ -28,8 +28,14 @@ SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
     "first": FIELDS["first"].number,
     "total": FIELDS["total"].number,
     "tokens": FIELDS["tokens"].number,
+    "cached": FIELDS["cached"].number,
     "cost": FIELDS["cost"].number,
     "losses": FIELDS["losses"].number,
+    "attempts": FIELDS["attempts"].number,
+    "dialect": lambda row: row.dialect.lower(),
+    "key": lambda row: row.key.lower(),
+    "stop": lambda row: row.stop.lower(),
+    "session": lambda row: row.session.lower(),
 }
 """By which column rows may be sorted."""
 

@@ -72,7 +72,7 @@ class Dialer:
         self._sessions = Sessions()
 
     def dial(self, origin: HttpOrigin, home: Home, timeouts: Timeouts) -> Awaitable[ClientConnection]:
-        return self.connect(origin, timeouts, lambda: ClientConnection(home, self._loop, self._now))
+        return self.connect(origin, timeouts, partial(ClientConnection, home, self._loop, self._now))
 
     async def connect(self, origin: HttpOrigin, timeouts: Timeouts, make: Callable[[], Dialed]) -> Dialed:
         """A connection on which nothing was sent yet, read by what `make` makes."""

@@ -40,6 +40,7 @@ from wireglot.providers.fit.survey import (
     CALLS,
     CHANGED,
     CHOICE,
+    DEFERRED,
     FIELDS,
     FOREIGN,
     LOST,
@@ -276,7 +277,8 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
         apply_tool_changes,
         lambda to: to.foreign and to.client is not None and bool(to.client.client.tool_changes) and FOREIGN,
     ),
-    (hold_back_deferred, lambda to: (to.foreign or not to.limits.hosted_tools) and TOOLS),
+    # A change of tools, which is a foreign part, may have added one.
+    (hold_back_deferred, lambda to: (to.foreign or not to.limits.hosted_tools) and DEFERRED | FOREIGN),
     (without_state, lambda to: to.foreign and OWN_FIELDS | FOREIGN | FIELDS),
     (without_files, lambda to: MEDIA),
     (tell_in_words, lambda to: to.foreign and FOREIGN),

@@ -70,6 +70,9 @@ CHANGED: Final = 1 << 29
 """The messages are not those that were surveyed."""
 LOST: Final = 1 << 30
 
+DEFERRED: Final = 1 << 31
+"""A tool that the model is to know only once a search has found it."""
+
 _MARKER: Final = 1 << 32
 """One mark of the cache; their number stands above all else."""
 
@@ -209,6 +212,8 @@ def asks(request: Request) -> int:
                 seen |= MARKED
             if tool.extra is not None and tool.extra.fields:
                 seen |= SETTING_FIELDS
+            if tool.deferred:
+                seen |= DEFERRED
     return seen
 
 

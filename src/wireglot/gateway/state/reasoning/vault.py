@@ -93,13 +93,18 @@ class ReasoningVault:
         if not self.concerns(exchange):
             return None
         caller = exchange.job.caller.name
-        # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-        has_nothing = self.lacks(caller) or not _may_lack(exchange)
-        mark = None if has_nothing else self.kept_mark(caller)
-        reading = partial(self._unread if has_nothing else self._lacking, exchange, mark)
-        if exchange.is_large:
-            return self._recall_large(exchange, reading, mark)
         try:
+            # Where the model has said nothing yet, nothing is lost, whoever has what.
+            if not exchange.is_large and _is_translated(exchange):
+                messages = exchange.request().messages
+                if not _has_turns(messages):
+                    return self._arrange(exchange, _KeepsReasoning(self, exchange, messages), [], None)
+            # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
+            has_nothing = self.lacks(caller) or not _may_lack(exchange)
+            mark = None if has_nothing else self.kept_mark(caller)
+            reading = partial(self._unread if has_nothing else self._lacking, exchange, mark)
+            if exchange.is_large:
+                return self._recall_large(exchange, reading, mark)
             keeper, lacking = reading()
         except RequestError:
             return None  # only its own vendor can read it
@@ -143,8 +148,8 @@ class ReasoningVault:
 
     def _unread(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         # What may pass as it came is not read before there is anything to keep.
-        passes = not exchange.differs and not _is_foreign(exchange)
-        return _KeepsReasoning(self, exchange, None if passes else exchange.request().messages), []
+        read = exchange.request().messages if _is_translated(exchange) else None
+        return _KeepsReasoning(self, exchange, read), []
 
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
@@ -263,6 +268,11 @@ def _is_foreign(exchange: Exchange) -> bool:
         if target.lost.foreign:
             return True
     return False
+
+
+def _is_translated(exchange: Exchange) -> bool:
+    """Whether the request is read in any case: what passes as it came is not."""
+    return _is_foreign(exchange) or exchange.differs
 
 
 def _comes_bare(exchange: Exchange) -> bool:
@@ -423,7 +433,9 @@ class _KeepsReasoning(msgspec.Struct, eq=False):
         with_foreign = self._exchange.withholds_reasoning
         for part in content:
             kind = type(part)
-            if kind is Reasoning or (with_foreign and kind is Foreign) or signature_of(part) is not None:
+            if kind is Reasoning or (with_foreign and kind is Foreign):
+                return True
+            if getattr(part, "signature", None) is not None and signature_of(part) is not None:
                 return True
         return False
 
