@@ -102,6 +102,18 @@ def test_a_search_finds_places_on_every_side_and_marks_them(stand_in, opened, ax
 
 
 @pytest.mark.whole
+def test_a_search_is_in_the_exchange_next_to_the_list(stand_in, opened):
+    stand_in.traces[ID] = made(time.time())
+    stand_in.rows = [stand_in.traces[ID]["row"]]
+    page = opened(f"{stand_in.origin}/inspector?at={ID}&open=1", width=1440)
+    field = page.get_by_label("Search in this exchange")
+    field.fill("brief")
+    found = page.get_by_role("region", name="Found in this exchange")
+    expect(found.get_by_role("status")).to_have_text("2 places")
+    expect(field).to_be_focused()
+
+
+@pytest.mark.whole
 def test_every_place_that_was_found_is_brought_into_sight(stand_in, opened):
     found = trace(time.time())
     said = ["a line\n" * 80 + f"needle {number}." for number in range(200)]

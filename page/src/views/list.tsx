@@ -32,7 +32,7 @@ const MENUS: [Filter, string, [string, string][]][] = [
 ];
 const OF_LIST = [...FILTERS, "sort"] as const;
 /** Of the exchange that is shown next to the list: another one begins without them. */
-const OF_DETAIL = { try: "", t: "", sel: "", ev: "" };
+const OF_DETAIL = { try: "", t: "", sel: "", ev: "", find: "" };
 const BESIDE_PIXELS = 1400;
 const LEAST_BESIDE_PIXELS = 1100;
 const DETAIL_MS = 120;
