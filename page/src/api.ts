@@ -16,6 +16,11 @@ export class ApiError extends Error {
   ) {
     super(message);
   }
+
+  /** What kind of error it is, as programs read it. */
+  get code(): string {
+    return (this.document as { error?: { code?: string } } | null)?.error?.code ?? "";
+  }
 }
 
 export type Query = Record<string, string | number | boolean | null | undefined>;

@@ -132,8 +132,8 @@ export function plural(number: number, one: string, many = one + "s"): string {
   return `${whole(number)} ${number === 1 ? one : many}`;
 }
 
-/** Units of a currency, not millionths. */
-export function inCurrency(value: number, currency: string): string {
+/** Units of that currency, not millionths. */
+export function inCurrency(value: number, currency = currencyInUse.value): string {
   return formatted(value, currency, value === 0 || Math.abs(value) >= 1 ? { minimumFractionDigits: 2, maximumFractionDigits: 2 } : { maximumSignificantDigits: 2 });
 }
 

@@ -13,3 +13,12 @@ export function matching(options: readonly Option[], typed: string): readonly Op
   const begins = (each: Option) => each.id.toLowerCase().startsWith(text);
   return [...found.filter(begins), ...found.filter((each) => !begins(each))];
 }
+
+/** Of a text with commas between them. */
+export const namesOf = (text: string): string[] => text.split(",").map((each) => each.trim()).filter(Boolean);
+
+/** What the last name of such a text may be, each with the names before it. */
+export function listOptions(text: string, names: readonly string[]): Option[] {
+  const before = namesOf(text.slice(0, text.lastIndexOf(",") + 1));
+  return names.filter((name) => !before.includes(name)).map((name) => ({ id: [...before, name].join(", ") }));
+}

@@ -9,9 +9,14 @@ import subprocess
 import urllib.request
 from pathlib import Path
 
+import pytest
+
 from tests.cli.running import COMMAND, PLAIN, run
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
+from wireglot.cli.inspect import page_link
+from wireglot.cli.remote_gateway import address_of
+from wireglot.cli.terminal import Failed
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.traces.file import write_trace
 
@@ -21,6 +26,21 @@ def test_the_page_of_a_gateway_is_named() -> None:
         done = run("inspect", "--url", gateway.url, "--no-browser")
     assert done.returncode == 0
     assert done.stdout.decode() == f"{gateway.url}/inspector\n"
+
+
+def test_the_administrator_is_signed_in_also_where_everyone_may_look() -> None:
+    with LiveGateway("[providers.demo]\n") as gateway:
+        address = address_of(gateway.url)
+        key = gateway.process.state.keys.operator_key = "operator-key-0123456789"
+        page = f"{gateway.url}/inspector"
+        assert page_link(address, key) == page
+        link = page_link(address, key, as_admin=True)
+        opener = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+        assert opener.open(link, timeout=30).geturl() == page
+        with opener.open(f"{page}/api/session", timeout=30) as answer:
+            assert json.load(answer)["access"] == "admin"
+        with pytest.raises(Failed, match="only a gateway of yours"):
+            page_link(address, "", as_admin=True)
 
 
 def test_a_browser_is_asked_to_open_it(tmp_path: Path) -> None:

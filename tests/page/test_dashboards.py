@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.page.given import documents
+from tests.page.given import documents, row
 
 pytestmark = pytest.mark.whole  # a browser of its own; test_flows.py looks at the figures at every change
 DASHBOARD = ("GET", "/dashboard")
@@ -133,3 +133,31 @@ def test_a_group_becomes_a_filter_that_the_address_and_the_files_have(stand_in, 
         )
     page.get_by_role("button", name="Remove the filter: Model gpt-5.5-codex").click()
     expect(page).to_have_url(re.compile(r"dash\?range=30d&by=key$"))
+
+
+def test_a_range_may_have_one_day_and_all_money_has_the_gateways_currency(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    session = stand_in.documents["GET", "/session"]
+    stand_in.documents["GET", "/session"] = {**session, "currency": "EUR"}
+    stand_in.rows = [row(number, time.time()) for number in range(3)]
+    page = opened(stand_in.origin + "/inspector/dash")
+    expect(page.locator(".figure").filter(has_text="Cost, EUR")).to_contain_text("€")
+    page.get_by_label("to", exact=True).fill("2026-11-03")
+    expect(page).to_have_url(re.compile(r"dash\?to=2026-11-03$"))
+    link = page.get_by_role("link", name="CSV", exact=True)
+    expect(link).to_have_attribute("href", re.compile("from=all&to=2026-11-03"))
+    expect(page.get_by_role("button", name="1 h", exact=True)).to_have_attribute("aria-pressed", "false")
+    page.get_by_role("link", name="Live", exact=True).click()
+    expect(page.locator(".cell-cost").filter(has_text="€").first).to_be_visible()
+    expect(page.get_by_text("$")).to_have_count(0)
+
+
+def test_grades_say_of_how_many_exchanges_they_are(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = stand_in.documents[DASHBOARD]
+    losses = [{"feature": f"feature_{number}", "requests": 40 - number} for number in range(17)]
+    stand_in.documents[DASHBOARD] = {**page, "graded": 12, "losses": losses}
+    shown = opened(stand_in.origin + "/inspector/dash")
+    expect(shown.get_by_text("in the newest 12 exchanges, which are still in the list")).to_be_visible()
+    shown.get_by_text("3 more features").click()
+    expect(shown.get_by_role("link", name="feature_16")).to_be_visible()

@@ -110,6 +110,55 @@ def test_a_change_is_shown_before_it_is_written(gateway, opened, axe) -> None:
     dialog.get_by_role("button", name="Write it").click()
     expect(dialog.get_by_role("alert")).to_contain_text("changed by another program meanwhile")
     assert file.read_text().endswith("# by hand\n")
+    # What the other program wrote is shown before it is undone; the text is still there to be mended.
+    dialog.get_by_role("button", name="Load it again").click()
+    expect(dialog.locator(".line-removed")).to_have_text(["-# Mine.\n", "-# by hand\n"])
+    expect(dialog.get_by_role("button", name="Write it")).to_be_enabled()
+    dialog.get_by_role("button", name="Back").click()
+    editor.fill(editor.input_value() + "# by hand\n")
+    page.get_by_role("button", name="Show the difference").click()
+    expect(dialog.locator(".line-removed")).to_have_text("-# Mine.\n")
+    dialog.get_by_role("button", name="Write it").click()
+    expect(dialog).to_have_count(0)
+    assert file.read_text().startswith("# Ours.\n")
+    assert file.read_text().endswith("# by hand\n")
+
+
+@pytest.mark.whole
+def test_targets_are_chosen_one_after_another_and_a_provider_is_turned_on(gateway, opened, axe) -> None:
+    page = opened(gateway.url + "/inspector/setup")
+    file = gateway.folder / "wireglot.toml"
+    page.get_by_label("Requested name or pattern").fill("both")
+    field = page.get_by_role("combobox", name="Targets, in order")
+    options = page.get_by_role("listbox", name="Models").get_by_role("option")
+    for typed, chosen in (
+        ("demo/demo-g", "demo/demo-gemini"),
+        ("demo/demo-gemini, ollama", "demo/demo-ollama"),
+    ):
+        field.fill(typed)
+        expect(options.first).to_have_text(re.compile(f"{chosen}$"))
+        field.press("ArrowDown")
+        field.press("Enter")
+    expect(field).to_have_value("demo/demo-gemini, demo/demo-ollama")
+    page.get_by_role("button", name="Show the change").click()
+    dialog = page.get_by_role("dialog")
+    expect(dialog.locator(".line-added")).to_have_text('+both = ["demo/demo-gemini", "demo/demo-ollama"]\n')
+    # A change of one place is made again in the file as it is now.
+    file.write_text("# by hand\n" + file.read_text())
+    dialog.get_by_role("button", name="Write it").click()
+    dialog.get_by_role("button", name="Load it again").click()
+    expect(dialog.locator(".line-removed")).to_have_count(0)
+    dialog.get_by_role("button", name="Write it").click()
+    expect(page.get_by_role("group", name="Rules")).to_contain_text("both")
+    expect(page.get_by_label("Requested name or pattern")).to_have_value("")
+    assert file.read_text().startswith("# by hand\n# Mine.\n")
+    row = page.locator(".providers li").filter(has=page.get_by_text("Ollama", exact=True))
+    row.get_by_role("button", name="Turn on Ollama").click()
+    expect(dialog.locator(".line-added").first).to_have_text("+[providers.ollama]\n")
+    accessible(page, axe)
+    dialog.get_by_role("button", name="Write it").click()
+    expect(row).to_contain_text("✓ on")
+    assert asked(gateway, "both") == 200
 
 
 def test_the_first_key_says_whom_it_locks_out(upstream, opened, axe, tmp_path) -> None:
@@ -127,7 +176,7 @@ def test_the_first_key_says_whom_it_locks_out(upstream, opened, axe, tmp_path) -
         accessible(page, axe)
         dialog.get_by_label("Name").fill("laptop")
         dialog.get_by_label("Group").select_option("team")
-        dialog.get_by_label("Models").fill("demo*, quick")
+        dialog.get_by_role("combobox", name="Models").fill("demo*, quick")
         dialog.get_by_label("Tokens a day").fill("1000")
         dialog.get_by_label("Lock them out until they have a key").check()
         create.click()
@@ -137,3 +186,10 @@ def test_the_first_key_says_whom_it_locks_out(upstream, opened, axe, tmp_path) -
         expect(table).to_contain_text("group team")
         expect(table).to_contain_text("1.0k left")
         assert asked(gateway, "demo") == 401
+        row = table.get_by_role("row").filter(has_text="laptop")
+        row.get_by_role("button", name="Revoke laptop").click()
+        page.get_by_role("dialog").get_by_role("button", name="Revoke").click()
+        expect(row).to_contain_text("revoked")
+        row.get_by_role("button", name="Delete laptop").click()
+        page.get_by_role("dialog").get_by_role("button", name="Delete").click()
+        expect(page.get_by_role("heading", name="No keys")).to_be_visible()

@@ -100,8 +100,9 @@ def inspector_schemas() -> dict[str, Schema]:
                 "sentence": text("what the provider says of it"),
                 "milliseconds": whole(),
                 "models": whole("how many it lists"),
+                "off": listed(text(), "providers that are on no longer: the demo, once there is another"),
             },
-            optional=("kept", "applied", "verdict", "outcome", "sentence", "milliseconds", "models"),
+            optional=("kept", "applied", "verdict", "outcome", "sentence", "milliseconds", "models", "off"),
         ),
         "SignIn": fields({"secret": text("the admin secret or a client key")}),
         "InspectorSignedOut": fields(

@@ -1,5 +1,6 @@
 // Charts by uPlot, loaded with the dashboards. Colours come of the page's own, for light and dark.
 import uPlot from "uplot";
+import { STEPS, axisWidth, moment } from "../axis";
 
 export interface Series {
   name: string;
@@ -28,15 +29,6 @@ const DOTS_MOST = 40;
 /** Colours that stay apart for colour-blind eyes (Okabe and Ito), distinguished by dashes as well. */
 function palette(style: CSSStyleDeclaration): string[] {
   return [1, 2, 3, 4, 5, 6].map((index) => style.getPropertyValue(`--series-${index}`).trim());
-}
-
-export function moment(at: number, span: number): string {
-  const date = new Date(at * 1000);
-  const two = (value: number) => String(value).padStart(2, "0");
-  const clock = `${two(date.getHours())}:${two(date.getMinutes())}`;
-  const day = `${two(date.getMonth() + 1)}-${two(date.getDate())}`;
-  if (span < 600) return `${clock}:${two(date.getSeconds())}`;
-  return span < 4 * 86_400 && (span < 86_400 || clock !== "00:00") ? clock : day;
 }
 
 const there = (value: number | null | undefined): value is number => value !== null && value !== undefined;
@@ -90,7 +82,7 @@ export function draw(host: HTMLElement, { times, series, show, format, whole, po
       scales: { x: { time: true, range: () => [first - step / 2, last + step / 2] }, y: { range: (_chart, _low, high) => [0, Math.max(whole ? 1 : 1e-9, high * 1.08)] } },
       axes: [
         { ...axis, size: 30, values: (_chart, ticks) => ticks.map((tick) => moment(tick, last - first)) },
-        { ...axis, size: 58, values: (_chart, ticks) => ticks.map(format), ...(whole ? { incrs: [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000, 1e4, 2e4, 5e4, 1e5, 2e5, 5e5, 1e6, 1e7, 1e8, 1e9] } : {}) },
+        { ...axis, size: (_chart, labels) => axisWidth(labels), values: (_chart, ticks) => ticks.map((tick) => format(tick)), ...(whole ? { incrs: STEPS } : {}) },
       ],
       series: [{}, ...order.map(seriesOf)],
     },

@@ -34,12 +34,15 @@ export function Combobox({ label, list: named, value, options, choose, placehold
     list.current?.children[active]?.scrollIntoView({ block: "nearest" });
   }, [active, open]);
 
-  const take = (text: string) => {
+  const close = () => {
     clearTimeout(timer.current);
     setOpen(false);
     setActive(-1);
     setTyped(null);
-    if (text && text !== value) choose(text);
+  };
+  const take = (text: string) => {
+    close();
+    if ((text || keeps) && text !== value) choose(text);
   };
   const show = () => {
     setOpen(true);
@@ -47,8 +50,8 @@ export function Combobox({ label, list: named, value, options, choose, placehold
   };
   const leave = () => {
     if (!open && typed === null) return;
-    if (keeps && typed) take(typed.trim());
-    else take("");
+    if (keeps && typed !== null) take(typed.trim());
+    else close();
   };
   const move = (event: KeyboardEvent, to: number) => {
     event.preventDefault();
@@ -66,7 +69,7 @@ export function Combobox({ label, list: named, value, options, choose, placehold
     } else if (event.key === "Escape" && open) {
       event.preventDefault();
       event.stopPropagation();
-      take("");
+      close();
     } else if (event.key === "Tab") leave();
   };
   return (

@@ -1,9 +1,11 @@
 // The configuration file: where models lead, and its text. Every change is shown before it is written.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { get, message, send } from "../api";
+import { ApiError, get, message, send } from "../api";
+import { listOptions, namesOf } from "../options";
+import { Combobox } from "./combobox";
 import { Problem, Waiting } from "./small";
 
-interface ConfigFile {
+export interface ConfigFile {
   path: string;
   exists: boolean;
   why_fixed: string;
@@ -29,7 +31,7 @@ export interface Rule {
 type Change = { path: string[]; value: unknown };
 
 /** What is asked of the gateway: the text as it shall be, or values at paths. */
-type Wanted = { text: string } | { changes: Change[] };
+export type Wanted = { text: string } | { changes: Change[] };
 
 export function useConfigFile(): [ConfigFile | null, string, () => void] {
   const [file, setFile] = useState<ConfigFile | null>(null);
@@ -46,28 +48,50 @@ export function useConfigFile(): [ConfigFile | null, string, () => void] {
   return [file, problem, load];
 }
 
+interface DifferenceProps {
+  file: ConfigFile;
+  wanted: Wanted;
+  close: () => void;
+  written: () => void;
+  /** Loads the file again: another program has changed it. */
+  reload: () => void;
+}
+
 /** A dialog with the difference, which writes it. */
-function Difference({ file, wanted, close, written }: { file: ConfigFile; wanted: Wanted; close: () => void; written: () => void }) {
+export function Difference({ file, wanted, close, written, reload }: DifferenceProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [checked, setChecked] = useState<Checked | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
+  const [isOld, setOld] = useState(false);
+  const [isDone, setDone] = useState(false);
+  const failed = (caught: unknown) => {
+    setProblem(message(caught));
+    setOld(caught instanceof ApiError && caught.code === "file_changed");
+  };
+  useEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
-    dialog.current?.showModal();
+    if (isDone) return;
+    let on = true;
+    setProblem("");
+    setOld(false);
     send<Checked>("POST", "/config/check", { digest: file.digest, ...wanted })
-      .then(setChecked)
-      .catch((caught: unknown) => setProblem(message(caught)));
-  }, []);
+      .then((found) => on && setChecked(found))
+      .catch((caught: unknown) => on && failed(caught));
+    return () => {
+      on = false;
+    };
+  }, [file.digest]);
   const write = async () => {
     setBusy(true);
     setProblem("");
     try {
       const { applied } = await send<{ applied: boolean }>("PUT", "/config", { digest: file.digest, ...wanted });
-      if (!applied) setProblem("It is written, and takes effect with the next start.");
+      setDone(true);
       written();
       if (applied) dialog.current?.close();
     } catch (caught) {
-      setProblem(message(caught));
+      failed(caught);
     } finally {
       setBusy(false);
     }
@@ -98,13 +122,21 @@ function Difference({ file, wanted, close, written }: { file: ConfigFile; wanted
         </p>
       ))}
       {problem ? <Problem>{problem}</Problem> : null}
+      {isDone ? <p class="note" role="status">It is written, and takes effect with the next start.</p> : null}
+      {isOld && "text" in wanted ? <p class="faint">Your text is kept. Once the file is loaded again, the difference shows what it would undo of the other program's change.</p> : null}
       <div class="actions">
         <button type="button" onClick={() => dialog.current?.close()}>
-          Back
+          {isDone ? "Close" : "Back"}
         </button>
-        <button type="button" class="main" disabled={busy || !checked || bad > 0 || !checked.difference.length} onClick={() => void write()}>
-          {busy ? "Writing …" : "Write it"}
-        </button>
+        {isOld ? (
+          <button type="button" class="main" onClick={reload}>
+            Load it again
+          </button>
+        ) : isDone ? null : (
+          <button type="button" class="main" disabled={busy || !checked || bad > 0 || !checked.difference.length} onClick={() => void write()}>
+            {busy ? "Writing …" : "Write it"}
+          </button>
+        )}
       </div>
     </dialog>
   );
@@ -115,6 +147,11 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
   const [match, setMatch] = useState("");
   const [to, setTo] = useState("");
   const may = file !== null && !file.why_fixed;
+  const written = () => {
+    setMatch("");
+    setTo("");
+    changed();
+  };
   return (
     <>
       {rules.length ? (
@@ -168,7 +205,7 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
           class="ask rule-form"
           onSubmit={(event) => {
             event.preventDefault();
-            const targets = targetsOf(to);
+            const targets = namesOf(to);
             setWanted({ changes: [{ path: ["models", match.trim()], value: targets.length === 1 ? targets[0] : targets }] });
           }}
         >
@@ -176,30 +213,15 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
             Requested name or pattern
             <input type="text" required placeholder="fast, claude-*, or * for all others" value={match} onInput={(event) => setMatch(event.currentTarget.value)} />
           </label>
-          <label>
-            Targets, in order
-            <input type="text" required list="rule-targets" placeholder="kimi/kimi-k3, openai/gpt-5.5" value={to} onInput={(event) => setTo(event.currentTarget.value)} />
-          </label>
-          <datalist id="rule-targets">
-            {models.filter((name) => name.includes("/")).map((name) => (
-              <option key={name} value={name} />
-            ))}
-          </datalist>
-          <button type="submit" class="main" disabled={!match.trim() || !targetsOf(to).length}>
+          <Combobox label="Targets, in order" list="Models" value={to} placeholder="kimi/kimi-k3, openai/gpt-5.5" options={listOptions(to, models.filter((name) => name.includes("/")))} choose={setTo} />
+          <button type="submit" class="main" disabled={!match.trim() || !namesOf(to).length}>
             Show the change
           </button>
         </form>
       ) : null}
-      {file && wanted ? <Difference file={file} wanted={wanted} close={() => setWanted(null)} written={changed} /> : null}
+      {file && wanted ? <Difference file={file} wanted={wanted} close={() => setWanted(null)} written={written} reload={changed} /> : null}
     </>
   );
-}
-
-export function targetsOf(text: string): string[] {
-  return text
-    .split(",")
-    .map((each) => each.trim())
-    .filter(Boolean);
 }
 
 export function FileEditor({ file, changed }: { file: ConfigFile; changed: () => void }) {
@@ -250,6 +272,7 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
             setText(null);
             changed();
           }}
+          reload={changed}
         />
       ) : null}
     </>

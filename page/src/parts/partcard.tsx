@@ -93,21 +93,26 @@ function Spaced({ mine, theirs }: { mine: string; theirs: string }) {
 
 const signed = (text: string) => text.replaceAll(/[\n\t\r]/g, (space) => signsOf(space));
 
-interface Props {
-  part: Part;
+/** What is known of a part next to its other side. */
+export interface PartState {
   lit?: boolean;
   linked?: boolean;
+  growing?: boolean;
   losses?: TracedLoss[];
+  /** To the partner of a call or a result, if it is in the same pane. */
+  jump?: (() => void) | undefined;
+  /** The text of its partner, where that differs in white space alone. */
+  spaced?: string | undefined;
+}
+
+interface Props {
+  part: Part;
+  state?: PartState;
   choose?: (pointer: string) => void;
   /** Where a picture of this part is, on this gateway. */
   picture?: ((pointer: string) => string) | undefined;
-  /** The partner of a call or a result, if it is in the same pane. */
-  jump?: (() => void) | undefined;
-  growing?: boolean;
   /** Words that are searched for. */
   marks?: string;
-  /** The text of its partner, where that differs in white space alone. */
-  spaced?: string | undefined;
 }
 
 const NAMES: Record<string, string> = {
@@ -124,7 +129,8 @@ const NAMES: Record<string, string> = {
   other: "",
 };
 
-export function PartCard({ part, lit, linked, losses = [], choose, picture, jump, growing, marks = "", spaced }: Props) {
+export function PartCard({ part, state = {}, choose, picture, marks = "" }: Props) {
+  const { lit, linked, growing, losses = [], jump, spaced } = state;
   const [shown, setShown] = useState<"" | "yes" | "failed">("");
   const classes = ["part", `part-${part.kind}`, `by-${part.role || "none"}`];
   if (lit) classes.push("lit");

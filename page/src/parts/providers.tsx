@@ -1,6 +1,8 @@
 // Providers, and what can be done about the key of each: kept, tried, removed.
 import { useState } from "preact/hooks";
 import { message, send } from "../api";
+import { plural } from "../format";
+import { type ConfigFile, Difference, type Wanted } from "./configuration";
 import { Problem, Sure } from "./small";
 
 export interface Provider {
@@ -24,11 +26,23 @@ export interface Provider {
 interface Tried {
   verdict?: "good" | "refused" | "unknown";
   sentence: string;
+  models?: number;
   kept?: boolean;
   applied?: boolean;
+  /** Providers that are on no longer. */
+  off?: string[];
 }
 
-export function Providers({ all, short = false, changed }: { all: Provider[]; short?: boolean; changed?: (() => void) | undefined }) {
+interface ProvidersProps {
+  all: Provider[];
+  /** Some of them, to be looked at. */
+  short?: boolean;
+  /** The file that turns them on; null: nothing can be changed. */
+  file?: ConfigFile | null;
+  changed?: () => void;
+}
+
+export function Providers({ all, short = false, file = null, changed }: ProvidersProps) {
   const on = all.filter((each) => each.on);
   const off = all.filter((each) => !each.on);
   const shown = short ? [...on, ...off].slice(0, 6) : [...on, ...off];
@@ -40,9 +54,9 @@ export function Providers({ all, short = false, changed }: { all: Provider[]; sh
           <strong>{each.title ?? each.name}</strong>
           <span class="why">
             {each.why}
-            {!short && each.dialects?.length ? <span class="faint"> {each.dialects.join(", ")}</span> : null}
+            {!short && each.dialects?.length ? <span class="faint"> · {each.dialects.join(", ")}</span> : null}
           </span>
-          {!short && changed && each.key && each.key !== "unneeded" ? <ProviderKey of={each} changed={changed} /> : null}
+          {!short && changed && each.key ? <ProviderKey of={each} only={on.length === 1 ? on[0]?.name : undefined} file={file} changed={changed} /> : null}
         </li>
       ))}
       {short && all.length > shown.length ? <li class="faint">and {all.length - shown.length} more</li> : null}
@@ -50,7 +64,14 @@ export function Providers({ all, short = false, changed }: { all: Provider[]; sh
   );
 }
 
-function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
+/** The demo is on by itself while it is the only one: it stays. */
+export function turningOn(name: string, only: string | undefined): Wanted {
+  return { changes: [...(only === "demo" ? [only] : []), name].map((each) => ({ path: ["providers", each], value: {} })) };
+}
+
+/** What can be done about one that is on, or could be. */
+function ProviderKey({ of, only, file, changed }: { of: Provider; only: string | undefined; file: ConfigFile | null; changed: () => void }) {
+  const [turnsOn, setTurnsOn] = useState(false);
   const [open, setOpen] = useState(false);
   const [busy, setBusy] = useState(false);
   const [outcome, setOutcome] = useState<Tried | null>(null);
@@ -72,7 +93,7 @@ function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
       setBusy(false);
     }
   };
-  const takesKey = Boolean(of.keeps_as) && of.key !== "configuration";
+  const takesKey = Boolean(of.keeps_as) && of.key !== "configuration" && of.key !== "unneeded";
   return (
     <div class="provider-key">
       <div class="actions">
@@ -80,6 +101,12 @@ function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
           <button type="button" class="quiet" aria-expanded={open} onClick={() => setOpen(!open)}>
             {of.kept ? "Replace key" : "Add key"}
             <span class="unseen"> of {title}</span>
+          </button>
+        ) : null}
+        {!of.on && of.key !== "missing" && file && !file.why_fixed ? (
+          <button type="button" class="quiet" onClick={() => setTurnsOn(true)}>
+            Turn on
+            <span class="unseen"> {title}</span>
           </button>
         ) : null}
         {of.on && of.host ? (
@@ -115,10 +142,14 @@ function ProviderKey({ of, changed }: { of: Provider; changed: () => void }) {
       {outcome ? (
         <p role="status" class={outcome.verdict === "good" || outcome.kept ? "grade grade-kept" : "note"}>
           {outcome.sentence}
+          {outcome.verdict === "good" && outcome.models ? `, and lists ${plural(outcome.models, "model")}` : ""}
+          {outcome.kept ? ". Where models go, below, sends requests to it." : ""}
+          {outcome.off?.length ? ` ${outcome.off.join(", ")} is on no longer: it was, as long as there was no other provider.` : ""}
           {outcome.kept && !outcome.applied ? " It takes effect with the next start." : ""}
         </p>
       ) : null}
       {problem ? <Problem>{problem}</Problem> : null}
+      {turnsOn && file ? <Difference file={file} wanted={turningOn(of.name, only)} close={() => setTurnsOn(false)} written={changed} reload={changed} /> : null}
     </div>
   );
 }

@@ -171,15 +171,17 @@ export function Reading({ side, value }: Props) {
           <PartCard
             key={part.pointer + index}
             part={part}
-            lit={isLit(part)}
-            linked={placed.joined.has(part)}
-            losses={placed.lost.get(part) ?? []}
+            state={{
+              lit: isLit(part),
+              linked: placed.joined.has(part),
+              growing: grows && index === parts.length - 1,
+              losses: placed.lost.get(part) ?? [],
+              jump: jump(part),
+              spaced: spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined,
+            }}
             choose={side.choose}
             picture={side.picture}
-            jump={jump(part)}
             marks={side.exchange.words.value}
-            spaced={spaced.size ? (spaced.get(part.pointer) ?? spaced.get(`${part.pointer}/text`)) : undefined}
-            growing={grows && index === parts.length - 1}
           />
         )}
       />

@@ -113,6 +113,14 @@ export function Waiting({ what = "Loading" }: { what?: string }) {
   );
 }
 
+/** Brings one of several next to each other into sight, without moving the page. */
+export function scrollTo(one: HTMLElement | null | undefined): void {
+  const box = one?.parentElement;
+  if (!one || !box) return;
+  const [inner, outer] = [one.getBoundingClientRect(), box.getBoundingClientRect()];
+  box.scrollLeft += Math.max(0, inner.right - outer.right) - Math.max(0, outer.left - inner.left);
+}
+
 interface TabsProps {
   label: string;
   tabs: { id: string; name: ComponentChildren }[];
@@ -123,6 +131,7 @@ interface TabsProps {
 
 export function Tabs({ label, tabs, chosen, choose, panel }: TabsProps) {
   const list = useRef<HTMLDivElement>(null);
+  useEffect(() => scrollTo(list.current?.querySelector<HTMLElement>("[aria-selected=true]")), [chosen]);
   const move = (by: number) => {
     const at = tabs.findIndex((tab) => tab.id === chosen);
     const tab = tabs[(at + by + tabs.length) % tabs.length];

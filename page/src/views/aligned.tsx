@@ -4,7 +4,7 @@ import { align } from "../alignment";
 import { titleOf } from "../dialects";
 import { Problem } from "../parts/small";
 import { type StreamEvent, wordsOf } from "../stream";
-import type { Translated } from "./play";
+import type { Translated } from "../playground";
 
 const SOME = 300;
 

@@ -1,55 +1,18 @@
 // The playground: a document in any dialect, in others at once, and as the gateway would send it to a provider.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { message, send } from "../api";
-import { Fault, isCurl } from "../curl";
+import { isCurl } from "../curl";
 import { DIALECTS, TITLES, titleOf } from "../dialects";
 import { plural } from "../format";
-import type { Mark, Problem as Place } from "../lazy/editor";
 import { EditorBox } from "../parts/editorbox";
 import { LossMark } from "../parts/partcard";
-import { Choice, Copy, GRADE_SIGN, Problem, Tabs, useTitle } from "../parts/small";
-import { type Kind, type Recognised, recognise } from "../recognise";
+import { Choice, Copy, GRADE_SIGN, Problem, Tabs, scrollTo, useTitle } from "../parts/small";
+import { type Source, type Translated, type Translation, describe, marksOf, otherwise, placeIn, read } from "../playground";
+import type { Kind, Recognised } from "../recognise";
 import { flush, go, param, setQuery, to } from "../route";
-import type { TracedLoss } from "../types";
 import { Aligned } from "./aligned";
 import { EXAMPLES } from "./examples";
 import { Sending } from "./sending";
-
-interface Unread extends Place {
-  path?: string;
-  pointer?: string;
-}
-
-type PlayLoss = TracedLoss & { reason?: string; line?: number };
-
-/** Where a loss stands in what was typed: of a stream, the event that brought it. */
-function placeIn(kind: string, loss: PlayLoss): string {
-  if (kind === "stream") return loss.line ? `#${loss.line}` : "";
-  return loss.pointer ?? "";
-}
-
-export interface Translation {
-  text: string;
-  losses: PlayLoss[];
-  more_losses?: number;
-  error?: Unread;
-  broken?: boolean;
-  events?: string[];
-}
-
-export interface Translated {
-  problem: Unread | null;
-  dialects: Record<string, Translation>;
-  events?: string[];
-}
-
-/** What is translated: where its address names the model, or says whether it streams, its text does not. */
-export interface Source {
-  dialect: string;
-  text: string;
-  model?: string;
-  stream?: boolean;
-}
 
 const FIRST = DIALECTS.slice(0, 4);
 const last = new Map<string, string>();
@@ -76,45 +39,6 @@ function start(kind: string): Source {
   }
   return kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" };
 }
-
-const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded: "warning", harmless: "info" };
-
-/** What the others could not carry, at its place in the text it stands in. */
-function marksOf(result: Translated, kind: string): Mark[] {
-  if (result.problem) return result.problem.pointer ? [{ pointer: result.problem.pointer, severity: "error", message: result.problem.message }] : [];
-  const found = new Map<string, Mark>();
-  for (const [name, side] of Object.entries(result.dialects)) {
-    for (const loss of side.losses) {
-      const pointer = placeIn(kind, loss);
-      if (!pointer) continue;
-      const message = `${titleOf(name)}: ${loss.feature} ${loss.action} (${loss.grade})`;
-      const severity = SEVERITY[loss.grade] ?? "info";
-      const known = found.get(pointer);
-      const order = ["error", "warning", "info"];
-      if (!known) found.set(pointer, { pointer, severity, message });
-      else found.set(pointer, { ...known, message: `${known.message}\n${message}`, severity: order.indexOf(severity) < order.indexOf(known.severity) ? severity : known.severity });
-    }
-  }
-  return [...found.values()];
-}
-
-/** Line and column of a place in a text, both from 1. */
-function lineOf(text: string, offset: number): { line: number; column: number } {
-  const before = text.slice(0, offset);
-  return { line: before.split("\n").length, column: offset - before.lastIndexOf("\n") };
-}
-
-function read(text: string): { found: Recognised | null; fault: Unread | null } {
-  try {
-    return { found: recognise(text), fault: null };
-  } catch (caught) {
-    if (!(caught instanceof Fault)) throw caught;
-    return { found: null, fault: { message: caught.message, offset: caught.offset, ...lineOf(text, caught.offset) } };
-  }
-}
-
-const KINDS: Record<Kind, string> = { request: "request", answer: "answer", stream: "stream" };
-const describe = (found: Recognised) => `${titleOf(found.dialect)} ${KINDS[found.kind]}`;
 
 /** Which columns there are: those of the address, and always that of the text. */
 function useColumns(dialect: string): [string[], (names: string[]) => void] {
@@ -195,6 +119,12 @@ export function Playground() {
     };
   }, [source, kind, only, aligned]);
 
+  useEffect(() => {
+    // After the editor has brought into sight what was pasted, which may be in another column.
+    const timer = setTimeout(() => scrollTo(document.querySelector<HTMLElement>(".column.source")), 100);
+    return () => clearTimeout(timer);
+  }, [dialect, names.length]);
+
   const marks = useMemo(() => (result ? marksOf(result, kind) : []), [result, kind]);
 
   const write = (next: Source, nextKind: Kind) => {
@@ -212,7 +142,8 @@ export function Playground() {
     const written = { ...(name === dialect ? source : {}), dialect: name, text: next };
     setNote(null);
     const { found } = pasted ? read(next) : { found: null };
-    if (found && (!found.unsure || found.text !== next) && (found.dialect !== name || found.kind !== kind || found.text.trim() !== next.trim())) adopt(found, written);
+    const other = otherwise(found, { dialect: name, kind, text: next });
+    if (other && (!other.unsure || other.text !== next)) adopt(other, written);
     else setSource(written);
   };
   const format = () => {
@@ -230,8 +161,7 @@ export function Playground() {
     return url.toString();
   };
   const fault = command ? reading.fault : (result?.problem ?? null);
-  // What it could be in place of what it is taken for.
-  const hint = (command || result?.problem) && reading.found && (reading.found.dialect !== dialect || reading.found.kind !== kind || reading.found.text.trim() !== text.trim()) ? reading.found : null;
+  const hint = command || result?.problem ? otherwise(reading.found, { dialect, kind, text }) : null;
 
   return (
     <section class="play">
@@ -265,7 +195,7 @@ export function Playground() {
             <button type="button" class="quiet" onClick={() => adopt(hint, source)}>Read it so</button>
           </>
         ) : (
-          <span class="faint">Type in any column, or paste JSON, events, JSON lines or a curl command: what it is is recognised.</span>
+          <span class="faint">Type in any column, or paste JSON, events, JSON lines or a curl command: its dialect is recognised.</span>
         )}
       </p>
       {!aligned ? (

@@ -10,7 +10,7 @@ import { Problem, Waiting, useTitle } from "../parts/small";
 import { A, go, param, setQuery, to } from "../route";
 import { type Preview, optionsOf, useTargets } from "../targets";
 import type { Trace } from "../types";
-import type { Translated } from "./play";
+import type { Translated } from "../playground";
 import { MOST_COMPARED } from "./compare";
 
 export function Replay({ id }: { id: string }) {

@@ -14,7 +14,7 @@ import { type Preview, optionsOf, useTargets } from "../targets";
 import type { Row, Trace } from "../types";
 import { MOST_COMPARED } from "./compare";
 import { titleOf } from "../dialects";
-import type { Source } from "./play";
+import type { Source } from "../playground";
 
 interface Previewed {
   of: string;

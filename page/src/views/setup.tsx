@@ -1,6 +1,6 @@
 // A fresh start: which providers are on and why not, what to set in each client, and a button that asks the demo model.
 import { useEffect, useState } from "preact/hooks";
-import { get, message, send, session } from "../api";
+import { get, loadSession, message, send, session } from "../api";
 import { FileEditor, type Rule, Rules, useConfigFile } from "../parts/configuration";
 import { type Provider, Providers } from "../parts/providers";
 import { Copy, Problem, Waiting, useTitle } from "../parts/small";
@@ -205,13 +205,14 @@ function Changes({ setup, reload }: { setup: SetupPage; reload: () => void }) {
   const changed = () => {
     reload();
     reloadFile();
+    void loadSession(); // the currency may be another
   };
   return (
     <>
       <section class="card">
         <h2>Providers</h2>
         <p class="faint">{setup.config ? <>From <code>{setup.config}</code>, and keys that were found or kept.</> : "Found by their keys in the environment, and by those that were kept; there is no configuration file."}</p>
-        <Providers all={setup.providers ?? []} changed={changed} />
+        <Providers all={setup.providers ?? []} file={file} changed={changed} />
       </section>
       <section class="card">
         <h2>Where models go</h2>

@@ -44,10 +44,11 @@ _DISPLAYS: Final = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
-        if arguments.url is not None or arguments.config is not None:
-            raise Unusable("FILE: an exported exchange needs neither --url nor --config")
+        if arguments.url is not None or arguments.config is not None or arguments.admin:
+            raise Unusable("FILE: an exported exchange needs neither --url nor --config nor --admin")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
-    return _open_page(*_running(arguments), open_it=not arguments.no_browser)
+    address, key = _running(arguments)
+    return _open_page(address, key, open_it=not arguments.no_browser, as_admin=arguments.admin)
 
 
 def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
@@ -100,8 +101,8 @@ def _tilde(folder: str) -> str:
     return f"~{folder.removeprefix(home)}" if home and f"{folder}/".startswith(f"{home}/") else folder
 
 
-def _open_page(address: GatewayAddress, key: str, *, open_it: bool) -> int:
-    link = page_link(address, key)
+def _open_page(address: GatewayAddress, key: str, *, open_it: bool, as_admin: bool = False) -> int:
+    link = page_link(address, key, as_admin=as_admin)
     browses = open_it and has_browser()
     # What a browser is called with can be read by others, but is worth nothing after its first use.
     print(f"{address.url}{_PAGE}" if browses else link, flush=True)
@@ -110,17 +111,18 @@ def _open_page(address: GatewayAddress, key: str, *, open_it: bool) -> int:
     return OK
 
 
-def page_link(address: GatewayAddress, key: str) -> str:
-    """The page, with a sign-in that works once where it wants one. Raises NoAnswer and Failed. `key`: of the
-    gateway's own user; "": not known."""
+def page_link(address: GatewayAddress, key: str, *, as_admin: bool = False) -> str:
+    """The page, with a sign-in that works once where it wants one, or as the administrator. Raises NoAnswer
+    and Failed. `key`: of the gateway's own user; "": not known."""
     answer = ask(address, "GET", f"{_PAGE}/api/session")
     reported = answer.document()
     if answer.status != _DONE or "access" not in reported:
         raise Failed(f"{address.url}: {answer.complaint()}")
+    if as_admin and not key:
+        raise Failed(f"{address.url}: only a gateway of yours signs you in: use its admin secret on the page")
     page = f"{address.url}{_PAGE}"
-    return (
-        f"{page}/enter/{sign_in_ticket(key, time.time())}" if key and reported["access"] == "none" else page
-    )
+    signs_in = key and (as_admin or reported["access"] == "none")
+    return f"{page}/enter/{sign_in_ticket(key, time.time())}" if signs_in else page
 
 
 def _show_file(trace: Trace, *, open_it: bool) -> int:

@@ -137,6 +137,7 @@ def _add_init(commands: Commands) -> None:
 _INSPECT_EXAMPLES: Final = """\
 examples:
   wireglot inspect                          a gateway of yours that runs
+  wireglot inspect --admin                  to make keys and change everything
   wireglot inspect --url http://gateway:8484
   wireglot inspect report.wgtrace.json      an exported exchange, alone
 """
@@ -159,6 +160,7 @@ def _add_inspect(commands: Commands) -> None:
     where = parser.add_mutually_exclusive_group()
     add_config(where)
     option(where, "--url", "URL", "the gateway that listens there")
+    flag(parser, "--admin", "sign in as administrator of a gateway of yours, also where it wants no sign-in")
     flag(parser, "--no-browser", "only print the address")
 
 

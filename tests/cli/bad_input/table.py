@@ -661,7 +661,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("inspct", 2, "there is no command inspct: did you mean inspect? (see wireglot --help)"),
             Case("inspect --no-browsr", 2, "unknown option --no-browsr: did you mean --no-browser? (see wireglot inspect --help)"),
-            Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange needs neither --url nor --config"),
+            Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange needs neither --url nor --config nor --admin"),
         ),
         "missing file": (
             *_configs("inspect"),

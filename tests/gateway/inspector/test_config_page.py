@@ -259,6 +259,37 @@ def test_a_gateway_without_a_file_writes_the_users_own_and_takes_it_up(tmp_path:
         assert [running.config for running in said] == [str(file)], "other commands hear where it is"
 
 
+def test_a_change_that_turns_a_provider_off_says_so(mine: ProviderDouble, tmp_path: Path) -> None:
+    """The demo is on by itself as long as there is no other."""
+    with LiveGateway(environ={"XDG_CONFIG_HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}) as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.look()
+
+        def turning_on(*names: str) -> dict[str, Any]:
+            changes = [{"path": ["providers", name], "value": {}} for name in names]
+            return {"digest": shown(visitor)["digest"], "changes": changes}
+
+        alone = ask(visitor, "POST", CHECK, turning_on("ollama"))[1]
+        assert alone["notes"][-1] == "provider demo is on no longer"
+        both = ask(visitor, "POST", CHECK, turning_on("demo", "ollama"))[1]
+        assert not any("no longer" in note for note in both["notes"])
+        kept = ask(visitor, "PUT", f"{PROVIDERS}/kimi/key", {"key": GOOD_KEY, "unchecked": True})[1]
+        assert (kept["applied"], kept["off"]) == (True, ["demo"])
+        assert ask(visitor, "PUT", CONFIG, turning_on("demo"))[1]["applied"]
+        assert {"demo", "kimi"} <= set(gateway.process.gateway.settings.providers)
+
+
+def test_a_provider_that_takes_no_key_is_tried_without_one(mine: ProviderDouble) -> None:
+    table = f'[providers.near]\ndialect = "openai-chat"\nbase_url = "{mine.base("near")}"\n'
+    hosts: Any = mine.hosts
+    hosts["near"] = Reply(models=("small",), wants_key=False)
+    with LiveGateway(table) as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.look()
+        tried = ask(visitor, "POST", f"{PROVIDERS}/near/try", {})[1]
+        assert (tried["verdict"], tried["sentence"], tried["models"]) == ("good", "near answers", 1)
+
+
 def test_what_the_file_does_not_decide_is_said() -> None:
     source = ConfigSource(
         Path("x"), {"WIREGLOT_PORT": "1", "WIREGLOT_MODELS": "a=b/c"}, {"server": {"host": "h"}}
@@ -518,6 +549,8 @@ def test_values_change_and_comments_stay() -> None:
     assert changed_text("", [(["providers", "kimi"], {}), (["models", "*"], "kimi/k")]) == (
         '[providers.kimi]\n\n[models]\n"*" = "kimi/k"\n'
     )
+    named = "[providers.kimi]  # ours\nmodels = ['k']\n"
+    assert changed_text(named, [(["providers", "kimi"], {})]) == named
     with pytest.raises(EditRefused, match="edit its text"):
         changed_text("models = 3\n", [(["models", "x"], "a/b")])
     with pytest.raises(EditRefused, match="edit its text"):

@@ -40,6 +40,7 @@ from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.targets.health import Health
+from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.memory.engine import MemoryLedger
 from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow
 from wireglot.testing.live_gateway import LiveGateway
@@ -209,8 +210,40 @@ def test_losses_are_counted_by_feature_and_by_grade():
     rows = [row(1, 1000, losses=("top_k", "seed")), row(2, 1000, losses=("top_k",)), row(3, 1000)]
     reported = charted(rows, TimeSpan(1000, 1010, 1), "model")
     assert reported["losses"] == [{"feature": "top_k", "requests": 2}, {"feature": "seed", "requests": 1}]
+    known = charted([row(1, 1000, losses=("image", "sampling.seed"))], TimeSpan(1000, 1010, 1), "model")
+    assert known["losses"] == [
+        {"feature": "image", "requests": 1},
+        {"feature": "sampling.seed", "requests": 1, "grade": "degraded"},
+    ]
     seen = [Row(id="1", at=1.0, losses=LossCounts(serious=1, harmless=2)), Row(id="2", at=1.0)]
     assert graded(seen) == {"serious": 1, "degraded": 0, "harmless": 2}
+
+
+def test_grades_are_counted_of_what_the_filters_choose():
+    rows = [
+        Row(id="1", at=1001.0, key="ada", model="m", client="codex", losses=LossCounts(serious=1)),
+        Row(id="2", at=1002.0, key="bob", model="m", client="codex", losses=LossCounts(harmless=4)),
+        Row(id="3", at=1003.0, key="ada", model="other", losses=LossCounts(degraded=2)),
+    ]
+
+    async def listed(wanted: Wanted) -> list[Row]:
+        assert (wanted.since, wanted.until, wanted.limit) == (1000.0, 2000.0, 5000)
+        return rows
+
+    unused: Any = None
+    traces: Any = SimpleNamespace(listed=listed)
+    keys: Any = SimpleNamespace(clients=lambda: [ClientKey("ada", "0" * 64, group="team")])
+    page = DashboardPage(unused, unused, Health(), unused, traces=traces, quotas=unused, keys=keys)
+
+    def grades(**chosen: Any) -> Any:
+        query = UsageQuery(since=1_000_000, until=2_000_000, **chosen)
+        return asyncio.run(page._grades(settings(), query))
+
+    none = {"serious": 0, "degraded": 0, "harmless": 0}
+    assert grades() == {"grades": {"serious": 1, "degraded": 2, "harmless": 4}, "graded": 3}
+    assert grades(model="m", client="codex") == {"grades": none | {"serious": 1, "harmless": 4}, "graded": 2}
+    assert grades(group="team") == {"grades": none | {"serious": 1, "degraded": 2}, "graded": 2}
+    assert grades(caller="bob", model="other") == {"grades": none, "graded": 0}
 
 
 @given(st.integers(0, 2_000_000_000), st.integers(1, 400 * 86_400))
@@ -449,13 +482,13 @@ def test_the_usual_step_is_the_smallest_that_makes_at_most_120():
 def test_what_is_added_up_of_a_row_is_what_it_says():
     row = Row(
         id="req_1", at=1000.25, state="failed", key="ada", asked="fast", provider="mine", model="m", total_ms=12.6,
-        first_ms=3.4, cost=7, features=["refusal"],
+        first_ms=3.4, cost=7, features=["refusal"], client="codex", agent_name="Explore", session="s",
         tokens=Tokens(input=100, output=50, cached=30, cache_written=20, reasoning=5),
     )  # fmt: skip
-    assert usage_of(row) == UsageRow(
+    assert usage_of(row, "team") == UsageRow(
         id="req_1", caller="ada", started=1_000_250, finished=1_000_263, model="fast", provider="mine",
         upstream_model="m", outcome="error", first_byte=3, cost=7, losses=("refusal",), input=50, cache_read=30,
-        cache_write=20, output=45, reasoning=5,
+        cache_write=20, output=45, reasoning=5, client="codex", agent="Explore", session="s", caller_group="team",
     )  # fmt: skip
     bare = usage_of(Row(id="req_2", at=1.0, state="running"))
     assert (bare.started, bare.finished, bare.first_byte, bare.outcome) == (1000, 1000, 0, "")

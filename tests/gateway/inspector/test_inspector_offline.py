@@ -558,8 +558,8 @@ def test_a_file_has_all_groups_and_a_page_the_largest(
             asked.append(is_file)
             return {}
 
-        async def _grades(self, *given: Any) -> dict[str, int]:
-            return {}
+        async def _grades(self, *given: Any) -> dict[str, Any]:
+            return {"grades": {}}
 
         async def _budgets(self, *given: Any) -> list[dict[str, Any]] | None:
             return None

@@ -175,10 +175,11 @@ def test_an_ollama_servers_own_figures_reach_ollamas_clients() -> None:
             assert shown.modelinfo["wireglot.context_length"] == 40960
             assert shown.details is not None
             assert shown.details.quantization_level == "Q4_K_M"
-        embeds = client.show("ollama/all-minilm:latest")
-        assert embeds.capabilities == ["embedding"]
-        assert embeds.modelinfo is not None
-        assert embeds.modelinfo["wireglot.embedding_length"] == 384
+        for name in ("ollama/all-minilm:latest", "ollama/all-minilm", "all-minilm"):
+            embeds = client.show(name)
+            assert embeds.capabilities == ["embedding"], name
+            assert embeds.modelinfo is not None
+            assert embeds.modelinfo["wireglot.embedding_length"] == 384
         plain = client.show("ollama/plain:1b")
         assert plain.capabilities == ["completion"]
         assert plain.modelinfo is not None

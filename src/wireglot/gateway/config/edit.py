@@ -273,8 +273,10 @@ def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str
                     table[name] = tomlkit.table(is_super_table=name == "providers")
                 table = table[name]
             else:
-                if value is not None:
-                    table[path[-1]] = tomlkit.table() if value == {} else value
+                if value == {}:  # one that is there stays as it is
+                    table.setdefault(path[-1], tomlkit.table())
+                elif value is not None:
+                    table[path[-1]] = value
                 elif path[-1] in table:
                     del table[path[-1]]
         return tomlkit.dumps(document)

@@ -103,6 +103,7 @@ class ConfigPages:
         try:
             after = await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             notes = [each for each in after.notes if each not in page.settings.notes]
+            notes += [f"provider {name} is on no longer" for name in _gone(page.settings, after)]
         except ConfigError as error:
             problems = [
                 {"path": each.path, "expected": each.expected, "found": each.found} for each in error.problems
@@ -250,7 +251,9 @@ class ConfigPages:
                 provider=named.provider,
             )
             described = _described(answer, provider) if answer is not None else {"sentence": "kept, untried"}
-            page.send({**described, "kept": True, "applied": await self._applied(before)})
+            applied = await self._applied(before)
+            gone = _gone(before, self._current()) if applied else []
+            page.send({**described, "kept": True, "applied": applied, "off": gone})
 
     async def _forget(self, page: PageRequest, viewer: Viewer) -> None:
         async with self._one_at_a_time:
@@ -321,6 +324,11 @@ class ConfigPages:
         return await KeyChecker(self._transport, time.time, None).ask(provider, credential)
 
 
+def _gone(before: Settings, after: Settings) -> list[str]:
+    """Providers that are on no longer: the demo is, where nothing says so, while there is no other."""
+    return [name for name in before.providers if name not in after.providers]
+
+
 def _no_provider(message: str, code: str) -> RequestError:
     return RequestError("bad", message, code=code).with_status(404)
 
@@ -340,10 +348,12 @@ def _by(page: PageRequest, viewer: Viewer) -> dict[str, str]:
 
 
 def _described(answer: ProviderAnswer, provider: Provider) -> dict[str, Any]:
+    title = provider.spec.title
+    is_keyless = answer.outcome == "taken" and not provider.credentials
     return {
         "outcome": answer.outcome,
         "verdict": answer.verdict,
-        "sentence": answer.sentence(provider.spec.title),
+        "sentence": f"{title} answers" if is_keyless else answer.sentence(title),
         "milliseconds": answer.milliseconds,
         "models": len(answer.models),
     }

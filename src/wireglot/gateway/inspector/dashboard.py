@@ -31,6 +31,7 @@ from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.export import as_text
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.ir.grades import GRADES, Grade
 from wireglot.ir.usage import KINDS
 from wireglot.stores import StoreDown
 from wireglot.stores.base import Ledger
@@ -145,6 +146,12 @@ def graded(rows: Iterable[Row]) -> dict[str, int]:
     return dict(grades)
 
 
+def _only_grade(feature: str) -> dict[str, Grade]:
+    """Its grade, where whatever happens to it has the same one."""
+    grades = {grade for (name, _), (grade, _) in GRADES.items() if name == feature}
+    return {"grade": grades.pop()} if len(grades) == 1 else {}
+
+
 def _charts(
     span: TimeSpan,
     max_groups: int,
@@ -175,7 +182,7 @@ def _charts(
         ],
         "more_groups": max(0, len(largest) - max_groups),
         "losses": [
-            {"feature": feature, "requests": times}
+            {"feature": feature, "requests": times, **_only_grade(feature)}
             for feature, times in sorted(losses.items(), key=lambda each: (-each[1], each[0]))
         ],
         "durations": "measured" if is_exact else "within_5_percent",
@@ -260,6 +267,7 @@ ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
 _LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
+_MAX_GRADED: Final = 5000
 _MAX_WAITING: Final = 16
 _MAX_BUDGET_KEYS: Final = 1000
 _WAITING_SECONDS: Final = 30.0
@@ -268,8 +276,8 @@ _WAITING_SECONDS: Final = 30.0
 _OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error", "left": "client_abort"}
 
 
-def usage_of(row: Row) -> UsageRow:
-    """What is added up of it."""
+def usage_of(row: Row, group: str = "") -> UsageRow:
+    """What is added up of it. `group`: of its key."""
     started, tokens = round(row.at * 1000), row.tokens or Tokens()
     usage = UsageRow(
         id=row.id,
@@ -283,6 +291,10 @@ def usage_of(row: Row) -> UsageRow:
         first_byte=round(row.first_ms or 0),
         cost=row.cost,
         losses=tuple(row.features),
+        client=row.client,
+        agent=row.agent_name,
+        session=row.session,
+        caller_group=group,
     )
     return msgspec.structs.replace(
         usage,
@@ -334,7 +346,7 @@ class DashboardPage:
             body = await aside(partial(as_csv, reported))
             page.reply.send(200, _file(page, "text/csv; charset=utf-8", "csv"), body)
             return
-        reported["grades"] = await self._grades(span, viewer)
+        reported |= await self._grades(page.settings, query_of(page, span, viewer))
         reported["budgets"] = await self._budgets(page.settings, viewer)
         if viewer.sees_all:
             reported["health"] = await self._condition(page.settings)
@@ -347,7 +359,7 @@ class DashboardPage:
         self, page: PageRequest, viewer: Viewer, span: TimeSpan, by: By, *, is_file: bool
     ) -> dict[str, Any]:
         query = query_of(page, span, viewer)
-        figures = Figures(self._ledger, await self._of_others(span))
+        figures = Figures(self._ledger, await self._of_others(page.settings, span))
         most = max(GROUPS_SHOWN, _LINES_IN_FILE // len(span.times)) if is_file else GROUPS_SHOWN
         before = previous(query, viewer) if page.query("from") != ALL_TIME else None
         return {
@@ -360,10 +372,11 @@ class DashboardPage:
             **await figures.charted(query, span, by, most, whole=is_file),
         }
 
-    async def _of_others(self, span: TimeSpan) -> list[UsageRow]:
+    async def _of_others(self, settings: Settings, span: TimeSpan) -> list[UsageRow]:
         """What machines of a fleet answered that keep books of their own."""
         more = await self._traces.fleet.unbooked(span.since, span.until)
-        rows = [usage_of(self._traces.redacted(row)) for row in more if row.booked]
+        groups = self._groups(settings)
+        rows = [usage_of(self._traces.redacted(row), groups.get(row.key, "")) for row in more if row.booked]
         if not rows:
             return []
         # This machine is among those that tell, and its rows are in its own books.
@@ -400,9 +413,16 @@ class DashboardPage:
             for name, standing in found
         ]
 
-    async def _grades(self, span: TimeSpan, viewer: Viewer) -> dict[str, int]:
-        rows = await self._traces.listed(Wanted(since=span.since, until=span.until))
-        return graded(row for row in rows if viewer.sees(row.key, row.at))
+    async def _grades(self, settings: Settings, query: UsageQuery) -> dict[str, Any]:
+        """Of the newest exchanges that are still in the list: the ledger has features, and no grades."""
+        wanted = Wanted(since=query.since / 1000, until=query.until / 1000, limit=_MAX_GRADED)
+        rows, groups = await self._traces.listed(wanted), self._groups(settings)
+        chosen = [row for row in rows if query.chooses(usage_of(row, groups.get(row.key, "")))]
+        return {"grades": graded(chosen), "graded": len(chosen)}
+
+    def _groups(self, settings: Settings) -> dict[str, str]:
+        """The group of each client key."""
+        return {key.name: key.group for key in (*settings.keys, *self._keys.clients())}
 
     async def _condition(self, settings: Settings) -> dict[str, Any]:
         now = asyncio.get_running_loop().time()

@@ -193,7 +193,7 @@ def _on(provider: Provider) -> dict[str, Any]:
         "on": True,
         "why": format_keys(provider.credentials),
         "dialects": list(spec.dialects),
-        "host": urlsplit(spec.base_url).hostname or spec.base_url.partition(":")[0],
+        "host": urlsplit(spec.base_url).hostname or "",
         "models": sum(model.is_name and not model.retired for model in spec.models),
     }
 

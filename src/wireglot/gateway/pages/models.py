@@ -324,7 +324,8 @@ def _listed(
         embeds=spec is not None and spec.embeds,
         dimensions=spec.dimensions if spec is not None else 0,
     )
-    own = reported.get((target.provider.name, target.model))
+    names = (target.model, target.model + surface(dialect).client.alias_suffix)
+    own = next(filter(None, (reported.get((target.provider.name, each)) for each in names)), None)
     return known if own is None else _with_figures(known, own)
 
 

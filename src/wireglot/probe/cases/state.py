@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -10,7 +12,7 @@ from wireglot.probe.cases.answers import counted
 from wireglot.probe.cases.prompts import HELLO, LONG
 from wireglot.probe.endpoint import Got
 from wireglot.probe.question import ProbeQuestion, ask
-from wireglot.probe.reply import At, Broken, NotApplicable, ProbeReply
+from wireglot.probe.reply import At, Broken, Inconclusive, NotApplicable, ProbeReply
 from wireglot.probe.talk import INVALID, Talk, Theme
 from wireglot.wire.json import encode
 
@@ -43,8 +45,9 @@ def _read(talk: Talk, got: Got) -> ProbeReply:
     return talk.wire.read(talk.document(got))
 
 
-def _kept(talk: Talk, text: str = HELLO) -> ProbeReply:
-    """An answer that the endpoint keeps."""
+@contextmanager
+def _kept(talk: Talk, text: str = HELLO) -> Iterator[ProbeReply]:
+    """An answer that the endpoint keeps for the time of a case."""
     got = _post(talk, _asked(text))
     if got.status in INVALID:
         raise NotApplicable(f"it keeps no answers: {talk.refusal(got)}")
@@ -53,19 +56,27 @@ def _kept(talk: Talk, text: str = HELLO) -> ProbeReply:
         talk.learn("state", "", False, "an answer cannot be fetched")
         raise NotApplicable("it keeps no answers")
     talk.learn("state", "", True, "an answer was fetched")
-    return reply
+    try:
+        yield reply
+    finally:
+        _drop(talk, reply.id)
+
+
+def _drop(talk: Talk, id: str) -> None:
+    with suppress(Inconclusive):
+        _at(talk, id, "DELETE")
 
 
 def _going_on(talk: Talk, id: str) -> ProbeQuestion:
     stored = surface(talk.wire.name).stored
     assert stored is not None, "the case is about dialects that have stored answers"
-    return _asked(HELLO, **{stored.previous: id})
+    return _asked(HELLO, store=False, **{stored.previous: id})
 
 
 @STATE.case("get")
 def get(talk: Talk) -> None:
-    made = _kept(talk)
-    found = _read(talk, _at(talk, made.id))
+    with _kept(talk) as made:
+        found = _read(talk, _at(talk, made.id))
     if found.id != made.id:
         raise Broken(f"it has another id: {found.id!r} instead of {made.id!r}")
     if found.text != made.text:
@@ -74,55 +85,62 @@ def get(talk: Talk) -> None:
 
 @STATE.case("chain")
 def chain(talk: Talk) -> None:
-    made = _kept(talk, LONG)
-    alone = counted(_read(talk, _post(talk, _asked(HELLO)))).input
-    after = counted(_read(talk, _post(talk, _going_on(talk, made.id)))).input
+    with _kept(talk, LONG) as made:
+        alone = counted(_read(talk, _post(talk, _asked(HELLO, store=False)))).input
+        after = counted(_read(talk, _post(talk, _going_on(talk, made.id)))).input
     if after <= alone:
         raise Broken(f"{alone} input tokens alone, {after} behind a longer turn: it was not read")
 
 
 @STATE.case("unknown-previous")
 def unknown_previous(talk: Talk) -> None:
-    _kept(talk)
-    talk.refuses(_post(talk, _going_on(talk, _NOBODYS)), 404, *INVALID)
+    with _kept(talk):
+        talk.refuses(_post(talk, _going_on(talk, _NOBODYS)), 404, *INVALID)
 
 
 @STATE.case("unknown")
 def unknown(talk: Talk) -> None:
-    _kept(talk)
-    talk.refuses(_at(talk, _NOBODYS), 404, *INVALID)
+    with _kept(talk):
+        talk.refuses(_at(talk, _NOBODYS), 404, *INVALID)
 
 
 @STATE.case("delete")
 def delete(talk: Talk) -> None:
-    made = _kept(talk)
-    gone = _at(talk, made.id, "DELETE")
-    if gone.status != 200:
-        raise Broken(str(talk.refusal(gone)))
-    talk.refuses(_at(talk, made.id), 404)
+    with _kept(talk) as made:
+        gone = _at(talk, made.id, "DELETE")
+        if gone.status != 200:
+            raise Broken(str(talk.refusal(gone)))
+        talk.refuses(_at(talk, made.id), 404)
 
 
 @STATE.case("unstored")
 def unstored(talk: Talk) -> None:
-    _kept(talk)
-    made = _read(talk, _post(talk, _asked(HELLO, store=False)))
-    if made.id:
-        talk.refuses(_at(talk, made.id), 404, *INVALID)
+    with _kept(talk):
+        made = _read(talk, _post(talk, _asked(HELLO, store=False)))
+        if made.id:
+            talk.refuses(_at(talk, made.id), 404, *INVALID)
 
 
 @STATE.case("cancel")
 def cancel(talk: Talk) -> None:
-    _kept(talk)
-    got = _post(talk, _asked(LONG, background=True))
+    with _kept(talk):
+        got = _post(talk, _asked(LONG, background=True))
     if got.status in INVALID:
         raise NotApplicable(f"it answers nothing in the background: {talk.refusal(got)}")
     if got.status != 200:
         raise Broken(str(talk.refusal(got)))
     id = At(talk.document(got)).text("id", filled=True)
-    for answer in (_at(talk, id, "POST", "/cancel"), _at(talk, id)):
-        if answer.status != 200:
-            raise Broken(str(talk.refusal(answer)))
-        about = At(talk.document(answer))
-        if about.text("id") != id:
-            raise Broken(f"it is about another answer: {about.text('id')!r}")
-        about.is_("status", *sorted(_ENDS))
+    try:
+        for answer in (_at(talk, id, "POST", "/cancel"), _at(talk, id)):
+            _check_ended(talk, answer, id)
+    finally:
+        _drop(talk, id)
+
+
+def _check_ended(talk: Talk, answer: Got, id: str) -> None:
+    if answer.status != 200:
+        raise Broken(str(talk.refusal(answer)))
+    about = At(talk.document(answer))
+    if about.text("id") != id:
+        raise Broken(f"it is about another answer: {about.text('id')!r}")
+    about.is_("status", *sorted(_ENDS))
