@@ -173,8 +173,8 @@ chromium: ## Install Chromium where it is missing (on Debian, as root), for the 
 	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
 		|| { apt-get update -qq && $(INSTALL) chromium >/dev/null; } || true
 
-page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser
-	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page
+page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser (ARGS="-k large --log-cli-level=INFO")
+	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page $(ARGS)
 
 page-pictures: $(VENV)/.dev chromium ## Take the pictures of docs/inspector.md again (needs pngquant)
 	$(BIN)/python -m tools.page_pictures

@@ -98,6 +98,8 @@ export class Exchange {
   private readonly newest = signal<Row | null>(null);
   /** Counts up when the chosen part is to be brought into sight. */
   readonly reveal = signal(0);
+  /** Counts up when a place that was found is chosen. */
+  readonly sought = signal(0);
 
   constructor(readonly id: string) {}
 

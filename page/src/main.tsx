@@ -139,7 +139,7 @@ function Page() {
         event.preventDefault();
         const field = document.querySelector<HTMLInputElement>("[data-search]");
         if (field) field.focus();
-        else go(listAddress({ find: "1" }));
+        else go(listAddress({ focus: "1" }));
       } else if (event.key === "Escape" && !document.querySelector("dialog[open]") && view.value !== "") {
         if (history.length > 1) back();
         else go(listAddress());

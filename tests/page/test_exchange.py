@@ -101,6 +101,37 @@ def test_a_search_finds_places_on_every_side_and_marks_them(stand_in, opened, ax
     expect(found.get_by_role("status")).to_have_text("Not found in this exchange.")
 
 
+@pytest.mark.whole
+def test_a_search_is_in_the_exchange_next_to_the_list(stand_in, opened):
+    stand_in.traces[ID] = made(time.time())
+    stand_in.rows = [stand_in.traces[ID]["row"]]
+    page = opened(f"{stand_in.origin}/inspector?at={ID}&open=1", width=1440)
+    field = page.get_by_label("Search in this exchange")
+    field.fill("brief")
+    found = page.get_by_role("region", name="Found in this exchange")
+    expect(found.get_by_role("status")).to_have_text("2 places")
+    expect(field).to_be_focused()
+
+
+@pytest.mark.whole
+def test_every_place_that_was_found_is_brought_into_sight(stand_in, opened):
+    found = trace(time.time())
+    said = ["a line\n" * 80 + f"needle {number}." for number in range(200)]
+    messages = [{"role": ("user", "assistant")[at % 2], "content": text} for at, text in enumerate(said)]
+    found["request"]["body"] = json.dumps({"model": "m", "messages": messages})
+    stand_in.traces[ID] = found
+    page = opened(f"{stand_in.origin}/inspector/x/{ID}")
+    asked = page.get_by_role("region", name="Client request")
+    for number in (20, 90, 21):
+        page.get_by_label("Search in this exchange").fill(f"needle {number}.")
+        places = page.get_by_role("region", name="Found in this exchange")
+        expect(places.get_by_role("status")).to_have_text("1 place")
+        places.get_by_role("button").click()
+        expect(asked.locator(".part.lit mark")).to_have_text(f"needle {number}.")
+        expect(asked.locator(".part.lit mark")).to_be_in_viewport()
+        assert asked.locator(".part").count() < 60
+
+
 @pytest.mark.sampled
 @pytest.mark.parametrize("width", [1440, 390])
 def test_what_the_cache_should_have_had_is_shown_with_what_broke_it(width, stand_in, opened, axe):

@@ -31,15 +31,19 @@ function usePainted(): boolean {
 
 const SEEK_FRAMES = 90;
 const CALM_FRAMES = 8;
+/** What a pane was last asked to show. */
+const soughtIn = new WeakMap<HTMLElement, HTMLElement>();
 
 /** Scrolls the pane, and not the page around it. How high parts are that were never in sight is only guessed: once they
  * are, it may stand elsewhere, and is sought again until it stays. */
 function bringIntoSight(card: HTMLElement | null | undefined): void {
   const box = card?.closest<HTMLElement>(".reading");
   if (!card || !box) return;
+  soughtIn.set(box, card);
   let calm = 0;
   let frames = 0;
   const seek = () => {
+    if (soughtIn.get(box) !== card || !card.isConnected) return; // another one is, or it is drawn no more
     const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
     if (top >= 0 && top + Math.min(card.offsetHeight, box.clientHeight / 1.5) <= box.clientHeight) calm += 1;
     else {
@@ -84,19 +88,23 @@ export function Reading({ side, value }: Props) {
   const linked = side.linked.value;
   const lit = side.lit.value;
   const reveal = side.exchange.reveal.value;
+  const sought = side.exchange.sought.value;
+  const soughtBefore = useRef(sought);
   const placed = useMemo(() => placeParts(parts, losses, linked), [parts, losses, linked]);
 
   useEffect(() => {
     if (!lit.length) return;
     const first = !shownOnce.current;
     shownOnce.current = parts.length > 0;
-    // Who clicks a part sees it already; who comes by a link does not.
-    if (side.isChosen.value && !first) return;
+    const isSought = soughtBefore.current !== sought;
+    soughtBefore.current = sought;
+    // Who clicks a part sees it already; who comes by a link or from what was found does not.
+    if (side.isChosen.value && !first && !isSought) return;
     const show = (): boolean => {
       for (const card of body.current?.querySelectorAll<HTMLElement>("[data-pointer]") ?? []) {
         const pointer = card.dataset["pointer"] ?? "";
         if (lit.some((each) => within(pointer, each) || within(each, pointer))) {
-          bringIntoSight(card);
+          bringIntoSight((isSought && card.querySelector<HTMLElement>("mark")) || card);
           return true;
         }
       }
@@ -106,7 +114,7 @@ export function Reading({ side, value }: Props) {
     // It stands in what is folded, and is unfolded now.
     const frame = requestAnimationFrame(() => requestAnimationFrame(show));
     return () => cancelAnimationFrame(frame);
-  }, [reveal, lit.join("\n"), parts.length > 0]);
+  }, [reveal, sought, lit.join("\n"), parts.length > 0]);
 
   const jump = (part: Part) => {
     if (!part.id || (part.kind !== "call" && part.kind !== "result")) return undefined;

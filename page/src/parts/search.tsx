@@ -24,6 +24,7 @@ export function FoundInExchange({ exchange }: { exchange: Exchange }) {
     else {
       setQuery({ sel: `${hit.side}:${hit.pointer ?? ""}`, pane: hit.side }, true);
       exchange.reveal.value += 1;
+      exchange.sought.value += 1;
     }
     document.getElementById("panes")?.querySelector(`[data-side="${hit.side}"]`)?.scrollIntoView({ block: "nearest" });
   };

@@ -32,7 +32,7 @@ const MENUS: [Filter, string, [string, string][]][] = [
 ];
 const OF_LIST = [...FILTERS, "sort"] as const;
 /** Of the exchange that is shown next to the list: another one begins without them. */
-const OF_DETAIL = { try: "", t: "", sel: "", ev: "" };
+const OF_DETAIL = { try: "", t: "", sel: "", ev: "", find: "" };
 const BESIDE_PIXELS = 1400;
 const LEAST_BESIDE_PIXELS = 1100;
 const DETAIL_MS = 120;
@@ -143,14 +143,14 @@ export function LiveList() {
     void show(filtersOf());
   }, [query]);
   useLayoutEffect(() => {
-    if (!param("find")) grid.current?.focus({ preventScroll: true });
+    if (!param("focus")) grid.current?.focus({ preventScroll: true });
   }, []);
   // Before the next key is read: "/" pressed at once must not lose the search to the list.
   useLayoutEffect(() => {
-    if (!param("find")) return;
-    setQuery({ find: "" }, true);
+    if (!param("focus")) return;
+    setQuery({ focus: "" }, true);
     search.current?.focus();
-  }, [param("find")]);
+  }, [param("focus")]);
   const all = rows.value;
   const active = all.findIndex((row) => row.id === selected);
   const filtered = FILTERS.some((name) => param(name));
