@@ -13,8 +13,6 @@ import pytest
 
 from tests.cli.import_.kit import FIXTURES
 from tests.cli.running import COMMAND, complaint, run
-from wireglot.cli.import_ import source
-from wireglot.extras import install_hint
 
 TEAM = str(FIXTURES / "litellm" / "small_team.yaml")
 POOL = str(FIXTURES / "litellm" / "key_pool.yaml")
@@ -160,12 +158,6 @@ def test_a_source_that_is_none_is_reported_in_one_line(program: str, content: by
 )
 def test_a_command_line_that_is_none_is_reported_in_one_line(arguments: tuple[str, ...], said: str):
     assert complaint(run("import", *arguments)).startswith(said)
-
-
-def test_without_pyyaml_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setitem(sys.modules, "yaml", None)
-    assert complaint(run("import", "litellm", TEAM)) == f"{source.MISSING}: {install_hint('import')}"
-    assert run("import", "ccr", ROUTER).returncode == 0
 
 
 def test_models_that_are_not_carried_over_are_reported_with_their_lines():

@@ -7,8 +7,6 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, TypeAlias
 
-from wireglot.cli.terminal import Unusable
-from wireglot.extras import install_hint
 from wireglot.gateway.config.problems import key_path
 
 Scalar: TypeAlias = "str | int | float | bool | None"
@@ -115,7 +113,6 @@ def kind(node: SourceNode) -> str:
             return "text" if node.value else "empty text"
 
 
-MISSING: Final = "reading YAML needs PyYAML, which is not installed"
 _MAX_NODES: Final = 200_000
 _MAX_DEPTH: Final = 64
 """A file of a few lines with aliases of aliases can stand for billions of values."""
@@ -123,10 +120,7 @@ _MAX_DEPTH: Final = 64
 
 def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     """The document, and what is in it but does not hold: a key that stands again further down."""
-    try:
-        yaml = importlib.import_module("yaml")
-    except ImportError:
-        raise Unusable(f"{MISSING}: {install_hint('import')}") from None
+    yaml = importlib.import_module("yaml")
     loader = None
     try:
         loader = yaml.SafeLoader(text)
