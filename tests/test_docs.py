@@ -402,7 +402,7 @@ def test_the_dependencies_are_those_that_are_reported():
     )
     names_reported = reported[1].split(", ")
     assert names_reported == [re.split(r"[^\w-]", needed)[0] for needed in project["dependencies"]]
-    assert reported[0] == {6: "six", 7: "seven", 8: "eight"}[len(names_reported)]
+    assert reported[0] == {7: "seven", 8: "eight", 9: "nine"}[len(names_reported)]
 
 
 def test_what_each_extra_adds_is_reported():

@@ -8,7 +8,6 @@ import hmac
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from fnmatch import fnmatchcase
 from functools import lru_cache, partial
 from typing import Final, Protocol
 from urllib.parse import unquote
@@ -16,6 +15,7 @@ from urllib.parse import unquote
 import msgspec
 
 from wireglot.dialects.registry import COMMON, surface, surfaces
+from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.entry.routes import Asked, query_value
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import ClientKey, Secret, ServerSettings, Settings
@@ -292,12 +292,7 @@ def check_permitted(key: ClientKey | None, model: str) -> None:
 
 def may_ask(key: ClientKey | None, model: str) -> bool:
     """By the name as the client says it: what a rule makes of it is the rule's business."""
-    return key is None or not key.models or any(_fits(model, pattern) for pattern in key.models)
-
-
-def _fits(name: str, pattern: str) -> bool:
-    """As in [models], nothing but `*` is special."""
-    return fnmatchcase(name, pattern.replace("[", "[[]").replace("?", "[?]"))
+    return key is None or not key.models or any(caught(pattern, model) is not None for pattern in key.models)
 
 
 class Sealing(msgspec.Struct, frozen=True):

@@ -94,15 +94,21 @@ class ReasoningVault:
             return None
         caller = exchange.job.caller.name
         try:
-            # Where the model has said nothing yet, nothing is lost, whoever has what.
-            if not exchange.is_large and _is_translated(exchange):
+            # What may pass as it came is not read before there is anything to keep.
+            is_read = _is_foreign(exchange) or exchange.differs
+            # Where the model has said nothing yet, nothing is lost.
+            if is_read and not exchange.is_large:
                 messages = exchange.request().messages
                 if not _has_turns(messages):
                     return self._arrange(exchange, _KeepsReasoning(self, exchange, messages), [], None)
             # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
             has_nothing = self.lacks(caller) or not _may_lack(exchange)
             mark = None if has_nothing else self.kept_mark(caller)
-            reading = partial(self._unread if has_nothing else self._lacking, exchange, mark)
+            reading = (
+                partial(self._with_nothing, exchange, is_read)
+                if has_nothing
+                else partial(self._lacking, exchange, mark)
+            )
             if exchange.is_large:
                 return self._recall_large(exchange, reading, mark)
             keeper, lacking = reading()
@@ -146,10 +152,8 @@ class ReasoningVault:
         putting = partial(_put_back, exchange, found)
         keeper.put_back = await aside(putting) if exchange.is_large else putting()
 
-    def _unread(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
-        # What may pass as it came is not read before there is anything to keep.
-        read = exchange.request().messages if _is_translated(exchange) else None
-        return _KeepsReasoning(self, exchange, read), []
+    def _with_nothing(self, exchange: Exchange, is_read: bool) -> tuple[_KeepsReasoning, list[_Named]]:
+        return _KeepsReasoning(self, exchange, exchange.request().messages if is_read else None), []
 
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""
@@ -268,11 +272,6 @@ def _is_foreign(exchange: Exchange) -> bool:
         if target.lost.foreign:
             return True
     return False
-
-
-def _is_translated(exchange: Exchange) -> bool:
-    """Whether the request is read in any case: what passes as it came is not."""
-    return _is_foreign(exchange) or exchange.differs
 
 
 def _comes_bare(exchange: Exchange) -> bool:
