@@ -104,7 +104,7 @@ _SAID: Final[dict[StopReason, dict[str, str]]] = {
     "refused": {"code": BLOCKED, "message": "The answer was blocked by a policy."},
     "malformed_call": {"code": MALFORMED, "message": "The model produced a malformed function call."},
 }
-"""There is no finish reason: a block and a broken call are told by the interaction's `errors`."""
+"""There is no finish reason: a block and a broken call are reported by the interaction's `errors`."""
 
 
 def parse_stop(status: str, calls: bool, errors: Any = None) -> Stop:

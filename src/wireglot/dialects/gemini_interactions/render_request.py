@@ -98,8 +98,8 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_storage(body: dict[str, Any], form: dict[str, Any], native: bool) -> None:
-    """Google stores what is not told otherwise. Only its own clients can ask for that: what comes from
-    another dialect, or is stored by the gateway, is not kept there."""
+    """Google stores an interaction unless `store` is false. Only its own clients can ask for that: what comes
+    from another dialect, or is stored by the gateway, is not kept there."""
     if not native:
         body["store"] = False
         return

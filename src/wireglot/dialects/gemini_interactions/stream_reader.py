@@ -124,8 +124,8 @@ class _OpenStep:
         self.part: Part | None = None  # that has started and not ended
         self.said = False  # whether a part of it is in the answer
         self.annotations: list[Any] = []
-        self.citations: tuple[Citation, ...] = ()  # of the open text, as the start told them
-        self.arguments: Any = None  # as the start told them
+        self.citations: tuple[Citation, ...] = ()  # of the open text, from the start event
+        self.arguments: Any = None  # from the start event
         self.signature = ""
 
 
@@ -141,7 +141,7 @@ class InteractionsReader(AnswerReader):
         self._calls = False
         self._highest = -1  # of the indices of steps so far
         self._step: _OpenStep | None = None
-        self._body: dict[str, Any] = {}  # of the interaction, as far as events told it
+        self._body: dict[str, Any] = {}  # of the interaction, as far as events reported it
         self._usage: Usage | None = None
         self._early: list[ForeignEvent] = []
         self._held: PartEnd | None = None  # of a text or medium: its signature may come behind it
@@ -277,7 +277,7 @@ class InteractionsReader(AnswerReader):
             return
         part = step.part
         if part is None and not step.said:
-            # Nothing was streamed of it: it is what its start and its deltas told.
+            # Nothing was streamed of it: it is what its start and its deltas said.
             value = {**step.value, "signature": step.signature} if step.signature else step.value
             self._whole_step(Fields(value, "$.step", UpstreamFault), out)
         elif type(part) is ToolCall and not self._texts and step.arguments:
@@ -467,7 +467,7 @@ class InteractionsReader(AnswerReader):
 
 
 def _lasting(body: dict[str, Any]) -> dict[str, Any]:
-    """Of the interaction in an event, what is not told in another place."""
+    """Of the interaction in an event, what has no other place."""
     return {key: value for key, value in body.items() if key not in ("status", "steps", "usage")}
 
 

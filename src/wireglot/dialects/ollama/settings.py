@@ -159,7 +159,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", f"as {level}"))
         if mode is not None:
             losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "said by the level alone"))
-    elif mode == "auto":  # a model that can think does so unless it is told not to
+    elif mode == "auto":  # a model that can think does so unless the request says not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
     if thinking.budget is not None:
         losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "there are levels only"))
