@@ -90,6 +90,9 @@ def test_a_rule_is_shown_checked_written_and_in_effect_with_comments_kept(open_d
     assert [line for line in checked["difference"] if line[0] in "+-"] == [
         '+slow = ["demo/demo-gemini", "demo/demo"]'
     ]
+    windows = {"digest": found["digest"], "text": found["text"].replace("\n", "\r\n") + "# more\r\n"}
+    status, checked = ask(visitor, "POST", CHECK, windows)
+    assert (status, [line for line in checked["difference"] if line[0] in "+-"]) == (200, ["+# more"])
     status, written = ask(visitor, "PUT", CONFIG, {"digest": found["digest"], **wanted})
     assert (status, written["applied"]) == (200, True)
     text = (gateway.folder / "wireglot.toml").read_text()
@@ -288,6 +291,7 @@ def test_a_provider_that_takes_no_key_is_tried_without_one(mine: ProviderDouble)
         visitor.look()
         tried = ask(visitor, "POST", f"{PROVIDERS}/near/try", {})[1]
         assert (tried["verdict"], tried["sentence"], tried["models"]) == ("good", "near answers", 1)
+        assert tried["outcome"] == "taken"
 
 
 def test_what_the_file_does_not_decide_is_said() -> None:

@@ -8,6 +8,7 @@ import io
 from types import SimpleNamespace
 from typing import Any, get_args
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -18,6 +19,7 @@ from tests.tiers import rows
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.errors import RequestError
+from wireglot.gateway.inspector import dashboard
 from wireglot.gateway.inspector.dashboard import (
     BY,
     By,
@@ -41,8 +43,9 @@ from wireglot.gateway.request.viewer import Viewer
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.wanted import Wanted
+from wireglot.stores.durations import Durations
 from wireglot.stores.memory.engine import MemoryLedger
-from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow
+from wireglot.stores.records import KeyQuotas, Outcome, UsageQuery, UsageRow, UsageTotal, added
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 from wireglot.traces.trace import LossCounts, Row, State, Tokens
@@ -77,6 +80,22 @@ def charted(
         )
 
     return asyncio.run(work())
+
+
+@pytest.mark.parametrize(
+    ("in_all", "in_a_step", "durations"),
+    [
+        (True, True, "measured"),
+        (True, False, "within_5_percent"),
+        (False, True, "within_5_percent"),
+    ],
+)
+def test_durations_are_called_measured_where_all_of_them_are(in_all, in_a_step, durations):
+    def total(group: str, is_exact: bool) -> UsageTotal:
+        return msgspec.structs.replace(added(()), group=(group,), took=Durations({5: 1}, is_exact))
+
+    charts = dashboard._charts(TimeSpan(0, 60, 60), 1, [total("m", in_all)], [total("0", in_a_step)], [], {})
+    assert charts["durations"] == durations
 
 
 def test_rows_are_counted_in_the_step_they_began_in():
