@@ -45,10 +45,13 @@ function bringIntoSight(card: HTMLElement | null | undefined): void {
   const seek = () => {
     if (soughtIn.get(box) !== card || !card.isConnected) return; // another one is, or it is drawn no more
     const top = card.getBoundingClientRect().top - box.getBoundingClientRect().top;
-    if (top >= 0 && top + Math.min(card.offsetHeight, box.clientHeight / 1.5) <= box.clientHeight) calm += 1;
+    // A third of the way down; higher where the whole of it would not fit below that.
+    const height = box.clientHeight;
+    const wanted = card.offsetHeight <= height ? card.offsetHeight : height / 1.5;
+    if (top >= 0 && top + wanted <= height) calm += 1;
     else {
       calm = 0;
-      box.scrollTop += top - box.clientHeight / 3;
+      box.scrollTop += top - Math.min(height / 3, height - wanted);
     }
     if (calm < CALM_FRAMES && frames++ < SEEK_FRAMES) requestAnimationFrame(seek);
   };
