@@ -73,6 +73,7 @@ export function Reading({ side, value }: Props) {
   const touched = useRef(false);
   const touch = () => {
     touched.current = true;
+    if (body.current) soughtIn.delete(body.current); // what is under the pointer stays there
   };
   const painted = usePainted();
   const later = !painted && side.document === "answer";
