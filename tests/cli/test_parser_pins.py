@@ -1,6 +1,6 @@
 """Every command, option, default and choice of the command line: others have written them into scripts.
 
-`WIREGLOT_UPDATE=1 pytest tests/cli/test_parser_pins.py` writes them anew.
+`WIREGLOT_UPDATE=1 pytest tests/cli/test_parser_pins.py` rewrites them.
 """
 
 from __future__ import annotations

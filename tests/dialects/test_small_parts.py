@@ -399,7 +399,7 @@ def test_an_unknown_path_is_answered_in_the_dialect_of_its_longest_prefix(path: 
 
 @rows("loses", [True, False])
 def test_what_is_made_of_a_turn_is_remembered_unless_something_was_lost(loses: bool) -> None:
-    """A loss depends on the place of the turn: it is reported anew each time."""
+    """A loss depends on the place of the turn: it is reported each time."""
     writer: Any = SimpleNamespace(losses=[])
     grown: list[Any] = []
     memory: Any = SimpleNamespace(grow=lambda *what: grown.append(what))

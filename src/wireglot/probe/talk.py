@@ -155,16 +155,16 @@ class Talk:
         return self.post(encode(self.wire.body(self.model, question)), self.path(operation))
 
     def post(
-        self, body: bytes, path: str, *, key: str | None = None, method: str = "POST", anew: bool = False
+        self, body: bytes, path: str, *, key: str | None = None, method: str = "POST", fresh: bool = False
     ) -> Got:
-        """Bytes as they are. `anew`: although it was asked before. Raises Inconclusive where nothing comes
+        """Bytes as they are. `fresh`: also where it was sent before. Raises Inconclusive where nothing comes
         back."""
         about = surface(self.wire.name).upstream
         assert about is not None
         headers = (("content-type", "application/json"), *about.fixed_headers, _AGENT)
         ask = EndpointRequest(method, path, headers, body, key)
         found = self._ledger.known.get(ask)
-        if found is not None and not (self._fresh or anew):
+        if found is not None and not (self._fresh or fresh):
             self._keep(ask, found, shared=True)
             return found
         self._ledger.requests += 1

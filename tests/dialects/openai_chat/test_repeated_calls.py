@@ -137,7 +137,7 @@ def test_a_fix_is_reported_at_the_place_of_its_call_and_once() -> None:
     ]
     assert repair.leaves(chunk({"content": "x"}))
     assert not repair.leaves(delta(first('{"a"')))
-    # What comes after the end of its calls is another answer, and begins anew.
+    # What comes after the end of its calls is another answer, and begins again.
     assert repair.repair(delta(first('{"c":2}'))) == delta(first('{"c":2}'))
     assert repair.repair(END) == END
     assert len(repair.losses) == 1

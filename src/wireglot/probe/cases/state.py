@@ -31,12 +31,12 @@ def _path(talk: Talk, id: str, verb: str = "") -> str:
 
 
 def _post(talk: Talk, question: ProbeQuestion) -> Got:
-    """Asked anew each time: what is kept of an answer of another case may be deleted by now."""
-    return talk.post(encode(talk.wire.body(talk.model, question)), talk.path("generate"), anew=True)
+    """Sent again each time: what is kept of an answer of another case may be deleted by now."""
+    return talk.post(encode(talk.wire.body(talk.model, question)), talk.path("generate"), fresh=True)
 
 
 def _at(talk: Talk, id: str, method: str = "GET", verb: str = "") -> Got:
-    return talk.post(b"", _path(talk, id, verb), method=method, anew=True)
+    return talk.post(b"", _path(talk, id, verb), method=method, fresh=True)
 
 
 def _read(talk: Talk, got: Got) -> ProbeReply:
