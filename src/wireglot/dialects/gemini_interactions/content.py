@@ -43,7 +43,7 @@ def _parse_text(item: Fields) -> Text:
     given = value.get("annotations")
     if given is not None:
         citations = parse_annotations(item.array("annotations"), text)
-        if render_annotations(citations, text, item.path, []) != given:
+        if not given or render_annotations(citations, text, item.path, []) != given:
             form["annotations"] = given
     return Text(text, citations=citations, extra=UNKNOWN.keep(value, _TEXT, form))
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
+from msgspec.structs import replace
+
 from wireglot.dialects.fields import Fields, object_in
 from wireglot.dialects.gemini_interactions.names import DISPLAYS, EFFORTS, OWN
 from wireglot.dialects.request_fields import BOOLEAN, INTEGER, NUMBER, TEXT, TEXTS, F, RequestFields
@@ -64,7 +66,7 @@ def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
         known.add("response_format")
         if mime == JSON_TYPE and output.kind != "text":
             known.add("response_mime_type")
-            form["response_mime_type"] = mime
+            output = replace(output, extra=Extra(OWN, form={**form, "response_mime_type": mime}))
     return output
 
 
