@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Final, Literal
 
-from wireglot.dialects.fields import object_in, own_fields, own_form, text_in
+from wireglot.dialects.fields import object_in, own_fields, text_in
 from wireglot.dialects.google_shared import check_numbers
 from wireglot.dialects.unknown_fields import UnknownFields
 from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, uncounted
@@ -221,10 +221,6 @@ def _count(raw: dict[str, Any], key: str) -> int:
     if type(value) is int:
         return max(value, 0)
     return int(value) if type(value) is float and 0 <= value < 2**53 else 0
-
-
-def step_form(extra: Extra | None) -> dict[str, Any]:
-    return own_form(extra, OWN)
 
 
 def step_fields(extra: Extra | None) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from wireglot.dialects.gemini_interactions.names import (
     MODEL_OUTPUT,
     OWN,
     SUMMARIES,
+    TIERS,
     USER_INPUT,
     put_back,
 )
@@ -49,7 +50,6 @@ _MISSING: Final = MissingFields(
         "cache_key": "Gemini caches implicitly",
     }
 )
-_TIERS: Final = frozenset({"flex", "standard", "priority", "deferred"})
 _LABEL_KEY: Final = re.compile(r"[a-z][a-z0-9_-]{0,62}")
 _LABEL_VALUE: Final = re.compile(r"[a-z0-9_-]{0,63}")
 
@@ -204,7 +204,7 @@ def _format(output: OutputFormat, form: dict[str, Any]) -> dict[str, Any]:
 
 def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: list[Loss]) -> None:
     tier = request.service_tier
-    if tier and (native or tier in _TIERS):
+    if tier and (native or tier in TIERS):
         body["service_tier"] = tier
     elif tier:
         losses.append(Loss("$.service_tier", "service_tier", "dropped", f"no tier is called {tier}"))
