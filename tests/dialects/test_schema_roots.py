@@ -103,6 +103,8 @@ STRING, OBJECT, NULL = {"type": "string"}, {"type": "object"}, {"type": "null"}
         ({"allOf": [{}, STRING]}, True),
         ({"allOf": [{}, {}]}, False),
         ({"allOf": [{}], "items": STRING}, True),
+        ({"allOf": [{}, {"$ref": "#/$defs/S"}]}, True),
+        ({"allOf": [{"$ref": "#/$defs/O"}, {}]}, False),
         ({"$ref": "#/$defs/S"}, True),
         ({"$ref": "#/$defs/O"}, False),
         ({"$ref": "#/$defs/gone"}, False),

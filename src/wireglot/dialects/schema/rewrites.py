@@ -1,5 +1,6 @@
 """Rewrites that several targets share. Each takes a node that is its own to change, and where it stands."""
 
+import math
 from collections.abc import Callable
 from itertools import combinations
 from typing import Any
@@ -114,7 +115,7 @@ def type_from_keywords(node: Node, place: Place) -> Node:
     kind = infer_type(node)
     rivals = {APPLIES_TO[key] for key in node if key in APPLIES_TO}
     if kind is None and rivals:
-        kind = next(each for each in ("object", "array", "string", "number") if each in rivals)
+        kind = next(each for each in ("object", "array", "string") if each in rivals)  # of two at least
         place.note("type", f"keywords of several types; taken for type {kind}")
     return {"type": kind, **node} if kind else node
 
@@ -227,7 +228,7 @@ def _without_enum(node: Node, place: Place) -> Node:
     values = node["enum"]
     kinds = value_types(node)
     full = {"boolean": 2, "null": 1}
-    if sum(full.get(kind, 1 << 30) for kind in kinds) == len(values) and set(type_names(node)) <= set(kinds):
+    if sum(full.get(kind, math.inf) for kind in kinds) == len(values) and set(type_names(node)) <= set(kinds):
         del node["enum"]
     else:
         place.drop(node, "enum")
