@@ -146,15 +146,15 @@ def answer_is_kept(step: dict[str, Any], part: Part) -> None:
     assert answer.content == (part,)
     again = DIALECT.render_response(answer, CONTEXT)
     assert (again.value, again.losses) == (body, ())
-    events = (
+    events: tuple[dict[str, Any], ...] = (
         {"event_type": "interaction.created", "interaction": shell},
         {"event_type": "step.start", "index": 0, "step": step},
         {"event_type": "step.stop", "index": 0},
         {"event_type": "interaction.completed", "interaction": shell},
     )
     reader = DIALECT.stream_reader(CONTEXT)
-    data = b"".join(b"event: %b\ndata: %b\n\n" % (event["event_type"].encode(), encode(event)) for event in events)  # type: ignore[attr-defined]  # fmt: skip
-    assert fold([*reader.read(data), *reader.end()]).content == (part,)
+    frames = (b"event: %b\ndata: %b\n\n" % (event["event_type"].encode(), encode(event)) for event in events)
+    assert fold([*reader.read(b"".join(frames)), *reader.end()]).content == (part,)
 
 
 SIGNED = {"type": "thought", "signature": "c2ln"}
@@ -174,7 +174,8 @@ RESULT = {"type": "function_result", "call_id": "c"}
         {"type": "model_output", "content": "hi"},
         {"type": "model_output", "content": [TEXT, TEXT], "x_new": 1},
         {"type": "model_output", "content": [{"type": "hologram", "x": 1}]},
-        *({**SIGNED, **more} for more in ({}, {"summary": []}, {"summary": None}, {"summary": [TEXT]})),
+        SIGNED,
+        *({**SIGNED, "summary": given} for given in ([], None, [TEXT])),
         *({**SIGNED, "summary": [TEXT, each]} for each in (TEXT, IMAGE, {**TEXT, "x_new": 1})),
         {"type": "thought", "signature": "skip_thought_signature_validator", "summary": [TEXT]},
         *({**CALL, "arguments": given} for given in (None, "", "{}", '{"a": 1}', "no", {}, {"a": [1, None]})),
