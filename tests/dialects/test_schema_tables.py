@@ -60,6 +60,10 @@ SCHEMAS: dict[str, Any] = {
         d={"allOf": [{"exclusiveMinimum": 1, "exclusiveMaximum": 9, "type": "integer"},
                      {"exclusiveMinimum": 3, "exclusiveMaximum": 5}]},
     ),
+    "all_of_counts": _of(
+        a={"type": "object", "allOf": [{"minProperties": 1, "maxProperties": 9}, {"minProperties": 2, "maxProperties": 4}]},
+        b={"type": "array", "allOf": [{"minContains": 2, "maxContains": 9}, {"minContains": 3, "maxContains": 4}]},
+    ),
     "all_of_steps": _of(
         a={"allOf": [{"multipleOf": 2, "type": "integer"}, {"multipleOf": 6}]},
         b={"allOf": [{"multipleOf": 4, "type": "integer"}, {"multipleOf": 6}]},
