@@ -658,6 +658,22 @@ def test_streamed_arguments_are_brought_to_a_valid_end(
     assert (cut.form, cut.raw) == (form, text)
 
 
+HELD = (
+    "connector_id", "container", "container_id", "file_id", "file_ids", "file_search_store_names", "fileSearchStoreNames",
+    "ragCorpora", "ragResources", "rag_resources", "skill_id", "vector_store_ids",
+)  # fmt: skip
+
+
+@rows("name", [*HELD, "other_ids"])
+@rows(("value", "says"), [("x", True), (["x"], True), ("", False), ([], False), ({}, False), (7, False)])
+def test_an_option_that_names_what_its_vendor_holds(name: str, value: Any, says: bool) -> None:
+    losses: list[Loss] = []
+    tool = HostedTool("s", Foreign("x", "search", {name: value}), untold=(name,))
+    hosted_options.lose_options(tool, (), "$.t", losses)
+    feature = "file_reference" if says and name in HELD else "hosted_tool"
+    assert [(loss.path, loss.feature) for loss in losses] == [(f"$.t.{name}", feature)]
+
+
 # --- arguments that are fixed on their way
 
 
