@@ -276,11 +276,13 @@ def test_only_ollama_has_requests_that_ask_nothing() -> None:
         ({"within": "req_1"}, "is_own"),
     ],
 )
-def test_the_kind_of_a_request(more: dict[str, Any], fact: str | None) -> None:
+def test_the_kind_of_a_request(
+    more: dict[str, Any], fact: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     parts: Any = SimpleNamespace()
     pipeline = Pipeline(parts)
     kinds: list[RequestKind] = []
-    pipeline.chain = kinds.append  # type: ignore[assignment, method-assign]
+    monkeypatch.setattr(pipeline, "chain", kinds.append)
     within = more.pop("within", "")
     job = {"surface": surface("openai-chat"), "asked": SimpleNamespace(operation="count"), "caller": SimpleNamespace(key=None),
            "timeout": None, "head": SimpleNamespace(headers={}), "conversation": "", **more}  # fmt: skip
