@@ -137,6 +137,8 @@ SCHEMAS: dict[str, Any] = {
     "recursive_definition": {"type": "object", "properties": {"tree": {"$ref": "#/$defs/Tree"}}, "$defs": {
         "Tree": {"type": "object", "properties": {"left": {"$ref": "#/$defs/Tree"}, "name": TEXT}, "required": ["name"]}}},
     "reference_beside": _of(a={"$ref": "#/$defs/A", "description": "here"}) | {"$defs": {"A": {**TEXT, "description": "there"}}},
+    "reference_beside_more": {**_of(a={"$ref": "#/$defs/A", "properties": {"x": {"type": "array"}, "y": {"type": "array", "items": [TEXT]}}}),
+                              "$defs": {"A": {"type": "object", "properties": {"z": TEXT}}}},
     "reference_missing": _of(a={"$ref": "#/$defs/Missing"}),
     "reference_elsewhere": _of(a={"$ref": "https://example.com/schema.json"}),
     "root_text": TEXT,
