@@ -43,7 +43,7 @@ export function RecordingButton() {
   return (
     <>
       {state.memory ? (
-        <span class="faint memory" title={`While nobody needs a key, the bodies of the last exchanges are in memory: ${state.memory.exchanges} of them, ${size(state.memory.bytes)} of at most ${size(state.memory.most_bytes)}. They go with the process, and are never written. Record bodies to keep them for longer; [trace] memory_bytes = 0 turns it off.`}>
+        <span class="faint memory" title={`While no key is required, the bodies of the last exchanges are in memory: ${state.memory.exchanges} of them, ${size(state.memory.bytes)} of at most ${size(state.memory.most_bytes)}. They go with the process, and are never written. Record bodies to keep them for longer; [trace] memory_bytes = 0 turns it off.`}>
           last bodies in memory
         </span>
       ) : null}
