@@ -16,9 +16,9 @@ from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.aside import aside
-from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.headers import JSON, identity
+from wireglot.gateway.request.job import read
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.state.conversations.items import stored_of
