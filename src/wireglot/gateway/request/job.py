@@ -15,7 +15,6 @@ from wireglot.dialects.base import (
     CloudForm,
     Context,
     EmbedOperation,
-    RequestGlance,
     Surface,
 )
 from wireglot.dialects.registry import surface
@@ -319,7 +318,13 @@ def read(
         outline = content.outline
     for mark in client.sealed_marks:
         content.sealed = content.sealed or holds_rare(body, mark)
-    seen = _glance(content, asked, client)
+    model, stream = asked.model, asked.stream
+    if client.glance is not None:
+        try:
+            seen = client.glance(content)
+        except BadField as fault:
+            raise _of_field(fault) from None
+        model, stream = seen.model, seen.stream if stream is None else stream
     # A larger one is measured when it is decoded, before it goes anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
@@ -342,8 +347,8 @@ def read(
         content=content,
         body=body,
         outline=outline,
-        model=seen.model,
-        stream=bool(seen.stream),
+        model=model,
+        stream=bool(stream),
         conversation=conversation,
         session=conversation or grouping_name(head, outline, client),
         policy=policy,
@@ -369,16 +374,9 @@ def decoded(job: Job) -> dict[str, Any]:
     return {key: item for key, item in value.items() if key not in ours} if ours else value
 
 
-def _glance(content: ClientBody, asked: Asked, client: ClientSide) -> RequestGlance:
-    """Model and stream flag, by the path where it tells them."""
-    if client.glance is None:
-        return RequestGlance(asked.model, asked.stream)
-    try:
-        seen = client.glance(content)
-    except BadField as fault:
-        place = fault.path.removeprefix("$").removeprefix(".")
-        raise RequestError("bad", fault.message, code=fault.code, param=place) from None
-    return seen if asked.stream is None else RequestGlance(seen.model, asked.stream)
+def _of_field(fault: BadField) -> RequestError:
+    place = fault.path.removeprefix("$").removeprefix(".")
+    return RequestError("bad", fault.message, code=fault.code, param=place)
 
 
 def _check_repeated(outline: Outline, spoken: Surface) -> None:
