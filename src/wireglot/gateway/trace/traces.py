@@ -56,7 +56,7 @@ _SWEEP_SECONDS: Final = 60.0
 MAX_EXCHANGES: Final = 200
 """In memory alone."""
 _BESIDE_BODIES_BYTES: Final = 4096
-"""That an exchange takes beside its bodies."""
+"""That an exchange takes in addition to its bodies."""
 
 
 class Traces:
