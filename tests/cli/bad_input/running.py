@@ -10,9 +10,10 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import IO, Final
 from unittest import mock
@@ -20,6 +21,7 @@ from unittest import mock
 from tests.cli.bad_input.case import Case
 from tests.cli.bad_input.world import Hosts
 from tests.cli.running import run_in
+from tests.processes import ForkedCommand, heed_hangups
 from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS
 
@@ -51,9 +53,8 @@ class Done:
     said: str
 
 
-def _heed_hangups() -> None:
-    """Tests that run below `nohup` would hand down that hangups are ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+_start: Final = partial(subprocess.Popen, preexec_fn=heed_hangups)
+"""For what depends on how the interpreter begins or ends."""
 
 
 def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
@@ -85,26 +86,24 @@ def _process(
     arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path, hosts: Hosts
 ) -> Done:
     command = [*COMMAND, *arguments]
+    start: Callable[..., subprocess.Popen[bytes]] = ForkedCommand
     if case.at:
         command = [sys.executable, "-c", _AT.format(at=case.at, signal=case.signal), *arguments]
+        start = _start
     out: int | IO[bytes] = subprocess.PIPE
     match case.how:
         case "disk full":
             out = os.open("/dev/full", os.O_WRONLY)
+            start = _start
         case "pipe left":
             reading, out = os.pipe()
             os.close(reading)
         case "output closed":
             command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+            start = _start
     hosts.silent.asked.clear()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.PIPE,
-        stdout=out,
-        stderr=subprocess.PIPE,
-        preexec_fn=_heed_hangups,
+    process = start(
+        command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE
     )
     if isinstance(out, int) and out >= 0:
         os.close(out)
