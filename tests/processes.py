@@ -275,9 +275,9 @@ def _set_up(start: _Start, descriptors: list[int]) -> None:
     os.environ.update(start.environ)
     signal.signal(signal.SIGINT, signal.default_int_handler)
     heed_hangups()
-    sys.stdin = sys.__stdin__ = _stream(0, "r", "strict")
-    sys.stdout = sys.__stdout__ = _stream(1, "w", "strict")
-    sys.stderr = sys.__stderr__ = _stream(2, "w", "backslashreplace")
+    sys.stdin, sys.stdout = _stream(0, "r", "strict"), _stream(1, "w", "strict")
+    sys.stderr = _stream(2, "w", "backslashreplace")
+    vars(sys).update(__stdin__=sys.stdin, __stdout__=sys.stdout, __stderr__=sys.stderr)
     sys.path[0] = start.cwd
     sys.argv = [start.program, *start.arguments]
 
