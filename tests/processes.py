@@ -79,7 +79,7 @@ class ForkedCommand(subprocess.Popen[Any]):
         assert preexec_fn is None
         environ = dict(os.environ if env is None else env)
         if pass_fds or not _can_fork(environ):
-            super()._execute_child(  # type: ignore[misc]
+            super()._execute_child(  # type: ignore[misc]  # typeshed leaves it out
                 args, executable, heed_hangups, close_fds, pass_fds, cwd, env, startupinfo, creationflags, shell,
                 p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite,
                 restore_signals, gid, gids, uid, umask, start_new_session, process_group,
@@ -89,7 +89,7 @@ class ForkedCommand(subprocess.Popen[Any]):
         given = (p2cread, c2pwrite, errwrite)
         self.pid = _fork(start, [at if one == -1 else one for at, one in enumerate(given)])
         self._child_created = True
-        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]
+        self._close_pipe_fds(p2cread, p2cwrite, c2pread, c2pwrite, errread, errwrite)  # type: ignore[attr-defined]  # typeshed leaves it out
 
 
 def run_forked(
@@ -289,7 +289,7 @@ def _status_of(program: str) -> int:
         status = 0
     except SystemExit as leaving:
         status = leaving.code if isinstance(leaving.code, int) else int(leaving.code is not None)
-    threading._shutdown()  # type: ignore[attr-defined]
+    threading._shutdown()  # type: ignore[attr-defined]  # typeshed leaves it out
     atexit._run_exitfuncs()
     return status
 
