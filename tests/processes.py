@@ -33,6 +33,7 @@ from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 from clients.terminal import Terminal, prepare
+from tests.waiting import wait_until
 
 _ROOT: Final = Path(__file__).parents[1]
 _PROGRAMS: Final = ("wireglot", "wireglot.cli")
@@ -130,6 +131,16 @@ class ForkedTerminal(Terminal):
             return _fork(start, [theirs] * len(_STANDARD)), ours
         finally:
             os.close(theirs)
+
+    def type(self, text: str) -> None:
+        """Once it waits: an interrupt just before a read begins would not end it."""
+        if sys.platform == "linux":
+            wait_until(lambda: _state_of(self.pid) in ("S", "Z"))
+        super().type(text)
+
+
+def _state_of(pid: int) -> str:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
 
 
 def _start(command: Sequence[str], cwd: str | Path | None, environ: dict[str, str]) -> _Start:

@@ -13,9 +13,8 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 from unittest import mock
 
 from tests.cli.bad_input.case import Case
@@ -53,8 +52,9 @@ class Done:
     said: str
 
 
-_start: Final = partial(subprocess.Popen, preexec_fn=heed_hangups)
-"""For what depends on how the interpreter begins or ends."""
+def _started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """For what depends on how the interpreter begins or ends."""
+    return subprocess.Popen(command, preexec_fn=heed_hangups, **options)
 
 
 def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
@@ -89,18 +89,18 @@ def _process(
     start: Callable[..., subprocess.Popen[bytes]] = ForkedCommand
     if case.at:
         command = [sys.executable, "-c", _AT.format(at=case.at, signal=case.signal), *arguments]
-        start = _start
+        start = _started
     out: int | IO[bytes] = subprocess.PIPE
     match case.how:
         case "disk full":
             out = os.open("/dev/full", os.O_WRONLY)
-            start = _start
+            start = _started
         case "pipe left":
             reading, out = os.pipe()
             os.close(reading)
         case "output closed":
             command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
-            start = _start
+            start = _started
     hosts.silent.asked.clear()
     process = start(
         command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE

@@ -291,4 +291,5 @@ def _cli(folder: Path, command: str, given: bytes = b"") -> bytes:
         timeout=60,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    written: bytes = done.stdout
+    return written
