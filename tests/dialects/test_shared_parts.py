@@ -37,7 +37,7 @@ from wireglot.dialects.passthrough import (
 )
 from wireglot.dialects.request_fields import BOOLEAN, INTEGER, TEXT, TEXTS, F, MissingFields, RequestFields
 from wireglot.dialects.unknown_fields import UnknownFields, is_hollow, merge, split_blank
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Text, TokenLogprob, ToolCall
 from wireglot.ir.embedding import Embedding, EmbeddingInput, EmbeddingRequest, EmbeddingResponse, TokenIds
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported, UpstreamFault, WireglotError

@@ -14,7 +14,7 @@ from wireglot.dialects.gemini_interactions.errors import error_object, parse_err
 from wireglot.dialects.gemini_interactions.names import parse_usage
 from wireglot.dialects.gemini_interactions.surface import SURFACE, find
 from wireglot.dialects.gemini_interactions.tap import InteractionsTap
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody
 from wireglot.ir.content import Extra
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import encode
