@@ -47,6 +47,17 @@ OVERFLOWS = [
     "Requested tokens (5000) exceed context window of 4096",
     "context_length_exceeded",
     "too many tokens",
+    "Token limit exceeded: 9000 of 8192",
+    "exceeds the model token limit",
+    "more than max tokens allowed",
+    "too many prompt tokens",
+    "the messages are too long",
+    "exceeds the maximum allowed input length",
+    "exceeds the max number of input tokens",
+    "reached the max input tokens",
+    "the context_length is only 4096",
+    "context size of 4096",
+    "the context window will overflow",
 ]
 OTHERS = [
     "Too many tokens, please wait before trying again.",
