@@ -8,6 +8,8 @@ from pathlib import Path
 
 from tests.history.support import DIALECTS
 from tests.tiers import rows
+from wireglot.testing import scripted_upstream
+from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "agent_loop.py"
@@ -35,7 +37,12 @@ def test_the_agent_reads_the_file_and_answers_from_it_in_every_dialect(
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("NO_PROXY", "*")
     monkeypatch.setattr(sys, "argv", [str(EXAMPLE), "--demo", "--dialect", dialect, PROMPT])
-    runpy.run_path(str(EXAMPLE), run_name="__main__")
+    upstream = ScriptedUpstream()  # a program that is over ends it
+    monkeypatch.setattr(scripted_upstream, "ScriptedUpstream", lambda: upstream)
+    try:
+        runpy.run_path(str(EXAMPLE), run_name="__main__")
+    finally:
+        upstream.stop()
     assert capsys.readouterr().out == READ
 
 
