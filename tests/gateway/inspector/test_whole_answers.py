@@ -23,7 +23,7 @@ from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.routes import INSPECTOR_ROUTES, Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector import access, dashboard, key_pages
+from wireglot.gateway.inspector import access, dashboard, key_pages, setup_page
 from wireglot.gateway.inspector.access import (
     Access,
     InspectorSession,
@@ -457,6 +457,13 @@ def test_what_would_be_sent_is_shown_as_an_exchange() -> None:
     drawn, _ = replay({"id": "req_old", "to": "mine/m", "dry": True, "show": True, "body": asked}, now=now)
     assert drawn["why"] == "the gateway downloads 2 files for this model before it sends the request"
     assert "would" not in drawn
+
+
+def test_why_a_provider_is_off_is_its_own_note() -> None:
+    spec = catalog.provider("kimi")
+    notes = ("provider kimi-x is off: another", "provider kimi is off: it lacks a region")
+    assert setup_page._why_off(spec, settings(notes=notes)) == "it lacks a region"
+    assert setup_page._why_off(spec, settings()) == f"{' or '.join(spec.api_key_env)} is not set"
 
 
 # Sessions.
