@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import shutil
 import socket
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -19,7 +18,7 @@ from tests.gateway.kit import catalogued, own, settings
 from tests.tiers import rows
 from wireglot import __version__
 from wireglot.cli.doctor import configuration_checks, machine_checks, provider_checks
-from wireglot.cli.doctor.case import DoctorFinding, _password
+from wireglot.cli.doctor.case import _password
 from wireglot.cli.doctor.machine_checks import holder_of, look_at_disk, look_at_port, look_at_store
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.extras import install_hint
@@ -106,7 +105,9 @@ def test_why_nobody_can_listen(
     assert found(look_at_port, case(listening(0))) == [("ok", "port 0: any free one is taken", "")]
 
 
-def test_what_gateways_left_is_removed_only_on_request(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_gateways_left_is_removed_only_on_request(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     gone = [tmp_path / "1.json", tmp_path / "2.json"]
     gone[0].touch()
     monkeypatch.setattr(machine_checks, "left_over", lambda environ: gone)
@@ -165,7 +166,9 @@ def test_the_holder_of_a_port_is_found_as_the_kernel_lists_it(
 ) -> None:
     monkeypatch.setattr(machine_checks, "_PROC", tmp_path)
     (tmp_path / "net").mkdir()
-    head = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    head = (
+        "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n"
+    )
     line = "   0: 0100007F:{port:04X} 00000000:0000 {state} 00000000:00000000 00:00000000 00000000  1000        0 {inode} 1\n"
     lines = [(80, "0A", 1), (81, "01", 2), (82, "0A", 3)]
     text = head + "".join(line.format(port=port, state=state, inode=inode) for port, state, inode in lines)
@@ -411,7 +414,9 @@ def test_open_doors_and_secrets_are_reported_whole() -> None:
     now = settings(
         msgspec.structs.replace(spec, credentials=(kept,)),
         msgspec.structs.replace(catalogued("kimi"), credentials=(kept,)),
-        msgspec.structs.replace(own("word", "openai-chat"), credentials=(Credential(Secret("sk-1234"), "b"),)),
+        msgspec.structs.replace(
+            own("word", "openai-chat"), credentials=(Credential(Secret("sk-1234"), "b"),)
+        ),
         server=server,
         login=LoginSettings(client_secret=Secret("x", "config")),
         search=SearchSettings(backend="brave", key=Secret("x", "config")),
@@ -436,7 +441,9 @@ def test_open_doors_and_secrets_are_reported_whole() -> None:
         ("note", text, f"export WIREGLOT_ADMIN_SECRET{openssl}")
     ]
     assert found(configuration_checks._secrets, case(settings())) == []
-    fine = settings(server=ServerSettings(admin_secret=Secret(SECRET, "env:A"), secret=Secret("b" + SECRET, "env:B")))
+    fine = settings(
+        server=ServerSettings(admin_secret=Secret(SECRET, "env:A"), secret=Secret("b" + SECRET, "env:B"))
+    )
     assert found(configuration_checks._secrets, case(fine)) == []
 
 
@@ -475,7 +482,9 @@ def test_ways_to_stores_that_others_can_read(store: dict[str, str], reported: li
 
 def test_ways_to_providers_that_others_can_read() -> None:
     urls = {"anthropic": "http://llm.example/a", "openai-chat": "http://llm.example/v1"}
-    spec = msgspec.structs.replace(own("far", "openai-chat").spec, base_url=urls["openai-chat"], base_urls=urls)
+    spec = msgspec.structs.replace(
+        own("far", "openai-chat").spec, base_url=urls["openai-chat"], base_urls=urls
+    )
     now = settings(Provider("far", spec), own("near", "openai-chat"), catalogued("kimi"))
     text = "far: llm.example is reached over http, which others can read"
     fix = '[providers.far] in w.toml: base_url = "https://..."'
@@ -499,7 +508,10 @@ def test_what_may_be_lost_and_who_it_runs_as(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(configuration_checks.os, "geteuid", lambda: 1)
     assert found(configuration_checks._durability, case(during)) == []
     look = configuration_checks.look_at_safety
-    well = [("ok", "only this machine can call, and needs no client key", ""), ("ok", "no unsafe setting", "")]
+    well = [
+        ("ok", "only this machine can call, and needs no client key", ""),
+        ("ok", "no unsafe setting", ""),
+    ]
     assert found(look, case(during)) == well
     assert found(look, case(off)) == [well[0], sync]
 
@@ -583,7 +595,9 @@ def test_places_of_secrets_are_looked_at(tmp_path: Path) -> None:
 
 # Providers and clients.
 
-ANSWER = ProviderAnswer("mine", "GET https://h.example:444/v1/models", "taken", source="env:MINE_KEY", status=200)
+ANSWER = ProviderAnswer(
+    "mine", "GET https://h.example:444/v1/models", "taken", source="env:MINE_KEY", status=200
+)
 
 
 def mine(**more: Any) -> Provider:
@@ -633,7 +647,9 @@ def test_a_kept_key_that_is_refused_is_replaced_by_its_variable(tmp_path: Path) 
     given = answer("refused", provider="kimi", source="file:/k")
     assert judged(provider_checks.look_at_keys, given, now=stated)[0][2] == "put a valid key into /k"
     given = answer("refused", provider="kimi", source="keyring:x")
-    assert judged(provider_checks.look_at_keys, given, now=stated)[0][2] == "[providers.kimi] in w.toml: api_key"
+    assert (
+        judged(provider_checks.look_at_keys, given, now=stated)[0][2] == "[providers.kimi] in w.toml: api_key"
+    )
 
 
 def test_keys_that_were_not_tried_or_are_not_there(tmp_path: Path) -> None:
@@ -752,16 +768,18 @@ def test_web_search_and_fetch_are_reported_whole(monkeypatch: pytest.MonkeyPatch
     searx = SearchSettings(backend="searxng", url="http://h")
 
     def searching(search: SearchSettings, result: Any) -> list[Found]:
-        async def test_search(_: Any) -> Any:
+        async def searched(_: Any) -> Any:
             if isinstance(result, Exception):
                 raise result
             return result
 
-        monkeypatch.setattr(provider_checks, "_test_search", test_search)
+        monkeypatch.setattr(provider_checks, "_test_search", searched)
         return judged(look, now=settings(search=search), searches=True)
 
     assert searching(brave, [1]) == [("ok", "Brave Search found 1 page in 0 ms, key from env:K", "")]
-    nothing = "check allowed_domains and blocked_domains of [search] in w.toml, and the engines of the backend"
+    nothing = (
+        "check allowed_domains and blocked_domains of [search] in w.toml, and the engines of the backend"
+    )
     assert searching(searx, []) == [
         ("warning", "SearXNG found nothing for 'Python programming language'", nothing)
     ]
@@ -815,8 +833,16 @@ def test_clients_and_where_they_are_sent_are_reported_whole(
     ]  # fmt: skip
     file = tmp_path / ".codex" / "config.toml"
     file.parent.mkdir()
-    lines = ["# base_url = 'https://old.example'", "// base_url = 'https://older.example'", "api-base: https://a.example"]
-    lines += ["BASEURL = https://a.example", 'openai-api-base="http://127.0.0.1:8484/v1"', "api_base = http://localhost:7000"]
+    lines = [
+        "# base_url = 'https://old.example'",
+        "// base_url = 'https://older.example'",
+        "api-base: https://a.example",
+    ]
+    lines += [
+        "BASEURL = https://a.example",
+        'openai-api-base="http://127.0.0.1:8484/v1"',
+        "api_base = http://localhost:7000",
+    ]
     file.write_bytes("\n".join([*lines, "base_url = https://bad:port"]).encode() + b"\xff")
     running = (RunningGateway("http://127.0.0.1:7000", 1, __version__),)
     fix = "wireglot run codex goes past it; or change it there yourself"
@@ -841,7 +867,9 @@ def test_passwords_of_stores_are_hidden(url: str, password: str) -> None:
 
 
 def test_a_look_at_prices_that_are_young_and_old(monkeypatch: pytest.MonkeyPatch) -> None:
-    age: Any = type("Age", (), {"__str__": lambda self: "prices of x are 99 days old", "source": "https://x", "days": 99})()
+    age: Any = type(
+        "Age", (), {"__str__": lambda self: "prices of x are 99 days old", "source": "https://x", "days": 99}
+    )()
     look = provider_checks.look_at_prices
     monkeypatch.setattr(provider_checks, "stale_prices", lambda specs, today: [age])
     monkeypatch.setattr(provider_checks, "price_ages", lambda specs, today: [age])
