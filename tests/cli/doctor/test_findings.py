@@ -40,13 +40,14 @@ from wireglot.gateway.settings import (
 )
 from wireglot.stores import StoreDown, StoreUnusable
 from wireglot.stores.sqlite.engine import FileLook
+from wireglot.web.contract import WebFailed
 
 Found = tuple[str, str, str]
 
 
 def case(now: Settings | None = None, **more: Any) -> Any:
     """What a check looks at."""
-    usual = {
+    usual: dict[str, Any] = {
         "loaded": now,
         "settings": now,
         "error": None,
@@ -204,7 +205,7 @@ def test_room_for_the_journal_of_all_workers(
         asked.append(folder)
         return SimpleNamespace(free=free * MIB)
 
-    monkeypatch.setattr(machine_checks.shutil, "disk_usage", usage)
+    monkeypatch.setattr("shutil.disk_usage", usage)
     place = tmp_path / "below" / "it"
     now = settings(
         store=StoreSettings(folder=str(place), journal=200 * MIB), server=ServerSettings(workers=2)
@@ -218,7 +219,7 @@ def test_room_for_the_journal_of_all_workers(
     def away(folder: Path) -> Any:
         raise OSError("gone")
 
-    monkeypatch.setattr(machine_checks.shutil, "disk_usage", away)
+    monkeypatch.setattr("shutil.disk_usage", away)
     assert found(look_at_disk, case(now)) == []
 
 
@@ -288,7 +289,7 @@ def test_files_of_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.
     old = msgspec.structs.replace(whole, version=6, is_read_through=False, size=2048)
     text = f"{file}: sound as far as it was read, schema 6, brought to 7 at the next start, 2 KiB"
     assert look(old) == [("ok", text, "")]
-    monkeypatch.setattr(machine_checks.os, "access", lambda path, mode: False)
+    monkeypatch.setattr("os.access", lambda path, mode: False)
     closed = f"{tmp_path} cannot be written by this user, and the store needs files in it"
     assert look(whole) == [("problem", closed, f"chown and chmod 700 {tmp_path}")]
     file.unlink()
@@ -476,7 +477,8 @@ VERIFY = "sslmode=verify-full in store.url"
     ],
 )  # fmt: skip
 def test_ways_to_stores_that_others_can_read(store: dict[str, str], reported: list[Found]) -> None:
-    now = settings(store=StoreSettings(**{name: Secret(url) for name, url in store.items()}))
+    secrets: dict[str, Any] = {name: Secret(url) for name, url in store.items()}
+    now = settings(store=StoreSettings(**secrets))
     assert found(configuration_checks._ways, case(now)) == reported
 
 
@@ -503,9 +505,9 @@ def test_what_may_be_lost_and_who_it_runs_as(monkeypatch: pytest.MonkeyPatch) ->
         "run it as a user of its own (docs/operations.md, systemd)",
     )
     off, during = settings(store=StoreSettings(sync="off")), settings()
-    monkeypatch.setattr(configuration_checks.os, "geteuid", lambda: 0)
+    monkeypatch.setattr("os.geteuid", lambda: 0)
     assert found(configuration_checks._durability, case(off)) == [sync, root]
-    monkeypatch.setattr(configuration_checks.os, "geteuid", lambda: 1)
+    monkeypatch.setattr("os.geteuid", lambda: 1)
     assert found(configuration_checks._durability, case(during)) == []
     look = configuration_checks.look_at_safety
     well = [
@@ -519,7 +521,7 @@ def test_what_may_be_lost_and_who_it_runs_as(monkeypatch: pytest.MonkeyPatch) ->
 def test_packages_that_are_missing_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     now = settings(
         store=StoreSettings(url=Secret("postgresql://h/x"), shared=Secret("redis://h")),
-        server=ServerSettings(telemetry="http://h:4318"),
+        server=ServerSettings(telemetry=True),
     )
     look = configuration_checks.look_at_versions
     installed: list[str] = []
@@ -783,7 +785,7 @@ def test_web_search_and_fetch_are_reported_whole(monkeypatch: pytest.MonkeyPatch
     assert searching(searx, []) == [
         ("warning", "SearXNG found nothing for 'Python programming language'", nothing)
     ]
-    failed = provider_checks.WebFailed
+    failed = WebFailed
     for search, words, fix in (
         (brave, "status 403", "check key and url of [search] in w.toml, and the account"),
         (searx, "status 403", "add json to search.formats in the settings.yml of SearXNG"),
@@ -806,9 +808,7 @@ def test_clients_and_where_they_are_sent_are_reported_whole(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     here = {"claude", "codex"}
-    monkeypatch.setattr(
-        provider_checks.shutil, "which", lambda name, path: name if name in here and path == "/bin" else None
-    )
+    monkeypatch.setattr("shutil.which", lambda name, path: name if name in here and path == "/bin" else None)
     look = provider_checks.look_at_clients
     environ = {"PATH": "/bin", "HOME": str(tmp_path)}
     now = settings(server=ServerSettings(port=8484))

@@ -7,6 +7,7 @@ import base64
 import hashlib
 import hmac
 import time
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -14,10 +15,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.gateway.inspector.test_inspector_offline import opened
-from tests.gateway.inspector.test_pages_alone import KIMI, RECORDED, page, replay
+from tests.gateway.inspector.test_inspector_offline import ask, locked, opened
+from tests.gateway.inspector.test_pages_alone import KIMI, RECORDED, Submitted, page, replay
 from tests.gateway.kit import catalogued, head, own, settings
 from tests.gateway.offline import Said, Upstream
+from tests.tiers import rows
 from wireglot.gateway.config.edit import ConfigSource, digest_of
 from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
@@ -35,13 +37,16 @@ from wireglot.gateway.inspector.config_page import ConfigPages
 from wireglot.gateway.inspector.dashboard import DashboardPage, Figures, TimeSpan
 from wireglot.gateway.inspector.inspector import Site
 from wireglot.gateway.inspector.key_pages import KeyPages
-from wireglot.gateway.inspector.preview import Targets, with_catalog
+from wireglot.gateway.inspector.playground import TranslatePage
+from wireglot.gateway.inspector.preview import Preview, Targets, with_catalog
+from wireglot.gateway.inspector.replay_page import ReplayPage
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Access as ViewerAccess
 from wireglot.gateway.request.viewer import InspectorHandler, Viewer
 from wireglot.gateway.settings import ClientKey, FetchSettings, Secret, ServerSettings, Settings
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.peers import PeerCommand
+from wireglot.http.redaction import Redactor
 from wireglot.ir.outcome import Usage
 from wireglot.providers import spec as catalog
 from wireglot.providers.prices import cost
@@ -429,6 +434,9 @@ def test_what_a_request_may_cost_is_reported_whole() -> None:
         },
         "sends": True,
     }
+    small = settings(own("mine", "openai-chat", ModelSpec("m", context=100, output=10)))
+    listed, _ = replay({"id": "req_old", "to": "mine/m", "dry": True}, now=small)
+    assert (listed["context"], listed["output"], listed["estimate"]["max_output"]) == (100, 10, 10)
     mine = settings(own("mine", "openai-chat"))
     unknown, _ = replay({"id": "req_old", "to": "mine/m", "dry": True}, now=mine)
     assert (unknown["context"], unknown["output"], unknown["pays"]) == (0, 0, "")
@@ -464,6 +472,115 @@ def test_why_a_provider_is_off_is_its_own_note() -> None:
     notes = ("provider kimi-x is off: another", "provider kimi is off: it lacks a region")
     assert setup_page._why_off(spec, settings(notes=notes)) == "it lacks a region"
     assert setup_page._why_off(spec, settings()) == f"{' or '.join(spec.api_key_env)} is not set"
+
+
+@rows(
+    ("text", "request", "is_apart"),
+    [(8192, 0, False), (4096, 4096, False), (4096, 4097, True), (8193, 0, True)],
+)
+def test_large_documents_are_translated_beside_the_loop(text: int, request: int, is_apart: bool) -> None:
+    pages = TranslatePage()
+    turns: list[Any] = []
+
+    async def do(work: Callable[[], Any]) -> Any:
+        turns.append(work)
+        return work()
+
+    turn: Any = SimpleNamespace(do=do)
+    pages._turn = turn
+    padded = "{" + " " * (text - 2) + "}", "{" + " " * (request - 2) + "}" if request else ""
+    document = {
+        "dialect": "openai-chat",
+        "kind": "request",
+        "text": padded[0],
+        "request": padded[1],
+        "only": [],
+    }
+    made, reply = page(document, settings())
+    asyncio.run(pages.translate(made, Viewer("open")))
+    assert (len(turns), answered(reply)["dialect"]) == (int(is_apart), "openai-chat")
+
+
+@rows(("letters", "is_apart"), [(8000, False), (8300, True)])
+def test_what_would_be_sent_of_a_large_request_is_made_beside_the_loop(letters: int, is_apart: bool) -> None:
+    preview = Preview(Redactor, lambda exchange: None)
+    turns: list[Any] = []
+
+    async def do(work: Callable[[], Any]) -> Any:
+        turns.append(work)
+        return work()
+
+    turn: Any = SimpleNamespace(do=do)
+    preview._turn = turn
+    message = {"role": "user", "content": "x" * letters}
+    document = {
+        "to": "kimi/kimi-k3",
+        "dialect": "openai-chat",
+        "body": {"messages": [message]},
+        "dry": True,
+        "show": True,
+    }
+    made, reply = page(document, KIMI)
+    recorded: Any = None
+    asyncio.run(ReplayPage(Submitted(), recorded, preview).replay(made, Viewer("open")))
+    assert (len(turns), "would" in answered(reply)) == (int(is_apart), True)
+
+
+# Signing in by a link.
+
+
+def test_a_link_that_signs_in_and_one_that_is_over_are_noted() -> None:
+    with locked() as offline:
+        inside: Any = offline.gateway
+        inspector = inside._parts.pages.inspector
+        signing = inspector._signing["session.enter"].__self__
+        notes: list[Any] = []
+        signing._note = lambda level, event, **fields: notes.append((level, event, fields))
+        told: list[PeerCommand] = []
+
+        async def command(sent: PeerCommand) -> str:
+            told.append(sent)
+            return ""
+
+        claims: list[str] = []
+
+        async def claim(name: str) -> bool:
+            claims.append(name)
+            if len(claims) == 2:
+                raise StoreDown("away")
+            return len(claims) != 3
+
+        signing._command, signing._claim = command, claim
+        signing._sessions._operator_key = lambda: "operator"
+
+        def enter(ticket: str, **headers: str) -> Any:
+            return offline.ask(f"/inspector/enter/{ticket}", b"", "GET", **headers)
+
+        for _ in range(2):  # where the store is away, as far as this process knows
+            got = enter(sign_in_ticket("operator", time.time()))
+            assert (got.status, got.headers["location"], got.headers["cache-control"]) == (
+                303,
+                "/inspector",
+                "no-store",
+            )
+            cookie = got.headers["set-cookie"].partition(";")[0]
+            assert ask(offline, "session", cookie=cookie).json["access"] == "admin"
+            assert notes.pop() == ("info", "inspector sign-in", {"peer": "127.0.0.1", "caller": "admin"})
+        assert [each.ended for each in told] == claims
+        over = {"peer": "127.0.0.1", "detail": "its link is over"}
+        for ticket in (sign_in_ticket("operator", time.time()), "x"):
+            got = enter(ticket)
+            assert (got.status, got.headers["content-type"]) == (410, "text/plain; charset=utf-8")
+            assert got.body == (
+                b"This link was used already, or is too old: it signs in once, within five minutes.\n"
+                b"`wireglot inspect` makes a new one.\n"
+            )
+            assert notes.pop() == ("warn", "inspector sign-in refused", over)
+        assert (len(told), len(claims)) == (2, 3)
+        assert enter("x", cookie=cookie).status == 303, "who has signed in is led to the page"
+        assert enter("x", x_forwarded_proto="https").status == 410
+        assert notes.pop()[2] == over
+        assert notes == []
 
 
 # Sessions.
