@@ -6,6 +6,7 @@ import asyncio
 import base64
 import hashlib
 import hmac
+import json
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 import pytest
 
 from tests.gateway.inspector.test_inspector_offline import ask, locked, opened
-from tests.gateway.inspector.test_pages_alone import KIMI, RECORDED, Submitted, page, replay
+from tests.gateway.inspector.test_pages_alone import KIMI, RECORDED, Submitted, Traces, page, replay
 from tests.gateway.kit import catalogued, head, own, settings
 from tests.gateway.offline import Said, Upstream
 from tests.tiers import rows
@@ -25,7 +26,7 @@ from wireglot.gateway.config.prices import known_price
 from wireglot.gateway.entry.callers import Caller, Gatekeeper
 from wireglot.gateway.entry.routes import INSPECTOR_ROUTES, Asked
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.inspector import access, dashboard, key_pages, setup_page
+from wireglot.gateway.inspector import access, dashboard, key_pages, playground, setup_page
 from wireglot.gateway.inspector.access import (
     Access,
     InspectorSession,
@@ -37,7 +38,7 @@ from wireglot.gateway.inspector.config_page import ConfigPages
 from wireglot.gateway.inspector.dashboard import DashboardPage, Figures, TimeSpan
 from wireglot.gateway.inspector.inspector import Site
 from wireglot.gateway.inspector.key_pages import KeyPages
-from wireglot.gateway.inspector.playground import TranslatePage
+from wireglot.gateway.inspector.playground import ToTranslate, TranslatePage, translated
 from wireglot.gateway.inspector.preview import Preview, Targets, with_catalog
 from wireglot.gateway.inspector.replay_page import ReplayPage
 from wireglot.gateway.request.page_request import PageRequest
@@ -47,6 +48,7 @@ from wireglot.gateway.settings import ClientKey, FetchSettings, Secret, ServerSe
 from wireglot.gateway.targets.health import Health
 from wireglot.gateway.trace.peers import PeerCommand
 from wireglot.http.redaction import Redactor
+from wireglot.ir.errors import ClientFault
 from wireglot.ir.outcome import Usage
 from wireglot.providers import spec as catalog
 from wireglot.providers.prices import cost
@@ -526,6 +528,65 @@ def test_what_would_be_sent_of_a_large_request_is_made_beside_the_loop(letters: 
     assert (len(turns), "would" in answered(reply)) == (int(is_apart), True)
 
 
+def test_what_a_dialect_cannot_say_is_reported_beside_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = {"message": "no such thing", "path": "$.a[0]", "pointer": "/a/0"}
+
+    def refuse(*_: Any, **__: Any) -> Any:
+        raise ClientFault("no such thing", "$.a[0]")
+
+    asked = ToTranslate("openai-chat", "request", json.dumps(RECORDED), only=("gemini",))
+    monkeypatch.setattr(playground, "translate_request", refuse)
+    refused = {"text": "", "losses": [], "error": problem}
+    assert translated(asked)["dialects"] == {"gemini": refused}
+    reader: Any = SimpleNamespace(stream_reader=lambda context: SimpleNamespace(read=refuse))
+    monkeypatch.setattr(playground, "dialect", lambda name: reader)
+    stream = translated(ToTranslate("openai-chat", "stream", "data: {}\n\n"))
+    assert (stream["problem"], stream["dialects"]) == (problem, {})
+
+
+def test_a_client_key_sees_what_would_be_sent_and_not_whose_account_pays() -> None:
+    viewer = Viewer("key", "team")
+    found, _ = replay({"id": "req_old", "dry": True, "show": True}, viewer=viewer)
+    assert found["pays"] == "kimi"
+    (attempt,) = found["would"]["attempts"]
+    assert attempt["request"].get("url", "") == ""
+    assert decode(attempt["request"]["body"])["model"] == "kimi-k3"
+    bedrock = catalogued("bedrock", "k")
+    region = {"region": "eu-west-1"}
+    named = settings(msgspec.structs.replace(bedrock, variables=region))
+    arn = "arn:aws:bedrock:eu-west-1:123456789012:inference-profile/x"
+    body = {**RECORDED, "messages": [{"role": "user", "content": f"look at {arn}"}]}
+    asked = {"id": "req_old", "to": f"bedrock/{arn}", "dry": True, "show": True, "body": body}
+    assert replay(asked, now=named)[0]["would"]["attempts"]
+    hidden, _ = replay(asked, now=named, viewer=viewer)
+    assert (hidden["model"], hidden["pays"], "would" in hidden) == ("", "bedrock", False)
+    assert hidden["why"] == "what would be sent is for the operator: it names the provider's account"
+
+
+def test_tools_that_the_gateway_runs_are_offered_before_a_request_is_shown() -> None:
+    offered: list[Any] = []
+
+    async def offering(exchange: Any) -> None:
+        offered.append(exchange)
+
+    made, reply = page({"id": "req_old", "dry": True, "show": True}, KIMI)
+    recorded: Any = Traces()
+    shown = ReplayPage(Submitted(), recorded, Preview(Redactor, offering))
+    asyncio.run(shown.replay(made, Viewer("open")))
+    assert (len(offered), "would" in answered(reply)) == (1, True)
+
+
+def test_an_answer_of_the_playground_is_the_models_own() -> None:
+    made, reply = page({"id": "req_old", "answer": True}, KIMI)
+    submitted = Submitted(418, b'{"its": "own"}')
+    recorded: Any = Traces()
+    asyncio.run(
+        ReplayPage(submitted, recorded, Preview(Redactor, lambda _: None)).replay(made, Viewer("open"))
+    )
+    assert (reply.status, bytes(reply.body)) == (418, b'{"its": "own"}')
+    assert submitted.incoming.head.headers["user-agent"] == "wireglot-playground"
+
+
 # Signing in by a link.
 
 
@@ -556,6 +617,7 @@ def test_a_link_that_signs_in_and_one_that_is_over_are_noted() -> None:
         def enter(ticket: str, **headers: str) -> Any:
             return offline.ask(f"/inspector/enter/{ticket}", b"", "GET", **headers)
 
+        cookie = ""
         for _ in range(2):  # where the store is away, as far as this process knows
             got = enter(sign_in_ticket("operator", time.time()))
             assert (got.status, got.headers["location"], got.headers["cache-control"]) == (
