@@ -897,3 +897,91 @@ def test_a_file_is_read_once_and_one_that_is_missing_is_looked_for_again(tmp_pat
     assert asyncio.run(found()) == b"first"
     (tmp_path / "page.js").write_bytes(b"second")
     assert asyncio.run(found()) == b"first"
+
+
+def test_why_a_key_cannot_be_kept_tried_or_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    edited = Edited(tmp_path, TEXT + b'[providers.mine]\r\ncatalog = "kimi"\r\napi_key = "sk-own"\r\n')
+    key = {"key": "sk-1"}
+    for name, error in (
+        ("nobody", (404, "provider_unknown", "there is no such provider")),
+        ("demo", (400, "no_key_wanted", "demo: it needs no key")),
+        ("mine", (400, "no_key_wanted", "mine: its key is in the configuration")),
+    ):
+        assert edited.refused("providers.keep", key, name) == error
+    in_process = "demo is in this process: there is nothing to try"
+    assert edited.refused("providers.try", id="demo")[::2] == (400, in_process)
+    edited.pages._transport = None
+    assert edited.refused("providers.try", id="mine")[2] == "mine is in this process: there is nothing to try"
+    status, code, message = edited.refused("providers.keep", {**key, "unchecked": True}, "azure")
+    assert (status, code) == (400, "provider_off")
+    assert message.startswith("azure needs more than a key: ")
+    off = Edited(tmp_path, b"[providers]\ndiscover = false\n[providers.demo]\n")
+    where = f"kimi is off in {off.file}: add [providers.kimi] there first"
+    assert off.refused("providers.keep", {**key, "unchecked": True}, "kimi") == (400, "provider_off", where)
+    assert off.refused("providers.forget", id="kimi") == (400, "no_kept_key", "no key of kimi is kept")
+    for wrong in ({"key": "x" * (16 * 1024 + 1)}, {"key": 5}, {"key": " "}, {"key": "a b"}):
+        error = off.refused("providers.keep", wrong, "kimi")
+        assert error == (400, "invalid_value", "key: expected a key: plain ASCII without spaces")
+    off.file.write_text("[providers")
+    assert off.refused("providers.keep", {**key, "unchecked": True}, "kimi")[:2] == (400, "config_invalid")
+    good, bad = ({"digest": digest_of(b"[providers"), "text": text} for text in ("[models]", "[models"))
+    status, code, message = off.refused("config.write", good)
+    assert (status, code) == (403, "admin_needed")
+    assert message.startswith(
+        "the file on the disk cannot be read: from this page that takes the admin secret"
+    )
+    assert message.count(f"Edit {off.file} instead: ") == 1
+    with pytest.raises(RequestError) as refused:
+        off.ask("config.write", bad, access="admin")
+    found = refused.value.error
+    assert (found.status, found.code, found.param) == (400, "config_invalid", "text")
+
+    def full(*_: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    fine = Edited(tmp_path)
+    monkeypatch.setattr("wireglot.gateway.inspector.config_page.keep", full)
+    full_disk = "the key file: No space left on device"
+    assert fine.refused("providers.keep", {**key, "unchecked": True}, "kimi") == (
+        409,
+        "file_unwritable",
+        full_disk,
+    )
+
+
+# Limits.
+
+
+def test_limits_of_the_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(RequestError) as unknown:
+        replay({"id": "x" * 256})
+    assert unknown.value.error.status == 404
+    with locked() as offline:
+        assert ask(offline, "session", "POST", {"secret": "x" * 4096}).status == 401
+    monkeypatch.setattr("wireglot.gateway.inspector.preview._MAX_TARGETS", 3)
+    made, reply = asked_page(now=KIMI)
+    asyncio.run(Targets().targets(made, Viewer("admin")))
+    found = answered(reply)
+    assert len(found["targets"]) == 3 < found["count"]
+    monkeypatch.setattr(setup_page, "_MAX_MODELS", 1)
+    with opened(models={"a": "mine/m", "b": "mine/m"}) as offline:
+        setup = ask(offline, "setup").json
+    assert (setup["models"], setup["model_count"]) == (["a"], 2)
+    chunks = [f'data: {{"x{number}": 1, "candidates": []}}\n\n' for number in range(3)]
+    end = 'data: {"candidates":[{"content":{"parts":[{"text":"."}]},"finishReason":"STOP"}]}\n\n'
+    text = "".join([*chunks, end])
+    asked = ToTranslate("gemini", "stream", text, only=("openai-chat",))
+    losses = translated(asked)["dialects"]["openai-chat"]["losses"]
+    assert [loss["line"] for loss in losses][-1] == 7
+    monkeypatch.setattr(playground, "_MAX_LINES", 0)
+    bare = translated(asked)["dialects"]["openai-chat"]["losses"]
+    assert bare == [{name: value for name, value in loss.items() if name != "line"} for loss in losses]
+
+
+def test_every_token_opens_its_session() -> None:
+    now = settings(server=SERVER)
+    sessions = InspectorSessions(lambda: 1000.0, lambda: "operator")
+    for _ in range(300):
+        session, token = sessions.begin(Caller("admin"), now)
+        assert sessions.read(f"wireglot-inspector={token}", "h", now) == session
+        assert sessions.redeem(sign_in_ticket("operator", 1000.0)) is not None
