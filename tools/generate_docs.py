@@ -179,7 +179,6 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
     figures = readme_figures.results()
     readme = ROOT / "README.md"
     pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.block(figures)})
-    pages[docs / "figures" / "readme.svg"] = readme_figures.chart(figures)
     pages |= {docs / "figures" / name: badge for name, badge in readme_figures.badges().items()}
     yield from _differing(pages, check)
     # Last: it has the titles of all others.

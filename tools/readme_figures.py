@@ -10,7 +10,6 @@ from pathlib import Path
 from statistics import median
 from typing import Final
 
-from tools.bench import charts
 from tools.bench.results import BASE, OURS, Results, read
 from tools.bench.scenarios import BY_KEY, Scenario
 from tools.bench.standing import Ratio
@@ -70,26 +69,6 @@ def block(found: Results) -> str:
     return "\n\n".join([table(("processor time", *heads), rows), _where(found)])
 
 
-def chart(found: Results) -> str:
-    """Every server in every row it was measured in; a thin line is the range of the rounds."""
-    bars = []
-    for key, title in ROWS.items():
-        for server in found.servers():
-            costs = [reading.cost for reading in found.readings(BY_KEY[key], server)]
-            if costs:
-                label = f"{title}: {server}"
-                bars.append(
-                    charts.Bar(label, median(costs), min(costs), max(costs), None, _color(found, server))
-                )
-    return charts.bars("Processor time, microseconds (logarithmic)", bars, logarithmic=True)
-
-
-def _color(found: Results, server: str) -> int:
-    """Ours the first, nginx grey, the others as they come."""
-    others = [name for name in found.servers() if name not in (BASE, OURS)]
-    return {OURS: 0, BASE: 1}.get(server, 2 + others.index(server) % 2 if server in others else 1)
-
-
 def _cost(found: Results, scenario: Scenario, server: str) -> str:
     costs = [reading.cost for reading in found.readings(scenario, server)]
     if not costs:
@@ -114,4 +93,4 @@ def _where(found: Results) -> str:
 
 def _other(found: Results) -> str:
     others = [server for server in found.servers() if server not in (BASE, OURS)]
-    return f"{' and '.join(others)}: as installed from the package index, one worker." if others else ""
+    return f"{', '.join(others)}: as installed from the package index, one worker." if others else ""

@@ -491,7 +491,7 @@ class _WayBack(msgspec.Struct, frozen=True):
                 provider=self.provider,
                 context=self.context,
             )
-        except Unsupported:  # it was answered all the same: somebody put back what it only refers to
+        except Unsupported:  # it was answered all the same: a gateway put back what it only refers to
             return None
 
 

@@ -1,1 +1,1 @@
-"""Cache of decoded bodies: what a conversation came to is found again with its next turn. Optional."""
+"""Cache of decoded bodies: the next turn of a conversation decodes only what is new. Optional."""

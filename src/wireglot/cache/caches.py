@@ -1,6 +1,6 @@
 """What is remembered of each caller's requests: one memory each, so none can meet another's (decision 18).
 
-Large bodies are read in threads beside the loop, and look for their caller's memory from there.
+Large bodies are read in worker threads, and look up their caller's memory from there.
 """
 
 from __future__ import annotations
@@ -108,7 +108,7 @@ class Memories:
             else:
                 self._of.move_to_end(caller)
             over = self._account.remembered - most
-            if over > 0:  # what requests have left since somebody came last
+            if over > 0:  # added by requests since the last call
                 self.forget(over)
                 return self._of.get(caller)
             return memory
@@ -135,6 +135,6 @@ class Memories:
             self._of.clear()
 
     def _count(self, size: int) -> None:
-        """By the loop and by threads beside it."""
+        """Called by the event loop and by worker threads."""
         with self._counting:
             self._account.remembered += size

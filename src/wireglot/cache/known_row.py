@@ -1,4 +1,4 @@
-"""A conversation as far as it came before, and what is known of all of that: nobody looks at each turn again.
+"""A conversation as far as it came before, and what is known of it, so that its turns are not read again.
 
 Clients change the last turns of a conversation (a mark of the cache moves on, an answer is asked for once
 more). So only what stands before those counts as settled, and what was found out about it is kept.
@@ -34,7 +34,7 @@ _KEY: Final = "rows"
 
 class KnownRow:
     """`made`: what was found out about the first turns, by the one that asked: after how many of them, and
-    what. Nobody may change anything of that."""
+    what. None of that may be changed."""
 
     __slots__ = ("made", "values")
 

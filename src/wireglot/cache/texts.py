@@ -2,7 +2,7 @@
 
 An agent sends its tools and its whole conversation with every turn. Decoded with a `Texts` they give
 the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
-how it was written. Nobody may change a value that came from here or anything inside of it. A value that did
+how it was written. A value that came from here must not be changed, nor anything inside it. A value that did
 not come from here is never taken for one that did.
 
 The one that holds a memory decides whose it is: this module has none of its own.
@@ -30,19 +30,19 @@ _ENTRY_BYTES: Final = 2304
 """And these bytes for each text, however short it is: its value, its places in the memory and in what is
 read. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
 _KEPT_BYTES: Final = 384
-"""Of anything that was made of it, beside what its maker counts."""
+"""Of anything that was made of it, in addition to what its maker counts."""
 _MAX_MADE: Final = 32
 """How much is kept of one value: one for each kind of endpoint it goes to."""
 _MAX_SCOPES: Final = 1024
 _MAX_FRAMES: Final = 64
 _FRAME_BYTES: Final = 4096
-"""Beside its own texts."""
+"""In addition to its own texts."""
 _FRAME_SHARE: Final = 8
 """One that takes more than such a part of the room is not kept."""
 _MAX_RUNS: Final = 128
 """Conversations that are known from their beginning on: to try one takes a tenth of a microsecond."""
 _RUN_BYTES: Final = 1024
-"""Beside its body."""
+"""In addition to its body."""
 _RUN_SHARE: Final = 8
 """All of them take no more than such a part of the room."""
 _MAX_BEHIND: Final = 256
@@ -286,7 +286,7 @@ class Texts:
 
     def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
         """Remember what was made of `value`, if that is known. It must follow from value and key alone.
-        `shared` becomes known with it. `size`: bytes that it takes beside the value's own."""
+        `shared` becomes known with it. `size`: bytes that it takes in addition to the value's own."""
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return
@@ -317,7 +317,7 @@ class Texts:
                 self._make_room()
 
     def grow(self, value: object, key: Hashable, size: int) -> None:
-        """Count what somebody has added to what was made of it."""
+        """Count what a caller has added to what was made of it."""
         known = self._known.get(id(value))
         if known is not None and known.value is value:
             with self._lock:

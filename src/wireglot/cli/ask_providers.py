@@ -64,7 +64,7 @@ class Lacking(NamedTuple):
     variable: str
     """Of its key."""
     wanted: str
-    """Variables that it needs beside it; "" where the key itself is none."""
+    """Variables that it needs in addition to the key; "" where the key itself is none."""
 
     @property
     def problem(self) -> str:

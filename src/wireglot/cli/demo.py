@@ -199,7 +199,7 @@ def _streamed(host: str, port: int, paint: Paint) -> bool:
 
 
 def _held(host: str, port: int, paint: Paint) -> bool:
-    """A tool's call on one provider, its result to another: nobody sends the history."""
+    """A tool's call on one provider, its result to another: the client does not send the history."""
     fine = True
     for path, body in TURNS:
         status, headers, answer = _post(host, port, path, {**body, "conversation": "demo"})

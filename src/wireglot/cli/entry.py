@@ -131,8 +131,8 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Meanwhile a signal that would end the process at once ends the command, wherever it is. What somebody
-    handles or ignores (nohup) is left alone.
+    """Meanwhile a signal that would end the process at once ends the command, wherever it is. What another
+    caller handles or ignores (nohup) is left alone.
 
     asyncio has a handler of its own for SIGINT, which waits for the loop: who waits for a person's answer or
     a silent host's within a coroutine would never hear of it.

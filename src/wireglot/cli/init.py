@@ -35,7 +35,7 @@ _LOGIN_SIGNS: Final = {
     "entra": ("AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
     "google": ("GOOGLE_APPLICATION_CREDENTIALS",),
 }
-"""Variables that say that somebody may sign in; most are there for other things."""
+"""Variables that suggest a sign-in is possible; most are there for other things."""
 
 
 class ProviderCandidate(msgspec.Struct, frozen=True):
@@ -83,7 +83,7 @@ def provider_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 
 def find_candidates(environ: Mapping[str, str]) -> FoundProviders:
-    """Nobody is asked. Raises ConfigError."""
+    """Never prompts. Raises ConfigError."""
     environ = provider_environment(environ)
     local: dict[str, dict[str, str]] = {
         name: {} for name in catalog.names() if _is_local(catalog.provider(name))
@@ -477,7 +477,7 @@ def _models(on: Sequence[ProviderCandidate]) -> str:
         "[models]",
         "# Claude Code asks for claude-... by itself. All of it to one model:",
         f'#"claude-*" = {_quoted(first)}',
-        "# A name of your own with a fallback: the next is asked when the one before fails.",
+        "# A custom name with a fallback: the next target is called when the previous one fails.",
         f"#fast = {chain}",
         "# Only for requests that want to think hard:",
         f'#deep = [{{ to = {_quoted(first)}, effort = ["high"] }}, {{ to = {_quoted(second)} }}]',

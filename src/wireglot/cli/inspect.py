@@ -126,7 +126,7 @@ def page_link(address: GatewayAddress, key: str, *, as_admin: bool = False) -> s
 
 
 def _show_file(trace: Trace, *, open_it: bool) -> int:
-    """A gateway of its own, with nobody behind it but the demo model, that has recorded this one exchange."""
+    """A separate gateway, with the demo model as its only provider, that has recorded this one exchange."""
     secret = secrets.token_urlsafe(32)
     with tempfile.TemporaryDirectory(prefix="wireglot-inspect-") as folder:
         TraceShelf(Path(folder) / FOLDER, Sealer(secret.encode()), _silent).put(trace)

@@ -29,7 +29,7 @@ _LEAST: Final = (3, 2, 1)
 
 
 class ModelRow(msgspec.Struct, frozen=True):
-    """One model of one provider. Tokens are 0, the price None where nobody has said."""
+    """One model of one provider. Tokens are 0 and the price is None if unknown."""
 
     name: str
     on: bool

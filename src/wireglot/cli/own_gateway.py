@@ -22,7 +22,7 @@ _KEY_BYTES: Final = 24
 
 
 def key_of_its_own(caller: str) -> tuple[str, dict[str, Any]]:
-    """A client key that nobody else knows, and what makes a gateway take it beside those that it knows."""
+    """A random client key, and what makes a gateway accept it in addition to its configured keys."""
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
     return key, {"keys": {caller: {"hash": f"sha256:{digest}", "full_errors": True}}}

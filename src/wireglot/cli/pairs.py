@@ -1,4 +1,4 @@
-"""The bundled conversation in every direction, and one request beside its translation."""
+"""The bundled conversation in every direction, and one request next to its translation."""
 
 from __future__ import annotations
 
@@ -203,7 +203,7 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
 
 
 def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
-    """One request beside its translation, and what the translation could not say."""
+    """One request next to its translation, and what the translation could not say."""
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 38), 100)
     body = conversation.document(source, "request")
     rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])

@@ -68,7 +68,7 @@ def _add_doctor(commands: Commands) -> None:
         help="diagnose problems and suggest fixes",
         description="Look at the configuration, keys, the way to each provider, the clock, the store, the "
         "port, versions, prices, unsafe settings and the clients on this machine. Each finding comes with "
-        "its fix. Providers are asked once and no tokens are spent. The exit status is 1 if there are "
+        "its fix. Each provider gets one request, which costs no tokens. The exit status is 1 if there are "
         "problems.",
     )
     flag(parser, "--fix", "fix what can be fixed safely: file modes, leftover files")
@@ -388,7 +388,7 @@ def _add_probe(commands: Commands) -> None:
         help="as a client has it: http://127.0.0.1:8484",
     )
     option(parser, "--dialect", "DIALECT", f"one of {', '.join(_DIALECTS)}", choices=_DIALECTS)
-    option(parser, "--model", "NAME", "which model is asked (default: the first that is listed)")
+    option(parser, "--model", "NAME", "model to test (default: the first that is listed)")
     option(parser, "--key", "KEY", "the key for it; better: --key-env")
     option(parser, "--key-env", "NAME", "the variable that holds the key")
     parser.add_argument(
@@ -414,7 +414,7 @@ def _add_probe(commands: Commands) -> None:
     )
     flag(parser, "--list", "list the cases without sending requests")
     flag(parser, "--dry-run", "print the requests without sending them")
-    flag(parser, "--yes", "do not ask before a host elsewhere is asked")
+    flag(parser, "--yes", "do not ask for confirmation before calling a host elsewhere")
     flag(parser, "--all", "print the cases that passed, too")
     option(parser, "--json", "FILE", "write the report with all evidence as JSON")
     option(parser, "--html", "FILE", "write it as a page")
@@ -466,8 +466,8 @@ def _add_run(commands: Commands) -> None:
     )
     add_config(parser)
     option(parser, "--url", "URL", "use the gateway there; its client key is in WIREGLOT_KEY")
-    flag(parser, "--private", "start a gateway of its own in any case")
-    option(parser, "--log", "FILE", "append what a gateway of its own logs")
+    flag(parser, "--private", "always start a separate gateway")
+    option(parser, "--log", "FILE", "append the log of a gateway started by this command")
     flag(parser, "--statusline", "claude: show model, route, cost, context and losses in its status line")
     flag(parser, "--inspect", "open the inspector of its gateway in a browser, signed in")
     flag(parser, "--print-env", "only print the variables, for eval in a shell")

@@ -438,7 +438,7 @@ def _is_near(root: str) -> bool:
 
 
 def _agree() -> None:
-    """It may cost somebody's money: a person says yes, or --yes does."""
+    """It may cost money: a person confirms, or --yes does."""
     say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
     if input().strip().lower() not in ("y", "yes"):
         raise Unusable("nothing was sent")

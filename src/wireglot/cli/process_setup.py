@@ -95,7 +95,7 @@ def give_large_blocks_back() -> None:
 
     glibc moves its own threshold up with the first large block that is freed, and from then on puts such
     blocks between small ones, where they leave holes; and every thread has a heap of its own. After 96 bodies
-    of 2 MB beside other traffic a gateway held 103 MiB, and 79 with this. Other C libraries are left as they
+    of 2 MB during other traffic a gateway held 103 MiB, and 79 with this. Other C libraries are left as they
     are.
     """
     if (mallopt := _found("mallopt")) is not None:
@@ -106,7 +106,7 @@ def give_large_blocks_back() -> None:
 
 @contextlib.asynccontextmanager
 async def holes_given_back(every_seconds: float = _TRIM_SECONDS) -> AsyncIterator[None]:
-    """Meanwhile pages of the heap that nobody uses go back to the system, also those between others.
+    """Meanwhile unused pages of the heap go back to the system, also those between others.
 
     By itself glibc gives only the end of its heap back. What lives long and was put behind the pieces of a
     large body keeps their place: a gateway grew from 82 to 87 MiB within an hour, in two steps.

@@ -205,7 +205,8 @@ class StoreNote:
         folder: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`options`: what the command needs beside --url. `folder`: which folder beside the store it used."""
+        """`options`: what the command needs in addition to --url. `folder`: which folder next to the store it
+        used."""
         url = settings.store.url.value
         self._place = described(url)
         self._is_new = url.startswith("sqlite:") and not os.path.exists(self._place)

@@ -35,7 +35,7 @@ from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
 
 async def wiped(settings: Settings, engine: Engine, caller: str) -> dict[str, int]:
-    """How much of what there was, in the engine and in a vault of its own beside it."""
+    """How much of what there was, in the engine and in a separate vault next to it."""
     removed = dict(await engine.wipe(caller))
     if settings.store.shared.value:
         counters, vault = await open_counters(settings.store.shared.value)
@@ -130,7 +130,7 @@ def _print_removed(caller: str, removed: dict[str, int]) -> None:
 
 
 async def _export(engine: Engine, file: str | None) -> None:
-    """To a file beside its final place first: half an export must not look like one."""
+    """Written to a temporary file next to the target first: half an export must not look like one."""
     if file is None:
         async for line in export_lines(engine):
             sys.stdout.buffer.write(line)

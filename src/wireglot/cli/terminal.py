@@ -20,7 +20,7 @@ def complain(text: object, *, fit: bool = True) -> None:
 
 
 def say(text: str, *, fit: bool = True) -> None:
-    """Where nobody can hear it the exit status says enough. `fit`: not for a command that is to be copied."""
+    """Without a terminal the exit status is enough. `fit`: not for a command that is to be copied."""
     with contextlib.suppress(OSError, ValueError):
         print(fitted(text, sys.stderr) if fit else text, file=sys.stderr, flush=True)
 
@@ -59,7 +59,7 @@ def _width(text: str) -> int:
 
 OK: Final = 0
 FAILED: Final = 1
-"""It was tried and could not be done: nobody answers, a key is refused, a port is taken, a check failed.
+"""It was tried and could not be done: no server answers, a key is refused, a port is taken, a check failed.
 `demo` and `smoke` count: their status is the number of failures."""
 UNUSABLE: Final = 2
 """Nothing was tried: the command line, the configuration, a file or the output cannot be used."""

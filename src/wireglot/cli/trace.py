@@ -230,7 +230,7 @@ _MILLION: Final = 1_000_000
 
 
 def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
-    """Raises Unusable where nobody agrees."""
+    """Raises Unusable without consent."""
     url = arguments.url
     gateway = at_running_gateway(arguments.config) if url is None else TracesAtGateway(url)
     if gateway is None:
@@ -353,7 +353,7 @@ def _list(arguments: argparse.Namespace) -> int:
 
 
 def _follow(source: TraceSource, filters: dict[str, str], limit: int, *, as_json: bool) -> int:
-    """Exchanges as they end, the oldest first, until somebody interrupts it."""
+    """Exchanges as they end, the oldest first, until interrupted."""
     known: dict[str, None] = {}
     aligned: list[Row] = []
     while True:

@@ -32,7 +32,7 @@ _ERROR: Final = 400
 
 
 def width_of(stream: TextIO) -> int:
-    """Of a terminal; where nobody looks, as wide as pages are."""
+    """Of a terminal; without one, as wide as pages are."""
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST) if stream.isatty() else 80
 
 

@@ -138,7 +138,7 @@ def _trusted_lines(environ: Mapping[str, str]) -> list[bytes]:
 
 
 def _place(path: Path) -> Path:
-    """Where the file is, itself a link or not: what it refers to is looked for beside it."""
+    """Where the file is, itself a link or not: what it refers to is looked for next to it."""
     return path.parent.resolve() / path.name
 
 

@@ -1,14 +1,14 @@
 """Built-in demo provider: a scripted model that runs in the process and speaks every dialect.
 
-It says what it is, repeats what it was given, thinks when thinking is asked for, calls tools when asked to,
+It says what it is, repeats what it was given, thinks and calls tools on request,
 quotes their results, fills JSON schemas, and fails on request. The same request always gets the same
-answer. What else it should do stands in the last user text, as directives:
+answer. What else it should do is in the last user text, as directives:
 
 | directive | effect |
 |---|---|
 | `[[demo:echo]]` | answers with the user's own words and nothing else |
 | `[[demo:text N]]` | answers with N words |
-| `[[demo:think]]` | thinks, whether or not the request asks for it |
+| `[[demo:think]]` | thinks, whether or not the request enables thinking |
 | `[[demo:tool NAME {json}]]` | calls that tool, with these arguments if given |
 | `[[demo:tools N]]` | calls tools N times in one turn |
 | `[[demo:refuse]]` | refuses to answer |

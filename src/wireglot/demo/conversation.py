@@ -109,7 +109,7 @@ def _meaning(name: str, rest: str) -> dict[str, object]:
 
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-"""What agents, and translations of system texts midway, put beside the user's own words; or into one text
+"""What agents, and translations of system texts midway, put next to the user's own words; or into one text
 with them, where a server takes only one."""
 
 

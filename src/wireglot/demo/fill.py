@@ -46,7 +46,7 @@ def number_for(given: Mapping[str, Any], *, whole: bool) -> int | float:
 def _bound(
     given: Mapping[str, Any], name: str, exclusive: str, narrower: Callable[[float, float], float]
 ) -> _Bound | None:
-    """OpenAPI's older schemas say `exclusiveMinimum: true` beside the minimum."""
+    """OpenAPI's older schemas say `exclusiveMinimum: true` next to the minimum."""
     value, strict = given.get(name), given.get(exclusive)
     bound = (value, strict is True) if is_number(value) else None
     if is_number(strict) and (bound is None or narrower(strict, bound[0]) == strict):

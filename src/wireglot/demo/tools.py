@@ -120,7 +120,7 @@ def ordered_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
 
 def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:
     """Paths and places that a prompt names; the answer, where there is one, for texts. Never a command: a
-    prompt that quotes one asks about it, and somebody's shell would run it."""
+    prompt that quotes one asks about it, and a user's shell would run it."""
     path = _PATH.search(prompt)
     places = places_in(prompt)
     found = marker or (path[0] if path else "")

@@ -40,7 +40,7 @@ def repaired_object(text: str) -> dict[str, Any] | None:
             found.append(value)
         elif value and value != found[0]:
             if found[0]:
-                return None  # two different calls in one: nobody knows which was meant
+                return None  # two different calls in one: which was meant is unknown
             found[0] = value  # an empty object before a full one is a placeholder
     return found[0] if found else None
 

@@ -24,7 +24,7 @@ Document = dict[str, Any]
 
 
 class Assist(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What a vendor's own client asks beside its requests to a model (Code Assist's tiers and quotas)."""
+    """What a vendor's own client requests in addition to model calls (Code Assist's tiers and quotas)."""
 
     answer: Callable[[str, Document, Iterable[ListedModel]], Document | None]
     """The answer to a verb, with its body and the models that the caller may ask for; None: no such verb."""
@@ -102,7 +102,7 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sealed_text: Callable[[Part], str]
     """What such an item holds, "" where that is no text."""
     render_kept: Callable[[list[Message], Callable[[], str], Context], list[Document]]
-    """Messages that stay beside it, as items; ids for them are asked for one by one."""
+    """Messages that stay next to it, as items; ids for them are requested one by one."""
     render_answer: Callable[[str, list[Document], Document | None, Context], Document]
     """The whole answer: its id, its items, the usage that the summary cost."""
     texts: Callable[[Document], Iterator[str]]

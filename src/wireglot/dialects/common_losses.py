@@ -22,7 +22,7 @@ NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no pla
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
-    """Reported with the request: from the answer nobody knows it any more. The text that was cut off is not
+    """Reported with the request: the answer no longer shows it. The text that was cut off is not
     in it, so it cannot be found here either."""
     expected = client is not None and client.stop_sequences == "told"
     if request.stop and expected and server.stop_sequences == "hidden":

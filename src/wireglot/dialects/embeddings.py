@@ -121,7 +121,7 @@ def same_dimensions(request: EmbeddingRequest) -> int | None:
 
 
 def lose_purpose(given: EmbeddingInput, path: str, losses: list[Loss]) -> None:
-    """What only some dialects take beside a text."""
+    """Parameters that only some dialects accept in addition to a text."""
     if given.task:
         losses.append(
             Loss(f"{path}.task", "embedding.task", "dropped", f"{given.task}: no task can be named")

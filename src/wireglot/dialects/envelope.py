@@ -15,7 +15,7 @@ anyone who brings it.
 
 What is no signature but a name (`providers/carried.py`) stands behind all that older versions read: they
 would send it to its writer as a signature, and be refused. To them the envelope is what they seal a thought
-in that nobody signed, or state that nobody can open.
+in that is unsigned, or state that no one can open.
 """
 
 from __future__ import annotations
@@ -32,10 +32,10 @@ from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
 """What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
-`unsigned`: nobody signed; the envelope only keeps clients content that insist on a signature."""
+`unsigned`: without a signature; the envelope only keeps clients content that insist on a signature."""
 
 UNREADABLE = "unreadable"
-"""The origin of state in an envelope that could not be opened: no dialect's, so nobody gets it."""
+"""The origin of state in an envelope that could not be opened: no dialect's, so no provider gets it."""
 
 _BYPASSES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() for text in _BYPASSES}
@@ -46,7 +46,7 @@ _MAGIC = b"WG1"
 PREFIX = base64.b64encode(_MAGIC).decode()
 """How every envelope begins."""
 BODY_MARK = b'"' + PREFIX.encode()
-"""How an envelope shows in the bytes of a body that nobody has decoded."""
+"""How an envelope shows in the bytes of a body that is not decoded."""
 _TAG_LENGTH = 16
 
 
@@ -120,7 +120,7 @@ def is_sealed(text: str) -> bool:
 def unseal(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> Sealed | None:
     """What an envelope holds, or None if the text is no envelope of ours.
 
-    One that cannot be opened (another secret, another owner, a damaged byte) is nobody's state: it is kept as
+    One that cannot be opened (another secret, another owner, a damaged byte) is no one's state: it is kept as
     such, so that it is never mistaken for a signature of the upstream and sent there.
     """
     if not text.startswith(PREFIX):

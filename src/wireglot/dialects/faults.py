@@ -184,7 +184,7 @@ def status_message(status: int) -> str:
 
 
 def error_beside(body: dict[str, Any], answer: str) -> Any:
-    """The `error` of a body; None where there is nothing in it and the field of an answer stands beside it:
+    """The `error` of a body; None where it is empty and next to a field of an answer:
     some servers print every field of their schema."""
     error = body.get("error")
     return None if type(error) is dict and type(body.get(answer)) is list and is_hollow(error) else error

@@ -137,7 +137,7 @@ class Fields:
         return tuple(items)
 
     def rest(self, known: frozenset[str], dialect: str, form: dict[str, Any] | None = None) -> Extra | None:
-        """What stands beside the known fields; nulls of known fields count, so that they come back."""
+        """The unknown fields; nulls of known fields count, so that they come back."""
         value = self.value
         if not form and value.keys() <= known and None not in value.values():
             return None

@@ -50,7 +50,8 @@ MODELS: Final = ModelLists(render_list=render_list, render_model=render_model)
 
 
 def check_numbers(counts: Numbers) -> list[str]:
-    """Thoughts and the prompts of built-in tools stand beside prompt and answer; what is cached is within."""
+    """Thoughts and the prompts of built-in tools are counted in addition to prompt and answer; cached tokens
+    within."""
     found = []
     if counts.get("read", 0) > counts.get("input", 0):
         found.append(CACHED)

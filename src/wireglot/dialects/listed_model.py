@@ -32,7 +32,7 @@ class ModelFile(msgspec.Struct, frozen=True):
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One name a client may send. Figures that nobody knows are 0."""
+    """One name a client may send. Unknown figures are 0."""
 
     id: str
     provider: str

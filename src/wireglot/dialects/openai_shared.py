@@ -138,7 +138,7 @@ _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
 """Type and code of the envelope."""
 
 _UNSUPPORTED: Final = "unsupported"
-"""The code beside a 501, for which OpenAI has none."""
+"""The code for a 501, for which OpenAI has none."""
 
 _CODES: Final[dict[str, ErrorKind]] = {
     **{code: kind for kind, (_, code) in _ENVELOPES.items() if code is not None},
@@ -213,7 +213,7 @@ _TYPES: Final[dict[str, ErrorKind]] = {
     "timeout_error": "timeout",
     "content_filter": "content_policy",
 }
-# Kinds whose type stands for nothing else: any code may stand beside it.
+# Kinds whose type means nothing else: any code may be next to it.
 _TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billing", "server"})
 
 
@@ -301,7 +301,7 @@ def check_numbers(reported: Numbers) -> list[str]:
         found.append(CACHED)
     if sent is None or output is None:
         return found
-    # xAI counts reasoning beside the output, not within it; then the total says so.
+    # xAI counts reasoning in addition to the output, not within it; then the total says so.
     beside = reasoning > 0 and total == sent + output + reasoning
     if reasoning > output and not beside:
         found.append(REASONING)

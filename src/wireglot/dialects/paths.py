@@ -94,11 +94,11 @@ class Paths:
         return found if found is not None and method in found.methods else None
 
     def unserved(self, path: str) -> str:
-        """What is asked for at a path that SDKs know and nobody serves; "" where it is none of those."""
+        """What is requested at a path that SDKs know and no dialect serves; "" for any other path."""
         return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
 
     def methods(self, path: str) -> tuple[str, ...]:
-        """Those under which the path is known, lists of models aside. A path of a route holds no id."""
+        """Those under which the path is known, except lists of models. A path of a route holds no id."""
         found = [method for method, known in self._exact.items() if path in known]
         if not found:
             found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]

@@ -52,7 +52,7 @@ def numbered_turns(name: str, items: list[Any]) -> list[Turn]:
 
 @lru_cache(maxsize=8)
 def _first_paths(name: str) -> list[str]:
-    """Nobody may change it."""
+    """It must not be changed."""
     return _paths(name, _PATHS_KEPT)
 
 
@@ -389,7 +389,7 @@ def _candidates(name: str, names: Names) -> list[str]:
         if own is not None:
             rest = name[end:]
             out += (one + rest for one in own)
-            if rest.startswith("."):  # fields that nobody knows stand under their own names
+            if rest.startswith("."):  # unknown fields are under their own names
                 out.append(rest[1:])
             break
         end = max(map(name[:end].rfind, ".["))

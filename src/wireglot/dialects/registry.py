@@ -1,4 +1,4 @@
-"""The dialects by name: our own, loaded when first asked for, and those that somebody has registered."""
+"""The dialects by name: our own, loaded when first used, and those that were registered."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _HOMES: Final[dict[str, str]] = {
 """Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
 
 OwnDialect = NewType("OwnDialect", str)
-"""The name of a dialect that somebody has registered: `OwnDialect("my-dialect")`."""
+"""The name of a registered dialect: `OwnDialect("my-dialect")`."""
 
 _Ours = Literal[
     "anthropic",
@@ -60,7 +60,7 @@ class UnknownDialect(ValueError):
 
 
 class NameTaken(ValueError):
-    """Two dialects cannot have one name: nobody could say which of them a request means."""
+    """Two dialects cannot have one name: a request could mean either of them."""
 
 
 class BadPlugin(Exception):

@@ -63,7 +63,7 @@ class RepeatedChunks(ABC):
 
     @abstractmethod
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
-        """Values beside that text which may differ, and say nothing or what the last one says."""
+        """Other values that may differ, and say nothing or what the last one says."""
 
     def said_of(self, index: int, holder: dict[str, Any]) -> list[str] | None:
         """What its reader has noted so far of the part with this index, where it notes that. `holder`: in

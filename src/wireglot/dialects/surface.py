@@ -63,8 +63,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """A small answer to what the dialect's own clients ask beside the API; a 404 would fill logs. It tells
-    nothing and changes nothing, so it needs no key."""
+    """A small answer to what the dialect's own clients request outside the API; a 404 would fill logs. It
+    tells nothing and changes nothing, so it needs no key."""
 
     methods: tuple[str, ...]
     body: dict[str, Any] = {}
@@ -191,9 +191,10 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The field of a request that asks for checks of its answer, "" without one."""
     probes: Mapping[str, Probe] = {}
     unserved: Mapping[str, str] = {}
-    """Ends of paths that the dialect's SDKs know and nobody serves here, and what is asked for there."""
+    """Ends of paths that the dialect's SDKs know and that are not served here, and what is requested
+    there."""
 
-    # Whose client this is, where the path is nobody's.
+    # Whose client this is, where the path belongs to no dialect.
     headers: tuple[str, ...] = ()
     """Only clients of this dialect send them."""
     prefixes: tuple[str, ...] = ()
@@ -233,7 +234,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     conversation_field: str = ""
     """Where the body may name a conversation that the server holds."""
     session_headers: tuple[str, ...] = ()
-    """Headers in which the vendor's clients name their session, beside those that clients of all have."""
+    """Headers in which the vendor's clients name their session, in addition to those of clients of all
+    dialects."""
     session: Callable[[Outline], str] | None = None
     """The client's own name for its session, where a body may hold one; "": it holds none."""
     facts: Callable[[Mapping[str, str]], RequestFacts] = session_facts
@@ -521,7 +523,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What clients write in place of a signature that they have lost, as it shows in a body."""
     asks_thinking: Callable[[Request], bool] | None = None
     """Whether a request asks to see the thinking: clients that do not take the first part of an answer for
-    its text. None: there is a place for it beside the text."""
+    its text. None: there is a place for it next to the text."""
 
     # Of upstreams.
     signs_texts: bool = False
@@ -529,7 +531,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     hosts: tuple[str, ...] = ()
     """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None
-    """Whether reasoning that nobody signed goes back to who wrote it, as it came."""
+    """Whether unsigned reasoning goes back to its writer unchanged."""
     unsigned: Extra | None = None
     """How plain reasoning text is spelled where it usually is signed."""
     between_tools: Extra | None = None
@@ -560,7 +562,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whose API it is, where a vendor has several; "": the family's own. See `issuer`."""
     client: ClientSide
     upstream: UpstreamSide | None
-    """None: nobody serves it but a gateway, which asks in the dialect of its family."""
+    """None: only a gateway serves it, which calls in the dialect of its family."""
     model_field: str = "model"
     """Where the body names the model; "": the path does."""
     sse_query: str = ""

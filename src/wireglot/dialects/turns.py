@@ -36,7 +36,8 @@ class TurnReader(Protocol):
     def read_message(self, item: Any, index: int) -> None: ...
 
     def state(self, item: Any) -> Hashable:
-        """All that the reading of this item depends on beside it; None if it is to be read each time."""
+        """All that the reading of this item depends on except the item; None if it is to be read each
+        time."""
 
     def mark(self) -> Any:
         """What the last message that was read changes for those after it, and what `go_on` needs for that."""
@@ -104,12 +105,12 @@ class TurnWriter(ABC):
         raise NotImplementedError
 
     def state(self, message: Message) -> Hashable:
-        """All that the writing of this message depends on beside it, the context and the calls that it
-        answers; None if it is to be written each time."""
+        """All that the writing of this message depends on except the message, the context and the calls that
+        it answers; None if it is to be written each time."""
         return 0
 
     def mark(self) -> Any:
-        """What the last message that was written changes for those after it, beside the calls."""
+        """What the last message that was written changes for those after it, in addition to the calls."""
         return None
 
     def go_on(self, mark: Any) -> None:
@@ -135,7 +136,7 @@ class JoiningWriter(TurnWriter):
 
 
 class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
-    """A message that was written. Nobody may change anything of it."""
+    """A message that was written. Nothing of it may be changed."""
 
     key: Hashable
     """Under which it is kept."""
@@ -151,7 +152,7 @@ class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
 
 
 class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
-    """Several turns that were written. Nobody may change anything of it."""
+    """Several turns that were written. Nothing of them may be changed."""
 
     start: int
     """Of the first message."""
@@ -300,8 +301,8 @@ class _WriterCache:
         self, message: Message, index: int, state: Hashable, *, is_whole: bool
     ) -> tuple[Sequence[Any], WrittenTurn | None]:
         """What is written of a message, and the turn under which it is known, if it may come again.
-        `is_whole`: it is written to its end; otherwise its own writer goes on with it, and nobody may change
-        anything of it."""
+        `is_whole`: it is written to its end; otherwise its own writer goes on with it, and no other may
+        change anything of it."""
         found = self._find(message, index, state)
         if found is not None:
             return found.items, found

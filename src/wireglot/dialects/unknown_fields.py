@@ -1,4 +1,4 @@
-"""Fields the IR has no name for: kept beside the value they came with, put back by their own dialect.
+"""Fields the IR has no name for: kept with the value they belong to, put back by their own dialect.
 
 What says something stands in `Extra.fields`, where any other dialect declares it lost. What does not (an
 empty list, a field that is left out) is spelling and stands in `Extra.form` under one of the keys below.
@@ -45,7 +45,7 @@ class UnknownFields:
         always: tuple[str, ...] = (),
         nested: Mapping[str, tuple[dict[str, Any], frozenset[str]]] | None = None,
     ) -> Extra | None:
-        """What stands in an object, and in the objects inside it, beside the known fields; and nulls of known
+        """The unknown fields of an object, and of the objects inside it; and nulls of known
         ones. `blanks` are known fields whose empty value would not be written again, `always` those that are
         written even where the source left them out."""
         empty: dict[str, Any] = {}

@@ -99,8 +99,8 @@ class UsageFields:
 
 
 def split_output(reported: int, reasoning: int, *, beside: bool = False) -> int:
-    """What was written beside the reasoning. Most count reasoning within their output; more of it than of the
-    whole output proves that it stands beside it, and so may a total (`beside`)."""
+    """What was written in addition to the reasoning. Most count reasoning within their output; more of it
+    than of the whole output proves that it is counted separately, and so may a total (`beside`)."""
     return reported if beside or reasoning > reported else reported - reasoning
 
 
@@ -118,7 +118,7 @@ def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
 
 
 def losses_of_usage(raw: Extra | None, own: str, path: str, out: list[Loss]) -> None:
-    """Declare what another dialect's account says beside the counts, and counts that it cannot mean."""
+    """Declare what another dialect's usage says in addition to the counts, and counts that it cannot mean."""
     if raw is None or raw.dialect == own:
         return
     losses_of_extra(raw, own, path, out, "usage.detail")

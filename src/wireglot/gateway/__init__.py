@@ -1,1 +1,1 @@
-"""The gateway. Only this package and `stores` use async I/O, sockets, clocks, logs and the environment."""
+"""The gateway: serves clients over HTTP, sends their requests to providers and records usage."""

@@ -29,7 +29,6 @@ from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.web_tools import WebTools
-from wireglot.gateway.request.aside import LARGE_BYTES, aside, known_of
 from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import FramedReply
 from wireglot.gateway.request.exchange import Exchange, OwnRound
@@ -37,6 +36,7 @@ from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, known_of, run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -297,7 +297,7 @@ class Gateway:
             form, framing = client.cloud, client.framing
             if form is not None:
                 rewriting = partial(in_vendor_form, incoming, body, form)
-                incoming, body = await aside(rewriting) if len(body) > LARGE_BYTES else rewriting()
+                incoming, body = await run_in_thread(rewriting) if len(body) > LARGE_BYTES else rewriting()
                 head, framing = incoming.head, form.framing
             if framing is not None:
                 reply = FramedReply(reply, framing)
@@ -373,7 +373,7 @@ class Gateway:
         if large:
             known = known_of(body, memory, surface(incoming.asked.dialect).client.turns)
         reading = partial(read, incoming, body, id=id, now=now, memory=memory, grown=known, find_memory=find)
-        return await aside(reading) if large and known is None else reading()
+        return await run_in_thread(reading) if large and known is None else reading()
 
     async def submit(
         self,

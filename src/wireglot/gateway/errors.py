@@ -41,11 +41,11 @@ RETRY_AFTER_MAX = 120
 """A longer one makes OpenAI's SDK give up at once."""
 
 _WAIT_SECONDS: Final = {429: 1.0, 503: 2.0, 529: 2.0}
-"""Where nobody knows better. Statuses that ask to come later always say when: Codex gives up at once on a 429
+"""The default. Statuses that mean "retry later" always say when: Codex gives up at once on a 429
 without it."""
 
 QUOTA = "insufficient_quota"
-"""Of a budget that is spent: nobody should try again before it begins again, however long that is."""
+"""For a spent budget: clients should not retry before the next period begins, however long that is."""
 
 
 class RequestError(Exception):

@@ -244,7 +244,7 @@ class Process:
         self._stopping.set()
 
     def _left_alone(self) -> None:
-        """Nobody would stop or replace this worker any more, and the next gateway needs its port."""
+        """Nothing would stop or replace this worker any more, and the next gateway needs its port."""
         assert self._place is not None
         asyncio.get_running_loop().remove_reader(self._place.lifeline)
         self.observer.note("warn", "orphaned", detail="the supervisor has gone")

@@ -372,8 +372,8 @@ class LoginSettings(msgspec.Struct, frozen=True):
     scopes: Annotated[
         tuple[str, ...],
         setting(
-            "scopes requested from the provider; with `offline_access` it is asked at each renewal whether "
-            "the person is still there",
+            "scopes requested from the provider; with `offline_access` each renewal checks that "
+            "the person still has access",
             expected="a list of scopes",
             default='`["openid", "email", "profile"]`',
         ),

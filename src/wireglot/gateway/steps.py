@@ -25,9 +25,9 @@ from wireglot.gateway.hosted.loop import AskRound, CountHostedCall, HostedTools
 from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.state.idempotency import HEADER, IdempotentReplay
 from wireglot.gateway.state.responses.background import BackgroundStart
 from wireglot.gateway.state.responses.compaction import Summarizer
@@ -311,7 +311,7 @@ async def _read_aside(exchange: Exchange, *, decodes: bool) -> None:
     exchange.recall()
     if exchange.is_large:
         with suppress(RequestError):  # raised again by the step that needs the request
-            await aside(exchange.request)
+            await run_in_thread(exchange.request)
 
 
 def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:

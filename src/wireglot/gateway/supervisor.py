@@ -130,7 +130,7 @@ class Supervisor:
 
 
 def _reserve(settings: Settings) -> tuple[socket.socket, Settings]:
-    """Hold the port, so that it is the same for all workers and nobody else's while one is replaced."""
+    """Hold the port, so that it is the same for all workers and stays reserved while one is replaced."""
     server = settings.server
     # Anyone who shares its port with its own workers would share it with us, and each get half of the
     # requests.

@@ -1,4 +1,4 @@
-"""The agent's side of a conversation: what was said, what the model answers, what it is asked next.
+"""The agent's side of a conversation: keeps its turns, reads answers and builds the next request.
 
     history = History()
     history.user("What is in notes.txt?")

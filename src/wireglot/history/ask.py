@@ -242,7 +242,7 @@ _BARE: dict[str, dict[str, Any]] = {
     "gemini": {"contents": [{"role": "user", "parts": [{"text": "-"}]}]},
     "gemini-interactions": {"model": "", "input": "-"},
 }
-"""The least that is a request: only the tools beside it are read. One in which nothing is said is refused."""
+"""The smallest valid request: only its tools are read. One without any message is refused."""
 
 _OF_INTERACTIONS = frozenset(
     {

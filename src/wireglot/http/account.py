@@ -97,7 +97,7 @@ class ByteAccount:
 
 
 class MemoryLease(msgspec.Struct, eq=False):
-    """What one request holds, beside its body: what is made of it, and its answer.
+    """What one request holds in addition to its body: what is made of it, and its answer.
 
     Before a provider is called, a request for which there is no room is refused (`ByteAccount.refusal`): its
     client may come back, and the work for all others goes on. An answer has been paid for: it waits for room,

@@ -1,5 +1,5 @@
 """What passes of a message, held as it is for anyone who looks at it later. A connection fills it in passing:
-one that nobody follows has none."""
+one without followers has none."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 import msgspec
 
 PIECE_BYTES: Final = 100
-"""That a piece takes beside its data."""
+"""That a piece takes in addition to its data."""
 
 
 class Room:

@@ -45,7 +45,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FIXED_100MS: Final = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)
-"""A schedule that listens to nobody, for callers whose contract names its waits."""
+"""A fixed schedule that ignores `Retry-After`, for callers whose contract names its waits."""
 
 
 def advised_wait(headers: Mapping[str, str], now: float) -> float | None:

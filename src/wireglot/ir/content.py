@@ -48,7 +48,7 @@ on the way, or the final answer). Its minter wants it back like any other state.
 
 
 UNSIGNED: Final = "unsigned"
-"""The `id` of a signature that is no proof but a name: who wrote a thought that nobody signed, and in `data`
+"""The `id` of a signature that is no proof but a name: who wrote an unsigned thought, and in `data`
 how it was spelled there. Only on the way through a client of another dialect (`providers/carried.py`)."""
 
 FOREIGN: Final = "foreign"
@@ -121,7 +121,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     redacted: bool = False
     extra: Extra | None = None
     minter: Origin | None = None
-    """Who wrote what nobody signed, where the one that remembers the answer knows it."""
+    """Who wrote what is unsigned, where the one that stored the answer knows it."""
 
 
 @final
@@ -138,7 +138,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_def
     extra: Extra | None = None
 
     def is_plain(self) -> bool:
-        """Whether it is a function's, with nothing beside its id, name and arguments."""
+        """Whether it is a function's, with nothing but its id, name and arguments."""
         return (
             self.kind == "function"
             and not self.namespace

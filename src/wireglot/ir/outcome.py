@@ -24,7 +24,7 @@ StopReason = Literal[
 
 
 class Stop(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The unified reason beside the raw one; `sequence` is the stop sequence that matched, where reported.
+    """The unified reason next to the raw one; `sequence` is the stop sequence that matched, where reported.
 
     `raw` is spelling: it returns to its own `dialect` verbatim and is ignored by every other.
     """
@@ -43,7 +43,7 @@ class Usage(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def added(one: Usage | None, other: Usage | None) -> Usage | None:
-    """Two accounts as one; nobody's own numbers any more."""
+    """Two usage reports added up; no longer a provider's own numbers."""
     if one is None or other is None:
         return one or other
     both = zip(COUNTS, counts_of(one), counts_of(other), strict=True)

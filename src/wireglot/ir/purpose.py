@@ -16,7 +16,7 @@ Purpose = Literal["", "main", "subagent", "auxiliary", "background", "compaction
 
 main        the conversation with the user
 subagent    work that an agent has delegated
-auxiliary   a step of a turn beside the conversation: a web search, a safety check
+auxiliary   a step of a turn outside the conversation: a web search, a safety check
 background  titles, summaries and other work that no one waits for
 compaction  the summary of a long conversation
 """

@@ -168,7 +168,7 @@ class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 UNNAMED_FORMAT: Final = "response"
-"""The name of a format where a dialect demands one and nobody gave any."""
+"""The name of a format where a dialect demands one and none was given."""
 
 
 class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):

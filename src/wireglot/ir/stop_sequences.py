@@ -116,7 +116,7 @@ class StopFilter:
 
     def __init__(self, sequences: Sequence[str], *, several: bool = False) -> None:
         self.cut = False
-        """The answer ended here, and its upstream is not done: nobody wants the rest of it."""
+        """The answer ended here, and its upstream is not done: the rest of it is not wanted."""
         self._sequences = tuple([each for each in sequences if each])
         self._several = several
         self._texts: dict[int, _HeldText] = {}

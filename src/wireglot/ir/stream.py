@@ -80,7 +80,7 @@ class Delta(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
     """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it.
 
-    `cut`: the answer reached its limit inside this part, which is a call: nobody may take it for one.
+    `cut`: the answer reached its limit inside this part, which is a call: it must not be executed.
     """
 
     index: int

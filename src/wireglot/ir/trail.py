@@ -22,13 +22,13 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 _Value = Message | Part | AnyTool
 _Place = tuple[Any, ...]
 """Who holds a value (messages or tools), its number there, and its places inside: a path is made of them
-when somebody asks for it, since most values of a conversation lose nothing."""
+when it is requested, since most values of a conversation lose nothing."""
 _MESSAGES = "$.messages"
 _TOOLS = "$.tools"
 
 
 class Trail(msgspec.Struct, eq=False):
-    """Drawn as far as somebody asks: most requests lose nothing on the way, or what they begin with. Values
+    """Drawn as far as needed: most requests lose nothing on the way, or what they begin with. Values
     are known by their identities, so anyone who knows one holds the value, too."""
 
     _request: Request
@@ -39,7 +39,7 @@ class Trail(msgspec.Struct, eq=False):
     _followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
-        """Where the client put it; what nobody put anywhere belongs to the conversation as a whole."""
+        """Where the client put it; what has no place belongs to the conversation as a whole."""
         followed = self._followed.get(id(value))
         known = self._find(followed[1]) if followed is not None else None
         if known is None:

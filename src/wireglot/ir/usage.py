@@ -19,7 +19,7 @@ _Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class Count(msgspec.Struct, frozen=True):
-    """What is said about one count beside its name."""
+    """What is known about one count in addition to its name."""
 
     side: Side
     prices: tuple[str, ...]

@@ -288,7 +288,7 @@ class Watch:
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
-        """What is reported otherwise than it came, beside what a writer cannot say."""
+        """What is reported otherwise than it came, in addition to what a writer cannot say."""
         self.verdict: ApiError | None = None
         """Why what came is no answer."""
         self._request = request

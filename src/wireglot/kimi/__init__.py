@@ -1,4 +1,4 @@
-"""Kimi for your own agent: ask, with or without tools, whole or as a stream, awaiting or blocking.
+"""Client for Moonshot's Kimi: with or without tools, streamed or not, async or blocking.
 
     import wireglot.kimi
     result = await wireglot.kimi.complete_with_tools("What is the weather in Rome?", tools)

@@ -83,7 +83,7 @@ class Report:
         return "_".join(self.clean(text[:_WORD_MAX]).split()) or UNKNOWN
 
     def _write(self, line: str) -> None:
-        # An answer that was paid for must not be lost because nobody could write about it.
+        # An answer that was paid for must not be lost because it could not be logged.
         try:
             self._log(line)
         except Exception:  # a log that fails must not fail the call

@@ -148,4 +148,4 @@ async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
         pump.cancel()
         await asyncio.wait((pump,))
         if not pump.cancelled():
-            pump.exception()  # fetched, so that nobody complains about one that came after we left
+            pump.exception()  # fetched, so that asyncio logs no error that came after we left

@@ -73,7 +73,7 @@ async def _next(values: AsyncGenerator[T, None]) -> T:
 
 
 class _Loop:
-    """An event loop that runs only while somebody waits for it."""
+    """An event loop that runs only while a caller waits for it."""
 
     def __init__(self) -> None:
         import asyncio  # brings sockets and TLS with it: loaded by those who call

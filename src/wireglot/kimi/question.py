@@ -148,6 +148,6 @@ def _with_own_ids(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
 
 
 def _stop_reason(response: Response, reported: str) -> str:
-    """Anthropic's word; one that nobody knows is passed on as it is."""
+    """Anthropic's word; an unknown one is passed on unchanged."""
     stop = response.stop
     return stop.raw if stop.reason == "other" and stop.raw else reported

@@ -18,7 +18,7 @@ KEY: Final = "COLIBRI_KIMI_API_KEY"
 BASE_URL: Final = "COLIBRI_KIMI_BASE_URL"
 
 _OFFICIAL: Final = frozenset({"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"})
-"""Hosts where a model that the catalog calls retired is gone. Elsewhere somebody may serve its weights."""
+"""Hosts where a model that the catalog calls retired is gone. Other hosts may serve its weights."""
 
 
 class Setup(msgspec.Struct, frozen=True):

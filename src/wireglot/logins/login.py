@@ -81,7 +81,7 @@ class Grant(msgspec.Struct, frozen=True):
     seconds: float = math.inf
     """For which it is good, from the moment that it was asked for."""
     headers: tuple[tuple[str, str], ...] = ()
-    """Beside the token."""
+    """Sent along with the token."""
     access_key: str = ""
     session_token: str = ""
 

@@ -1,6 +1,6 @@
-"""One login's grant, for everybody: renewed once, beside the loop, before it runs out.
+"""One login's grant, shared by all requests: renewed once, in a worker thread, before it expires.
 
-While the grant is good nobody waits: in its last minutes the first who asks has it renewed, and all go on
+While the grant is valid no request waits: in its last minutes the first request has it renewed, and all go on
 with the old one until the new one is there. Only where none is good do requests wait, all of them for one
 renewal. A renewal that failed is not tried again at once: until then anyone who has a good grant does not
 hear of it, and anyone who has none is given the reason.
@@ -137,7 +137,7 @@ class Renewal:
 
 
 async def _beside(work: Callable[[], Grant]) -> Grant:
-    """In a thread that nobody waits for at the end of the process: a metadata server may be silent."""
+    """In a thread that is not joined at the end of the process: a metadata server may be silent."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Grant] = loop.create_future()
 

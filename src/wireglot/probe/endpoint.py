@@ -47,7 +47,7 @@ def run_heeding(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _handlers() -> dict[int, _Handler]:
-    """Of signals that somebody handles: what ends the process at once, or is ignored, stays so."""
+    """Of signals that have a handler: what ends the process at once, or is ignored, stays so."""
     # Windows' loops hear no signals; elsewhere those of the main thread do.
     if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
         return {}
@@ -167,7 +167,7 @@ class HttpEndpoint:
         self._runner.close()
 
     async def _close(self) -> None:
-        """Ctrl-C leaves a request behind, which nobody waits for any more."""
+        """Ctrl-C leaves a request behind whose answer is not awaited."""
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What nobody signed and its writer wants back, carried by clients of other dialects as signed state is.
+"""What is unsigned and its writer wants back, carried by clients of other dialects as signed state is.
 
 A Chat provider's `reasoning_content` has no signature, nor have Gemini's summaries; a part of a hosted tool
 (a search, its results, code that ran) has no word in other dialects. Anyone who wrote them gets them back
@@ -8,7 +8,7 @@ before.
 Reported to a client of another dialect, such a thought is given a signature that is no proof but a name: who
 wrote it, and how it was spelled there. A part without a word becomes an opaque thought that holds it. They
 come back in the field in which clients of that dialect carry state, are what they were again, and go to
-nobody else.
+no other provider.
 """
 
 from __future__ import annotations
@@ -128,8 +128,8 @@ class MinterNamer:
 
 
 def brought_back(request: Request, provider: str | None = None) -> Request:
-    """The request with such thoughts as what they were. `provider` is the one that is asked, "" where nobody
-    says so; None: not known yet, and parts without a word stay sealed."""
+    """The request with such thoughts as what they were. `provider` is the one that is called, "" if it is
+    unknown; None: not known yet, and parts without a word stay sealed."""
     kinds = (UNSIGNED,) if provider is None else (UNSIGNED, FOREIGN)
     for message in request.messages:
         for part in message.content:
@@ -175,5 +175,5 @@ def _foreign(name: Signature, provider: str) -> Foreign | None:
         return None
     origin = name.origin
     theirs = bool(origin.provider and provider) and origin.provider != provider
-    # Another provider of the same dialect has not run this tool: it is nobody's there, and reported so.
+    # Another provider of the same dialect has not run this tool: it is unknown there, and reported so.
     return Foreign(f"{origin.dialect} at {origin.provider}" if theirs else origin.dialect, kind, value)

@@ -95,7 +95,7 @@ class EmulatingReader:
 
 
 class AnswerFilter:
-    """Makes text of the calls of one function. What the model says beside such a call is no part of the
+    """Makes text of the calls of one function. What the model says next to such a call is no part of the
     answer, so prose waits until it is known that no such call follows: until another call, or the end."""
 
     def __init__(self, tool: str) -> None:

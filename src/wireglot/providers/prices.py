@@ -63,7 +63,7 @@ def list_price(spec: ProviderSpec, model: str, at: int) -> ListPrice | None:
 
 
 def why_unpriced(spec: ProviderSpec, model: str) -> str:
-    """Why the catalog has no price of a model, "" where nobody has looked for one."""
+    """Why the catalog has no price of a model, "" if none has been looked for."""
     plain = plain_name(model)
     for entry in spec.unpriced:
         if fnmatchcase(model, entry.match) or fnmatchcase(plain, entry.match):

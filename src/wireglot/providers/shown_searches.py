@@ -1,6 +1,6 @@
 """Web searches that an upstream has run itself, shown to clients of another dialect as their own vendor does.
 
-The parts of the upstream's dialect go on beside them: clients carry those back to who wrote them
+The parts of the upstream's dialect are sent along with them: clients carry those back to who wrote them
 (`carried.py`).
 """
 

@@ -88,7 +88,7 @@ class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Of code and reports, when they were written; of pages, when they were read or entered here."""
     status: Literal["read", "named"]
     """read: it was read for these limits. named: it is where the provider documents such things, and the
-    limits were entered with it; nobody has compared them since."""
+    limits were entered with it; they have not been compared since."""
     limits: tuple[str, ...]
     """The limits that it tells of, in whatever table of the file they stand."""
     says: str = ""

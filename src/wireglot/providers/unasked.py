@@ -1,8 +1,8 @@
 """Reasoning that a client did not ask to see, left out of its answer where it is kept.
 
 Clients that never asked for thinking take the first part of an answer for its text. What an answer of another
-dialect brings beside that (thoughts, state, parts without a word) would come before it, as a block or a
-part that only carries. Where the answer is kept whole and all of it is put back with the next question,
+dialect brings in addition to that (thoughts, state, parts without a word) would come before it, as a block or
+a part that only carries. Where the answer is kept whole and all of it is put back with the next question,
 such a client gets the rest alone.
 """
 

@@ -29,7 +29,7 @@ from wireglot.stores.records import (
 
 class StoreDown(Exception):
     """The store cannot be reached, is full or does not answer in time. What was asked has not happened, or
-    nobody knows. The message is for people and holds no secret."""
+    is unknown. The message is for people and holds no secret."""
 
     late: asyncio.Future[Any] | None = None
     """The call, where it goes on and only the request does not wait for it: it may happen yet."""
@@ -50,7 +50,7 @@ class CallKind(msgspec.Struct, frozen=True):
     is_long: bool
     """Reports, the sweep and the books, which no answer waits for."""
     is_unattended: bool
-    """Asked by tasks that nobody waits for, at a pace of their own: they ask on, whatever came of it before.
+    """Used by background tasks at their own pace: they go on, whatever the previous result.
     One that goes well says nothing for others: it may be all that the store can do."""
 
 
@@ -144,7 +144,8 @@ class Documents(Protocol):
 
 
 class Vault(Protocol):
-    """Opaque values under names nobody can guess, for a while. Losing one costs quality, not truth."""
+    """Opaque values under unguessable names, for a limited time. Losing one costs quality, not
+    correctness."""
 
     @call("writes")
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
@@ -320,7 +321,7 @@ class Counters(Protocol):
 
 
 class Shared(NamedTuple):
-    """Counters, and the vault beside them where they have one."""
+    """Counters, and the vault that comes with them if they have one."""
 
     counters: Counters
     vault: VaultApart | None

@@ -1,5 +1,5 @@
 """Any store, with a budget for each call and a breaker: anyone who asks it waits for so long at most, and
-where it has failed a few times in a row nobody waits at all, until a check of it goes well.
+after a few failures in a row no caller waits at all, until a check succeeds.
 
 A server that is shared has to answer soon: requests can decide without it. They wait for a few times as long
 as its calls usually take, and the call goes on without them.
@@ -49,7 +49,7 @@ class StoreBreaker:
 
     def __init__(self) -> None:
         self.why = ""
-        """Why nobody waits for it, "" where calls are made."""
+        """Why no call is made, "" if calls are made."""
         self.refused = 0
         """Calls that were not made."""
         self._failed = 0
@@ -179,7 +179,7 @@ class Bounds:
         return done
 
     async def close(self) -> None:
-        """End the calls that nobody waits for any more."""
+        """End the calls that no caller waits for any more."""
         for task in (late := [*self._late]):
             task.cancel()
         if late:
@@ -313,7 +313,7 @@ class BoundedEngine(BoundedPart):
 
 
 class BoundedShared:
-    """The same for counters, and the vault beside them where they have one."""
+    """The same for counters, and the vault that comes with them if they have one."""
 
     def __init__(
         self, shared: Shared | DeferredShared, seconds: float, *, answers_soon: bool = False

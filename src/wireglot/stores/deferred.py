@@ -101,7 +101,7 @@ class DeferredEngine(_Deferred[Engine]):
 
 
 class DeferredShared(_Deferred[Shared]):
-    """The same for counters and the vault beside them."""
+    """The same for counters and the vault that comes with them."""
 
     def __init__(
         self, url: str, reason: str, *, open: Callable[[str], Awaitable[Shared]] = open_counters

@@ -84,7 +84,7 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     """Milliseconds until the first byte of the answer."""
     source: Literal["provider", "partial", "estimated", "none"] = "none"
     cost: int | None = None
-    """In millionths; None: nobody knows the model's price."""
+    """In millionths; None: the model's price is unknown."""
     losses: tuple[str, ...] = ()
     """The features that were bent or dropped."""
     flags: tuple[str, ...] = ()
@@ -165,7 +165,7 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     """By kind: see `ir.usage.KINDS`."""
     cost: int
     unpriced: int
-    """Completed requests whose cost is not known: nobody knows the price, or the provider reported no
+    """Completed requests of unknown cost: the price is unknown, or the provider reported no
     tokens."""
     milliseconds: int
     """The time of all completed requests together."""
@@ -330,7 +330,7 @@ class LogEntry(msgspec.Struct, frozen=True):
 class Rate(msgspec.Struct, frozen=True):
     """So much in any `seconds`, given back evenly (GCRA, a leaky bucket of `limit`). An `amount` larger than
     the limit passes where the bucket is empty, and is paid back before the next: up to two windows of it. The
-    rest is forgiven, so that one answer of unforeseen length locks nobody out for long."""
+    rest is forgiven, so that one answer of unforeseen length locks no caller out for long."""
 
     name: str
     amount: int
@@ -340,7 +340,7 @@ class Rate(msgspec.Struct, frozen=True):
 
 class Budget(msgspec.Struct, frozen=True):
     """So much until `until` (unix milliseconds). Passes where anything is left before it: what is reserved by
-    others counts. A budget nobody has begun counts from 0 unless it is seeded."""
+    others counts. A budget that has not begun counts from 0 unless it is seeded."""
 
     name: str
     amount: int

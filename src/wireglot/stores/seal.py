@@ -118,7 +118,7 @@ class SealedDocuments:
         needed: Collection[str] = (),
     ) -> None:
         """A document that cannot be opened is not there; `on_unreadable` is given its kind. One of a kind
-        that is `needed`, asked for by its name, is a StoreDown: nobody shall write over what is only
+        that is `needed`, asked for by its name, is a StoreDown: nothing may overwrite what is only
         locked."""
         self._needed = frozenset(needed)
         self._behind = behind

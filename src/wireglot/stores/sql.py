@@ -89,7 +89,7 @@ def added_columns(types: Mapping[Sort, str], empty_list: str) -> dict[str, str]:
     The tables of the first version are written out in each engine's schema, which was released and never
     changes. A field that is declared later is a column that such a table lacks: it is added when the store is
     opened. That needs no version of the schema: anyone who does not know the column leaves it out, and may go
-    on beside one who does, so that an upgrade can be rolled out, and taken back.
+    on next to one that does, so that an upgrade can be rolled out, and taken back.
     """
     return {
         column.name: f"{column.name} {types[column.sort]} {_default(column, empty_list)}"

@@ -385,7 +385,7 @@ def _of_surface(codec: Dialect, samples: Samples) -> Iterator[_Law]:
 
 
 def _paths(codec: Dialect) -> None:
-    """Each path that is documented is found, as a path of this dialect, beside all others."""
+    """Each documented path is found as a path of this dialect, next to those of all others."""
     paths = Paths(surfaces())
     for line in codec.surface.client.endpoints:
         method, _, path = line.partition(" ")

@@ -129,7 +129,7 @@ def _is_unseen(part: Part) -> bool:
 
 
 def _plain(part: Part) -> Part:
-    """A thought that nobody signed, without its writer's name."""
+    """An unsigned thought, without its writer's name."""
     if isinstance(part, Reasoning) and part.signature is not None and part.signature.id == UNSIGNED:
         return replace(part, signature=None)
     return part

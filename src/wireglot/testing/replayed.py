@@ -1,4 +1,4 @@
-"""A recorded exchange as a test: it must be translated as it was when somebody exported it."""
+"""A recorded exchange as a test: it must be translated as it was when it was exported."""
 
 from __future__ import annotations
 

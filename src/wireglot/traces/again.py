@@ -89,8 +89,8 @@ class Amounted(msgspec.Struct, frozen=True):
     """What a stream comes to."""
 
     document: dict[str, Any]
-    """As its dialect answers when nobody asks for a stream. Of a stream that has no end: what came of it. An
-    error that was sent in its midst stands beside that as `error`."""
+    """As its dialect answers when no stream is requested. Of a stream that has no end: what came of it. An
+    error that was sent midway is next to that as `error`."""
     stops: str = ""
     """Why this is not the whole answer, in words for people."""
 
@@ -119,7 +119,7 @@ def amounted(name: str, data: bytes) -> Amounted:
 
 
 def folded(name: str, data: bytes) -> dict[str, Any]:
-    """A stream as the document that its dialect answers with when nobody asks for a stream."""
+    """A stream as the document that its dialect answers with when no stream is requested."""
     return amounted(name, data).document
 
 

@@ -145,7 +145,7 @@ _FAULTS = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProv
 
 
 def context_of(trace: Trace) -> Context:
-    """What the codecs were given beside the body, as far as they may tell it again: no secret."""
+    """What the codecs were given in addition to the body, without secrets."""
     row = trace.row
     prefix = surface(row.dialect).client.call_prefix
     return Context(seed=row.id, now=int(row.at), call_prefix=prefix or Context().call_prefix)

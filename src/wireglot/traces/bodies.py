@@ -52,7 +52,7 @@ def is_tangled(data: bytes) -> bool:
 
 
 def check_linkable(message: TraceMessage | None, name: str) -> None:
-    """Raises Unreadable where it is too much to take apart beside the requests of others."""
+    """Raises Unreadable if it is too large to take apart while other requests are served."""
     if message is None:
         return
     texts = [frame.data for frame in message.frames] or [message.body]

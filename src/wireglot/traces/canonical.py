@@ -232,7 +232,7 @@ def _media(part: Media) -> Media:
 
 
 def _carried(part: SignedPart, **changes: Any) -> SignedPart:
-    """With these changes, and what it carries beside its content in canonical form."""
+    """With these changes, and what it carries in addition to its content in canonical form."""
     return replace(
         part,
         signature=_signature(part.signature),

@@ -91,7 +91,7 @@ def is_keep_alive(text: str) -> bool:
 
 
 def same_unit(one: str, other: str) -> bool:
-    """Whether two events say the same: ids that we make up, times and counts aside."""
+    """Whether two events say the same: apart from ids that we make up, times and counts."""
     if one == other:
         return True
     (kind, said), (other_kind, other_said) = _read(one), _read(other)

@@ -309,7 +309,7 @@ def request_links(
 ) -> list[Link]:
     """Pairs of the client's request and what was sent upstream, in the order of the client's document.
 
-    `asked`: what was translated, where somebody has done so already. Raises what a translation raises.
+    `asked`: what was translated, if that has been done already. Raises what a translation raises.
     """
     ours, theirs = dialect(target.source or client).places, dialect(target.dialect).places
     if ours is None or theirs is None:

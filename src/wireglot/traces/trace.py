@@ -111,7 +111,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     title: str = ""
     """The last words of its user, where bodies were recorded."""
     history: TurnHashes | None = None
-    """By what turns are joined where the client names no session; known where somebody asked for it."""
+    """By what turns are joined where the client names no session; known where it was requested."""
 
 
 class TraceFrame(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -140,7 +140,7 @@ class TraceMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     base64: bool = False
     """The body is no UTF-8, and is kept so."""
     folded: str = ""
-    """What a stream amounts to: the document that its dialect answers with when nobody asks for a stream.
+    """What a stream amounts to: the document that its dialect answers with when no stream is requested.
     Links of answers point into it. Of a stream without its end it is what came."""
     stops: str = ""
     """Of `folded`: why it is not the whole answer, in words for people."""

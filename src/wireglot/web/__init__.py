@@ -1,1 +1,1 @@
-"""The web for models that cannot reach it: search backends, and a page fetch with an SSRF guard."""
+"""Web search and page fetch for models without web access, with an SSRF guard."""

@@ -1,1 +1,1 @@
-"""Bytes, frames and JSON text. No knowledge of LLMs."""
+"""Reads and writes bytes, stream frames and JSON text. No knowledge of LLMs."""

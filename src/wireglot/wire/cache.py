@@ -83,7 +83,7 @@ class Cache(Protocol):
 
     def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
         """Cache what was made of `value`, if that is known. It must follow from value and key alone. `shared`
-        becomes known with it. `size`: bytes that it takes beside the value's own."""
+        becomes known with it. `size`: bytes that it takes in addition to the value's own."""
         ...
 
     def grow(self, value: object, key: Hashable, size: int) -> None:
@@ -113,7 +113,8 @@ def fold(
 ) -> _S:
     """What all values come to, from `start` on: `step` takes what those before came to, which it must not
     change, and the next ones. `row`: those that came before, which are gone through once. `key`: all that
-    `step` goes by beside the values. `settled`: how many of the row can be cut off, where not all can."""
+    `step` depends on in addition to the values. `settled`: how many of the row can be cut off, where not all
+    can."""
     if row is None:
         return step(start, values)
     if settled is None:
@@ -149,7 +150,7 @@ class Caches(Protocol):
 class NoCaches:
     """Implements `Caches` without a cache, and takes whatever one is made with."""
 
-    least_bytes: Final = 0  # large bodies are read beside the loop all the same
+    least_bytes: Final = 0  # large bodies are read in a worker thread all the same
 
     def __init__(self, *unused: object) -> None: ...
 

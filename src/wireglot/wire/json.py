@@ -126,8 +126,8 @@ def exceeds_depth(data: bytes, limit: int) -> bool:
 def is_nested(value: Any, limit: int) -> bool:
     """Whether a decoded value is nested more than `limit` deep.
 
-    Level by level, in C: whom the collector would visit from a dict or a list are its values, and from a text
-    or a number nobody."""
+    Level by level, in C: what the collector would visit from a dict or a list are its values, and from a text
+    or a number nothing."""
     level = [value]
     for _ in range(limit):
         level = get_referents(*level)

@@ -45,7 +45,7 @@ class Outline:
         self.grown = grown
         """What was known of it."""
         self.is_sound = False
-        """Whether all of it is known to be JSON that nobody need repair, nested at most `depth` deep."""
+        """Whether all of it is known to be JSON that needs no repair, nested at most `depth` deep."""
         self.members: dict[str, Span]
         """Where each value is; of a key that stands there more than once, the last."""
         if cache is not None:

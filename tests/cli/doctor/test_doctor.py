@@ -492,10 +492,10 @@ def test_an_identity_provider_is_looked_at(double: ProviderDouble) -> None:
         assert any("login.client_secret is written out" in text for _, text in of("safety", found))
         provider.fault = "discovery_issuer"
         assert any(
-            grade == "problem" and "nobody can sign in" in text for grade, text in of("network", findings())
+            grade == "problem" and "no one can sign in" in text for grade, text in of("network", findings())
         )
     assert any(
-        grade == "problem" and "nobody can sign in" in text for grade, text in of("network", findings())
+        grade == "problem" and "no one can sign in" in text for grade, text in of("network", findings())
     )
 
 

@@ -898,7 +898,7 @@ def test_an_identity_provider_must_be_the_one_that_is_named(monkeypatch: pytest.
         return judged(provider_checks.look_at_network, now=now)
 
     fix = "check issuer of [login] in w.toml: the URL that its openid-configuration names"
-    no = ("problem", f"nobody can sign in: {issuer} is no OpenID Connect provider of this name", fix)
+    no = ("problem", f"no one can sign in: {issuer} is no OpenID Connect provider of this name", fix)
     assert saying(200, {"issuer": issuer}) == [("ok", f"{issuer} signs people in", "")]
     assert saying(200, {"issuer": "https://other.example"}) == [no]
     assert saying(404, {"issuer": issuer}) == [no]

@@ -439,7 +439,7 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     assert (tmp_path / "claude-settings.json").exists()
     lines = capsys.readouterr().err.splitlines()
     assert lines[1:] == [
-        "wireglot: --settings is your own: if its file sets another base URL, that one is asked"
+        "wireglot: --settings was given by you: if its file sets another base URL, that one is used"
     ]
     assert folder.removed == 0
 

@@ -448,7 +448,7 @@ def test_a_client_is_shown_how_much_the_model_takes_also_where_the_gateway_runs(
 def test_who_names_a_settings_file_of_their_own_is_shown_what_that_means(place: Place) -> None:
     (place.project / "mine.json").write_text('{"env": {}}')
     done = place.run("claude", "--model", "demo/demo", "--", "--settings", "mine.json")
-    assert "--settings is your own: if its file sets another base URL, that one is asked" in done.stderr
+    assert "--settings was given by you: if its file sets another base URL, that one is used" in done.stderr
     assert "is your own" not in place.run("claude", "--model", "demo/demo").stderr
 
 

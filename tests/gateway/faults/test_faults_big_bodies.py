@@ -16,7 +16,7 @@ from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.lab.monsters import DIALECTS, answer, path, properties, request, said, text, tool_turns
 from wireglot.gateway.app import Gateway
 from wireglot.gateway.relay import attempt, delivery
-from wireglot.gateway.request import aside as beside
+from wireglot.gateway.request import worker_thread
 from wireglot.ir.verdict import accept
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, Recorded, ScriptedUpstream
@@ -83,7 +83,7 @@ def test_a_large_body_is_translated_beside_the_loop(
     """[A5]"""
     seen = threads_of(monkeypatch, attempt, "plan", plan)
     assert sent(stage, source, target, request(source, tool_turns(1200))).status == 200
-    assert seen == {beside.THREAD_NAME}
+    assert seen == {worker_thread.THREAD_NAME}
 
 
 @pytest.mark.sampled("source")
@@ -92,12 +92,12 @@ def test_a_large_answer_is_translated_beside_the_loop(
     stage: Stage, monkeypatch: pytest.MonkeyPatch, source: str, target: str
 ) -> None:
     """[A5]"""
-    ANSWERS.words = text(beside.LARGE_BYTES)
+    ANSWERS.words = text(worker_thread.LARGE_BYTES)
     seen = threads_of(monkeypatch, delivery, "accept", accept)
     answered = sent(stage, source, target, request(source, said("hi")))
     assert answered.status == 200
     assert ANSWERS.words.encode() in answered.body
-    assert seen == {beside.THREAD_NAME}
+    assert seen == {worker_thread.THREAD_NAME}
 
 
 @pytest.mark.sampled("source")
@@ -107,9 +107,9 @@ def test_beside_the_loop_the_same_comes_of_it(
 ) -> None:
     """[A5] What goes out, what comes back, what is reported about losses."""
     body = request(source, tool_turns(1200), properties(300))
-    ANSWERS.words = text(beside.LARGE_BYTES)
+    ANSWERS.words = text(worker_thread.LARGE_BYTES)
     found = []
-    for most in (beside.LARGE_BYTES, 10**9):
+    for most in (worker_thread.LARGE_BYTES, 10**9):
         for module in ("app.LARGE_BYTES", "relay.delivery.LARGE_BYTES", "request.exchange.LARGE_BYTES"):
             monkeypatch.setattr(f"wireglot.gateway.{module}", most)
         answered = sent(stage, source, target, body)

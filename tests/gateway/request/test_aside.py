@@ -1,4 +1,4 @@
-"""Work on large bodies is done beside the loop, in a few threads."""
+"""Work on large bodies is done in a few worker threads."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from functools import partial
 import pytest
 
 from tests.waiting import until
-from wireglot.gateway.request.aside import THREAD_NAME, aside
+from wireglot.gateway.request.worker_thread import THREAD_NAME, run_in_thread
 
 _THREADS = 4
 
@@ -25,7 +25,7 @@ def test_the_loop_goes_on_while_something_is_done_aside() -> None:
             assert reported.wait(60)
             return threading.current_thread().name
 
-        assert (await aside(work)).startswith(THREAD_NAME)
+        assert (await run_in_thread(work)).startswith(THREAD_NAME)
 
     asyncio.run(scenario())
 
@@ -35,7 +35,7 @@ def test_what_it_raises_comes_out() -> None:
         raise ValueError("of the work")
 
     with pytest.raises(ValueError, match="of the work"):
-        asyncio.run(aside(work))
+        asyncio.run(run_in_thread(work))
 
 
 def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
@@ -49,7 +49,7 @@ def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
             begun.append(number)
             assert go_on.wait(60)
 
-        tasks = [asyncio.create_task(aside(partial(work, n))) for n in range(_THREADS + 2)]
+        tasks = [asyncio.create_task(run_in_thread(partial(work, n))) for n in range(_THREADS + 2)]
         try:
             await until(lambda: len(begun) == _THREADS)
             for task in tasks:
@@ -58,7 +58,7 @@ def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
             assert all(isinstance(each, asyncio.CancelledError) for each in ended)
         finally:
             go_on.set()
-        await aside(lambda: None)
+        await run_in_thread(lambda: None)
         assert len(begun) == _THREADS
 
     asyncio.run(scenario())

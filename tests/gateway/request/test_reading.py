@@ -21,7 +21,6 @@ from wireglot.gateway.request.account_details import (
     shown_route,
     without_account,
 )
-from wireglot.gateway.request.aside import known_of, weight
 from wireglot.gateway.request.client_stream import ClientStream
 from wireglot.gateway.request.collected_reply import CollectedReply, PassedReply
 from wireglot.gateway.request.ending import Ending
@@ -37,6 +36,7 @@ from wireglot.gateway.request.problems import is_final
 from wireglot.gateway.request.results import paired, with_calls
 from wireglot.gateway.request.token_weight import Estimator
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.request.worker_thread import known_of, weight
 from wireglot.gateway.settings import ClientKey
 from wireglot.http.failures import AttemptFailed
 from wireglot.ir.content import (

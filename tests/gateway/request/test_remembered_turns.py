@@ -17,9 +17,9 @@ from wireglot.cache.memory import Memory
 from wireglot.dialects.registry import dialect_name
 from wireglot.gateway import app, composition
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.aside import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import ScriptedUpstream
@@ -119,7 +119,7 @@ def test_every_turn_reaches_the_upstream_as_if_it_were_the_first(client: str, sp
         LiveGateway.before(upstream, spoken, _OFF) as forgets,
     ):
         one, other = (_through(gateway, upstream, client) for gateway in (remembers, forgets))
-        for turns in (1, 2, 3, 2, 3, 24):  # the last is read beside the loop
+        for turns in (1, 2, 3, 2, 3, 24):  # the last is read in a worker thread
             body = _conversation(turns)
             if client != "anthropic":
                 target = dialect_name(client)

@@ -18,7 +18,7 @@ from tests.gateway.state.doubles import Gemini
 from tests.gateway.state.reasoning_kit import Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from tests.gateway.state.test_reasoning_live import MODELS, Talk, assert_all_came_back, gateway, gemini_at
-from wireglot.gateway.request.aside import LARGE_BYTES
+from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning import vault as room
 from wireglot.ir.content import Part, Reasoning, Text, ToolCall
@@ -155,20 +155,20 @@ def test_what_is_kept_for_its_own_dialect_is_kept_apart_and_for_its_own_server()
 
 
 def test_a_large_conversation_is_read_beside_the_loop_at_the_end_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    aside: list[bool] = []
+    threads: list[bool] = []
 
     async def noted(work: Any) -> Any:
-        aside.append(True)
+        threads.append(True)
         return work()
 
-    monkeypatch.setattr("wireglot.gateway.state.reasoning.vault.aside", noted)
+    monkeypatch.setattr("wireglot.gateway.state.reasoning.vault.run_in_thread", noted)
     memory = Knowing()
     large = {"role": "user", "content": "x" * LARGE_BYTES}
     memory.ask(HISTORY)
     asked = memory.ask(chat(large, called(PLAIN), result(PLAIN)))
-    assert len(aside) == 1
+    assert len(threads) == 1
     memory.answer(asked, CALL)
-    assert len(aside) == 2
+    assert len(threads) == 2
 
 
 def test_a_request_that_only_its_vendor_can_read_is_left_alone() -> None:

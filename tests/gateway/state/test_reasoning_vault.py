@@ -13,7 +13,7 @@ import pytest
 from tests.gateway.state.reasoning_kit import MODELS, SETTINGS, Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from tests.tiers import rows
-from wireglot.gateway.request.aside import LARGE_BYTES
+from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.gateway.settings import Keep, Secret
 from wireglot.gateway.state.reasoning.parts import GIVEN_UP, minter_of, unpack
 from wireglot.gateway.state.reasoning.vault import (
@@ -436,22 +436,22 @@ def test_signatures_come_back_bare_only_where_another_dialect_is_asked(
 
 
 def test_large_conversations_are_read_and_repaired_beside_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
-    aside: list[bool] = []
+    threads: list[bool] = []
 
     async def noted(work: Any) -> Any:
-        aside.append(True)
+        threads.append(True)
         return work()
 
-    monkeypatch.setattr("wireglot.gateway.state.reasoning.vault.aside", noted)
+    monkeypatch.setattr("wireglot.gateway.state.reasoning.vault.run_in_thread", noted)
     for letters, times in ((10, 0), (LARGE_BYTES, 2)):
-        aside.clear()
+        threads.clear()
         memory = Memory()
         asked = {"role": "user", "content": "x" * letters}
         memory.answer(memory.ask(chat(asked)), CALL)
-        aside.clear()
+        threads.clear()
         job = memory.ask(chat(asked, called(CALL), result(CALL)))
         assert last_answer(job.request().messages) == (CALL,)
-        assert len(aside) == times
+        assert len(threads) == times
 
 
 def test_thoughts_of_a_model_that_takes_any_text_are_kept_as_they_are() -> None:

@@ -1,1 +1,1 @@
-"""`wireglot doctor`: looks at everything a gateway depends on, and says how to repair what is wrong."""
+"""`wireglot doctor`: diagnoses problems of a gateway's set-up and suggests fixes."""

@@ -44,7 +44,7 @@ class DoctorCase:
         file = find_config(named, environ)
         self.path = file.path
         self.foreign = not file.trusted
-        """Whether the file may be somebody else's: then no key goes to the hosts that it names."""
+        """Whether the file may be someone else's: then no key goes to the hosts that it names."""
         self.offline = offline or self.foreign
         self.searches = searches
         """Whether one test search is sent: it may cost something."""
@@ -78,7 +78,8 @@ class DoctorCase:
 
     @cached_property
     def store_file(self) -> FileLook | StoreDown | StoreUnusable | None:
-        """What the store's file is like, or why nobody knows; None where the store is no file, or not yet."""
+        """What the store's file is like, or why that is unknown; None where the store is no file, or not
+        yet."""
         scheme, _, rest = self.loaded.store.url.value.partition(":")
         path = Path(sqlite_path(rest))
         if scheme != "sqlite" or not path.exists():

@@ -82,7 +82,7 @@ def _found_where(case: DoctorCase) -> str:
 
 
 def _misspelt(case: DoctorCase) -> Iterator[DoctorFinding]:
-    """Nobody would tell that a variable with a typo in it is not read."""
+    """Reports variables with a typo, which would be ignored silently."""
     known = {CONFIG_VARIABLE, KEY, DEBUGGABLE, *(setting.env for _, setting in variables())}
     meant = {name.removeprefix(_OURS): name for name in known}
     for name in sorted(case.environ):

@@ -63,7 +63,7 @@ _STATE, _INODE = 3, 9
 
 
 def holder_of(port: int) -> str:
-    """`nginx (process 4711)`; "" where nobody can say."""
+    """`nginx (process 4711)`; "" where it is unknown."""
     sockets = {f"socket:[{inode}]" for inode in _listeners(port)}
     if not sockets:
         return ""
@@ -126,7 +126,7 @@ def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 
 def _fault(host: str, port: int) -> OSError | None:
-    """Why nobody can listen there now."""
+    """Why no process can listen there now."""
     try:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE

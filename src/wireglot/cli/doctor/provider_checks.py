@@ -131,9 +131,9 @@ def _judged_issuer(case: DoctorCase, issuer: str) -> DoctorFinding:
     try:
         answer = ask(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
     except Unreachable as fault:
-        return problem(f"nobody can sign in: {fault}", fix)
+        return problem(f"no one can sign in: {fault}", fix)
     if answer.status != 200 or answer.document().get("issuer") != issuer:
-        return problem(f"nobody can sign in: {issuer} is no OpenID Connect provider of this name", fix)
+        return problem(f"no one can sign in: {issuer} is no OpenID Connect provider of this name", fix)
     return ok(f"{issuer} signs people in")
 
 
@@ -261,7 +261,7 @@ _FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: su
 def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
     skews = [answered.skew for answered in case.answers if answered.skew is not None]
     if not skews:
-        return  # nobody has reported the time
+        return  # no server has reported the time
     skew = median(skews)
     if abs(skew) <= _TOLERATED_SECONDS:
         yield ok(f"it agrees with {count(len(skews), 'provider')} within {max(1, round(abs(skew)))} s")

@@ -1,1 +1,1 @@
-"""One small coding-agent conversation, written down in each of the four main dialects."""
+"""One small coding-agent conversation, in each of the four main dialects."""

@@ -1,1 +1,1 @@
-"""`wireglot import`: the configuration of another gateway -> a `wireglot.toml`."""
+"""`wireglot import`: converts the configuration of another gateway to a `wireglot.toml`."""

@@ -215,11 +215,11 @@ _ROUTES: Final = {
 
 
 def convert(
-    root: SourceNode, known: Mapping[str, str], beside: Sequence[SourceNode] = ()
+    root: SourceNode, known: Mapping[str, str], overridden: Sequence[SourceNode] = ()
 ) -> tuple[Draft, ImportReport]:
     """`known`: variables whose values are known here."""
     listed = _check(root)
-    report = ImportReport(root, beside)
+    report = ImportReport(root, overridden)
     report.begin()
     secrets = Secrets(known)
     draft = Draft(secrets)

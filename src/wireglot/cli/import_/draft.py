@@ -58,7 +58,7 @@ class Draft:
         self.keys: dict[str, str] = {}
         self.prices: dict[str, dict[str, float]] = {}
         self.hints: list[str] = []
-        """What a person has to do beside setting variables."""
+        """What a person has to do in addition to setting variables."""
 
     def provider(self, fields: dict[str, Any], wish: str) -> DraftProvider:
         """The provider with exactly these fields; a new one where there is none yet."""
@@ -105,10 +105,10 @@ class ImportFinding(msgspec.Struct, frozen=True):
 class ImportReport:
     """Who speaks first about a setting is right."""
 
-    def __init__(self, root: SourceNode, beside: Sequence[SourceNode] = ()) -> None:
-        """`beside`: what stands in the source and does not hold, since it is said again further down."""
+    def __init__(self, root: SourceNode, overridden: Sequence[SourceNode] = ()) -> None:
+        """`overridden`: what is in the source without effect, since it is set again further down."""
         self.root = root
-        self._beside = beside
+        self._overridden = overridden
         self.warnings: list[str] = []
         """What a person must know at once: models that are gone."""
         self._found: dict[SourceNode, ImportFinding] = {}
@@ -126,14 +126,14 @@ class ImportReport:
 
     def begin(self) -> None:
         """Tell of what says nothing, and of what does not hold."""
-        for node in self._beside:
+        for node in self._overridden:
             self.left(node, _SAID_AGAIN)
         for leaf in self.root.leaves():
             if leaf is not self.root and (leaf.is_nothing or isinstance(leaf.value, dict | list)):
                 self.default(leaf, _EMPTY)
 
     def close(self) -> None:
-        """Tell of all that nobody has spoken of."""
+        """Report every setting that has not been handled."""
         for leaf in self.root.leaves():
             if leaf is not self.root:
                 self.left(leaf, _NO_SUCH_SETTING)
@@ -145,7 +145,7 @@ class ImportReport:
 
     def leaves(self) -> Iterator[SourceNode]:
         """Every setting of the source."""
-        for node in (self.root, *self._beside):
+        for node in (self.root, *self._overridden):
             yield from node.leaves()
 
     def of(self, fate: Fate) -> list[ImportFinding]:
@@ -187,7 +187,7 @@ def table(program: str, file: str) -> dict[str, Any]:
 
 
 def tell_known(report: ImportReport, program: str) -> None:
-    """Of every setting that nobody has spoken of yet and that the program's table knows."""
+    """For every setting that has not been handled yet and that the program's table knows."""
     known = table(program, "known.toml")
     for node in _known_nodes(report.root, {**known["default"], **known["left"]}):
         said = _said(node.name, known["default"])

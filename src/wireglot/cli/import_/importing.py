@@ -55,9 +55,9 @@ def run(wanted: argparse.Namespace) -> int:
 
 def _litellm(source: str, known: Mapping[str, str]) -> tuple[Draft, ImportReport]:
     folder = Path() if source == _STANDARD else Path(source).parent
-    root, beside = read_yaml(_text(source))
+    root, overridden = read_yaml(_text(source))
     root, more = with_included(root, lambda name: read_yaml(_text(str(folder / name)), name))
-    return convert_litellm(root, known, [*beside, *more])
+    return convert_litellm(root, known, [*overridden, *more])
 
 
 def _ccr(source: str, known: Mapping[str, str]) -> tuple[Draft, ImportReport]:

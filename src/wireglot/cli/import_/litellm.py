@@ -14,7 +14,7 @@ from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 
 _GENERIC: Final = "*"
-_SPREAD: Final = "LiteLLM spread requests over these; here the first is asked, and the next if it fails:"
+_SPREAD: Final = "LiteLLM spread requests over these; here the first is called, and the next if it fails:"
 _SHOWN_NAMES: Final = 6
 
 
@@ -106,7 +106,7 @@ class LitellmRoutes:
         about[:] = [f"For {', '.join(reported)}"]
 
     def _all(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
-        """Its own targets, then those of its fallbacks and of theirs. Nobody is asked twice."""
+        """Its own targets, then those of its fallbacks and of theirs. None is called twice."""
         if name in trail:
             return
         yield from self._own(name)
@@ -166,11 +166,11 @@ _PROBE_CAP_SECONDS: Final = 10.0
 
 
 def convert(
-    root: SourceNode, known: Mapping[str, str], beside: Sequence[SourceNode] = ()
+    root: SourceNode, known: Mapping[str, str], overridden: Sequence[SourceNode] = ()
 ) -> tuple[Draft, ImportReport]:
-    """`known`: variables whose values are known here. `beside`: what is in the source and does not hold."""
+    """`known`: variables whose values are known here. `overridden`: what is in the source without effect."""
     _check(root)
-    report = ImportReport(root, beside)
+    report = ImportReport(root, overridden)
     report.begin()
     secrets = Secrets(known)
     draft = Draft(secrets)
@@ -330,7 +330,7 @@ def _master_key(root: SourceNode, draft: Draft, report: ImportReport) -> None:
     if value:
         draft.keys[_MASTER] = "sha256:" + hashlib.sha256(value.encode()).hexdigest()
         report.carried(
-            node, f"its hash, as the client key {_MASTER} of [keys]; the admin API has a secret of its own"
+            node, f"its hash, as the client key {_MASTER} of [keys]; the admin API has a separate secret"
         )
     elif node is not None:
         draft.server["require_key"] = True
@@ -363,14 +363,14 @@ def _callbacks(root: SourceNode, draft: Draft, report: ImportReport) -> None:
 def with_included(
     root: SourceNode, read: Callable[[str], tuple[SourceNode, list[SourceNode]]]
 ) -> tuple[SourceNode, list[SourceNode]]:
-    """The whole document, and what of it does not hold. `read` gets the names of files."""
+    """The whole document, and its overridden settings. `read` gets the names of files."""
     listed = root.fields.get("include")
     if listed is None or not isinstance(root.value, dict):
         return root, []
     if not isinstance(listed.value, list):
         raise UnreadableSource(f"line {listed.line}: include: expected a list of files, found {kind(listed)}")
     merged = dict(root.value)
-    beside: list[SourceNode] = []
+    hidden: list[SourceNode] = []
     for item in listed.items:
         if not item.text:
             raise UnreadableSource(
@@ -380,16 +380,16 @@ def with_included(
             other, overridden = read(item.text)
         except UnreadableSource as fault:
             raise UnreadableSource(f"line {item.line}: the included {item.text}: {fault}") from None
-        beside.extend(overridden)
+        hidden.extend(overridden)
         for name, node in other.fields.items():
             earlier = merged.get(name)
             if name == "include":
-                beside.append(node)  # LiteLLM follows one step only
+                hidden.append(node)  # LiteLLM follows one step only
             elif earlier is not None and isinstance(earlier.value, list) and isinstance(node.value, list):
                 merged[name] = SourceNode(
                     [*earlier.value, *node.value], earlier.path, earlier.line, earlier.file
                 )
             else:
-                beside.extend([earlier] if earlier is not None else [])
+                hidden.extend([earlier] if earlier is not None else [])
                 merged[name] = node
-    return SourceNode(merged, root.path, root.line, root.file), beside
+    return SourceNode(merged, root.path, root.line, root.file), hidden

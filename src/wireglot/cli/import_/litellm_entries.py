@@ -72,9 +72,9 @@ _AZURE_HOST: Final = re.compile(
     r"https://([A-Za-z0-9-]+)\.(openai\.azure\.com|services\.ai\.azure\.com)(/.*)?"
 )
 _AZURE_VERSION: Final = "2025-02-01-preview"
-"""LiteLLM's, where nobody names one (litellm/__init__.py, 2026-08)."""
+"""LiteLLM's default (litellm/__init__.py, 2026-08)."""
 _VERTEX_LOCATION: Final = "us-central1"
-"""LiteLLM's, where nobody names one."""
+"""LiteLLM's default."""
 _REGION: Final = re.compile(r"[a-z]{2}(-[a-z]+)+-\d")
 _BEDROCK_ROUTES: Final = ("converse/", "converse_like/", "invoke/", "openai/")
 _ENTRA: Final = {"tenant_id": "tenant", "client_id": "client", "client_secret": "secret"}

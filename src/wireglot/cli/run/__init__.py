@@ -1,1 +1,1 @@
-"""`wireglot run`: a client started with a gateway, and nothing of it changed."""
+"""`wireglot run`: starts a client on a gateway without changing the client's own settings."""

@@ -15,7 +15,7 @@ from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_
 
 _KEY: Final = "WIREGLOT_KEY"
 _UNKNOWN_CONTEXT: Final = 128_000
-"""Assumed by clients that want a number where nobody knows one."""
+"""Assumed by clients that want a number where none is known."""
 _MAX_OUTPUT: Final = 32_000
 _ANY_KEY: Final = "no-key-is-needed"
 

@@ -58,7 +58,7 @@ _GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
 """Those that variables alone lead to a gateway."""
 _GEMINI_HISTORY: Final = ("tmp", "history")
 _GEMINI_BESIDE: Final = (".agents", ".env")
-"""What it reads in the home, beside its own folder."""
+"""What it reads in the home, in addition to its own folder."""
 
 
 def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
@@ -343,4 +343,4 @@ FAMILY_MODELS: Final = {
     "openai": "gpt-5.5",
     "gemini": "gemini-2.5-flash",
 }
-"""What programs of these SDKs mostly ask for, if nobody tells them."""
+"""What programs with these SDKs mostly request if nothing is configured."""

@@ -1,7 +1,7 @@
-"""What lives beside a client and ends with it, however that ends: its gateway, a folder of its files.
+"""What is started with a client and ends with it, however that ends: its gateway, a folder of its files.
 
 The command turns into the client by exec, so that the terminal, signals and the exit status are the client's
-alone. What must outlast it for a moment is a process that no terminal reaches and nobody waits for.
+alone. What must outlast it for a moment is a process without a terminal that no other process waits for.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class _Client:
             self.descriptor = os.pidfd_open(self._pid)  # which no program inherits
 
     def wait_for_end(self) -> None:
-        """Also while nobody has taken note of its end: a descriptor of the process is ready then."""
+        """Also while its exit has not been collected: a descriptor of the process is ready then."""
         if self.descriptor >= 0:
             select.select([self.descriptor], [], [])
             return

@@ -287,7 +287,7 @@ class Joined:
         return "" if answer.status == 200 else answer.complaint()
 
     def context(self, model: str) -> int:
-        """Tokens that a model takes; 0 where nobody knows."""
+        """Tokens that a model takes; 0 if unknown."""
         answer = self._model(model)
         reported = answer.document().get("max_input_tokens") if answer.status == 200 else None
         return reported if type(reported) is int else 0
@@ -553,7 +553,7 @@ def _start(task: Launch, found: _Found) -> int:
         if resume := _resume(task):
             complain(f"to resume: {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
-            complain(f"{option} is your own: if its file sets another base URL, that one is asked")
+            complain(f"{option} was given by you: if its file sets another base URL, that one is used")
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:

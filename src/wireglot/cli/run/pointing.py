@@ -22,7 +22,7 @@ class Door(msgspec.Struct, frozen=True):
     model: str = ""
     """Empty: the client asks for what it likes."""
     context: int = 0
-    """Tokens that the model takes; 0 where nobody knows."""
+    """Tokens that the model takes; 0 if unknown."""
     models: tuple[str, ...] = ()
     """All that can be asked for, for clients that want a list."""
     statusline: bool = False

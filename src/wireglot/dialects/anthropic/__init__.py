@@ -1,4 +1,4 @@
-"""Anthropic Messages."""
+"""Codec of Anthropic's Messages API."""
 
 from wireglot.dialects.anthropic.dialect import DIALECT
 

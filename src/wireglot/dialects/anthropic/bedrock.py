@@ -120,7 +120,7 @@ _STREAM_EXCEPTIONS: Final = {
     "rate_limit_error": "throttlingException",
     "timeout_error": "modelTimeoutException",
 }
-"""A stream has no more of them, beside `validationException`."""
+"""A stream has no others, except `validationException`."""
 _JSON: Final = {":content-type": "application/json"}
 _CHUNK: Final = {":event-type": "chunk", **_JSON, ":message-type": "event"}
 

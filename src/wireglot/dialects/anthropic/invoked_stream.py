@@ -58,7 +58,7 @@ class InvokedStream:
     """Implements `Unframer`."""
 
     def __init__(self, max_event: int) -> None:
-        # In base64 an event is a third longer, and there is padding beside it.
+        # In base64 an event is a third longer, and there is padding next to it.
         self._messages = EventStreamDecoder(2 * max_event + 1024)
 
     def feed(self, data: bytes) -> bytes:
@@ -81,7 +81,7 @@ def _event(message: StreamMessage) -> bytes:
         reported = message.headers.get(":error-message", "")
         return _error(message.headers.get(":error-code", ""), encode({"message": reported}))
     if message.headers.get(":event-type", "chunk") != "chunk":
-        return b""  # what a later version may tell beside the answer
+        return b""  # what a later version may send next to the answer
     try:
         data = _read_chunk(message.payload).event
         name = _read_kind(data).type

@@ -50,7 +50,7 @@ def parse_media(fields: Fields, kind: Literal["image", "document"]) -> Media | F
 
 
 def _with_source(extra: Extra | None, beside: Extra | None) -> Extra | None:
-    """Keep what stands beside the known fields of a source: as information, unless it is only nulls."""
+    """Keep the unknown fields of a source: as information, unless it is only nulls."""
     if beside is None:
         return extra
     fields, form = (extra.fields, extra.form) if extra is not None else ({}, {})

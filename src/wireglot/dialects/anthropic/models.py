@@ -23,7 +23,7 @@ _CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
 _DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
 _HINTS: Final = "CLAUDE_CODE_GATEWAY_HINT_HEADERS"
 _MIN_CONTEXT: Final = 64_000
-"""Its instructions and tools alone take a third of it: nobody works with a smaller one."""
+"""Its instructions and tools alone take a third of it: a smaller one is useless."""
 _CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 """Anthropic's own way to say that a release date is not known."""

@@ -193,7 +193,7 @@ def choose_arguments(given: Input | None, streamed: str) -> str:
         return start
     whole = _object(streamed)
     if whole is not None:
-        return streamed if whole else start  # an empty object beside a full one is a placeholder
+        return streamed if whole else start  # an empty object next to a full one is a placeholder
     continued = start[:-1] + streamed
     return continued if start.endswith("}") and _object(continued) is not None else streamed
 

@@ -277,7 +277,7 @@ def parse_text(fields: Fields) -> Text:
 
 def call_text(value: dict[str, Any]) -> str:
     """The arguments of an `input`. One that we wrapped because the model wrote no JSON gives back what it
-    wrote, also where a streamed beginning of it stands beside the wrapping."""
+    wrote, also where a streamed beginning of it is next to the wrapping."""
     raw = value.get(RAW)
     if type(raw) is str and PARSE_ERROR in value:
         return raw
@@ -291,7 +291,8 @@ def toolset_of(fields: Fields) -> str:
 
 
 def call_extra(fields: Fields) -> Extra | None:
-    """What a `tool_use` block says beside id, name and input. `caller: direct` is the default, spelt out."""
+    """The fields of a `tool_use` block other than id, name and input. `caller: direct` is the default, spelt
+    out."""
     known = _CALL
     form: dict[str, Any] = {}
     if toolset_of(fields):

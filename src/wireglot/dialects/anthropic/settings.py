@@ -169,7 +169,7 @@ def parse_format(body: Fields) -> OutputFormat | None:
 
 
 def config_rest(body: Fields, output: OutputFormat | None) -> dict[str, Any]:
-    """What `output_config` says beside effort and format."""
+    """The fields of `output_config` other than effort and format."""
     config = body.object_or_none("output_config")
     if config is None:
         return {}

@@ -1,4 +1,4 @@
-"""Google Gemini: generateContent and streamGenerateContent."""
+"""Codec of Google's Gemini API: generateContent and streamGenerateContent."""
 
 from wireglot.dialects.gemini.dialect import DIALECT
 

@@ -11,7 +11,7 @@ from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
 GROUNDING = "groundingMetadata."
-"""Prefix of a key in a response's extra: what grounding says beside its sources."""
+"""Prefix of a key in a response's extra: what grounding says in addition to its sources."""
 
 _SPANS = frozenset({"groundingChunks", "groundingSupports"})
 _SOURCE = frozenset({"uri", "title", "domain"})
@@ -85,7 +85,7 @@ def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
 
 
 def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
-    """What grounding says beside the sources of the text, by its path: queries, the search box to show,
+    """What grounding says in addition to the sources of the text, by path: queries, the search box to show,
     how sure it is, what was retrieved."""
     value = candidate.get("groundingMetadata")
     if type(value) is not dict:

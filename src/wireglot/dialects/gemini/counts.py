@@ -46,7 +46,7 @@ def parse_answer(body: Any) -> int:
 
 
 def render_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
-    """System and tools go as a whole request inside (the Developer API) or beside the contents (Vertex)."""
+    """System and tools go as a whole request inside (the Developer API) or next to the contents (Vertex)."""
     request = without_settings(request)
     rendered = render_request(request, context)
     body = only(rendered.value, _COUNTED)

@@ -195,11 +195,11 @@ _MODIFIERS = frozenset(
     {"text", "thought", "thoughtSignature", "videoMetadata", "mediaResolution"}
     | {"mediaProcessing", "speechMetadata", "partMetadata"}
 )
-"""Fields that stand beside a part's data and are no data themselves."""
+"""Fields next to a part's data that are no data themselves."""
 
 
 def is_more_than_text(extra: Extra | None) -> bool:
-    """Whether a piece of text has something of its own to say beside the text."""
+    """Whether a piece of text has fields other than the text."""
     return extra is not None and any(not is_blank(value) for value in extra.fields.values())
 
 

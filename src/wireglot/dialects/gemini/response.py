@@ -103,7 +103,7 @@ def parse_response(body: dict[str, Any], context: Context, fallback_id: str = ""
 
 
 def blocked_stop(kept: dict[str, Any]) -> Stop:
-    """No answer at all: the prompt was blocked, or nobody says why."""
+    """No answer at all: the prompt was blocked, or no reason is given."""
     feedback = kept.get("promptFeedback")
     if type(feedback) is dict:
         reason = names.enum_name(names.FEEDBACK.camel(feedback).get("blockReason"))

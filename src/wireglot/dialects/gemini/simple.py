@@ -181,7 +181,7 @@ def _render_part(
         results.append(rendered)
     elif type(part) is Text:
         texts.append(part.text)
-        # The simple form has a bare string here: unknown fields have no place beside it.
+        # The simple form has a bare string here: unknown fields have no place next to it.
         if part.extra is not None and part.extra.dialect == names.OWN:
             losses_of_extra(part.extra, NAME, path, out)
         if "thoughtSignature" in rendered:

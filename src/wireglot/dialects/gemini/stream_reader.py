@@ -270,7 +270,7 @@ class GeminiReader(AnswerReader):
         events.append(Start(identifier, model, seconds, early, extra=extra))
 
     def _keep(self, key: str, value: Any, events: list[Event]) -> None:
-        """A field beside the answer: a snake_case spelling, or something to give back at the end."""
+        """A field next to the answer: a snake_case spelling, or something to return at the end."""
         name = names.RESPONSE.spellings.get(key)
         if name is None:
             if key != "error" or not value:  # a hollow one would be an error where no candidates are

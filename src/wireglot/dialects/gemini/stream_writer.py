@@ -79,7 +79,7 @@ class GeminiWriter(AnswerWriter):
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
         self._tail: type[Part] | None = None  # the kind of text a reader still holds open
-        self._answers = 0  # beside the first
+        self._answers = 0  # other than the first
         self._id = ""
         self._text = (b"", b"")
         self._thought = (b"", b"")

@@ -199,7 +199,7 @@ def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, An
         out.append(not_run(tool, path, f"{tool.native.type} of {tool.native.dialect}"))
         return None
     out.append(Loss(path, "hosted_tool", "approximated", f"Google's own {tool.kind}"))
-    # Only Vertex takes `excludeDomains`, so no option is sent that nobody wrote for Google.
+    # Only Vertex takes `excludeDomains`, so only options that were written for Google are sent.
     lose_options(tool, (), path, out)
     return dict(own)
 

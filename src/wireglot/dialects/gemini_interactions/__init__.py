@@ -1,4 +1,4 @@
-"""Google Gemini Interactions: stateful answers made of steps."""
+"""Codec of Google's Gemini Interactions API: stateful answers made of steps."""
 
 from wireglot.dialects.gemini_interactions.dialect import DIALECT
 

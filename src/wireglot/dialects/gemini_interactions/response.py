@@ -110,7 +110,7 @@ def ending(
 
 
 def finished(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
-    """With what the interaction's own server wrote beside it."""
+    """With what the interaction's own server wrote next to it."""
     if not is_own(extra):
         return body
     spelled = own_form(extra, OWN).get(BODY, {})

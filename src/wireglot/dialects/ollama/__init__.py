@@ -1,4 +1,4 @@
-"""Ollama's native API: `/api/chat` and `/api/generate`, with their models and streams of JSON lines."""
+"""Codec of Ollama's native API: `/api/chat` and `/api/generate`, with their streams of JSON lines."""
 
 from wireglot.dialects.ollama.dialect import DIALECT
 

@@ -1,4 +1,4 @@
-"""Ollama's `/api/generate`: one prompt, and what `/api/chat` has beside its messages.
+"""Ollama's `/api/generate`: one prompt, and all other fields of `/api/chat` except its messages.
 
 An Ollama server gets it unchanged. Elsewhere a prompt is a user turn. What continues a text instead of
 answering (`suffix`) is refused, as Ollama refuses it for models that cannot insert; `raw`, `template` and the

@@ -1,4 +1,4 @@
-"""OpenAI's Chat Completions API, and the many servers that speak it (Kimi's among them)."""
+"""Codec of OpenAI's Chat Completions API, also for the many servers that speak it, such as Kimi's."""
 
 from wireglot.dialects.openai_chat.dialect import DIALECT
 

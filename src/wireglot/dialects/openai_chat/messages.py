@@ -238,7 +238,7 @@ class Conversation:
         self.messages.append(Message("assistant", tuple(parts), name, keep(value, taken, form)))
 
     def _add_beside(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
-        """What an assistant says in fields of its own beside the content, before its calls."""
+        """What an assistant says in separate fields next to the content, before its calls."""
         value = message.value
         refusal = message.text_or("refusal")
         if refusal:

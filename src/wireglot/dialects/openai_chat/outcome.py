@@ -165,7 +165,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     reasoning = None if thought is None else _count(thought)
     output = completion
     if reasoning:
-        # xAI counts reasoning beside the completion, not within it: the total gives it away.
+        # xAI counts reasoning in addition to the completion, not within it: the total gives it away.
         beside = _count(raw.get("total_tokens")) == prompt + completion + reasoning
         output = split_output(completion, reasoning, beside=beside)
     return Usage(

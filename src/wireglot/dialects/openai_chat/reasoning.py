@@ -31,13 +31,13 @@ BETWEEN = "\n\n"
 """Between thoughts, and between messages, that are written as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
-"""Minters whose signature is void once the text beside it changed."""
+"""Minters whose signature is void once the text next to it has changed."""
 
 
 def parse_reasoning(
     message: dict[str, Any], taken: set[str], origin: Origin, answer: bool
 ) -> Reasoning | None:
-    """The reasoning beside a message's content. In history an empty string is meaningful (Kimi: it thought,
+    """The reasoning next to a message's content. In history an empty string is meaningful (Kimi: it thought,
     and wrote nothing); in an answer it only says that the server has the field."""
     texts = {field: value for field in FIELDS if type(value := message.get(field)) is str}
     details = message.get(DETAILS)
@@ -156,7 +156,7 @@ def _google_data(carrier: dict[str, Any]) -> str:
 
 
 def sign_text(message: dict[str, Any], parts: list[Part], taken: set[str], google: Origin) -> None:
-    """What Google signed beside a whole message belongs to its last text."""
+    """A signature that Google puts next to a whole message belongs to its last text."""
     carrier = message.get(CARRIER)
     data = _google_data(carrier) if type(carrier) is dict else ""
     if type(carrier) is not dict or not data or data in PLACEHOLDERS or not carrier.keys() <= _CARRIED:
@@ -210,7 +210,7 @@ def google_carrier(part: ToolCall | Text, signature: Signature) -> dict[str, Any
 
 
 def parse_states(message: dict[str, Any], taken: set[str], context: Context) -> list[Sealed]:
-    """The sealed states beside a message or delta."""
+    """The sealed states next to a message or delta."""
     carrier = message.get(CARRIER)
     if type(carrier) is not dict:
         return []

@@ -515,7 +515,7 @@ class _Messages(TurnWriter):
         self._out.append(out)
 
     def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
-        """One that came in this dialect, in the field beside the content."""
+        """One that came in this dialect, in the field next to the content."""
         entry = media_part(part, path, self.losses)
         if entry is not None:
             images = out.setdefault("images", [])

@@ -56,7 +56,7 @@ def _put_tools(
     tools = request.tools
     rendered = context.rendered_once(tools, NAME, lambda lost: _render_tools(tools, lost), losses)
     for key, entries in rendered.items():
-        # Options of a search are an object: what the request says beside them may have to be put into it.
+        # Options of a search are an object: what the request says next to them may have to be put into it.
         out[key] = entries.copy() if key == WEB_SEARCH else context.as_json(tools, (NAME, key), entries)
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice

@@ -62,7 +62,7 @@ def parse_thinking(value: dict[str, Any], effort: str, known: set[str]) -> Think
 
 def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thinking | None:
     """`chat_template_kwargs: {enable_thinking}` of vLLM, SGLang and llama.cpp (some templates call it
-    `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` beside it changes that."""
+    `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` next to it changes that."""
     for key, holder in ((_TEMPLATE, value.get(_TEMPLATE)), ("", value)):
         given = holder if type(holder) is dict else {}
         flags = [name for name in _TEMPLATE_FLAGS if type(given.get(name)) is bool]
@@ -73,7 +73,7 @@ def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thin
             raw = {name: given[name] for name in flags}
         elif len(flags) == len(given):
             raw = {key: given}
-        known.update(raw)  # flags with others beside them stay among the fields that only Chat knows
+        known.update(raw)  # flags with others next to them stay among the fields that only Chat knows
         if effort:
             raw["reasoning_effort"] = effort
         return Thinking(
@@ -85,8 +85,8 @@ def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thin
 
 
 def _parse_switch(switch: dict[str, Any], beside: str, known: set[str]) -> Thinking:
-    """`thinking: {type, effort, keep}` of Kimi, DeepSeek, GLM. `beside` it an effort may stand, which the
-    one inside overrules."""
+    """`thinking: {type, effort, keep}` of Kimi, DeepSeek, GLM. `beside`: the effort in a
+    field next to it, which the one inside overrules."""
     known.add("thinking")
     form: dict[str, Any] = {"control": "thinking", "raw": switch}
     budget, effort = switch.get("budget_tokens"), switch.get("effort")

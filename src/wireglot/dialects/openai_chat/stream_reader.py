@@ -206,7 +206,7 @@ class ChatReader(AnswerReader):
             self._note(chunk, _CHUNK, "")
         elif unknown and event not in ("", "message") and self._started:
             out.append(ForeignEvent(NAME, event, chunk))
-        tier = chunk.get("service_tier")  # Groq tells it beside the usage
+        tier = chunk.get("service_tier")  # Groq sends it next to the usage
         if tier is not None and type(tier) is str:
             self._tier = parse_tier(tier)
         usage = chunk.get("usage")

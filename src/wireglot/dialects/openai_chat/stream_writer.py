@@ -47,7 +47,7 @@ class ChatWriter(AnswerWriter):
             if isinstance(tool, Tool) and tool.kind == "custom"
         )
         self._parts = PartWriter(context, self._chunks, self.losses, self._custom)
-        self._answers = 0  # beside the first
+        self._answers = 0  # other than the first
 
     def write(self, events: Iterable[Event]) -> bytes:
         out: list[bytes] = []

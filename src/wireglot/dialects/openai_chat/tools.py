@@ -283,7 +283,7 @@ def parse_choice(value: Any) -> ToolChoice | None:
 
 
 _NAMED = ("function", "custom", "tool")
-"""Types of a choice that have a name beside them."""
+"""Types of a choice that have a name next to them."""
 
 
 def _spelled(choice: ToolChoice, raw: Any) -> ToolChoice:

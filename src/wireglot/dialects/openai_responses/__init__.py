@@ -1,4 +1,4 @@
-"""OpenAI Responses: `POST /v1/responses`."""
+"""Codec of OpenAI's Responses API: `POST /v1/responses`."""
 
 from wireglot.dialects.openai_responses.dialect import DIALECT
 

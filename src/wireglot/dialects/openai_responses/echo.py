@@ -29,7 +29,7 @@ _DEFAULTS: dict[str, Any] = {
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
     "service_tier": "default",
-    # Where nobody says that it is stored, the honest answer is no (C42).
+    # Unless it is known to be stored, the honest answer is no (C42).
     "store": False,
     "temperature": 1.0,
     "text": {"format": {"type": "text"}},
@@ -115,7 +115,7 @@ def echo(request: Request | None) -> dict[str, Any]:
 
 def _whole(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
     """With every key that an answer has: a function's, or those of a format that is a schema."""
-    kind = value.get("type")  # a tool of nobody's may have none
+    kind = value.get("type")  # a tool of no known kind may have none
     if type(kind) is not str or kind not in _FILLED:
         return value if kind != "mcp" else {k: v for k, v in value.items() if k not in _MCP_SECRETS}
     return {**value, **{k: v for k, v in usual.items() if k not in value}}

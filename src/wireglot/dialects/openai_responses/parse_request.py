@@ -176,7 +176,7 @@ def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
 
 
 def _loaded(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
-    """Deferred tools that a search has found are deferred to nobody else any more."""
+    """Deferred tools that a search has found are no longer deferred."""
     found = {(tool.namespace, tool.name) for tool in brought if isinstance(tool, Tool) and not tool.deferred}
     if not found:
         return declared

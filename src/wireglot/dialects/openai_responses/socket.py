@@ -128,7 +128,7 @@ def _call_id(item: Document, ending: str) -> str:
 
 
 def event(data: bytes, asked: SocketRequest) -> str:
-    """What the answer goes on from may be known to nobody but the connection, which adds it."""
+    """What the answer goes on from may be known only to the connection, which adds it."""
     if asked.previous and _kind(data) in _WITH_RESPONSE:
         document = _decoded(data)
         answer = document.get("response")
@@ -166,7 +166,7 @@ def is_beginning(data: bytes) -> bool:
 
 
 def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
-    """Codex waits for minutes where there is no status, and reads the headers beside it."""
+    """Codex waits for minutes where there is no status, and reads the headers next to it."""
     report: dict[str, Any] = {"type": "server_error", "code": None, "message": "", "param": None}
     if type(body) is not dict:
         report["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]

@@ -47,7 +47,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.turns import last_words
 
 _UNSIGNED: Final = b'"rs_wg'
-"""Reasoning that nobody signed, under an id that only we know."""
+"""Unsigned reasoning, under an id that only we know."""
 
 _STATE_REFUSED: Final = re.compile(
     r"encrypted.?content.{0,60}(?:could not be|cannot be|invalid|verif|decrypt|did not match)"

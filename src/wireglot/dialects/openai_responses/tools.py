@@ -24,7 +24,7 @@ _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loadin
 _GROUP = "namespace."
 """What is said of a namespace stands in the extra of its first tool under this prefix, for others to miss."""
 _OUTER = "outer."
-"""What stands beside a nested declaration, likewise."""
+"""The fields next to a nested declaration, likewise."""
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
@@ -221,7 +221,7 @@ _SEARCH_OPTIONS = frozenset({"allowed_domains", "location", "context_size"})
 
 
 def _ungrouped(extra: Extra | None) -> Extra | None:
-    """Without what was said of the namespace or beside the declaration: that stands there."""
+    """Without the fields of the namespace or next to the declaration: those are there already."""
     if extra is None or not any(key.startswith((_GROUP, _OUTER)) for key in extra.fields):
         return extra
     fields = {key: value for key, value in extra.fields.items() if not key.startswith((_GROUP, _OUTER))}

@@ -1,4 +1,4 @@
-"""JSON Schema fitted to what each target accepts, with a note for everything that could change its meaning.
+"""Adapts JSON Schemas to what each target accepts, with a note for everything that could change the meaning.
 
 `project(schema, target)` is pure and cached. The rules of a target are a table in `targets`; what a target
 cannot express is appended to the description, as in "(minLength: 3; pattern: ^a+$)", for the model to read.

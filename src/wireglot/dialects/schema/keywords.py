@@ -101,7 +101,8 @@ _GUESS_DEPTH = 8  # how far into nested anyOf/oneOf/allOf a guess is worth makin
 
 
 def infer_type(node: Any, look: int = _GUESS_DEPTH) -> str | None:
-    """The single JSON type of the values `node` describes (null aside), or None when there is no one type."""
+    """The single JSON type of the values `node` describes (not counting null), or None when there is no one
+    type."""
     if not isinstance(node, dict) or look == 0:
         return None
     named = [name for name in type_names(node) if name in TYPES]

@@ -113,7 +113,7 @@ def _values_alike(node: Node, other: Node) -> Node:
 
 
 def const_as_enum(node: Node) -> Node:
-    """`const` is an `enum` of one; beside an enum it picks from it."""
+    """`const` is an `enum` of one; next to an enum it picks from it."""
     if "const" not in node:
         return node
     rest = {key: value for key, value in node.items() if key != "const"}

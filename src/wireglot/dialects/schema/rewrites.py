@@ -62,7 +62,7 @@ def simplify_any_of(node: Node, place: Place) -> Node:
 
 
 def _is_recursive(branch: Any, place: Place) -> bool:
-    """A reference that must stay one, with at most annotations beside it."""
+    """A reference that must stay one, with at most annotations next to it."""
     walk = place.walk
     ref = branch.get("$ref") if isinstance(branch, dict) else None
     found = walk.refs.find(ref) if isinstance(ref, str) and walk.mode == "named" else None
@@ -265,7 +265,7 @@ def _branch_of(kind: str, about: Node) -> Node | None:
 
 
 def spread_into_any_of(beside: frozenset[str]) -> Step:
-    """What stands beside an anyOf moved into each branch: A and (B or C) is (A and B) or (A and C)."""
+    """The keywords next to an anyOf moved into each branch: A and (B or C) is (A and B) or (A and C)."""
 
     def spread(node: Node, place: Place) -> Node:
         if "anyOf" not in node:

@@ -153,7 +153,7 @@ ANTHROPIC_STRICT = Rules(
 
 
 def _plain_type_list(node: Node, place: Place) -> Node:
-    """Several types may stand together when only a description stands beside them."""
+    """Several types are allowed if only a description is next to them."""
     return node if node.keys() <= {"type", "title", "description"} else split_types(node, place)
 
 
@@ -163,8 +163,8 @@ def _no_empty_items(node: Node, place: Place) -> Node:
     return node
 
 
-# github.com/MoonshotAI/walle docs/walle.md: every subschema declares `type`, inside anyOf, never beside it;
-# beside anyOf only title and description; required names declared properties; enums hold strings, numbers or
+# github.com/MoonshotAI/walle docs/walle.md: every subschema declares `type`, inside anyOf, never next to it;
+# next to anyOf only title and description; required names declared properties; enums hold strings, numbers or
 # (testdata/walle_validator_cases of github.com/MoonshotAI/Kimi-Vendor-Verifier) booleans.
 MOONSHOT = Rules(
     refs="inline",
@@ -281,7 +281,7 @@ def _branches_without_null(node: Node, place: Place) -> list[Any]:
     rest = [branch for branch in branches if not _only_null(branch)]
     if not rest or len(rest) == len(branches):
         return branches
-    if not type_names(node):  # a type beside the branches says by itself whether null is allowed
+    if not type_names(node):  # a type next to the branches says by itself whether null is allowed
         place.nullable = True
     return rest
 

@@ -148,7 +148,7 @@ def _lost_members(value: Any, clean: Any, key: str) -> bool:
 
 
 def _old_bounds(node: Node) -> None:
-    """Draft 4: `exclusiveMinimum: true` beside `minimum`."""
+    """Draft 4: `exclusiveMinimum: true` next to `minimum`."""
     for key, plain in (("exclusiveMinimum", "minimum"), ("exclusiveMaximum", "maximum")):
         if isinstance(node.get(key), bool):
             exclusive = node.pop(key)

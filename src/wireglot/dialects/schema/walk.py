@@ -132,7 +132,7 @@ class Walk:
         return siblings <= ANNOTATIONS or pointer in place.active
 
     def _wrapped(self, node: Node, found: tuple[str, Any], place: Place) -> Node:
-        """Annotations beside a recursive reference: an anyOf of one may have them, the reference may not."""
+        """Annotations next to a recursive reference: an anyOf of one may have them, the reference may not."""
         for key in [key for key in node if key not in ANNOTATIONS and key != "$ref"]:
             place.drop(node, key)
         del node["$ref"]

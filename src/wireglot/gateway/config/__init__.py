@@ -1,4 +1,4 @@
-"""`wireglot.toml`, the environment and the command line -> one `Settings`, checked and complete."""
+"""Reads `wireglot.toml`, the environment and the command line into one complete, checked `Settings`."""
 
 from __future__ import annotations
 

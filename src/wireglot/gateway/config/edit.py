@@ -44,7 +44,7 @@ _PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
 """It ends before the next URL: otherwise each of many would be read to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
-"""What names no host, no file and no variable, and lets nobody in."""
+"""What names no host, no file and no variable, and grants no access."""
 _FREE_OF_PROVIDER: Final = frozenset({"models", "title"})
 
 
@@ -287,7 +287,7 @@ def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str
 
 
 def beyond_models(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The tables that differ, but for what names no host, no file and no variable and lets nobody in."""
+    """The tables that differ, but for what names no host, no file and no variable and grants no access."""
     found = [
         name
         for name in dict.fromkeys((*before, *after))

@@ -39,7 +39,7 @@ def kept_file(environ: Mapping[str, str]) -> Path | None:
 
 
 def read_kept(place: Path | None, notes: list[str]) -> dict[str, Secret]:
-    """What was kept, by the variable it stands for. What cannot be read is a note: nobody asked for it."""
+    """What was kept, by the variable it replaces. What cannot be read is a note: it was not configured."""
     if place is None:
         return {}
     kept = {}

@@ -1,4 +1,4 @@
-"""`login` of a provider: how it is signed in to where no key is sent. Nobody is asked anything here."""
+"""`login` of a provider: how it is signed in to where no key is sent. Nothing is requested here."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
             earlier = seen.setdefault(same, path)
             if earlier != path:
                 when = rule_conditions(same) or "for every effort"
-                problems.add(path, f"one rule {when}", f"a second one beside {earlier}")
+                problems.add(path, f"one rule {when}", f"a second one, in addition to {earlier}")
                 break
 
 

@@ -15,7 +15,7 @@ _ENTRY: Final = "the entry's"
 
 
 class ProvidersTable(Struct, frozen=True):
-    """What [providers] says beside the providers."""
+    """The settings of [providers] that are not providers."""
 
     discover: Annotated[
         bool,

@@ -245,7 +245,7 @@ def _base_urls(table: Table) -> dict[str, str]:
 
 
 def _checked_as(start: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]) -> str:
-    """The dialect whose convention a `base_url` must follow: one of those that will live there. Beside an
+    """The dialect whose convention a `base_url` must follow: one of those that will be there. Next to an
     OpenAI form `/v1` is no mistake: the Anthropic form goes without it, or has a base of its own."""
     known = dialects or tuple(dialect for dialect in start.dialects if dialect not in start.base_urls)
     living = [dialect for dialect in known if dialect not in others]
@@ -267,7 +267,7 @@ def _where(
     start: ProviderSpec, dialects: tuple[str, ...], url: str, others: dict[str, str]
 ) -> dict[str, Any]:
     """Dialects and URLs together. With a `base_url` of its own nothing goes to the entry's other hosts:
-    what lives beside it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off unless
+    what is next to it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off unless
     `base_urls` says where it is now, or `dialects` that it is spoken here."""
     if not url:
         spoken = dialects or start.dialects
@@ -539,7 +539,7 @@ def format_keys(credentials: tuple[Credential, ...]) -> str:
 
 
 def _discovered(name: str, references: References, notes: list[str]) -> Provider | None:
-    """A catalog entry whose key is in the environment. What it lacks is a note: nobody asked for it."""
+    """A catalog entry whose key is in the environment. What it lacks is a note: it was not configured."""
     spec = catalog.provider(name)
     secret = secret_from_environment(spec, references)
     if secret is None or spec.auth == "none":

@@ -125,7 +125,7 @@ def referred_files(value: Any, base: Path) -> Iterator[Path]:
 
 
 def place(name: str, base: Path) -> Path:
-    """The file that a reference names, beside the configuration unless it says where."""
+    """The file that a reference names, relative to the configuration file."""
     try:
         return base / Path(name).expanduser()
     except RuntimeError:  # the home of a user that does not exist

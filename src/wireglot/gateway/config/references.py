@@ -43,7 +43,7 @@ class References:
         """Whether the configuration itself holds a secret."""
 
     def secret(self, value: object, path: str, min_length: int = 0) -> Secret | None:
-        """As `text`, of a value that nobody may see; one that is too short is a problem."""
+        """As `text`, of a secret value; one that is too short is a problem."""
         found = self.text(value, path)
         if found is not None and len(found.value) < min_length:
             self.problems.add(

@@ -200,7 +200,7 @@ _DECLARED: Final = object()
 
 
 class Table:
-    """Fields are taken by name; `close` reports those that nobody took."""
+    """Fields are taken by name; `close` reports those that were not taken."""
 
     def __init__(self, values: Mapping[str, Any], path: str, problems: Problems) -> None:
         self.values = values

@@ -128,7 +128,7 @@ class Watcher:
             self.on_error(error)
 
     def _checked(self, path: Path) -> bool:
-        """Whether there is a file to load. One in which nothing is set nobody means for a gateway that runs:
+        """Whether there is a file to load. An empty one cannot be meant for a gateway that runs:
         it was emptied to be written again, or by mistake."""
         if self._content is None:
             read.document(path)  # says why it cannot be read
@@ -180,7 +180,7 @@ _RESTART: Final = f"{_LOCK} (only a restart can remove the key requirement)"
 
 def needs_key(settings: Settings) -> bool:
     """Whether the configuration by itself asks callers for a key. Keys of the store do not count here: they
-    can go, and nobody may be able to say whether there are any."""
+    can go, and it may not be possible to say whether there are any."""
     return bool(settings.keys) or settings.server.require_key
 
 
@@ -203,7 +203,7 @@ _PLACE: Final = struct.Struct("QQ")
 
 
 class HandedDown:
-    """A file without a name, open in the supervisor and in all its workers: nobody else can read it."""
+    """A file without a name, open in the supervisor and in all its workers: no other process can read it."""
 
     def __init__(self) -> None:
         self._fd = _nameless()

@@ -43,7 +43,7 @@ class Caller(msgspec.Struct, frozen=True):
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
 ADMIN_HEADER = "x-wireglot-admin"
-"""The admin secret beside a caller's key: the operator is shown all of an error."""
+"""The admin secret sent along with a client key: the operator is shown all of an error."""
 
 
 class StoredKeys(Protocol):
@@ -60,7 +60,7 @@ class StoredKeys(Protocol):
         ...
 
     def find(self, digest: str) -> ClientKey | None:
-        """None: there is no such key, or it opens nothing any more. A Fault where nobody can tell."""
+        """None: there is no such key, or it is no longer valid. A Fault if that cannot be checked."""
         ...
 
     def sign_in(self, digest: str) -> KeyRow | None:
@@ -115,11 +115,13 @@ class Gatekeeper:
             return LOCAL
         if digests is None:
             digests = self.digests(head, asked)
-        # Those of the configuration first, all of them: they open also while nobody knows the stored ones.
+        # Those of the configuration first, all of them: they are valid also while the stored ones are
+        # unknown.
         for find in self._finders(settings):
             for digest in digests:
                 key = find(digest)
-                # Found by a digest nobody can steer; compared once more so that no part of it can be timed.
+                # Found by a digest that no caller can steer; compared once more so that no part of it can be
+                # timed.
                 if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
                     return Caller(key.name, key)
         # Anyone who has a key gets in, also from an address (a proxy's) where others guess.
@@ -148,7 +150,7 @@ class Gatekeeper:
             raise RequestError(
                 "not_found", "the admin API is off: set server.admin_secret", code="unknown_url"
             )
-        # Anyone who has it gets in, also from an address (a proxy's) where others guess: nobody can lock the
+        # Anyone who has it gets in, also from an address (a proxy's) where others guess: no one can lock the
         # owner out. It has 16 characters or more; those who guess are asked to wait all the same.
         if _holds(secrets, [secret]):
             return

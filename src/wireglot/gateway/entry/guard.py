@@ -125,7 +125,7 @@ def cors_preflight(head: Head, settings: Settings) -> Refusal | None:
 
 
 _RANDOM_BYTES: Final = 8
-"""Beside all other requests of the same second, of every process."""
+"""Together with all other requests of the same second, of every process."""
 
 
 def new_request_id(clock: Callable[[], float] = time.time) -> str:

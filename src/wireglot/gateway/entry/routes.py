@@ -207,7 +207,7 @@ _MAX_FIXED: Final = 256
 _MAX_PIECES: Final = 8
 _PATHS_ARE_LISTED: Final = "GET / lists the endpoints"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
-"""SDKs write it where a model's name has a slash, a session may be named so; nobody needs it elsewhere."""
+"""SDKs write it where a model's name has a slash, a session may be named so; it is not needed elsewhere."""
 
 
 class Routes:
@@ -275,7 +275,7 @@ class Routes:
         return speaker.name if speaker is not None else COMMON
 
     def probe(self, method: str, path: str) -> Probe | None:
-        """The answer to what clients merely probe, beside the INSPECTOR_API."""
+        """The answer to paths that clients merely probe, apart from INSPECTOR_API."""
         if path == "/":
             return self._root if method in self._root.methods else None
         return self._paths.probe(method, path)
@@ -313,7 +313,7 @@ class Routes:
 
     def _meant(self, path: str) -> tuple[str, str]:
         """The path that a client would have asked for with the right base URL, and what is wrong with the one
-        it has; both empty where nobody can tell. Most add a path of their own, with /v1 or without."""
+        it has; both empty where that is unknown. Most add their own path, with /v1 or without."""
         if path.endswith("/") and self._allowed(served := path.rstrip("/")):
             return served, f"{served} is served, without the slash at its end"
         pieces = path.split("/")

@@ -1,1 +1,1 @@
-"""Tools that a provider would run, run by the gateway in its place."""
+"""Runs hosted tools, such as web search, in the gateway for providers that do not run them."""

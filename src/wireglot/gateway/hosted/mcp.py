@@ -23,8 +23,8 @@ from wireglot.gateway.hosted.runner import (
     failed,
     result_parts,
 )
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall, ToolResult
 from wireglot.ir.hosted import Approval, HostedCall, HostedResult, ListedTool, RanCall, ToolListing
@@ -68,7 +68,7 @@ class McpRunner:
             message = f"the gateway does not connect to the MCP server {server.name}: {refused}"
             raise RequestError("bad", message, code=REFUSED) from None
         # The SDK takes a second to import: only the first request that uses it waits, and no other.
-        await aside(lambda: import_module(_CONNECTION))
+        await run_in_thread(lambda: import_module(_CONNECTION))
         from wireglot.gateway.hosted.mcp_connection import McpConnection, McpFailed
 
         form = exchange.job.surface.client.hosted.mcp

@@ -16,8 +16,8 @@ from wireglot.gateway.hosted.ranking import (
     search_pattern,
 )
 from wireglot.gateway.hosted.runner import Offered, arguments_of, failed
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.ir.content import Foreign, Message, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedCall, HostedResult
@@ -114,7 +114,7 @@ class ToolSearch:
             except OSError as problem:
                 return failed("unavailable", f"the search cannot run: {problem.strerror}")
         else:
-            hits = await aside(lambda: rank_by_words(given, deferred))
+            hits = await run_in_thread(lambda: rank_by_words(given, deferred))
         tools = tuple(replace(deferred[place], deferred=False) for place in hits)
         self._found.update(map(key_of, tools))
         return HostedResult(found_tools_text(tools), tools=tools)

@@ -219,7 +219,7 @@ class _Fetching(_Tool):
 
 
 def _occurs(url: str, messages: tuple[Message, ...]) -> bool:
-    """Whether somebody but the model has written a URL."""
+    """Whether a URL was written by anyone but the model."""
     for message in messages:
         for part in message.content:
             if type(part) is ToolResult:
@@ -275,7 +275,7 @@ class SourceSealer:
         return base64.b64encode(_MAGIC + raw).decode()
 
     def opened(self, caller: str, source: WebSource) -> WebSource:
-        """With its text; without where it is not ours, or sealed for somebody else."""
+        """With its text; without where it is not ours, or sealed for another caller."""
         if not source.sealed.startswith(_PREFIX):
             return source
         try:

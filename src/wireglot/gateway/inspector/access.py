@@ -1,4 +1,4 @@
-"""Who may look: anyone who is on this machine while nobody needs a key, otherwise anyone who brings a
+"""Who may look: anyone who is on this machine while no key is required, otherwise anyone who brings a
 secret."""
 
 from __future__ import annotations
@@ -244,7 +244,7 @@ def cookie_pairs(cookies: str) -> list[tuple[str, str]]:
 
 
 def _print(settings: Settings, text: str) -> str:
-    """Nobody who lacks `server.secret` can make one, or try out what it is of."""
+    """Without `server.secret` no one can make one, or try out what it is of."""
     key = hashlib.sha256(b"wireglot inspector v1 " + _secret(settings)).digest()
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
@@ -356,7 +356,7 @@ class Access:
         return Viewer("key", key.name, key.created, holds=lambda: self._still(key.digest, key))
 
     def _still(self, digest: str, key: ClientKey) -> bool:
-        """Whether a digest still is that of the same key. False where nobody can tell."""
+        """Whether a digest still is that of the same key. False if that cannot be checked."""
         try:
             found = self._gatekeeper.key_of(digest, self._settings())
         except RequestError:

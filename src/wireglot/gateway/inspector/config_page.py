@@ -175,7 +175,7 @@ class ConfigPages:
         if not self._may_change_all(viewer):
             try:
                 before = parsed(content, path)
-            except ConfigError as error:  # nobody can tell what a change would leave out of it
+            except ConfigError as error:  # it is unknown what a change would leave out of it
                 raise RequestError(
                     "permission",
                     f"the file on the disk cannot be read: from this page that takes the admin secret to "

@@ -18,10 +18,10 @@ import msgspec
 
 from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import invalid_value
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.keys.table import KeyTable
 from wireglot.gateway.state.ledger.report import BadParameter, moment
@@ -110,7 +110,7 @@ class Figures:
         bare = msgspec.structs.replace(query, step=step, durations=whole)
         parts = await self._totals(bare, BY[by], "step")
         losses = await self._losses(query)
-        return await aside(partial(_charts, span, max_groups, by_group, by_step, parts, losses))
+        return await run_in_thread(partial(_charts, span, max_groups, by_group, by_step, parts, losses))
 
     async def total(self, query: UsageQuery) -> UsageTotal:
         return added(await self._totals(query))
@@ -340,7 +340,7 @@ class DashboardPage:
         finally:
             self._gate.leave()
         if form == "csv":
-            body = await aside(partial(as_csv, reported))
+            body = await run_in_thread(partial(as_csv, reported))
             page.reply.send(200, _file(page, "text/csv; charset=utf-8", "csv"), body)
             return
         reported |= await self._grades(page.settings, query_of(page, span, viewer))

@@ -40,10 +40,10 @@ from wireglot.gateway.inspector.replay_page import AskPage, ReplayPage, Submit
 from wireglot.gateway.inspector.setup_page import setup
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.process_limits import KIB, MIB
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.viewer import InspectorHandler
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import LoginSettings, Settings
 from wireglot.gateway.state.keys.admin import AdminPages
 from wireglot.gateway.state.state import State
@@ -104,10 +104,10 @@ class Site:
         _send(page, found)
 
     async def _found(self, name: str) -> _File | None:
-        """Read and compressed beside the loop, once. What is not there is looked for each time."""
+        """Read and compressed in a worker thread, once. A missing file is looked for each time."""
         found = self._files.get(name)
         if found is None:
-            found = await aside(partial(self._read, name))
+            found = await run_in_thread(partial(self._read, name))
             if found is not None:
                 self._files[name] = found
         return found

@@ -12,9 +12,9 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import DialectName, UnknownDialect, dialect, dialect_name, names
 from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.process_limits import KIB, MIB
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.trace.search import Limiter
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.loss import Loss, worst_first
@@ -242,7 +242,7 @@ _AT_ONCE_LETTERS: Final = 8 * KIB
 
 class TranslatePage:
     def __init__(self) -> None:
-        self._turn = Limiter(1, aside)
+        self._turn = Limiter(1, run_in_thread)
 
     async def translate(self, page: PageRequest, viewer: Viewer) -> None:
         asked = asked_of(page.document(), MAX_LETTERS)

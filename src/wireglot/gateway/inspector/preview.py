@@ -20,7 +20,6 @@ from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
 from wireglot.gateway.request.account_details import shown_model
-from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
@@ -28,6 +27,7 @@ from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.request.viewer import Viewer
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.settings import Provider, Settings
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target, Unroutable, route
@@ -92,7 +92,7 @@ class Preview:
         """`redactor`: the one of the current settings."""
         self._redactor = redactor
         self._offer = offer
-        self._turn = Limiter(1, aside)
+        self._turn = Limiter(1, run_in_thread)
 
     async def estimate(
         self, page: PageRequest, viewer: Viewer, incoming: Incoming, model: str, body: bytes, *, shows: bool
@@ -171,7 +171,7 @@ async def _exchange(incoming: Incoming, body: bytes, redactor: Redactor) -> Exch
     lease = MemoryLease(ByteAccount(_MAX_BYTES))
     exchange = Exchange(job, record, CollectedReply(), redactor, held=lease)
     if len(body) > LARGE_BYTES:
-        await aside(exchange.request)
+        await run_in_thread(exchange.request)
     return exchange
 
 

@@ -30,7 +30,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 
 def text_field(fields: dict[str, Any], name: str, most: int) -> str:
-    """Takes it out of the fields, so that what is left is what nobody knows. "" where it is not there."""
+    """Takes it out of the fields, so that only unknown fields are left. "" where it is missing."""
     value = fields.pop(name, None)
     if value is None:
         return ""

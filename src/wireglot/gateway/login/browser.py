@@ -33,7 +33,7 @@ class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
     user_code: str = ""
     """The code that was typed and found; "": none yet."""
     parent: str = ""
-    """Who signed in: the digest of a key, or ADMIN; "": nobody yet."""
+    """Who signed in: the digest of a key, or ADMIN; "": no one yet."""
     grant: str = ""
     """Of a sign-in at the identity provider: see `SignIn`."""
     attempt: ProviderAttempt | None = None

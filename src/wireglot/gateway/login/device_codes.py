@@ -111,7 +111,7 @@ class DeviceCodes:
         raise TooMany(CODE_SECONDS)
 
     async def find(self, user_code: str, address: str) -> DeviceRequest | None:
-        """The request of a code that somebody typed. A wrong one counts against the address. TooMany."""
+        """The request of a code that a user typed. A wrong one counts against the address. TooMany."""
         claim = Rate(f"login codes {network_of(address)}", 1, MAX_WRONG_CODES, _WINDOW_SECONDS)
         # Taken before the answer is known: many at once are no more than one after the other.
         denied = await self._counters.take([claim])

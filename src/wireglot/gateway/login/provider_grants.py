@@ -54,7 +54,7 @@ class ProviderGrants:
     def _checked(self, checking: asyncio.Task[Person | None]) -> None:
         self._checking.discard(checking)
         if not checking.cancelled():
-            checking.exception()  # nobody may be there any more to be informed
+            checking.exception()  # the caller may be gone
 
     async def _check(self, id: str, login: LoginSettings) -> Person | None:
         holder = secrets.token_hex(8)

@@ -200,7 +200,7 @@ class SignInTokens:
                     raise SignInRefused("another key of this gateway has your name")
                 made = KeyRow(
                     free,
-                    digest_of(new_key()),  # of a key that nobody has: tokens alone open it
+                    digest_of(new_key()),  # of a key that no one has: only tokens authorize
                     "",
                     self._now(),
                     group=person.group,
@@ -256,7 +256,7 @@ def _granted(made: tuple[str, str, int], id: str, family: str, key: ClientKey) -
 
 
 def _names(owner: str, subject: str) -> tuple[str, ...]:
-    """What a person's key may be called: first by the address, then so that nobody else's is the same. A
+    """What a person's key may be called: first by the address, then so that no two are the same. A
     subject alone may be a user name that people choose: a caller of that name may have stored something."""
     plain = re.sub(r"[^A-Za-z0-9._@-]+", "-", owner.lower()).strip("-._@ ")[:_BASE_LENGTH] or "person"
     apart = f"{plain}-{subject[:_HASH_LETTERS]}"

@@ -3,8 +3,8 @@
 Whatever a client, a model or a provider wrote is redacted, cut to a length and stripped of control and
 bidirectional characters before it enters a line, so that no one else can forge a record or drive a terminal.
 
-Lines leave the process through a bounded queue and a thread (`Sink`), so that a blocked reader stalls nobody.
-"""
+Lines leave the process through a bounded queue and a thread (`Sink`), so that a blocked reader stalls no
+request."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ _reported_first: Final[Callable[[tuple[int, ...]], tuple[int, ...]]] = itemgette
 _WIDE_COLUMNS: Final = 140
 """Of a terminal in which a request has all its columns on one line."""
 _NARROW_REST_COLUMNS: Final = 37
-"""Of a narrow line beside what was asked for: time, status, tokens, duration, and spaces."""
+"""Of a narrow line in addition to the requested model: time, status, tokens, duration, and spaces."""
 _NARROW_LEAST_COLUMNS: Final = 20
 _INDENT_COLUMNS: Final = 8
 """As wide as the time: lines that go on stand behind it."""

@@ -18,7 +18,7 @@ Outcome = Literal["ok", "error", "client_abort", "gateway_abort"]
 UsageSource = Literal["provider", "partial", "estimated", "none"]
 
 CLIENT_LEFT = 499
-"""The status that nobody gets: as nginx writes it down."""
+"""The status of a request whose client has gone, as in nginx's log."""
 
 
 class Record(msgspec.Struct):
@@ -36,7 +36,7 @@ class Record(msgspec.Struct):
     session: str = ""
     """By the client's own header, or the conversation it named."""
     body: bytes = b""
-    """The client's, where it names no session: what the list joins turns by, when somebody looks."""
+    """The client's, where it names no session: what the list joins turns by, when it is opened."""
     path: str = ""
     """Without its query; reported where there is no operation, or for an error."""
     agent: str = ""
@@ -77,7 +77,7 @@ class Record(msgspec.Struct):
     wasted: Usage | None = None
     """Of those attempts alone."""
     cost: int | None = None
-    """In millionths of the currency, as the ledger has it; None: nobody knows it, or nothing was counted."""
+    """In millionths of the currency, as the ledger has it; None: unknown, or nothing was counted."""
     losses: list[Loss] = []
     loss_groups: list[Loss] | None = None
     """See `grouped_losses`."""

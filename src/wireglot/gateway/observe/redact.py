@@ -12,7 +12,8 @@ from wireglot.logins.login import secrets_of_login
 
 _NAMED_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|cookie|password|credential")
 _DRAWN: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w.~+/=-]{20,}|[0-9a-fA-F]{32,}")
-"""As nobody writes by hand: letters of both sizes and digits, or a long number. Versions are neither."""
+"""As no one writes by hand: upper and lower case letters and digits, or a long number. Versions are
+neither."""
 
 
 def secrets_of(settings: Settings) -> set[str]:

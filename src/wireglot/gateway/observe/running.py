@@ -20,7 +20,7 @@ from wireglot.gateway.config.environment import data_dir
 
 try:
     import fcntl
-except ImportError:  # Windows: nobody is found there
+except ImportError:  # Windows: no process is found there
     fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _FOLDER: Final = "running"
@@ -55,7 +55,7 @@ class RunningGateway(msgspec.Struct, frozen=True):
 def announced(
     running: RunningGateway, environ: Mapping[str, str]
 ) -> Iterator[Callable[[RunningGateway], None]]:
-    """Others find it meanwhile. Where nothing can be written there, nobody does. Given is what changes what
+    """Others find it meanwhile. Where nothing can be written there, none does. Given is what changes what
     it says of itself."""
     home = data_dir(environ)
     # Not by its number alone: in two containers with one home two gateways may have the same.

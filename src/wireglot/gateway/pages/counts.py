@@ -10,10 +10,10 @@ from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import with_request_errors
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import Estimator
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
 from wireglot.http.application import Headers
@@ -40,7 +40,7 @@ class Counting:
         self._estimator = Estimator()
         self._without: dict[tuple[str, str], float] = {}
         self.estimated_for: set[str] = set()
-        """Providers of which somebody has asked for a count that had to be estimated."""
+        """Providers for which a client has requested a count that had to be estimated."""
 
     def watch(self, exchange: Exchange) -> None:
         """A step: learn from the answer, where anybody has needed an estimate."""
@@ -54,8 +54,8 @@ class Counting:
     def learn(self, exchange: Exchange) -> None:
         """What a provider reported for a conversation makes the next estimate for it better.
 
-        Weighing costs about as much as translating, so only providers are heard for which somebody counts.
-        """
+        Weighing costs about as much as translating, so it is done only for providers for which clients count
+        tokens."""
         record, usage = exchange.record, exchange.record.usage
         if record.provider not in self.estimated_for or usage is None or exchange.job.surface.counts is None:
             return
@@ -98,7 +98,7 @@ class Counting:
                 record.noted(f"counting failed: {failed.error.message}")
         if body is None:
             estimating = partial(self._estimated, exchange, target)
-            body = await aside(estimating) if exchange.is_large else estimating()
+            body = await run_in_thread(estimating) if exchange.is_large else estimating()
             headers.append(ESTIMATE)
         tokens = _tokens(counts, body)
         record.used(Usage(input=tokens), "estimated" if headers else "provider")
@@ -132,7 +132,7 @@ class Counting:
         passes = target.plain and target.dialect == job.dialect
         if passes and not exchange.sealed and not (ours.model_inside and renamed):
             checking = job.content.check
-            await aside(checking) if exchange.is_large else checking()
+            await run_in_thread(checking) if exchange.is_large else checking()
             body = job.body
             if renamed and target.surface.model_field:
                 body = splice(body, {target.surface.model_field: encode(target.model)})
@@ -140,7 +140,7 @@ class Counting:
             tokens = _tokens(theirs, answer)  # whatever cannot be read is estimated instead
             return answer if ours.parse_answer is theirs.parse_answer else encode(ours.render_answer(tokens))
         asking = partial(self._question, exchange, target, theirs)
-        question = await aside(asking) if exchange.is_large else asking()
+        question = await run_in_thread(asking) if exchange.is_large else asking()
         answer = await self._ask(exchange, target, question)
         return encode(ours.render_answer(_tokens(theirs, answer)))
 

@@ -33,7 +33,7 @@ class Condition(msgspec.Struct, frozen=True):
 
 
 class HealthPages:
-    """Nobody needs a key for most of these, and nothing is written down of them."""
+    """Most of these need no key, and none of them is logged."""
 
     OPERATIONS: Final = frozenset({"health", "ready", "metrics", "stub"})
 

@@ -28,7 +28,7 @@ from wireglot.providers.spec import ModelSpec
 from wireglot.wire.json import BadJson, decode
 
 FRESH_SECONDS: Final = 60.0
-"""For which a list is not asked for again. Somebody who loads a model at home looks for it at once."""
+"""For which a list is not requested again. Users who load a local model look for it at once."""
 KEPT_SECONDS: Final = 3600.0
 """For which a list is reported although its server is away."""
 RETRY_SECONDS: Final = 15.0
@@ -146,7 +146,7 @@ def is_asked(provider: Provider) -> bool:
 
 
 class ModelPages:
-    """Lists and single models; what a vendor's own client asks beside them."""
+    """Lists of models and single models, and what else a vendor's own client requests."""
 
     OPERATIONS: Final = frozenset({"models", "model", "assist", "operation", "managed"})
 

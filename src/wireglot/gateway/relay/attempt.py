@@ -30,7 +30,7 @@ from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
 _MAX_NAMED: Final = 4
-"""Losses that an error names beside the worst."""
+"""Losses that an error names in addition to the worst."""
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
 """One serious loss weighs more than all others that a request can have. What is harmless moves nothing."""

@@ -20,10 +20,10 @@ from wireglot.dialects.base import (
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.relay.candidates import Candidates, with_further
 from wireglot.gateway.relay.judge import Judge
-from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.token_weight import ESTIMATED, is_unreported, parts_weight, tells_usage
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.settings import ClientKey
 from wireglot.gateway.streams.collection import Collection
 from wireglot.gateway.streams.feeder import Feeder, HoldsEnd, Pump, asked, shown_searches, unasked
@@ -87,7 +87,7 @@ class Delivery:
         large = size > LARGE_BYTES
         if prepared.raw:
             looking = partial(self._looked_at, exchange, target, prepared, body)
-            seen, repaired = await aside(looking) if large else looking()
+            seen, repaired = await run_in_thread(looking) if large else looking()
             if repaired is not None:
                 del body, looking  # what is written takes its place
                 await self._render(exchange, prepared, repaired, keeps=keeps, size=size)
@@ -99,12 +99,12 @@ class Delivery:
             named = exchange.job.surface.client.asked_model
             if named is not None and not prepared.as_is:
                 naming = partial(named.in_answer, body, exchange.job.model)
-                body = await aside(naming) if large else naming()
+                body = await run_in_thread(naming) if large else naming()
                 del naming
             self._send_whole(exchange, body)
             return
         reading = partial(self._accepted, exchange, target, prepared, body)
-        accepted = await aside(reading) if large else reading()
+        accepted = await run_in_thread(reading) if large else reading()
         del body, reading  # what is written takes its place
         if exchange.client is not None:
             record.answered()
@@ -159,7 +159,7 @@ class Delivery:
         """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
         reading = partial(self._parsed, target, prepared, body)
         try:
-            response = await aside(reading) if len(body) > LARGE_BYTES else reading()
+            response = await run_in_thread(reading) if len(body) > LARGE_BYTES else reading()
         except AttemptFailed as unread:
             exchange.record.noted(f"not kept: {unread.error.message}")
             return
@@ -193,7 +193,7 @@ class Delivery:
         large = size > LARGE_BYTES
         hider = unasked(exchange, prepared, keeps=keeps)
         rendering = partial(self._rendered, exchange, prepared, accepted, hider)
-        rendered = await aside(rendering) if large else rendering()
+        rendered = await run_in_thread(rendering) if large else rendering()
         if rendered.losses:
             exchange.lose(*rendered.losses)
         if keeps:
@@ -201,7 +201,7 @@ class Delivery:
                 exchange.client_document = rendered.document
             await self.keep(exchange, rendered.response)
             if exchange.unstored:  # which the answer itself says
-                rendered = await aside(rendering) if large else rendering()
+                rendered = await run_in_thread(rendering) if large else rendering()
         await exchange.held.room(max(0, len(rendered.body) - size))
         self._send_whole(exchange, rendered.body, rendered.headers)
 
@@ -313,7 +313,7 @@ class Delivery:
         broken = feeder.failure
         if isinstance(feeder, Collection):
             folding = partial(_folded, exchange, prepared, feeder)
-            accepted = await aside(folding) if feeder.size > LARGE_BYTES else folding()
+            accepted = await run_in_thread(folding) if feeder.size > LARGE_BYTES else folding()
             accepted = _with_searches(exchange, target, prepared, accepted)
             await self._render(exchange, prepared, accepted, keeps=keeps, size=feeder.size)
         elif feeder.holds_end:
@@ -345,7 +345,7 @@ class Delivery:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._keeping.discard(task)
         if not task.cancelled():
-            task.exception()  # the one that waited for it has heard; if nobody did, nobody need
+            task.exception()  # reported to the one that waited for it; if none did, none needs it
 
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:

@@ -26,11 +26,11 @@ from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.relay.attempt import not_as_is, refuse_losses, upstream_context
 from wireglot.gateway.relay.outbound import outbound
 from wireglot.gateway.relay.relay import Relay
-from wireglot.gateway.request.aside import LARGE_BYTES, aside
 from wireglot.gateway.request.exchange import Exchange, some_of_each
 from wireglot.gateway.request.headers import ESTIMATE, JSON
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.token_weight import ESTIMATED, embedding_tokens, is_unreported
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.gateway.settings import Credential
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
@@ -194,14 +194,14 @@ class EmbeddingDelivery:
         await held.room(len(body))
         if prepared.raw:
             looking = partial(_usage_of, target, body)
-            exchange.record.used(await aside(looking) if len(body) > LARGE_BYTES else looking())
+            exchange.record.used(await run_in_thread(looking) if len(body) > LARGE_BYTES else looking())
             self._send(exchange, body)
             return
         bodies = await self._all_parts(exchange, target, prepared, body)
         size = sum(map(len, bodies))
         rendering = partial(_rendered, exchange.job, target, prepared, bodies)
         try:
-            rendered = await aside(rendering) if size > LARGE_BYTES else rendering()
+            rendered = await run_in_thread(rendering) if size > LARGE_BYTES else rendering()
         except AttemptFailed as failed:
             exchange.answered_parts.pop(target.name, None)  # any of them may be the one
             paid: Usage | None = None
@@ -271,7 +271,7 @@ def _estimated(exchange: Exchange, prepared: PreparedEmbedding) -> Usage:
 async def _paid(target: Target, body: bytes) -> Usage | None:
     """What an answer cost of which the client may get nothing."""
     looking = partial(_reported, target, body)
-    return await aside(looking) if len(body) > LARGE_BYTES else looking()
+    return await run_in_thread(looking) if len(body) > LARGE_BYTES else looking()
 
 
 def _reported(target: Target, body: bytes) -> Usage | None:

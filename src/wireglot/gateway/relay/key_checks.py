@@ -40,7 +40,7 @@ Verdict = Literal["good", "refused", "unknown"]
 MAX_SECONDS: Final = 10.0
 _FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=MAX_SECONDS)
 _NEAR: Final = Timeouts(connect=1.0, tls=2.0, first_byte=3.0, idle=3.0, total=5.0)
-"""For servers on this machine or beside it."""
+"""For servers on this machine or in its network."""
 _MAX_MODELS: Final = 5000
 _MAX_BYTES: Final = 16 * 2**20
 _OK: Final = 200

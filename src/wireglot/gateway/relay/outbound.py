@@ -1,4 +1,4 @@
-"""What goes out to a provider beside the body: where to, with which key, under which headers."""
+"""What a request to a provider needs besides its body: URL, key and headers."""
 
 from __future__ import annotations
 

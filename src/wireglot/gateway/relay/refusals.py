@@ -208,7 +208,7 @@ def _stateless(extra: Extra | None) -> Extra | None:
         return None
     try:
         strip = surface(extra.dialect).reasoning.without_state
-    except UnknownDialect:  # kept while somebody had registered it
+    except UnknownDialect:  # kept while it was registered
         return extra
     return strip(extra) if strip is not None else extra
 

@@ -26,8 +26,8 @@ from wireglot.gateway.relay.judge import Ask, Judge
 from wireglot.gateway.relay.media import FindFetch, MediaDownloads, NeedsMedia
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.unavailable import UNSEARCHED, answer_unsearched
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
 from wireglot.gateway.targets.health import Health
@@ -131,7 +131,7 @@ class Relay:
         raise AssertionError("a route has at least one target")
 
     async def ask(self, exchange: Exchange, target: Target, outbound: Outbound, patience: float) -> bytes:
-        """One question beside the conversation, asked once. `patience`: seconds that it is waited for."""
+        """One request outside the conversation, sent once. `patience`: timeout in seconds."""
         job = exchange.job
         seconds = min(patience, job.timeout or patience)
         timeouts = msgspec.structs.replace(target.provider.timeouts, first_byte=seconds, total=seconds)
@@ -324,7 +324,7 @@ class Relay:
         job, record = exchange.job, exchange.record
         preparing = partial(self._prepare, exchange, target, credential)
         try:
-            target, prepared = await aside(preparing) if exchange.is_large else preparing()
+            target, prepared = await run_in_thread(preparing) if exchange.is_large else preparing()
         except NeedsMedia as needed:
             target, prepared = await self._with_media(exchange, needed, preparing)
         outgoing = prepared.outbound.body
@@ -422,7 +422,7 @@ class Relay:
         exchange.record.waits = ""
         if exchange.tap is not None:
             exchange.tap.passed("download")
-        return await aside(preparing)
+        return await run_in_thread(preparing)
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
         """What an answer that is no 200 means."""

@@ -28,7 +28,7 @@ Hide = Callable[[str, str], None]
 
 
 class SignIns:
-    """One for each process. Nothing is obtained before somebody asks, or `begin` does."""
+    """One for each process. Nothing is obtained before the first request, or `begin`."""
 
     def __init__(
         self,
@@ -79,7 +79,7 @@ class SignIns:
         return entry
 
     def _obtained(self, account: str, login: Login) -> Grant:
-        """In a thread. Nobody has what was given before every sink knows to hide it."""
+        """In a thread. A credential is handed out only once every sink knows to hide it."""
         grant = self._obtain(login)
         if self._hide is not None:
             self._hide(account, grant.session_token or grant.secret)
@@ -87,7 +87,7 @@ class SignIns:
 
     def _tell(self, account: str, outcome: Grant | LoginFailed) -> None:
         if isinstance(outcome, Grant) and math.isinf(outcome.seconds):
-            return  # a key that was found: nobody has been asked whether it opens anything
+            return  # a key that was found: it has not been checked
         if self._note is not None:
             self._note(account, outcome if isinstance(outcome, LoginFailed) else None)
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import msgspec
 
 from wireglot.dialects.base import SocketRefusal, WebSockets
-from wireglot.gateway.request.aside import LARGE_BYTES, aside
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, run_in_thread
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Answer, Outbound, Timeouts, Transport, TransportFault
 from wireglot.wire.json import decode
@@ -145,7 +145,7 @@ class UpstreamSockets:
         from wireglot.http.client.websocket import TOO_LARGE
 
         writing = partial(_sent, request.body, line.history, spoken)
-        sent = await aside(writing) if len(request.body) > LARGE_BYTES else writing()
+        sent = await run_in_thread(writing) if len(request.body) > LARGE_BYTES else writing()
         reading = _Reading(line, sent, spoken)
         socket, was_used = line.socket, line.socket.reused
         if not socket.usable:

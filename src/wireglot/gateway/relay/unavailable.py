@@ -1,4 +1,4 @@
-"""A request for a hosted tool that nobody runs: it is refused.
+"""A request for a hosted tool that neither provider nor gateway runs: it is refused.
 
 Without its tool the model would make results up, and clients (Claude Code's WebSearch, Gemini CLI's) show
 them as found. So it is not asked: the next target is. If there is none, a request for nothing but a search

@@ -1,4 +1,4 @@
-"""A client's body: its bytes, its top level, and all of it as JSON once somebody wants that."""
+"""A client's body: its bytes, its top level, and all of it as JSON once that is needed."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class ClientBody:
         find_memory: Callable[[bytes], Cache | None] | None = None,
     ) -> None:
         """`turns`: the member whose items come again with every turn, in `memory`. `grown`: what of it is
-        known, where somebody has looked for that. `find_memory`: where it is not known yet whether the body
+        known, where that has been looked up. `find_memory`: where it is not known yet whether the body
         comes again, and is asked only for one that is decoded."""
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")

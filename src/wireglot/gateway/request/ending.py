@@ -53,7 +53,7 @@ class Keeper(Protocol):
 
     def needs(self, target: Target) -> bool:
         """Asked before the first byte: whether an answer of this target may have to be kept. A stream that
-        nobody needs is not collected."""
+        no keeper needs is not collected."""
         ...
 
     def expects(self, data: bytes, *, whole: bool) -> bool:
@@ -62,7 +62,7 @@ class Keeper(Protocol):
         ...
 
     def wants(self, response: Response) -> bool:
-        """Whether there is anything in it to keep: nobody waits for nothing."""
+        """Whether there is anything in it to keep: otherwise there is nothing to wait for."""
         ...
 
     async def keep(self, response: Response) -> None:

@@ -20,7 +20,6 @@ from wireglot.gateway.entry.gates import Gate
 from wireglot.gateway.errors import RequestError, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.account_details import shown_route
-from wireglot.gateway.request.aside import LARGE_BYTES, weight
 from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
@@ -28,6 +27,7 @@ from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, l
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, weight
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
@@ -143,7 +143,7 @@ class Exchange(msgspec.Struct, eq=False):
     stripped: bool = False
     """The upstream refused the reasoning state of old turns: it is left out."""
     is_large: bool = False
-    """Whether work on the whole of it is to be done in a worker thread (`aside`)."""
+    """Whether work on the whole of it is to be done in a worker thread (`run_in_thread`)."""
     _conversation: str = ""
     _document: dict[str, Any] | None = None
     _embedding: EmbeddingRequest | None = None
@@ -440,7 +440,7 @@ class Carrier(Protocol):
 
 
 class Tap(Protocol):
-    """What a recorder of an exchange is given on its way. One that nobody records has no tap."""
+    """What a recorder of an exchange is given on its way. One that is not recorded has no tap."""
 
     def passed(self, stretch: str) -> None:
         """A stretch of the way lies behind it, which began where the one before ended."""

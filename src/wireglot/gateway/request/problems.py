@@ -68,7 +68,7 @@ def tells_all(exchange: Exchange) -> bool:
     before a gateway that wants no keys, and not behind a proxy; its admin; or a key that says so."""
     caller, head = exchange.job.caller, exchange.job.head
     if ADMIN_HEADER in head.headers:
-        return True  # nobody comes this far with a wrong one
+        return True  # no request gets this far with a wrong one
     if caller is not LOCAL:
         return caller.key is not None and caller.key.full_errors
     return is_loopback(head.peer) and not is_forwarded(head)

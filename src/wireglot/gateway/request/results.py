@@ -1,7 +1,7 @@
-"""Results whose calls are not in the request: the gateway holds the history, or nobody does.
+"""Results whose calls are not in the request: the gateway holds the history, or it is lost.
 
 A dialect may name no call (Gemini pairs by name): such a result belongs to the first call of its name that
-still waits. Every provider refuses a result without its call. Where nobody knows the call it is put back as
+still waits. Every provider refuses a result without its call. If the call is unknown, it is put back as
 far as the result tells it (its name and id), and that is declared: what the model had asked for is not known.
 """
 

@@ -37,7 +37,7 @@ LETTER: Final = 300
 _JSON: Final = 340
 """Braces, quotes and names make shorter tokens."""
 _BEYOND: Final = 450
-"""For each byte UTF-8 needs beside the first: 0.75 tokens a Cyrillic letter, 1.2 a Chinese one."""
+"""For each UTF-8 byte after the first: 0.75 tokens per Cyrillic letter, 1.2 per Chinese one."""
 _OPAQUE: Final = 190
 """A character of an encrypted thought: base64 of about as many bytes as the thought had."""
 

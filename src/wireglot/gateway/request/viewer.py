@@ -11,7 +11,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest
 
 Access = Literal["open", "admin", "key"]
-"""`open`: this machine, while nobody needs a key. `admin`: by the admin secret. `key`: by a client key."""
+"""`open`: this machine, while no key is required. `admin`: by the admin secret. `key`: by a client key."""
 
 
 def _always() -> bool:

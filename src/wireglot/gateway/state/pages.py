@@ -154,7 +154,7 @@ class LossPages:
         (id,) = page.asked.ids
         found = await self._shelf.find(page.caller.name, id) if len(id) <= _ID_LONGEST else None
         if found is None:
-            # The same words for the requests of others: that there are any is nobody's business.
+            # The same words for the requests of others: a caller must not learn that there are any.
             raise RequestError(
                 "not_found",
                 f"no losses of {id[:_ID_LONGEST]}: it had none, belongs to another caller, or has expired",

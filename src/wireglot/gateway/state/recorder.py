@@ -12,7 +12,7 @@ class Recorder:
     """Implements `Reply` in front of another one, until `release`. After that it only passes on.
 
     The last thing written waits for one step of the loop: an end that follows at once takes it along, so that
-    no client holds the terminal event of an answer that nobody has kept.
+    no client holds the terminal event of an answer that is not stored.
     """
 
     def __init__(self, behind: Reply, room: int) -> None:

@@ -58,7 +58,7 @@ class Sharing:
 
     async def start(self, health: Health) -> None:
         if isinstance(self._counters, MemoryCounters):
-            return  # nobody else would hear
+            return  # there is no other process
         self._health = health
         health.listen(self._cooled, self._rejected)
         await self.exchange()

@@ -75,7 +75,7 @@ class State:
         self.note = note
         store = settings.store
         self.fleet_log = open_fleet_log(store.url.value, store.shared.value, lambda: behind.documents)
-        """Beside the bounds of what requests ask for: it opens no breaker of theirs."""
+        """Separate from the bounds of what requests use: it opens no breaker of theirs."""
         self.store_health = StoreHealth()
         server = settings.server
         self.sealer = sealer = Sealer(
@@ -267,7 +267,7 @@ async def _trouble(part: Engine | Counters) -> str:
 
 
 def _counters_url(settings: Settings) -> str:
-    """Shared between machines by Redis, between workers by a file, by nobody otherwise."""
+    """Shared between machines by Redis, between workers by a file, otherwise not at all."""
     store = settings.store
     if store.shared.value:
         return store.shared.value

@@ -65,7 +65,8 @@ class StoreHealth:
 
 
 class WatchedDocuments(SealedDocuments):
-    """Tells how its writes went: where there are any, nobody else has to try whether the store takes them."""
+    """Reports how its writes went: where there are any, no check has to try whether the store accepts
+    them."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Work that goes on beside the requests: an error in it is reported, and does not end it."""
+"""Background work: an error in it is reported, and does not end it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Guarded:
             await work()
         except StoreDown:
             return False  # State looks at the store, and tells
-        except Exception as bug:  # nobody waits for this work: a bug in it is reported, and it goes on
+        except Exception as bug:  # background work: a bug in it is reported, and it goes on
             self.failed(bug)
             return False
         self.last_bug = ""

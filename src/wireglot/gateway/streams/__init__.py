@@ -1,1 +1,1 @@
-"""Stream translation and pass-through, without waiting."""
+"""Translates streams or passes them through, chunk by chunk, without waiting."""

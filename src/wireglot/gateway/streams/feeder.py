@@ -64,7 +64,7 @@ class Feeder(Protocol):
     moved: bool
     """Set by everything but keep-alives; anyone who watches clears it."""
     cut: bool
-    """The answer has ended before its upstream was done, whose rest nobody wants."""
+    """The answer has ended before its upstream was done; the rest is not wanted."""
 
     def feed(self, data: bytes) -> None: ...
 

@@ -47,7 +47,8 @@ _PEEKED_BYTES: Final = 64
 
 
 class _Kept:
-    """An answer that is to be kept: it is read beside its bytes, and its end waits for that."""
+    """An answer that is to be stored: it is parsed while its bytes pass through, and its end waits for
+    that."""
 
     def __init__(self, reader: StreamReader) -> None:
         self.end = bytearray()
@@ -74,7 +75,7 @@ class Passthrough:
     def __init__(
         self, exchange: Exchange, prepared: Prepared, client: ClientStream, *, keeps: bool, judged: bool
     ) -> None:
-        """`keeps`: the answer is read beside its bytes, which stay as they are, and its end waits. `judged`:
+        """`keeps`: the answer is parsed while its bytes pass unchanged, and its end waits. `judged`:
         what ends before anything of it has gone out must be an answer; a vendor's own word is taken."""
         job = exchange.job
         surface, limit = job.surface, job.settings.limits.event
@@ -116,7 +117,7 @@ class Passthrough:
 
     def feed(self, data: bytes) -> None:
         if self._repeated.shape is not None and self._repeated.hold(data):
-            # They tell what others reported, in other words: nobody here need look at them.
+            # They repeat what others reported, in other words: they need not be read here.
             self.moved = True
             self._unheard = data
             if self._kept is not None:

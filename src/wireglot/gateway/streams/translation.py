@@ -87,7 +87,7 @@ class Translation:
         self._tells_usage = tells_usage(client_side, self._request)
         self._usage_first = self._tells_usage and client_side.usage_first
         self._unreported = self._tells_usage
-        """Whether nobody has reported yet what the answer comes to, and somebody must."""
+        """Whether the usage of the answer has not been reported yet, and has to be."""
         self._weight = 0
         """Of the answer so far, while it is so."""
         self._estimate: Usage | None = None
@@ -155,7 +155,7 @@ class Translation:
         events = watch.pass_on(came)
         self._unreported = self._tells_usage and (watch.usage is None or is_unreported(watch.usage))
         if self._emulator is not None and self._emulator.may_cut:
-            # Nobody reports what an answer comes to that is cut: it is counted from its beginning.
+            # The usage of an answer that is cut is never reported: it is counted from its beginning.
             self.cut = self._emulator.cut
             self._unreported |= self.cut or type(came[-1]) is not Finish
         if not self._begun:

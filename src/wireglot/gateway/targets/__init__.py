@@ -1,1 +1,1 @@
-"""Resolves a model to targets. Pure."""
+"""Resolves a model name to an ordered list of targets. Pure."""

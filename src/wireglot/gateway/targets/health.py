@@ -28,7 +28,7 @@ class Breaker:
     """Closed until requests fail; then open, with one probe at a time at growing intervals.
 
     It opens for anyone's requests fail. What one caller asks for may be what fails, so for all it opens only
-    where the requests of several do: nobody takes a model from the others.
+    where the requests of several do: no caller can take a model from the others.
     """
 
     def __init__(self) -> None:

@@ -43,7 +43,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     own_usage: bool = False
     """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
     further: int = 0
-    """Answers that the client wants beside the one that the upstream gives: the gateway asks for them."""
+    """Answers that the client wants in addition to the upstream's one: the gateway requests them."""
     checks: tuple[Safeguard, ...] = ()
     """What the client wants checked of the answer and the upstream does not: the gateway does."""
     unframe: Callable[[Answer], Answer] | None = None

@@ -59,7 +59,7 @@ class PackedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     dropped: int = 0
     """Rows that this worker could not tell, since it began."""
     forgotten: str | None = None
-    """A caller, whose rows up to then nobody shall show."""
+    """A caller whose rows up to then must not be shown."""
 
 
 _RowsDecoder: Final = msgspec.msgpack.Decoder(PackedRows)
@@ -223,7 +223,7 @@ class FleetRows:
         return lambda: self._listeners.remove(tell)
 
     async def refresh(self) -> None:
-        """Read what is new, unless somebody did so just now."""
+        """Read what is new, unless that was done just now."""
         async with self._reading:
             pause = self._pause_seconds if self.trouble else self._fresh_seconds
             if time.monotonic() - self._looked < pause:
@@ -412,7 +412,7 @@ class RowSender:
     ) -> None:
         """`reported`: a row as others may see it."""
         self.dropped = 0
-        """Rows that nobody else will hear of."""
+        """Rows that are not reported to the others."""
         self.trouble = ""
         self.telling = asyncio.Lock()
         self._own = own
@@ -486,7 +486,7 @@ class RowSender:
 _LOOK_SECONDS: Final = 2.0
 """Between two looks for orders."""
 _FOLLOW_SECONDS: Final = 1.0
-"""Between two looks for rows, while somebody follows them."""
+"""Between two looks for rows, while a client follows them."""
 _MAX_UNSAID: Final = 100
 _CLOCKS_APART_SECONDS: Final = 60.0
 

@@ -1,5 +1,5 @@
 """An exchange while it runs, for anyone who looks: both requests at once, both streams as they grow. A page
-says how far it has got and is given what is new; nothing is made before somebody asks.
+says how far it has got and is given what is new; nothing is made before it is requested.
 
 A secret may come in several events. What may be its beginning is held back until more has come.
 """
@@ -216,7 +216,7 @@ def _steps(recording: Recording, row: Row, now: float) -> list[TraceStep]:
 
 
 class GrowingTraces:
-    """Those that somebody looks at now."""
+    """Those that are being viewed now."""
 
     def __init__(self, redactor: Callable[[], Redactor]) -> None:
         """`redactor`: the one that knows the secrets of now."""

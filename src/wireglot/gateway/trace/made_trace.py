@@ -59,7 +59,7 @@ _TELLING: Final = frozenset({"accept", "accept-language", "content-type", "user-
 
 class Scrubber:
     """For one exchange: the secrets of the configuration, and the credentials that this request brought. A
-    client's key is known to nobody by its value, but for the request that brings it."""
+    value of a client's key is known only to the request that brings it."""
 
     def __init__(
         self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
@@ -359,7 +359,7 @@ def recorded_title(recording: Recording, redactor: Redactor) -> str:
 
 
 def withhold_unsearched(recording: Recording, scrub: Scrubber) -> bool:
-    """Whether nothing of its requests may be shown, since nobody could look for credentials in them."""
+    """Whether nothing of its requests may be shown, since they could not be searched for credentials."""
     if scrub.unsearched:
         for side in (recording.request, *(asked.request for asked in list(recording.attempts))):
             side.withhold()

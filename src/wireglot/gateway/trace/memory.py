@@ -14,7 +14,7 @@ from wireglot.gateway.trace.recording import Recording
 
 MAX_EXCHANGES: Final = 200
 _BESIDE_BODIES_BYTES: Final = 4096
-"""That an exchange takes beside its bodies."""
+"""That an exchange takes in addition to its bodies."""
 
 
 def memory_bytes(settings: Settings) -> int:

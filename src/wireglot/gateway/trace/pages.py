@@ -346,7 +346,7 @@ class TracePages:
                 is_first = False
                 await flowing.wait()
             if self._is_draining() or not viewer.holds():
-                reply.abort()  # so that nobody takes it for all of it
+                reply.abort()  # so that it is not taken for all of it
                 return
             rows = await anext(pages, None)
         reply.write(written.tail)
@@ -394,7 +394,7 @@ class TracePages:
         self, page: PageRequest, viewer: Viewer, *, reported: bool = True
     ) -> tuple[Row, Trace | None, str]:
         """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
-        words for another key's: that there is one is nobody's business."""
+        words for another key's: a caller must not learn that there is one."""
         row = await self._row(page, viewer)
         if _hides_error(row, page, viewer):
             return row, None, "recorded for the operator: they name the provider's account"

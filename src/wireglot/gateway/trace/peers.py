@@ -2,7 +2,7 @@
 
 Workers answer questions about their own rows on a socket in their directory. A question is one line of JSON,
 and so is its answer; only a listener gets a line for each row as it changes. A worker that does not answer in
-time is left out: soon where all are asked for a list, later where one of them has what somebody wants to see.
+time is left out: soon where all are asked for a list, later where one of them has what is requested.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _EXCHANGE_SECONDS: Final = 15.0
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
-"""Between two looks for workers that have come or gone, while somebody listens."""
+"""Between two looks for workers that have come or gone, while a client listens."""
 _HEARD_SECONDS: Final = 5.0
 
 
@@ -48,7 +48,7 @@ class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
     ends: float = 0.0
     """When it would have ended by itself."""
     whose: str = ""
-    """A hash of whose session it is; "": of nobody known, and with `ENDED_UP_TO` of everyone."""
+    """A hash of whose session it is; "": of an unknown session, and with `ENDED_UP_TO` of all."""
     forgotten: str | None = None
 
 
@@ -71,7 +71,7 @@ class Peers:
 
     @property
     def unsent(self) -> int | None:
-        """Rows that the others will not hear of; None: there is nobody to tell."""
+        """Rows that are not reported to the others; None: there are no others."""
         return None
 
     async def close(self) -> None: ...

@@ -27,7 +27,7 @@ class RecordingPolicy:
         self._until = 0.0
         """All bodies are recorded until then: unix seconds."""
         self._ends = 0.0
-        """The same by a clock that nobody sets: what was asked for is so many minutes."""
+        """The same by a monotonic clock: what was requested is a number of minutes."""
         self._timer: asyncio.TimerHandle | None = None
         self._look()
 

@@ -1,7 +1,7 @@
 """One exchange while it is recorded: what goes by is held as it is, nothing is copied, read or waited for.
 
 All of it happens on the loop. What it comes to is made in a thread (`made_trace.py`): by the writer once the
-answer is out, or when somebody looks.
+answer is out, or when it is viewed.
 """
 
 from __future__ import annotations
@@ -71,13 +71,13 @@ class Recording(msgspec.Struct, eq=False):
     is_temporary: bool = False
     """It is in memory alone: nothing says that it should be written."""
     title: str | None = None
-    """The last words of its user, where somebody has asked for them."""
+    """The last words of its user, where they were requested."""
     notes: list[str] = []
     attempts: list[RecordedAttempt] = []
     stretches: list[tuple[str, float]] = []
     """Names, and when each ended."""
     held: int = 0
-    """What it takes of the room beside its messages."""
+    """What it takes of the memory in addition to its messages."""
 
     @property
     def lost(self) -> bool:
@@ -306,7 +306,7 @@ class Writer:
         return len(self._waiting) >= self._most
 
     def take(self, recording: Recording) -> None:
-        """Never waits, but for a lock that nobody holds for long."""
+        """Never waits, except for a lock that is never held for long."""
         with self._changed:
             self._waiting.append(recording)
             if self._thread is None and not self._closed:

@@ -1,6 +1,6 @@
 """The last exchanges of this process, without bodies: those that run as their records, those that are over as
-what a row says of them. Rows are made of it when somebody looks. Anyone who listens hears of each as it comes
-and ends; who is too slow misses some, counted.
+what a row says of them. Rows are made of it when they are requested. Listeners are informed of each as it
+comes and ends; who is too slow misses some, counted.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
 _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _MAX_BODIES_BYTES: Final = 8 * 1024 * 1024
-"""Of requests that name no session: held until somebody asks which of them are turns of one conversation."""
+"""Of requests that name no session: held until it is asked which of them are turns of one conversation."""
 _FREE_TEXTS: Final = (
     "agent", "path", "session", "asked", "model", "stop", "error",
     "purpose_word", "agent_name", "agent_id", "parent_agent_id", "title",
@@ -247,7 +247,7 @@ class ExchangeRows:
         self._seen.clear()
 
     def _look(self) -> None:
-        """What has changed of those that run: records tell nobody of it, so that they cost nothing."""
+        """What has changed of those that run: records do not report it, so that they cost nothing."""
         for row in self.changed(self._seen):
             for listener in self._listeners:
                 listener.tell(row)

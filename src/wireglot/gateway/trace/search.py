@@ -45,7 +45,7 @@ class Limiter:
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._gate.leave()
         if not task.cancelled():
-            task.exception()  # reported to anyone who still waits, and to nobody else
+            task.exception()  # reported only to those who still wait
 
 
 _MAX_ROWS: Final = 2000

@@ -1,7 +1,7 @@
 """Recorded exchanges on the disk: a file each, sealed, for its owner alone, for a while.
 
 A file's name tells when it was, whose (as a hash) and which: `1767225600000-9f86d081884c7d65-req_....trace`.
-In it lie a mark, the length of the sealed row, the sealed row and the sealed trace. It is written beside its
+In it lie a mark, the length of the sealed row, the sealed row and the sealed trace. It is written next to its
 place and then renamed, so that anyone who finds it finds it whole. All workers of a machine, and the gateways
 after them, read the same folder.
 """
@@ -46,7 +46,7 @@ _MAX_ROWS_KNOWN: Final = 10_000
 _MAX_REPORTED: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0
-"""After which a file that was never finished is nobody's."""
+"""After which a file that was never finished is abandoned."""
 
 
 _RESTS_NANOSECONDS: Final = 1_000_000_000

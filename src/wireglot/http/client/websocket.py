@@ -321,7 +321,7 @@ class UpstreamSocket(asyncio.Protocol):
 
 def text_frame(message: bytes) -> bytes:
     """A message as a client sends it. To mask a megabyte takes ten milliseconds: large ones are made in a
-    worker thread, beside the connection that they go out on."""
+    worker thread, off the connection that they go out on."""
     return Connection(ConnectionType.CLIENT).send(TextMessage(data=message.decode()))
 
 

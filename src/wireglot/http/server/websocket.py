@@ -136,7 +136,7 @@ class WebSocket:
             self._write(TextMessage(data=text))
 
     def close(self, code: int = NORMAL, reason: str = "") -> None:
-        """Say goodbye, if nobody has."""
+        """Send a close frame, unless one was sent."""
         self._timer.cancel()
         if not self.closed:
             self.closed = True

@@ -1,1 +1,1 @@
-"""The cases, a file for each theme."""
+"""The probe's test cases, one module per subject."""

@@ -47,8 +47,8 @@ def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
 
 
 def with_results(question: ProbeQuestion, reply: ProbeReply, *results: ProbeResult) -> ProbeQuestion:
-    """The question again, the model's turn as it came, and what its tools said. Nobody is asked to call once
-    more: the model would never come to speak."""
+    """The question again, the model's turn as it came, and what its tools said. The choice that forces a
+    call is left out: with it the model would never answer in text."""
     turns = (*question.turns, Said(tuple(reply.items)), Results(results))
     return replace(question, turns=turns, choice="", named="", stream=False)
 

@@ -1,1 +1,1 @@
-"""Each dialect as the probe writes and reads it: plain JSON, so that no codec of ours hides what is wrong."""
+"""The probe's own plain-JSON reader and writer of each dialect, so that no codec of ours hides an error."""

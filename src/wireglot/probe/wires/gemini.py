@@ -149,7 +149,7 @@ def finished(reply: ProbeReply, candidate: At) -> None:
 
 
 def counted(usage: At) -> ProbeUsage:
-    """Thoughts stand beside the answer's tokens; counts of nothing are left out."""
+    """Thoughts are counted in addition to the answer's tokens; counts of nothing are left out."""
     thoughts = usage.maybe_number("thoughtsTokenCount")
     return ProbeUsage(
         input=usage.number("promptTokenCount") + (usage.maybe_number("toolUsePromptTokenCount") or 0),

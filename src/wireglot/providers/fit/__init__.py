@@ -1,1 +1,1 @@
-"""A request bent to what an endpoint takes."""
+"""Adapts a request to what an endpoint and its model accept."""

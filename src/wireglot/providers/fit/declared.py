@@ -30,8 +30,8 @@ _AT_THE_FRONT: Final = "declared with all other tools, at the front"
 
 
 def join_declared_tools(request: Request, fitting: Fitting) -> Request:
-    """They are among the tools already: only the messages that declare them go. A declaration that nobody
-    can read stays, for the renderers to report."""
+    """They are among the tools already: only the messages that declare them go. A declaration that cannot
+    be read stays, for the renderers to report."""
     trail = fitting.trail
     messages: list[Message] = []
     said = False

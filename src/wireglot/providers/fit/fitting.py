@@ -155,7 +155,7 @@ class Fitting:
         self, message: Message, key: Hashable, change: Callable[[Message], tuple[Part, ...]]
     ) -> Message:
         """A message with another part in place of each that it has, the same one for a message that came
-        before: then what was written of it is found, too. `key`: all that the change goes by beside it."""
+        before: then what was written of it is found, too. `key`: all else that the change depends on."""
         memory = self.memory
         new: Message | None = memory.find(message, key) if memory is not None else None
         if new is None:

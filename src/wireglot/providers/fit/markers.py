@@ -18,7 +18,7 @@ def fit_cache_markers(request: Request, fitting: Fitting) -> Request:
     elsewhere = _count_elsewhere(request)
     if fitting.markers + elsewhere <= limits.cache_markers:
         return request
-    # Where none is taken all of them go, and nobody need count them first.
+    # Where none is accepted all of them go, and they need not be counted first.
     surplus = fitting.markers + elsewhere
     if limits.cache_markers:
         surplus = _count(request.messages) + elsewhere - limits.cache_markers

@@ -71,7 +71,7 @@ class _PartFitter:
         self.beside: list[Part] = []
         """What left its place in this message and stands at its end."""
         self.invented_reasoning = False
-        # Methods of nobody: bound ones would make a circle of this, with the whole request in it.
+        # Unbound functions: bound methods would make a reference cycle with the whole request in it.
         self._by_type: dict[type, Callable[..., Part | None]] = {
             Reasoning: _PartFitter._reasoning,
             ToolResult: _PartFitter._result,
@@ -142,7 +142,7 @@ class _PartFitter:
 
     def _is_hosted(self, signature: Signature, part: ToolCall) -> bool:
         """Whether this upstream minted it for another dialect that has a place of its own here: Google signs
-        calls on its Chat endpoints too. A client that names nobody is believed, if it wrote it there."""
+        calls on its Chat endpoints too. A client that names no writer is believed, if it wrote it there."""
         origin = signature.origin
         if origin.dialect not in self.fitting.target.server.reasoning.hosts:
             return False
@@ -220,7 +220,7 @@ class _PartFitter:
         return self._wrote(part) if part.minter is not None else not self.fitting.foreign
 
     def _is_raw(self, part: Reasoning) -> bool:
-        """Open-weight models (gpt-oss) show all of their reasoning in Responses, and nobody signs it."""
+        """Open-weight models (gpt-oss) show all of their reasoning in Responses, unsigned."""
         raw = own_form(part.extra, self.dialect).get("source") == "content"
         return raw and part.signature is None and self._may_be_own(part)
 

@@ -25,7 +25,7 @@ def spell_fields(request: Request, fitting: Fitting) -> Request:
     fields = extra.fields if extra is not None else {}
     if limits.max_tokens_field and request.max_tokens is not None:
         form["limit"] = limits.max_tokens_field
-        form.pop("max_tokens", None)  # an older limit beside it, which the newer one overruled
+        form.pop("max_tokens", None)  # an older limit next to it, which the newer one overruled
     if limits.seed_field and request.sampling.seed is not None:
         form["seed"] = limits.seed_field
     if limits.user_field and request.user:

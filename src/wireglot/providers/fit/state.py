@@ -20,7 +20,7 @@ from wireglot.providers.fit.survey import FIELDS, FOREIGN
 
 _NOTHING = frozenset({"content", "thought"})
 """Fields everybody knows, kept where they are empty only to be written again as they were: the empty text
-beside a Chat message's calls, Gemini's mark that a part is no thought."""
+next to a Chat message's calls, Gemini's mark that a part is no thought."""
 
 
 def declare_switches(request: Request, fitting: Fitting) -> Request:

@@ -184,7 +184,7 @@ def _opens(message: Message) -> bool:
 
 
 def asks(request: Request) -> int:
-    """What a request asks for beside its conversation."""
+    """What a request asks for in addition to its conversation."""
     seen = ALWAYS
     if request.max_tokens is not None and request.max_tokens < 0:
         seen |= NO_LIMIT

@@ -101,7 +101,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
 
 
 def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], losses: list[Loss]) -> None:
-    """An effort and a budget may stand together, or beside `off`: one decides, and the other is reported."""
+    """An effort and a budget may be set together, or with `off`: one decides, and the other is reported."""
     off = "off" in (asked.mode, fitted.mode) or "none" in (asked.effort, fitted.effort)
     path = "$.thinking.effort"
     if asked.effort is not None and fitted.effort != asked.effort and path not in reported:
@@ -205,7 +205,7 @@ def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
 
 
 def _effort(thinking: Thinking) -> Effort | None:
-    """The effort meant, whichever way it was said. Off is off, whatever the effort beside it."""
+    """The effort meant, whichever way it was said. Off is off, whatever the effort next to it."""
     if thinking.mode == "off":
         return "none"
     if thinking.effort is not None:

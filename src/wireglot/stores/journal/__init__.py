@@ -1,1 +1,1 @@
-"""Usage on the local disk, before the store has it."""
+"""Write-ahead journal of usage on the local disk, from which a task moves the rows to the store."""

@@ -71,7 +71,7 @@ class KernelSync:
     `collect` when `descriptor` can be read. Raises OSError.
 
     A thread that has synced must have the interpreter before it can tell anybody, and a busy loop gives that
-    up only once in a while. The kernel needs nobody's turn.
+    up only once in a while. The kernel does not need the interpreter.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:

@@ -137,7 +137,7 @@ def number_of(path: Path) -> int:
 
 
 def read_segment(path: Path) -> list[UsageRow]:
-    """All rows of a file that nobody writes any more; those before the first that is torn or damaged."""
+    """All rows of a file that no process writes any more; those before the first that is torn or damaged."""
     data = path.read_bytes()
     _, salt, _ = _HEADER.unpack_from(data)
     return unframe(data[BEGIN:], salt, len(data))[0]
@@ -226,7 +226,7 @@ class Shelf:
             return
         if not keep:
             (self.home / LOCK).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # somebody put something there: it is theirs
+            with contextlib.suppress(OSError):  # not empty: its content is not ours
                 self.home.rmdir()
         os.close(self._lock)
 
@@ -274,7 +274,7 @@ def orphans(folder: Path, own: str) -> list[Orphan]:
             try:
                 lock = os.open(path / LOCK, os.O_RDWR)
             except FileNotFoundError:
-                # Nobody makes one while we hold the folder: its removal was cut short.
+                # No process makes one while we hold the folder: its removal was cut short.
                 with contextlib.suppress(OSError):
                     path.rmdir()
                 continue

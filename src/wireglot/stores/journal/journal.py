@@ -1,7 +1,7 @@
 """The journal of usage: what a request writes of itself to the local disk, before any store is asked.
 
 A row is in the kernel's hands when `append` returns, so it outlives the process; it is on the disk when
-`synced` resolves, so it outlives the machine's power. Those that somebody waits for may be gathered: they are
+`synced` resolves, so it outlives the machine's power. Those with a waiting caller may be gathered: they are
 written at once at the end of the loop's turn. One sync is for everybody, and there is one at a
 time. Rows are read behind, in order, and a file whose rows have all reached the store is used again. Files
 are made ahead of need: a disk that fills up takes none of the room that was promised.
@@ -186,7 +186,7 @@ class Journal:
         return syncer.covered < sequence and syncer.sync and not syncer.trouble
 
     def went_on(self, sequence: int) -> None:
-        """Somebody did not wait for a disk that has failed."""
+        """A caller did not wait for a disk that has failed."""
         syncer = self.syncer
         syncer.let_go += syncer.sync and syncer.covered < sequence
 
@@ -305,7 +305,7 @@ class Journal:
         self._shelf.spares.append(segment)
 
     def _repair(self) -> bool:
-        """After a sync that failed nobody knows what is on the disk, and another would not try again: the
+        """After a failed sync it is unknown what is on the disk, and another would not try again: the
         system takes what it could not write for written. Whether it is written once more."""
         try:
             intact = [segment.rewrite() for segment in self._written if segment.safe < segment.end]

@@ -24,11 +24,11 @@ class Timing(NamedTuple):
     gather: float = 0.003
     """Between two syncs while many wait."""
     later: float = 0.075
-    """For which a row that nobody waits for may be without a sync."""
+    """Time for which a row without a waiting caller may be unsynced."""
     retry: float = 1.0
     """Until what failed is tried again."""
     patience: float = 2.0
-    """After which, or up to twice that, nobody waits for a disk that does not answer."""
+    """After which, or up to twice that, no caller waits for a disk that does not answer."""
     sleep: Callable[[float], None] = time.sleep
 
 
@@ -83,7 +83,7 @@ class Syncer:
         self._due = False
         """Another has been asked for."""
         self._expected = 0
-        """Rows since the last sync began that somebody may come to wait for."""
+        """Rows since the last sync began for which a caller may come to wait."""
         self._last = 0.0
         self._landed: asyncio.Future[None] | None = None
         self._shelf = shelf
@@ -134,7 +134,7 @@ class Syncer:
                 self._wake.release()
 
     def ask_sync(self, expected: int = 0) -> None:
-        """There are rows that somebody waits for, or so many more that somebody may come to wait for."""
+        """There are rows with waiting callers, or this many more for which callers may come to wait."""
         self._expected += expected
         if not self.sync:
             return
@@ -147,7 +147,8 @@ class Syncer:
                 self._loop.call_soon(self._submit)
 
     def ask_later(self) -> None:
-        """There is a row that nobody waits for; it is synced with the next that is, or in a moment."""
+        """There is a row without a waiting caller; it is synced with the next one that has one, or in a
+        moment."""
         if self.sync and self._later is None:
             self._later = self._loop.call_later(self._timing.later, self._is_later)
 
@@ -236,7 +237,7 @@ class Syncer:
         assert kernel is not None
         try:
             problem = kernel.collect()
-        except OSError as fault:  # nobody knows what became of it
+        except OSError as fault:  # what became of it is unknown
             problem = fault.errno or errno.EIO
         if problem is None or flight is None:
             return

@@ -1,4 +1,4 @@
-"""Everything in the process's own memory: for tests, and for a gateway that need not remember."""
+"""In-memory engine: for tests, and for gateways that need no persistence."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Durable records in PostgreSQL, shared by a fleet."""
+"""PostgreSQL engine: durable records shared by the gateways of a fleet."""
 
 from __future__ import annotations
 

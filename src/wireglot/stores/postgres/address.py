@@ -153,8 +153,8 @@ class HostConnector:
     """What the driver's pool calls for a new connection.
 
     The driver itself asks the hosts in turn within one time limit: a first one that is silent (its machine
-    has gone, nobody refuses) would use it up for ever. Here the one that was right before is asked first, and
-    then all of them at once.
+    has gone, nothing refuses) would use it up for ever. Here the one that was right before is tried first,
+    and then all of them at once.
     """
 
     def __init__(self, address: PostgresAddress) -> None:

@@ -102,7 +102,7 @@ async def sweep(
 
 
 async def _remove(pool: PostgresPool, statement: str, until: int) -> Counter[str]:
-    """By kind. Batches of their own transactions: nobody waits long for a row."""
+    """By kind. Batches in separate transactions, so that no row stays locked for long."""
     gone: Counter[str] = Counter()
     while rows := await pool.fetch(statement, until, BATCH_ROWS, seconds=LONG_SECONDS):
         gone.update(from_text(row[0]) for row in rows)

@@ -27,7 +27,7 @@ T = TypeVar("T")
 CONNECT_SECONDS: Final = 5.0
 COMMAND_SECONDS: Final = 5.0
 LONG_SECONDS: Final = 60.0
-"""For reports and the sweep, which nobody's request waits for."""
+"""For reports and the sweep, for which no request waits."""
 _SILENCE_SECONDS: Final = 0.5
 """Anyone who waited so long on a connection did not just leave early."""
 _PAUSES_SECONDS: Final = (0.02, 0.1, 0.3)

@@ -1,4 +1,4 @@
-"""Counters and a vault in Redis or Valkey, shared by a fleet."""
+"""Redis and Valkey engine: counters and a vault shared by the gateways of a fleet."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One file on one machine, shared safely by its processes. SQLite comes with apsw, not with Python."""
+"""SQLite engine: one file, shared by the processes of a machine. SQLite comes with apsw, not with Python."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ def _fill(connection: apsw.Connection, name: str, level: float) -> None:
 
 
 def _spent(connection: apsw.Connection, name: str, now: float) -> int | None:
-    """None: nobody has begun it, or its time is over."""
+    """None: it has not begun, or its time is over."""
     value: int | None = connection.execute(
         "SELECT value FROM budgets WHERE name = ? AND until > ?", (name, now)
     ).get

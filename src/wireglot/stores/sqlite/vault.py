@@ -1,4 +1,4 @@
-"""Values under names nobody can guess, for a while."""
+"""Values under unguessable names, for a limited time."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ _BINARY: Final = getattr(os, "O_BINARY", 0)
 """Without it, Windows changes line ends."""
 
 Seen = tuple[int, int, bytes]
-"""Which file the store is, and a caller's word beside it."""
+"""Which file the store is, and a caller's word with it."""
 
 
 class KeptWords:
     """Shows every process that shares a store whether anything was kept in its vault, without reading that.
 
-    Beside the store lies a small file (`wireglot.db-kept`) of words, each for a group of callers. A process
+    Next to the store is a small file (`wireglot.db-kept`) of words, each for a group of callers. A process
     that keeps something of a caller changes its word once that can be found, and before it is reported as
     kept. So one that found nothing, and finds the word as it was before, would find nothing again.
     """
 
     def __init__(self, store: Path) -> None:
         self._store = str(store)
-        # Where SQLite itself puts its files: beside what a link leads to.
+        # Where SQLite itself puts its files: next to the target of a link.
         self._path = os.path.realpath(store) + "-kept"
 
     def look(self, caller: str) -> Seen | None:
@@ -65,7 +65,7 @@ class KeptWords:
         return self.look(caller)
 
     def change(self, callers: Iterable[str]) -> None:
-        """Something of these is kept. Without the file nobody relies on it. Never the same word again: two
+        """Something of these is kept. Without the file nothing relies on it. Never the same word again: two
         may change it at once."""
         places = set(map(_place, callers))
         if not places:

@@ -184,7 +184,7 @@ _OUTAGES: Final = (
 
 
 class WriterThread(WorkerThread):
-    """The process's one writer. What is asked at about the same time shares one commit; nobody is answered
+    """The process's one writer. Calls at about the same time share one commit; none is answered
     before it. An idle store commits at once; a busy one every few milliseconds."""
 
     def __init__(self, name: str, connection: WatchedConnection) -> None:
@@ -246,7 +246,7 @@ class WriterThread(WorkerThread):
         try:
             job.result = job.work(connection)
         except Exception as error:  # it belongs to the one who waits for this step
-            # After some failures SQLite has taken the whole transaction back: then nobody has anything.
+            # After some failures SQLite has taken the whole transaction back: then no call has taken effect.
             if not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO step")

@@ -1,4 +1,4 @@
-"""A provider for tests: a real HTTP server with the demo model behind it, which misbehaves when asked to.
+"""A provider for tests: a real HTTP server with the demo model behind it, which fails on request.
 
     with ScriptedUpstream() as upstream:
         upstream.next(Behaviour(error=429, retry_after=1), Behaviour(fault="reset-midstream", after=3))

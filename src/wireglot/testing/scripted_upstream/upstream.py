@@ -460,7 +460,7 @@ class ScriptedUpstream:
 
     async def _see_off(self, server: asyncio.Server) -> None:
         """End every connection, also one that was accepted a moment ago or is still in its TLS handshake."""
-        # A socket that asyncio has accepted is nobody's until the task it made for it has taken its first
+        # A socket that asyncio has accepted has no owner until the task it made for it has taken its first
         # step, and that step fails once the server is closed. So: accept no more, let them begin, then close.
         for listening in server.sockets:
             self._loop.remove_reader(listening)

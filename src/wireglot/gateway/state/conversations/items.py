@@ -125,7 +125,7 @@ def _merged(messages: Iterable[Message]) -> list[Message]:
 
 def joined_turns(messages: Iterable[Message]) -> list[Message]:
     """Calls that were made together as one message, and their results as one: neither is put in another order
-    to stand beside its partner. Messages that have a form of their own stay apart."""
+    to be next to its partner. Messages that have a form of their own stay apart."""
     joined: list[Message] = []
     for message in messages:
         last = joined[-1] if joined else None

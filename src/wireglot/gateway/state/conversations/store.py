@@ -1,6 +1,6 @@
 """Conversations and their items in the store.
 
-A conversation has a `part` that nobody can guess, and its items lie under that: what somebody still adds to
+A conversation has an unguessable `part`, and its items are under that: what another request still adds to
 a conversation that was deleted never appears in a later one of the same name. Where a client brings a whole
 history, its items are written under a part of their own, in one step with the entry that makes it the current
 one: readers see all of the old items or all of the new ones. Of two such histories at once one holds; a turn
@@ -178,7 +178,7 @@ class ConversationStore:
         if begins:
             if await self.begin(caller, kept, items, context):
                 return
-            found = await self.find(caller, kept.id)  # somebody else has begun it meanwhile
+            found = await self.find(caller, kept.id)  # another request has begun it meanwhile
             if found is None:
                 return
             kept = found
@@ -230,7 +230,7 @@ class ConversationStore:
         return _latest(kept, await self._documents.pieces(caller, PART, kept.id))
 
     async def _clear(self, caller: str, id: str) -> bool:
-        """Remove what nobody sees any more: items that were exchanged for others, items of conversations of
+        """Remove what is no longer visible: items that were exchanged for others, items of conversations of
         this name that were deleted. Whether there was such."""
         # The entries are read first: what is current by then gives way only to one that is not among them.
         entries = await self._documents.pieces(caller, PART, id)

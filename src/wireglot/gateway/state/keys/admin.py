@@ -39,9 +39,9 @@ class AdminPages:
         forget_traces: Callable[[str], Awaitable[int]],
         flush_usage: Callable[[], Awaitable[object]],
     ) -> None:
-        """`health`: what is known of the store beside its own figures. `vault_apart`: the vault, where it is
-        not the engine's: wiping a caller must reach it too, and `losses` that are not in the store yet, and
-        what was recorded of its exchanges (`forget_traces`)."""
+        """`health`: what is known of the store in addition to its own figures. `vault_apart`: the vault,
+        where it is not the engine's: wiping a caller must reach it too, and `losses` that are not in the
+        store yet, and what was recorded of its exchanges (`forget_traces`)."""
         self._engine = engine
         self._table = table
         self._health = health

@@ -25,7 +25,7 @@ _SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
 _TEXT_LETTERS: Final = 200
 MAX_OVERLAP_SECONDS: Final = 90 * 86400
-"""That a replaced key may still open; longer, and nobody would ever change it."""
+"""Time for which a replaced key stays valid; if it were longer, no one would ever change it."""
 
 
 class KeyRefused(Exception):
@@ -127,7 +127,7 @@ class Keyring:
         return changed, key
 
     async def _change(self, name: str, change: Callable[[KeyRow], KeyRow], *, tries: int = _TRIES) -> KeyRow:
-        """Once more where somebody else was quicker: both changes hold then. `tries` 0: until it is done."""
+        """Repeats the change if another process was quicker: both hold then. `tries` 0: until it is done."""
         for _ in range(tries) if tries else itertools.repeat(None):
             before = await self.get(name)
             changed = change(before)

@@ -102,7 +102,7 @@ class KeyTable:
 
     def _opened(self, digest: str) -> ClientKey | KeyRow | None:
         if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
-            # It may have been revoked since, or made since: nobody knows.
+            # It may have been revoked or created since: that is unknown.
             raise unavailable("client keys")
         found = self._found.get(digest)
         if found is None:

@@ -59,7 +59,7 @@ class Drain:
         self.due = asyncio.Event()
         """There is a row."""
         self._asked = asyncio.Event()
-        """Somebody waits for the store to know: it is tried at once, and not when its time has come."""
+        """A caller waits until the rows are in the store: written at once, not at the next interval."""
         self._turn = asyncio.Lock()
         self._retry_in = pace.retry
         self._passed = 0
@@ -112,7 +112,7 @@ class Drain:
                 self.due.set()
 
     async def adopt(self) -> None:
-        """Read the journals of processes that have gone. What they had begun, nobody will complete."""
+        """Read the journals of processes that have gone. What they had begun will not be completed."""
         folder = self._journal.folder
         if folder is None:
             return
@@ -143,7 +143,7 @@ class Drain:
 
     async def _applied(self, rows: list[UsageRow]) -> bool:
         """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
-        a way nobody foresaw, which is reported by False, after a while."""
+        an unforeseen way, which is reported by False, after a while."""
         while True:
             self._asked.clear()
             failure = ""
@@ -220,7 +220,7 @@ class Drain:
                 await self.empty(gathered=True)
             except (StoreDown, OSError) as problem:
                 self._note("warn", "usage waits", detail=str(problem))
-            except Exception as bug:  # nobody waits for this work: a bug in it is reported, and it goes on
+            except Exception as bug:  # background work: a bug in it is reported, and it goes on
                 self._emptying.failed(bug)
                 await asyncio.sleep(PAUSE_SECONDS)
             else:

@@ -109,7 +109,7 @@ def _reported(total: UsageTotal) -> dict[str, Any]:
         "total_input_tokens": taken,
         "total_output_tokens": given,
         "total_tokens": taken + given,
-        # What nobody knows the price of is not free.
+        # What has an unknown price is not free.
         "cost_micros": total.cost if known else None,
         "cost": money(total.cost) if known else None,
         "unpriced_requests": total.unpriced,

@@ -27,7 +27,7 @@ _FIRST_SECONDS: Final = 20.0
 _EVERY_SECONDS: Final = 300.0
 _LOCK: Final = "sweep"
 _LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
-"""Less than the time to the next turn, so that nobody's turn meets a lock of the one before."""
+"""Less than the time to the next turn, so that no turn meets a lock of the previous one."""
 _FLEET_LOG_BYTES: Final = 64 * 1024 * 1024
 _DAY_MS: Final = 86_400_000
 _SETTLED_MS: Final = 10 * 60_000

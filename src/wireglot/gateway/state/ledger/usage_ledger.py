@@ -154,7 +154,7 @@ class UsageLedger:
             exchange.ending.account = account
 
     def begin(self, exchange: Exchange, target: Target) -> Account | None:
-        """Write the intent. None: nobody will know of this request. Raises a RequestError where that may not
+        """Write the intent. None: this request is not recorded. Raises a RequestError where that may not
         be."""
         record = exchange.record
         if record.id in self._open:

@@ -243,7 +243,7 @@ class Quotas:
 
     async def _reserve_alone(self, reservation: Reservation) -> None:
         if reservation.budgets:
-            # Nobody could say afterwards how much was spent meanwhile.
+            # How much was spent meanwhile could not be known afterwards.
             raise _unchecked(reservation) from None
         self._share(reservation)
         await self._take(self._own, reservation)
@@ -349,7 +349,7 @@ class Quotas:
         try:
             return await self._spent(caller, limit) >= limit.claim.limit
         except StoreDown:
-            return False  # nobody knows: the client may ask again
+            return False  # unknown: the client may retry
 
     def _report(self, reservation: Reservation, exchange: Exchange) -> None:
         """Have a good answer report the fullest budget, in dialects whose clients show it. What the requests
@@ -520,7 +520,7 @@ class _Metered:
 
 
 async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: tuple[float, ...]) -> None:
-    """Where the store did not answer nobody knows whether it has happened. What is not given back stays
+    """If the store did not answer, it is unknown whether it has happened. What is not given back stays
     reserved; what was used beyond the reservation is charged again rather than never."""
     for wait in (*waits, None):
         try:

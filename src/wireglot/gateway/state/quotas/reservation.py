@@ -360,7 +360,7 @@ def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list
 def used(reservation: Reservation, record: Record, ended: BaseException | None) -> Mapping[Unit, int]:
     """What it used, as far as anybody knows. `ended`: what the request ended with, if not well."""
     if record.attempts == 0 and ended is not None:
-        return NOTHING  # it was refused here: nobody was asked
+        return NOTHING  # it was refused here: no provider was called
     if ended is None or isinstance(ended, asyncio.CancelledError) or _timed_out(ended):
         estimate(reservation, record, asked=True)
     else:
@@ -385,7 +385,7 @@ def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -
 
 
 def _timed_out(ended: BaseException) -> bool:
-    """Whether nobody waited any longer for a provider that was at work."""
+    """Whether the client had gone while a provider was at work."""
     if isinstance(ended, AttemptFailed) and ended.blame != "timeout":
         return False
     return isinstance(ended, RequestError | AttemptFailed) and ended.error.kind == "timeout"
@@ -461,7 +461,7 @@ class BudgetWatch:
                 )
 
     async def look(self) -> None:
-        """A StoreDown where nobody can tell: then all stays as it was."""
+        """A StoreDown if that is unknown: then all stays as it was."""
         self._forget_ended()
         if self._watched:
             self._used = await self._counters.amounts(list(self._watched))

@@ -4,7 +4,7 @@ A name is made of what every client shows of a turn, so that it is found again w
 texts, calls with their arguments, and that there were results. System texts and reasoning do not count:
 clients rewrite the former and drop the latter. Ids tell one turn from another that says the same, where the
 client sends them back; some leave them out or change them, and then content and place are all there is.
-Names are keyed with the gateway's secret, so that a look into the store does not tell whether somebody said a
+Names are keyed with the gateway's secret, so that a look into the store does not show whether anyone said a
 certain thing. Older versions look under exact and loose names, and left there what they kept: how those are
 made stays as it is, and another way to find a turn is another name.
 """
@@ -104,7 +104,7 @@ class _Chain:
 
 
 _NOTHING: Final = _Chain()
-"""Where every remembered conversation begins; nobody adds to it."""
+"""Where every stored conversation begins; nothing is added to it."""
 
 
 def read_history(messages: Sequence[Message], memory: Cache | None = None) -> History:
@@ -266,7 +266,7 @@ def _arguments(call: ToolCall) -> str:
     text = call.arguments
     if call.kind == "custom":
         return text
-    # Whole files are written by calls: thousands of those are not held beside what is counted.
+    # Whole files are written by calls: thousands of those are not held in addition to what is counted.
     return _canonical_once(text) if len(text) <= _MAX_KNOWN_LETTERS else _canonical(text)
 
 
@@ -314,7 +314,7 @@ def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
 
 @lru_cache(maxsize=1024)
 def _begun(secret: bytes, kind: bytes, within: tuple[bytes, ...]) -> hashlib.blake2b:
-    """What names of a kind begin with. Nobody adds to it."""
+    """What names of a kind begin with. Nothing is added to it."""
     key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
     begun = hashlib.blake2b(digest_size=_NAME_BYTES, key=key, person=kind)
     for piece in within:

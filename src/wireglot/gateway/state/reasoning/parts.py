@@ -51,7 +51,7 @@ def unpack(body: bytes) -> tuple[Part, ...] | None:
 
 
 def signature_of(part: Part) -> Signature | None:
-    """The part's state, where somebody may be able to read it."""
+    """The part's state, if some provider may be able to read it."""
     signature: Signature | None = getattr(part, "signature", None)
     return None if signature is None or signature.origin.dialect == UNREADABLE else signature
 
@@ -78,7 +78,7 @@ def is_whole(content: Iterable[Part], by_name: bool) -> bool:
 def worth_keeping(
     content: tuple[Part, ...], minter_of: Callable[[Reasoning], Origin | None]
 ) -> tuple[Part, ...]:
-    """What goes back to who minted it: reasoning that nobody signed only where its minter takes it."""
+    """What goes back to its minter: unsigned reasoning only if the minter accepts it."""
     worth: list[Part] = []
     for part in content:
         if type(part) is Reasoning and part.signature is None:

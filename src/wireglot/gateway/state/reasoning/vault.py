@@ -14,8 +14,8 @@ import msgspec
 
 from wireglot.dialects.base import answer_located
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.reasoning.absent import AbsentTurns
 from wireglot.gateway.state.reasoning.names import History, Namer, Turn, read_history, visible, without_ids
@@ -120,7 +120,7 @@ class ReasoningVault:
         self, exchange: Exchange, reading: Callable[[], tuple[_KeepsReasoning, list[_Named]]], mark: Hashable
     ) -> None:
         try:
-            keeper, lacking = await aside(reading)
+            keeper, lacking = await run_in_thread(reading)
         except RequestError:
             return
         recalled = self._arrange(exchange, keeper, lacking, mark)
@@ -150,7 +150,7 @@ class ReasoningVault:
         gone = [(each.turn.prefix, each.turn.shown) for each in lacking if each.turn.start not in there]
         self.absent.learn(caller, _within(exchange), gone, moment, mark)
         putting = partial(_put_back, exchange, found)
-        keeper.put_back = await aside(putting) if exchange.is_large else putting()
+        keeper.put_back = await run_in_thread(putting) if exchange.is_large else putting()
 
     def _with_nothing(self, exchange: Exchange, is_read: bool) -> tuple[_KeepsReasoning, list[_Named]]:
         return _KeepsReasoning(self, exchange, exchange.request().messages if is_read else None), []
@@ -286,7 +286,7 @@ def _is_unasked(exchange: Exchange) -> bool:
 
 
 def _is_apart(exchange: Exchange) -> bool:
-    """Whether turns are kept for their own dialect alone, beside what others said in the same words."""
+    """Whether turns are kept for their own dialect alone, apart from equal texts of other dialects."""
     for target in exchange.targets:
         lost = target.lost
         if lost.foreign or not (exchange.hides_state or lost.shown or lost.replaced):
@@ -322,7 +322,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 def _named(turn: Turn, namers: list[Namer], scope: Hashable) -> _Named:
-    """`scope`: all that its names are made of beside the turn."""
+    """`scope`: all that its names are made of except the turn."""
     names: _Names | None = turn.made.get(scope)
     if names is None:
         loose = [
@@ -398,7 +398,7 @@ class _KeepsReasoning(msgspec.Struct, eq=False):
         if self._history is None:
             exchange = self._exchange
             reading = partial(self._read, exchange)
-            self._history = await aside(reading) if exchange.is_large else reading()
+            self._history = await run_in_thread(reading) if exchange.is_large else reading()
         return self._history
 
     def _read(self, exchange: Exchange) -> History:
@@ -449,7 +449,7 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) ->
         if apart and not is_of_any(kept, exchange.targets):
             continue  # another server's of the same dialect, which this one was never sent
         if not apart and not is_for_any(kept, exchange.targets):
-            continue  # nobody here takes it: its loss would be one of something that the client did not send
+            continue  # no target accepts it: its loss would be one of something that the client did not send
         found_again = restored(turn, kept, by_name)
         if found_again is None:
             continue

@@ -1,4 +1,4 @@
-"""Responses that are made while nobody waits for them: asked for, looked at, listened to, cancelled."""
+"""Responses in the background: started, retrieved, streamed, cancelled."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from wireglot.dialects.base import Stored
 from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.background_work import (
     STOPPED,
@@ -115,7 +115,9 @@ class Background:
                 "bad", f"background: needs the {noun} to be stored (store: true)", param="background"
             )
         self._check_room(job.caller.name)
-        work = await aside(lambda: self._work(exchange)) if exchange.is_large else self._work(exchange)
+        work = (
+            await run_in_thread(lambda: self._work(exchange)) if exchange.is_large else self._work(exchange)
+        )
         try:
             work.exchange.held.take(len(work.exchange.job.body))
         except RequestError:
@@ -126,7 +128,7 @@ class Background:
         try:
             await work.accepted.wait()
         except asyncio.CancelledError:
-            work.stop("cancelled")  # nobody was informed of it
+            work.stop("cancelled")  # no client was informed of it
             raise
         if not work.exists:
             assert work.refusal is not None
@@ -189,7 +191,7 @@ class Background:
             self._watch = asyncio.create_task(self._look())
         try:
             await work.run(answerer)
-        except Exception as bug:  # a task of its own: nobody else would hear of it
+        except Exception as bug:  # a separate task: nothing else would report it
             note_bug(bug, work.exchange.record.id, self._place.watch.note)
         finally:
             del self._works[work.caller, work.id], self._by_record[work.exchange.record.id]
@@ -218,7 +220,7 @@ class Background:
         return await self._over(caller, id, again)
 
     async def _settle(self, caller: str, id: str) -> None:
-        """Nobody has asked for it yet; anyone who does need not wait."""
+        """It has not been requested yet; anyone who does need not wait."""
         kept = await self._responses.load(caller, id)
         if kept is not None and self._is_elsewhere(caller, id, kept):
             await self._over(caller, id, kept)
@@ -277,7 +279,7 @@ class Background:
         await follower.tell(page.reply, headers, page.settings.limits.ping)
 
     async def dropped(self, caller: str, id: str) -> None:
-        """A response was deleted: nobody needs the rest of it, and nothing of it stays."""
+        """A response was deleted: the rest of it is not needed, and nothing of it stays."""
         work = self._works.get((caller, id))
         if work is not None:
             work.stop("deleted")

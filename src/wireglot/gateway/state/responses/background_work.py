@@ -286,7 +286,8 @@ class Work:
         for wait in (*_AGAIN_SECONDS, None):
             try:
                 await self._store_last_events()
-                # Somebody who took us for dead has already reported that to the client, and that stays true.
+                # Another process that took this one for dead has already reported that to the client, and
+                # that stays true.
                 now = await self._responses.load(self.caller, self.id)
                 if now is None:
                     await self._forget()

@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from wireglot.dialects.base import BadField, StateOptions, Stored
 from wireglot.gateway.errors import RequestError, with_request_errors
-from wireglot.gateway.request.aside import aside
 from wireglot.gateway.request.ending import KeepsAll
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
 from wireglot.gateway.request.page_request import unavailable
+from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.state.conversations.items import (
     Stem,
     as_wire,
@@ -99,7 +99,7 @@ class Chain:
         past = await self._past(job, options)
         document = await self._resolved(exchange, past)
         reading = partial(self._own, exchange, document)
-        own = await aside(reading) if exchange.is_large else reading()
+        own = await run_in_thread(reading) if exchange.is_large else reading()
         generates = job.asked.operation == "generate"
         stays = generates and options.store is not False
         if stays or (generates and past.conversation is not None):
@@ -210,7 +210,7 @@ class Chain:
             raise no_conversation(conversation)
         items = [placed.kept for placed in await self._conversations.items(caller, kept)]
         own = next((place for place, item in enumerate(items) if item.response == response), None)
-        if own is None:  # its turn was deleted, and nobody knows what stood before it
+        if own is None:  # its turn was deleted, and what was before it is unknown
             raise self._no_previous(caller, response, stored)
         return items[:own]
 
@@ -280,7 +280,7 @@ class Chain:
             if saved:
                 with suppress(StoreDown):  # else when the store is back
                     await self._responses.delete(caller, turn.id)
-            if turn.in_background:  # there is nobody to hand it to
+            if turn.in_background:  # there is no client to hand it to
                 raise unavailable("the response could not be stored") from None
             if turn.stored:
                 self._responses.unstored.add(caller, turn.id)

@@ -64,7 +64,7 @@ class _Summary(CollectedReply):
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
         self.kept: list[dict[str, Any]] = []
-        """The items that stay beside the summary."""
+        """The items that stay next to the summary."""
 
 
 class Compaction:

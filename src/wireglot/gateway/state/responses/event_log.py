@@ -1,4 +1,4 @@
-"""The stream of a response that nobody need listen to, taken down event by event as clients see it."""
+"""The stream of a response with or without listeners, recorded event by event as clients see it."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ class EventLog:
         self.dirty = asyncio.Event()
         """Something has not been stored."""
         self.full = asyncio.Event()
-        """So much has not been stored that nobody should wait for more."""
+        """So much is not stored yet that the stream has to wait."""
         self.changed = asyncio.Event()
         """Set, and replaced by a new one, with every change."""
         self.listener: Callable[[bytes], None] | None = None
@@ -163,8 +163,8 @@ class EventLog:
     def after(self, number: int) -> list[Frame] | None:
         """The events beyond this one; None: some of them are only in the store by now.
 
-        Nobody hears the last one before it is stored: anyone who has heard it finds the response as it says.
-        """
+        The last one is sent only once it is stored: any client that has received it finds the response as it
+        says."""
         if number + 1 >= self.next or not self.keeps:
             return []
         start = number + 1 - self._frames[0].number

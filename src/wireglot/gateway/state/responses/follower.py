@@ -85,7 +85,7 @@ class Follower:
                 return True
         if fresh:
             if fresh[-1].kind in self._form.ends and (self._tape is None or not self._tape.over):
-                # The events are stored before the response: nobody hears of an end that it does not show yet.
+                # The events are stored before the response: no client gets an end that it does not show yet.
                 while not await self._has_ended():
                     await asyncio.sleep(self._poll_seconds)
             await self._flowing.wait()
@@ -112,7 +112,7 @@ class Follower:
         return found
 
     def _unheard(self, pieces: list[Document]) -> Iterator[Frame]:
-        """A piece that was stored twice, since nobody knew whether it was, is heard once."""
+        """A piece that was stored twice, since it was unknown whether it was, is sent once."""
         seen = self._seen
         for piece in pieces:
             for each in frames(self._form, piece.body):

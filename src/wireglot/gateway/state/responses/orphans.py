@@ -128,7 +128,7 @@ class Orphans:
 
 
 def has_died(entry: Entry) -> bool:
-    """Whether a process of this machine is certainly gone; of others nobody here can tell."""
+    """Whether a process of this machine is certainly gone; of others that is unknown here."""
     if entry.instance in _living or not entry.pids or entry.pids != pid_space():
         return False
     if entry.pid == os.getpid():

@@ -1,4 +1,4 @@
-"""Large bodies beside the loop: while one is read, fitted or written, everybody else is served.
+"""Large bodies in worker threads: while one is read, fitted or written, other requests are served.
 
 A few threads are enough for it, although only one runs Python at a time: anyone who waits for the interpreter
 gets it within a millisecond, whatever the others do. Only single calls into C keep it longer (decision 16).
@@ -32,7 +32,7 @@ _SWITCH_SECONDS: Final = 0.001
 
 
 def weight(body: bytes, grown: KnownBody | None) -> int:
-    """How much work a body is, in bytes of one that nobody knows."""
+    """How much work a body is, in bytes of one that is not cached."""
     if grown is None or len(body) > _MAX_KNOWN_BYTES:
         return len(body)
     return min(len(body), grown.work)
@@ -49,7 +49,7 @@ def known_of(body: bytes, memory: Cache | None, turns: str) -> KnownBody | None:
 _threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAME)  # each starts when needed
 
 
-async def aside(work: Callable[[], T]) -> T:
+async def run_in_thread(work: Callable[[], T]) -> T:
     """What `work` gives, or raises. It may change nothing that anybody else looks at meanwhile.
 
     Anyone who is cancelled leaves at once: work that waits is dropped, and what comes of work that runs too.
