@@ -985,3 +985,23 @@ def test_every_token_opens_its_session() -> None:
         session, token = sessions.begin(Caller("admin"), now)
         assert sessions.read(f"wireglot-inspector={token}", "h", now) == session
         assert sessions.redeem(sign_in_ticket("operator", 1000.0)) is not None
+
+
+def test_a_step_is_a_year_at_most() -> None:
+    year = 366 * DAY
+    assert dashboard.span_of(asked_page(f"from=1&to=1700000000&step={year}")[0]) == TimeSpan(
+        1, 1_700_000_000, year
+    )
+    assert dashboard.span_of(asked_page("from=1&to=400&step=1")[0]).step == 1
+    for step in (0, year + 1):
+        with pytest.raises(RequestError, match=f"step: expected a whole number from 1 to {year}"):
+            dashboard.span_of(asked_page(f"from=1&to=1700000000&step={step}")[0])
+
+
+def test_models_of_a_provider_are_counted_that_can_be_named() -> None:
+    models = ModelSpec("m"), ModelSpec("n"), ModelSpec("m-*"), ModelSpec("old", retired=True)
+    found = setup_page._on(own("mine", "openai-chat", *models))
+    assert found == {
+        "name": "mine", "title": "mine", "on": True, "why": found["why"], "dialects": ["openai-chat"],
+        "host": "127.0.0.1", "models": 2,
+    }  # fmt: skip
