@@ -168,10 +168,11 @@ page: page/node_modules ## Build the inspector's page into src/wireglot/gateway/
 page-check: page/node_modules ## Check the page's TypeScript: linter, types, unit tests, and that what is shipped is what is built
 	cd page && npm run --silent lint && npm run --silent types && npm run --silent test -- --test-reporter=dot && npm run --silent check
 
-# Where it is there, the tests look at the page with it.
+# Where it is there, the tests look at the page with it: `make test` with its engine alone, `make full` with the browser.
 chromium: ## Install Chromium where it is missing (on Debian, as root), for the tests of the inspector's page
-	@command -v chromium >/dev/null || [ "$$(id -u)" != 0 ] || ! command -v apt-get >/dev/null \
-		|| { apt-get update -qq && $(INSTALL) chromium >/dev/null; } || true
+	@{ command -v chromium && command -v chromium-headless-shell; } >/dev/null || [ "$$(id -u)" != 0 ] \
+		|| ! command -v apt-get >/dev/null \
+		|| { apt-get update -qq && $(INSTALL) chromium >/dev/null && $(INSTALL) chromium-headless-shell >/dev/null; } || true
 
 page-test: $(VENV)/.dev chromium ## Try all of the inspector's page in a real browser (ARGS="-k large --log-cli-level=INFO")
 	WIREGLOT_BROWSER=1 WIREGLOT_WHOLE=1 $(BIN)/python -m pytest -q tests/page $(ARGS)

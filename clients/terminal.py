@@ -25,6 +25,14 @@ _CONTROL = re.compile(
 )
 
 
+def prepare(terminal: int, size: tuple[int, int]) -> None:
+    fcntl.ioctl(terminal, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
+    modes = termios.tcgetattr(terminal)
+    # An interrupt drops nothing that was printed and not yet read, and puts no ^C between.
+    modes[_LOCAL_MODES] = modes[_LOCAL_MODES] & ~termios.ECHOCTL | termios.NOFLSH
+    termios.tcsetattr(terminal, termios.TCSANOW, modes)
+
+
 class Terminal:
     """Starts it at once. `shown` is what came so far, without control characters."""
 
@@ -36,19 +44,21 @@ class Terminal:
         size: tuple[int, int] = (_ROWS, _COLUMNS),
     ) -> None:
         self._raw = b""
-        self.pid, self._terminal = pty.fork()
-        if self.pid == 0:
+        self.pid, self._terminal = self._start(command, cwd, env, size)
+
+    def _start(
+        self, command: Sequence[str], cwd: Path, env: Mapping[str, str], size: tuple[int, int]
+    ) -> tuple[int, int]:
+        """The process, and our side of its terminal."""
+        pid, terminal = pty.fork()
+        if pid == 0:
             try:
-                # Before the program looks.
-                fcntl.ioctl(0, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
-                modes = termios.tcgetattr(0)
-                # An interrupt drops nothing that was printed and not yet read, and puts no ^C between.
-                modes[_LOCAL_MODES] = modes[_LOCAL_MODES] & ~termios.ECHOCTL | termios.NOFLSH
-                termios.tcsetattr(0, termios.TCSANOW, modes)
+                prepare(0, size)  # before the program looks
                 os.chdir(cwd)
                 os.execve(command[0], list(command), dict(env))
             finally:
                 os._exit(127)
+        return pid, terminal
 
     @property
     def shown(self) -> str:

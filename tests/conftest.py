@@ -14,7 +14,9 @@ from hypothesis import HealthCheck, settings
 
 from tests.tiers import MARKERS, WHOLE, left_out
 from tests.workers import pytest_addoption as pytest_addoption
+from tests.workers import pytest_collection_finish as collection_finished
 from tests.workers import pytest_runtestloop as pytest_runtestloop
+from tests.workers import pytest_sessionstart as pytest_sessionstart
 from wireglot.stores.journal import disk
 
 settings.register_profile(
@@ -68,8 +70,9 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         items[:] = [item for item in items if item not in without]
 
 
-def pytest_collection_finish() -> None:
+def pytest_collection_finish(session: pytest.Session) -> None:
     gc.enable()
+    collection_finished(session)
 
 
 # Commands of ours that run in this process call it at their end, and each look after that would go through all.

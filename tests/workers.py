@@ -20,6 +20,8 @@ from typing import Any, Final, NamedTuple
 
 import pytest
 
+from tests.compiling import start_compiling
+
 _FORK: Final = multiprocessing.get_context("fork")
 _NONE: Final = -1
 
@@ -65,6 +67,20 @@ class Worker(NamedTuple):
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--workers", type=int, default=1, help="number of worker processes")
+
+
+_COMPILING: Final = pytest.StashKey[Any]()
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    config = session.config
+    if config.getoption("workers") > 1 and not sys.dont_write_bytecode:
+        config.stash[_COMPILING] = start_compiling(config)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    if (compiling := session.config.stash.get(_COMPILING, None)) is not None:
+        compiling.join()
 
 
 @pytest.hookimpl(tryfirst=True)

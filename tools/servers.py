@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import glob
+import hashlib
 import os
 import pwd
 import secrets
@@ -21,6 +22,7 @@ import signal
 import socket
 import ssl
 import subprocess
+import sys
 import tempfile
 import time
 from abc import ABC, abstractmethod
@@ -30,6 +32,7 @@ from typing import Self
 import trustme
 
 READY_WITHIN = 30.0
+_PASSWORD = "a-test-password"
 
 
 def find_postgres() -> Path | None:
@@ -208,7 +211,7 @@ class PostgresServer(Server):
             raise RuntimeError("there is no PostgreSQL here")
         self.binaries = found
         self.data = self.directory / "data"
-        self.password = "a-test-password"
+        self.password = _PASSWORD
         quick = () if durable else ("fsync=off", "synchronous_commit=off", "full_page_writes=off")
         tls = (f"ssl_cert_file={self.certificate}", f"ssl_key_file={self.key}") if self.encrypted else ()
         self.settings = (*quick, *tls, "max_connections=60", "shared_buffers=32MB", *settings)
@@ -245,10 +248,26 @@ class PostgresServer(Server):
         ]
 
     def answers(self) -> bool:
+        try:
+            socket.create_connection(("127.0.0.1", self.port), 1).close()
+        except OSError:
+            return False  # no need to start a program that finds out
         probe = [str(self.binaries / "pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
         return subprocess.run(probe, check=False).returncode == 0
 
     def _initialise(self) -> None:
+        """A copy of what `initdb` made before, with these binaries: ten times as fast."""
+        made = _initialised(self.binaries)
+        if not os.access(made, os.R_OK):
+            self._run_initdb()
+            _keep(self.data, made)
+            return
+        subprocess.run(["cp", "-Rp", str(made), str(self.data)], check=True)
+        self.hand_over()
+        if os.geteuid() == 0:
+            subprocess.run(["chown", "-R", _other_user().pw_name, str(self.data)], check=True)
+
+    def _run_initdb(self) -> None:
         secret = self.directory / "password"
         secret.write_text(self.password)
         self.hand_over()
@@ -344,6 +363,24 @@ class RedisServer(Server):
             return line
         context = ssl.create_default_context(cafile=str(self.authority))
         return context.wrap_socket(line, server_hostname="127.0.0.1")
+
+
+def _initialised(binaries: Path) -> Path:
+    """A data directory that no server has used yet; it goes with the environment."""
+    program = binaries / "initdb"
+    kind = f"{program} {program.stat().st_mtime_ns} {_PASSWORD}"
+    return Path(sys.prefix) / f"postgres-{hashlib.sha256(kind.encode()).hexdigest()[:16]}"
+
+
+def _keep(data: Path, made: Path) -> None:
+    """Several processes may do so at once: the first one's stays."""
+    with (
+        contextlib.suppress(OSError, subprocess.CalledProcessError),
+        tempfile.TemporaryDirectory(dir=made.parent) as folder,
+    ):
+        copy = Path(folder) / "data"
+        subprocess.run(["cp", "-Rp", str(data), str(copy)], check=True)
+        copy.rename(made)
 
 
 def _processes() -> list[int]:

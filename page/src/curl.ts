@@ -27,7 +27,7 @@ export function curlOf(message: Message, origin: string, path: string): string {
   return lines.join(" \\\n  ") + "\n";
 }
 
-// The other way: a command that somebody copied, from a page of documentation or a browser's developer tools.
+// The other way: a command that was copied, from a page of documentation or a browser's developer tools.
 
 export interface CurlRequest {
   url: string;
@@ -211,7 +211,7 @@ const SHORT: Record<string, string> = {
 };
 const DATA = new Set(["data", "data-raw", "data-binary", "data-ascii", "data-urlencode", "json", "expand-data"]);
 
-/** The command stands at the beginning: a document may come before its options, and not before it. */
+/** The command is at the beginning: a document may come before its options, and not before it. */
 const BEGINNING = 4000;
 
 export function isCurl(text: string): boolean {

@@ -22,7 +22,7 @@ const NAMES: Record<SideName, string> = {
 export interface InFocus {
   side: Side;
   index: number;
-  /** By hand; else it is the one at which the time stands. */
+  /** By hand; otherwise the one at the current time. */
   chosen: boolean;
 }
 
@@ -204,7 +204,7 @@ export class Exchange {
         leave();
         if (!found.request) return;
         const cache = get<{ turns: CacheTruth[] }>(`${where}/cache`, {}, stop.signal);
-        // Beside what is shown: without it the exchange is whole.
+        // In addition to what is shown: the exchange is complete without it.
         void cache.then(({ turns }) => { this.cache.value = turns[0] ?? null; }, () => undefined);
         try {
           this.trace.value = withAnalysis(found, await get<Trace>(where, { only: "told" }, stop.signal));

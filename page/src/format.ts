@@ -50,7 +50,7 @@ const WAITS: Record<string, string> = {
   store: "the store",
   queue: "a place in the queue",
   "provider queue": "a place at the provider",
-  key: "a key of the provider that rests",
+  key: "a provider key in cooldown",
   "sign-in": "the provider's sign-in",
   retry: "the next attempt",
   download: "a download",
@@ -65,7 +65,7 @@ const WAIT_WORDS: Record<string, string> = {
   store: "store",
   queue: "queue",
   "provider queue": "queue",
-  key: "key rests",
+  key: "key cooldown",
   "sign-in": "sign-in",
   retry: "retry wait",
   download: "download",
@@ -140,7 +140,7 @@ export function inCurrency(value: number, currency = currencyInUse.value): strin
 /** A list has hundreds of amounts, and a format is slow to make. */
 const formats = new Map<string, Intl.NumberFormat | null>();
 
-/** One that the browser does not know stands behind the number. */
+/** A unit that the browser does not know is put after the number. */
 function formatted(value: number, currency: string, digits: Intl.NumberFormatOptions): string {
   const name = JSON.stringify([currency, digits]);
   let format = formats.get(name);

@@ -56,7 +56,7 @@ export interface PlacedParts {
   beside: ReadonlyMap<string, TracedLoss[]>;
 }
 
-/** A loss or a link of a whole message, or of a field beside its content, is at its first part; of a setting, at none.
+/** A loss or a link of a whole message, or of a field next to its content, is at its first part; of a setting, at none.
  * By their places and not by comparing each with each: a conversation has hundreds of parts, and as many links. */
 export function placeParts(parts: Part[], losses: ReadonlyMap<string, TracedLoss[]>, linked: ReadonlySet<string>): PlacedParts {
   const here = new Map<string, Part>();

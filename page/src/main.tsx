@@ -8,6 +8,7 @@ import { connect, disconnect } from "./live";
 import { A, back, go, listAddress, place, to, view } from "./route";
 import { Neighbours } from "./parts/neighbours";
 import { Problem, Waiting } from "./parts/small";
+import { drawNothingWhilePressed } from "./pressed";
 import { Compare } from "./views/compare";
 import { Conversations } from "./views/conversations";
 import { Dashboards } from "./views/dash";
@@ -209,6 +210,7 @@ effect(() => {
   else disconnect();
 });
 
+drawNothingWhilePressed(window);
 void loadSession();
 const root = document.getElementById("page");
 if (root) {

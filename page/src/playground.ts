@@ -12,7 +12,7 @@ export interface Unread extends Place {
 
 export type PlayLoss = TracedLoss & { reason?: string; line?: number };
 
-/** Where a loss stands in what was typed: of a stream, the event that brought it. */
+/** Where a loss is in what was typed: of a stream, the event that brought it. */
 export function placeIn(kind: string, loss: PlayLoss): string {
   if (kind === "stream") return loss.line ? `#${loss.line}` : "";
   return loss.pointer ?? "";
@@ -43,7 +43,7 @@ export interface Source {
 
 const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded: "warning", harmless: "info" };
 
-/** What the others could not carry, at its place in the text it stands in. */
+/** What the others could not carry, at its place in the text that contains it. */
 export function marksOf(result: Translated, kind: string): Mark[] {
   if (result.problem) return result.problem.pointer ? [{ pointer: result.problem.pointer, severity: "error", message: result.problem.message }] : [];
   const found = new Map<string, Mark>();

@@ -1,4 +1,4 @@
-// What is asked for again and again while it is shown.
+// Data that is requested repeatedly while it is shown.
 
 /** Calls at once and then every so often, not while the tab is hidden, but at once when it is seen again. The result stops that. */
 export function every(ms: number, load: () => unknown): () => void {

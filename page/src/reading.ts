@@ -1,5 +1,5 @@
 // What a document of a dialect says, part by part, each with its place: for people, who read messages and not JSON.
-// Whatever is not understood is shown as it is: nothing here may fail on a body of somebody.
+// What is not understood is shown unchanged: nothing here may fail on any body.
 import { type Json, escapeToken } from "./json/parse";
 
 export type Kind = "system" | "text" | "reasoning" | "call" | "result" | "image" | "file" | "tool" | "refusal" | "error" | "other";
@@ -101,7 +101,7 @@ function unread(sealed: Json | undefined, how: "signed" | "encrypted"): { name: 
   const size = str(sealed).length.toLocaleString("en");
   if (!str(sealed)) return { name: "empty", note: "The provider says that the model thought, and not what: there is neither text nor a signature." };
   if (how === "encrypted") return { name: "encrypted", note: `${size} characters that only the provider can read. They go back to it unchanged with the next turn, so that the model can go on from them.` };
-  return { name: "signature only", note: `A signature of ${size} characters without text: the provider does not show what the model thought. It goes back unchanged with the next turn, and stands for it.` };
+  return { name: "signature only", note: `A signature of ${size} characters without text: the provider does not show what the model thought. It goes back unchanged with the next turn, and represents it.` };
 }
 
 function typeOf(url: string): string {
@@ -250,7 +250,7 @@ export function readAnswer(value: Json): Part[] {
   return [...parts, ...failed];
 }
 
-/** What holds beside the conversation: the model, limits, settings. */
+/** What applies to the whole conversation: the model, limits, settings. */
 export function settingsOf(value: Json): [string, string][] {
   if (!isObj(value)) return [];
   const reported = new Set(["system", "instructions", "systemInstruction", "system_instruction", "tools", "messages", "input", "contents", "request", "content", "choices", "output", "candidates"]);

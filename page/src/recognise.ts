@@ -1,4 +1,4 @@
-// What a text is that somebody pastes: its dialect, whether it is a request, an answer or a stream, and how it is written.
+// What a pasted text is: its dialect, whether it is a request, an answer or a stream, and how it is written.
 import { type CurlRequest, isCurl, parseCurl } from "./curl";
 import type { Json } from "./json/parse";
 

@@ -43,7 +43,7 @@ interface Page {
   unread?: number;
 }
 
-/** Nobody reads faster, and a busy gateway tells hundreds of changes a second. */
+/** No one reads faster, and a busy gateway reports hundreds of changes a second. */
 const DRAW_MS = 200;
 let drawn = 0;
 /** What changed since the list was drawn: its row, or null where it left. */

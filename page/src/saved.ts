@@ -22,7 +22,7 @@ export const DEFAULT_COLUMNS = ["time", "client", "title", "asked", "target", "s
 
 const texts = (value: unknown): string[] => (Array.isArray(value) ? value.filter((each): each is string => typeof each === "string") : []);
 
-/** What is stored may be of another version, or of nobody. */
+/** What is stored may come from another version, or be invalid. */
 export function readRemembered(text: string | null): Remembered {
   let found: Partial<Record<keyof Remembered, unknown>> = {};
   try {

@@ -62,7 +62,7 @@ export function marked(text: string, words: string): string[] {
   if (words.length < LEAST) return [text];
   const pieces: string[] = [];
   const low = text.toLowerCase();
-  // Letters whose small form is longer would shift all that follows: then nothing is marked.
+  // Characters whose lower-case form is longer would shift all that follows: then nothing is marked.
   if (low.length !== text.length) return [text];
   let from = 0;
   for (let place = low.indexOf(words.toLowerCase()); place >= 0; place = low.indexOf(words.toLowerCase(), from)) {

@@ -15,7 +15,7 @@ export class StreamEvent {
     private readonly sse: boolean,
   ) {}
 
-  /** Its name and data, cut when somebody looks: a stream may have 20,000 of them. */
+  /** Its name and data, cut when they are shown: a stream may have 20,000 of them. */
   private get cut(): { name: string; data: string } {
     if (this.lines) return this.lines;
     if (!this.sse) return (this.lines = { name: "", data: this.raw });
@@ -33,7 +33,7 @@ export class StreamEvent {
     return this.cut.data;
   }
 
-  /** Parsed when somebody looks, too. */
+  /** Also parsed when it is shown. */
   get value(): Json | undefined {
     if (this.parsed) return this.parsed.value;
     const text = this.data.replace(/^[\s,[]+(?=\{)/, "").replace(/(?<=\})[\s,\]]+$/, "");
@@ -82,7 +82,7 @@ export interface EventLinks {
 export function eventLinks(answer: Message | undefined, client: StreamEvent[], upstream: StreamEvent[]): EventLinks | null {
   const frames = answer?.frames ?? [];
   if (!answer?.caused_by || !client.length || !upstream.length) return null;
-  // An event may have come in several pieces: it stands for all of them.
+  // An event may have come in several pieces: it represents all of them.
   const ofFrame: number[][] = [];
   upstream.forEach((event, index) => (ofFrame[event.frame] ??= []).push(index));
   const held = (frame: number): number[] => {
@@ -106,7 +106,7 @@ export function eventsOfText(text: string): StreamEvent[] {
   return eventsOf([{ ms: 0, data: text + "\n\n" }]);
 }
 
-/** Which of the answer's parts an event is about, for the words beside it. */
+/** Which of the answer's parts an event is about, for the words next to it. */
 export function wordsOf(event: StreamEvent): string {
   const value = event.value;
   if (!isObj(value)) return event.data;

@@ -59,12 +59,12 @@ export function suggestions(text: string, caret: number, fields: readonly Filter
   const values = [...new Set([...(field.values ?? []), ...(seen[field.name] ?? [])])];
   const near = values.filter((value) => value.toLowerCase().includes(typed) && value.toLowerCase() !== typed);
   near.sort((a, b) => Number(b.toLowerCase().startsWith(typed)) - Number(a.toLowerCase().startsWith(typed)));
-  // A value that compares stands for the operator, too.
+  // A value that compares includes the operator.
   const options = near.slice(0, MOST).map((value) => ({ text: `${not}${field.name}${/^[<>]/.test(value) ? ":" : colon}${rest.slice(0, cut)}${/^[<>]/.test(value) ? value : quoted(value)}`, note: "" }));
   return { from, to: caret, options };
 }
 
-/** Whether somebody is in the middle of a term: its value is still to come. */
+/** Whether the cursor is in the middle of a term: its value is still to come. */
 export function isUnfinished(text: string): boolean {
   const word = text.slice(wordStart(text, text.length));
   return /^-?[A-Za-z_]+:([<>]=?|=|~)?("[^"]*)?$/.test(word);

@@ -1,4 +1,4 @@
-// What the gateway tells, as src/wireglot/traces/trace.py says it. A field that has its default is left out there.
+// What the gateway reports, as defined in src/wireglot/traces/trace.py. A field that has its default is left out there.
 
 export type State = "running" | "done" | "failed" | "left";
 
@@ -36,7 +36,7 @@ export interface Row {
   path?: string;
   key?: string;
   session?: string;
-  /** The exchange that asked for it, where it was made in the background. */
+  /** The exchange that requested it, if it was made in the background. */
   belongs_to?: string;
   asked?: string;
   provider?: string;
@@ -219,7 +219,7 @@ export interface Recording {
 export interface Fleet {
   machines: number;
   trouble: string | null;
-  /** Exchanges that the others could not tell, and recordings that only their machines can show. */
+  /** Exchanges that the others could not report, and recordings that only their machines can show. */
   untold: number;
   unshared: number;
 }

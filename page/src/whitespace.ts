@@ -1,4 +1,4 @@
-// Texts that differ from their partners on the other side in nothing but white space, which nobody sees.
+// Texts that differ from their partners on the other side in nothing but white space, which is invisible.
 import { diff } from "./diff";
 import { type Json, at } from "./json/parse";
 import { type Side, otherSide } from "./links";

@@ -1,6 +1,9 @@
 // What the tests use of Node: its whole types would be one more dependency, and would be seen by the page's own files.
 declare module "node:test" {
   export function test(name: string, body: () => void | Promise<void>): void;
+  export function beforeEach(body: () => void): void;
+  export function afterEach(body: () => void): void;
+  export const mock: { timers: { enable(options: { apis: string[] }): void; tick(ms: number): void; reset(): void } };
 }
 declare module "node:assert/strict" {
   interface Assert {

@@ -15,7 +15,7 @@ from wireglot.cache.caches import Memories
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.process_limits import ProcessLimits
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody
 from wireglot.http.account import ByteAccount
 from wireglot.translate import plan
 from wireglot.wire.json import encode

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import COMMAND, PLAIN, run
+from tests.processes import ForkedCommand, run_forked
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
 from wireglot.cli.inspect import page_link
@@ -49,7 +50,8 @@ def test_a_browser_is_asked_to_open_it(tmp_path: Path) -> None:
     browser.chmod(0o755)
     with LiveGateway("[providers.demo]\n") as gateway:
         environ = {**PLAIN, "BROWSER": f"{browser} %s"}
-        subprocess.run([*COMMAND, "inspect", "--url", gateway.url], env=environ, check=True, timeout=60)
+        done = run_forked([*COMMAND, "inspect", "--url", gateway.url], env=environ, timeout=60)
+    assert done.returncode == 0
     assert opened.read_text() == f"{gateway.url}/inspector\n"
 
 
@@ -60,7 +62,7 @@ def test_an_exported_exchange_has_a_page_of_its_own_until_it_is_interrupted(tmp_
     (tmp_path / "tmp").mkdir()
     environ = {**PLAIN, "HOME": str(tmp_path), "TMPDIR": str(tmp_path / "tmp")}
     command = [*COMMAND, "inspect", str(path), "--no-browser"]
-    with subprocess.Popen(
+    with ForkedCommand(
         command, env=environ, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as running:
         assert running.stdout is not None

@@ -7,6 +7,7 @@ import pytest
 
 import wireglot
 from tests.cli.running import COMMAND, PLAIN, complaint, run, spawn
+from tests.processes import ForkedCommand
 from tests.tiers import rows
 from wireglot.cli.examples import conversation
 from wireglot.wire.sse import SseDecoder
@@ -398,7 +399,7 @@ def test_the_command_does_as_a_process_what_it_does_here():
 def test_a_stream_is_written_while_it_arrives():
     frames = [frame + b"\n\n" for frame in conversation.stream("anthropic").split(b"\n\n") if frame]
     command = [*COMMAND, "translate", "stream", "--from", "anthropic", "--to", "openai-chat"]
-    with subprocess.Popen(
+    with ForkedCommand(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=PLAIN
     ) as process:
         assert process.stdin is not None

@@ -16,6 +16,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.running import COMMAND, configure, run
+from tests.processes import ForkedCommand
 from tests.waiting import wait_until
 from wireglot.cli.remote_gateway import GatewayAnswer, address_of, ask
 from wireglot.gateway.observe import running
@@ -50,7 +51,7 @@ def serving(*options: str, env: Mapping[str, str] = {}, port: int = 0) -> Iterat
 @contextmanager
 def served(command: list[str], env: Mapping[str, str]) -> Iterator[str]:
     """The URL of a gateway that other commands can find by now."""
-    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
+    with ForkedCommand(command, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE) as process:
         try:
             assert process.stderr is not None
             yield str(json.loads(process.stderr.readline())["url"])

@@ -16,6 +16,7 @@ import pytest
 from tests.cli.running import COMMAND, complaint, run
 from tests.probe.breakages import BREAKAGES
 from tests.probe.broken_server import KEY, Breakage, server
+from tests.processes import ForkedCommand
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.probe.run import CASES, cases_for
@@ -240,7 +241,7 @@ def test_an_interrupted_run_ends_with_what_is_known(tmp_path: Path) -> None:
 
     with ScriptedUpstream(decide=stalls) as upstream:
         asked = ["probe", upstream.url, "--dialect", "anthropic", "--model", "demo", "--key", KEY]
-        process = subprocess.Popen(
+        process = ForkedCommand(
             [*COMMAND, *asked, "--json", str(report)],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

@@ -8,9 +8,8 @@ from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.entry.routes import Asked, Routes
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, read
 from wireglot.gateway.settings import Credential, Provider, Rule, Secret, Settings
 from wireglot.http.account import ByteAccount, MemoryLease
 from wireglot.http.application import Head, Headers, Reply

@@ -1,5 +1,6 @@
 """The vendors' own SDKs as judges: they get our bytes through a mock transport and tell what they understood."""
 
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
@@ -288,11 +289,30 @@ def gemini_response(body: dict[str, Any]) -> Understood:
     return _gemini_chunks([_gemini(encode(body), False).models.generate_content(model="m", contents="x")])
 
 
+def _once(read: Callable[[bytes], Understood]) -> Callable[[bytes], Understood]:
+    """Cuts at many places often leave the same bytes, and an SDK takes milliseconds to read them."""
+
+    @cache
+    def outcome(data: bytes) -> Understood | str:
+        try:
+            return read(data)
+        except Failed as failed:
+            return str(failed)
+
+    def read_once(data: bytes) -> Understood:
+        found = outcome(data)
+        if isinstance(found, str):
+            raise Failed(found)
+        return found
+
+    return read_once
+
+
 STREAMS = {
-    "anthropic": anthropic_stream,
-    "openai-chat": chat_stream,
-    "openai-responses": responses_stream,
-    "gemini": gemini_stream,
+    "anthropic": _once(anthropic_stream),
+    "openai-chat": _once(chat_stream),
+    "openai-responses": _once(responses_stream),
+    "gemini": _once(gemini_stream),
 }
 RESPONSES = {
     "anthropic": anthropic_response,

@@ -16,21 +16,22 @@ from wireglot.ir.outcome import Usage
 from wireglot.testing import LawsBroken, Samples, check_dialect, samples_in
 
 
-def some(name: str) -> Samples:
+def some(name: str, number: int = 3) -> Samples:
     """The other fixtures are tried by each law's own tests, in `make full` all. The shortest streams, since some laws cut them everywhere."""
     whole = samples_in(FIXTURES / name)
     kinds = ("requests", "responses", "errors", "twins")
     return Samples(
-        streams=sorted(whole.streams, key=len)[:3],
-        **{kind: getattr(whole, kind)[:3] for kind in kinds},
+        streams=sorted(whole.streams, key=len)[:number],
+        **{kind: getattr(whole, kind)[:number] for kind in kinds},
     )
 
 
 @every_dialect
 def test_our_own_dialects_keep_every_law(name):
+    """With one fixture of each kind, and with three in `make full`."""
     check_dialect(
         dialect(name),
-        some(name),
+        some(name, 3 if WHOLE else 1),
         spelling=partial(same_spelling, name),
         plain=name not in ("gemini-simple", "ollama", "ollama-generate"),  # Ollama's have no tool choice
         examples=30 if WHOLE else 4,

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import tracemalloc
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import pytest
@@ -25,6 +26,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Message
 from wireglot.ir.errors import WireglotError
+from wireglot.ir.request import Request
 from wireglot.testing.check_dialect import Case
 from wireglot.testing.strategies.strategies import requests
 from wireglot.translate import plan
@@ -54,10 +56,12 @@ def translated(body: bytes, source: str, upstream: Upstream, memory: Memory | No
     target, provider, model = upstream
     context = Context(seed=seed, memory=memory)
     try:
-        turns = surface(source).client.turns
-        outline = Outline(body, memory, turns)
-        document = memory.document(outline, turns=turns) if memory is not None else outline.document()
-        request = dialect(source).parse_request(document, context)
+        if memory is None:
+            request = read_without(body, source, seed)
+        else:
+            turns = surface(source).client.turns
+            document = memory.document(Outline(body, memory, turns), turns=turns)
+            request = dialect(source).parse_request(document, context)
         planned = plan(request, source=source, target=target, model=model, provider=provider, context=context)
         rendered = dialect(target).render_request(planned.upstream, planned.context)
     except WireglotError as fault:
@@ -70,6 +74,13 @@ def translated(body: bytes, source: str, upstream: Upstream, memory: Memory | No
         request,
         planned.upstream,
     )
+
+
+@lru_cache(maxsize=1)
+def read_without(body: bytes, source: str, seed: str) -> Request:
+    """Once for all upstreams: a request is never changed."""
+    document = Outline(body, None, surface(source).client.turns).document()
+    return dialect(source).parse_request(document, Context(seed=seed))
 
 
 def later_turns(body: Body, name: str) -> Iterator[Body]:

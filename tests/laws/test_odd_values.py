@@ -21,6 +21,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.ir.errors import WireglotError
 from wireglot.testing.check_dialect import Case, fixtures
 from wireglot.testing.laws import differences
+from wireglot.wire.json import decode, encode
 
 GOLDENS = FIXTURES / "odd"
 CONTEXT = Context(now=1700000001)
@@ -55,8 +56,9 @@ def different(body: Any) -> Iterator[tuple[str, Any, Any]]:
 
 
 def outcome(name: str, body: Any, where: str, way: Way) -> str:
+    text = encode(body)
     try:
-        rendered = way(deepcopy(body))
+        rendered = way(decode(text))
     except WireglotError as refused:
         message = _GOT.sub("", refused.message)
         return f"refused, {message}" if refused.path == where else f"refused at {refused.path}, {message}"

@@ -16,7 +16,7 @@ from tests.laws.cases import FIXTURES, every_dialect
 from tests.laws.test_pair_goldens import UPDATE, by_field
 from wireglot.dialects.base import Context, ListedModel
 from wireglot.dialects.registry import NAMES, dialect, surface
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody
 from wireglot.ir.content import Extra, Message, Text
 from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, WireglotError
 from wireglot.ir.request import Request

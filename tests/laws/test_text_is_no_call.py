@@ -1,5 +1,7 @@
 """A text is never a call, unless the provider's catalog entry or the configuration says that it leaks calls."""
 
+from functools import cache
+
 import pytest
 
 from tests.gateway.faults.faults_kit import post
@@ -42,6 +44,7 @@ every_target = rows("target", MAIN)
 every_text = rows("text", TEXTS.values(), ids=TEXTS)
 
 
+@cache
 def said(name: str, text: str, reason: StopReason = "end") -> tuple[bytes, bytes]:
     """An answer in a dialect, whole and as a stream."""
     spoken = dialect(name)

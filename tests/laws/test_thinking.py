@@ -6,12 +6,12 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from tests.tiers import rows
+from tests.tiers import WHOLE, rows
 from wireglot import translate_request
 from wireglot.dialects.registry import dialect_name
 from wireglot.ir.request import EFFORTS
 from wireglot.providers.limits import Limits
-from wireglot.providers.spec import limits_of, names, provider
+from wireglot.providers.spec import limits_of, may_reason, names, provider
 
 HELLO = [{"role": "user", "content": "hello"}]
 CLIENTS: dict[str, dict[str, Any]] = {
@@ -151,7 +151,15 @@ ENDPOINTS = sorted({(name, dialect) for name, dialect, _ in entries()})
 
 
 def models(name: str, dialect: str) -> list[str]:
-    return [model for of, by, model in entries() if (of, by) == (name, dialect)]
+    """In `make full` all. What is sent depends on a model's limits: else the first one of each that has others."""
+    every = [model for of, by, model in entries() if (of, by) == (name, dialect)]
+    if WHOLE:
+        return every
+    by_limits: dict[str, str] = {}
+    for model in every:
+        kind = f"{limits_of(provider(name), dialect_name(dialect), model)} {may_reason(dialect, model)}"
+        by_limits.setdefault(kind, model)
+    return list(by_limits.values())
 
 
 @pytest.mark.sampled("dialect", each=8)

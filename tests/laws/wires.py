@@ -1,6 +1,7 @@
 """What the laws must know of each wire: which spellings are equal, and what ends a stream."""
 
 import re
+from functools import cache
 from typing import Any, Literal
 
 from wireglot.dialects.registry import surface
@@ -38,6 +39,7 @@ def _proto(value: Any, key: str = "") -> Any:
     return value
 
 
+@cache
 def _camel(key: str) -> str:
     return re.sub(r"(?<=[a-z0-9])_([a-z])", lambda found: found[1].upper(), key)
 

@@ -73,6 +73,21 @@ def test_a_conversation_has_the_colour_of_its_worst_loss(stand_in, opened):
     expect(page.locator(".conversation")).to_contain_text("2 failed")
 
 
+def test_a_search_of_conversations_says_what_it_looked_at(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    found = stand_in.documents["GET", "/conversations"]
+    stand_in.documents["GET", "/conversations"] = {**found, "count": 12}
+    page = opened(stand_in.origin + "/inspector/conversations")
+    expect(page.get_by_text("The newest 5 conversations; 7 older ones not shown.")).to_be_visible()
+    page.get_by_label("Search conversations").fill("session-3")
+    said = page.get_by_role("status").filter(has_text="Found by")
+    expect(said).to_contain_text(
+        "Found by name, client, model or session: 1 of 5 conversations; 7 older ones not searched."
+    )
+    said.get_by_role("link", name="Search the texts of all exchanges").click()
+    expect(page.get_by_label("Search exchanges")).to_have_value("session-3")
+
+
 @pytest.mark.parametrize("view", ["keys", "setup", "compare/req-trace/req-two"])
 def test_a_view_fits_on_a_phone(view, stand_in, opened):
     at = time.time()

@@ -6,8 +6,8 @@ The other tests of `fit` say why; these files show every bend, and make each cha
 
 import json
 import os
-from contextlib import suppress
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
@@ -20,6 +20,7 @@ from wireglot.cache.memory import Memory
 from wireglot.dialects.base import Context
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request, Tool
+from wireglot.providers.fit.fitting import Fitted
 from wireglot.providers.limits import Limits
 
 PINS = FIXTURES / "fit"
@@ -36,12 +37,33 @@ def pinned(name: str, lines: list[str]) -> None:
     assert path.read_text(encoding="utf-8") == text
 
 
-def bent(asked: Request, to: Endpoint, context: Context = CONTEXT) -> list[str]:
-    """What is other than it was asked, a line for each field, message and tool; and every loss."""
+def outcome_of(asked: Request, to: Endpoint, context: Context = CONTEXT) -> Fitted | Unsupported:
     try:
-        fitted = fit(asked, to.limits, context, to.dialect, not to.native, to.in_pieces)
+        return fit(asked, to.limits, context, to.dialect, not to.native, to.in_pieces)
     except Unsupported as refused:
-        return [f"refused at {refused.path}"]
+        return refused
+
+
+class Everywhere(NamedTuple):
+    """What became of a conversation at each endpoint, and what it said before and after that."""
+
+    outcomes: dict[str, Fitted | Unsupported]
+    before: Any
+    after: Any
+
+
+@cache
+def everywhere(name: str) -> Everywhere:
+    asked = CONVERSATIONS[name]
+    before = msgspec.to_builtins(asked)
+    outcomes = {endpoint: outcome_of(asked, to) for endpoint, to in ENDPOINTS.items()}
+    return Everywhere(outcomes, before, msgspec.to_builtins(asked))
+
+
+def bent(asked: Request, fitted: Fitted | Unsupported) -> list[str]:
+    """What is other than it was asked, a line for each field, message and tool; and every loss."""
+    if isinstance(fitted, Unsupported):
+        return [f"refused at {fitted.path}"]
     lines = [f"- {loss.path} {loss.feature} {loss.action}" for loss in fitted.losses]
     if fitted.aliases:
         aliases = fitted.aliases
@@ -69,8 +91,8 @@ def _json(value: Any) -> str:
 def test_a_conversation_reaches_endpoints_like_this(name):
     """Of endpoints that get the same, all are named, but those who get what most do."""
     seen: dict[str, list[str]] = {}
-    for endpoint, to in ENDPOINTS.items():
-        seen.setdefault("\n".join(bent(CONVERSATIONS[name], to)), []).append(endpoint)
+    for endpoint, outcome in everywhere(name).outcomes.items():
+        seen.setdefault("\n".join(bent(CONVERSATIONS[name], outcome)), []).append(endpoint)
     usual = max(seen, key=lambda text: len(seen[text]))
     lines = ["# all but those below", usual or "as it is", ""]
     for text, endpoints in seen.items():
@@ -82,23 +104,18 @@ def test_a_conversation_reaches_endpoints_like_this(name):
 def test_a_loss_says_why():
     """Each sentence once, with the first endpoint that it is said of."""
     said: dict[str, str] = {}
-    for name, asked in CONVERSATIONS.items():
-        for endpoint, to in ENDPOINTS.items():
-            with suppress(Unsupported):
-                fitted = fit(asked, to.limits, CONTEXT, to.dialect, not to.native, to.in_pieces)
-                for loss in fitted.losses:
-                    said.setdefault(
-                        f"{loss.feature} {loss.action}: {loss.detail}", f"{name}, {endpoint}: {loss.path}"
-                    )
+    for name in CONVERSATIONS:
+        for endpoint, outcome in everywhere(name).outcomes.items():
+            for loss in () if isinstance(outcome, Unsupported) else outcome.losses:
+                said.setdefault(
+                    f"{loss.feature} {loss.action}: {loss.detail}", f"{name}, {endpoint}: {loss.path}"
+                )
     pinned("reasons", [f"{words} ({where})" for words, where in sorted(said.items())])
 
 
 @rows("name", CONVERSATIONS)
 def test_what_was_asked_is_not_touched(name):
-    before = msgspec.to_builtins(CONVERSATIONS[name])
-    for to in ENDPOINTS.values():
-        bent(CONVERSATIONS[name], to)
-    assert msgspec.to_builtins(CONVERSATIONS[name]) == before
+    assert everywhere(name).after == everywhere(name).before
 
 
 def test_every_limit_has_an_endpoint_that_shows_it():
@@ -136,10 +153,11 @@ def remembering(tools: tuple[Any, ...]) -> Context:
 def test_tools_that_came_before_are_fitted_like_any(tools):
     """An agent sends them with every turn: what was found out is remembered for each kind of endpoint."""
     asked = Request("m", HISTORY, tools)
-    fresh = {name: bent(asked, to) for name, to in ENDPOINTS.items()}
+    fresh = {name: bent(asked, outcome_of(asked, to)) for name, to in ENDPOINTS.items()}
     context = remembering(tools)
     for _ in range(2):
-        assert {name: bent(asked, to, context) for name, to in ENDPOINTS.items()} == fresh
+        again = {name: bent(asked, outcome_of(asked, to, context)) for name, to in ENDPOINTS.items()}
+        assert again == fresh
 
 
 def test_tools_that_came_before_are_the_same_objects_where_nothing_is_to_be_reported():

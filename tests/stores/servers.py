@@ -52,19 +52,21 @@ def _postgres() -> str:
     if _POSTGRES:
         atexit.register(lambda: asyncio.run(_drop_schemas()))
         return _POSTGRES
+    return _own_postgres().url
+
+
+@cache
+def _own_postgres() -> PostgresServer:
     server = PostgresServer()
     atexit.register(server.close)
     server.start()
-    return server.url
+    return server
 
 
 @cache
 def _pgbouncer() -> str:
-    """Before a server of its own: it needs to know the address."""
-    server = PostgresServer()
-    atexit.register(server.close)
-    server.start()
-    pooler = PgBouncer(server)
+    """In front of our own server: it needs to know the address."""
+    pooler = PgBouncer(_own_postgres())
     atexit.register(pooler.close)
     pooler.start()
     return pooler.url

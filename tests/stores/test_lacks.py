@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import threading
 from pathlib import Path
@@ -12,6 +11,7 @@ from pathlib import Path
 import apsw
 import pytest
 
+from tests.stores.children import CHILDREN
 from tests.waiting import until
 from wireglot.stores.deferred import DeferredEngine
 from wireglot.stores.memory import MemoryEngine
@@ -19,7 +19,6 @@ from wireglot.stores.records import Document, VaultEntry
 from wireglot.stores.sqlite import SqliteEngine
 from wireglot.stores.sqlite.vault import LACKING_SECONDS
 
-SPAWN = multiprocessing.get_context("spawn")
 ODD = ["t", "", "\0", "é🙂", "\ud800", "{x}*"]
 
 
@@ -194,7 +193,7 @@ def _keep_in_another_process(path: str, caller: str) -> None:
 def test_what_a_process_kept_that_died_at_once_is_not_denied(run, path):
     engine = run(SqliteEngine.open(str(path)))
     assert looked(run, engine)
-    process = SPAWN.Process(target=_keep_in_another_process, args=(str(path), "t"))
+    process = CHILDREN.Process(target=_keep_in_another_process, args=(str(path), "t"))
     process.start()
     process.join(60)
     assert process.exitcode == 0

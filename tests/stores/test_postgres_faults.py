@@ -11,6 +11,7 @@ import asyncpg  # type: ignore[import-untyped]  # it ships no types
 import pytest
 
 from tests.stores.servers import needs_own_postgres, with_option
+from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS, until
 from tools.servers import PostgresServer
 from wireglot.stores.base import StoreDown
@@ -308,7 +309,7 @@ def test_a_request_that_is_cancelled_leaves_no_connection_behind(server: Postgre
         async def asks(id: str) -> None:
             assert [one.body for one in await engine.documents.get("a", "k", [id])] == [id.encode()]
 
-        for turn in range(40):
+        for turn in range(40 if WHOLE else 12):  # each moment once
             tasks = [asyncio.create_task(asks(str(at))) for at in range(48)]
             for _ in range(turn % 12):
                 await asyncio.sleep(0)

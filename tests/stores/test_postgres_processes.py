@@ -3,58 +3,63 @@
 from __future__ import annotations
 
 import asyncio
-import json
+import itertools
 import os
 import signal
-import subprocess
-import sys
+from typing import Any
 
+from tests.stores.children import CHILDREN
 from tests.stores.servers import needs_postgres, postgres_url
 from tests.waiting import DEADLINE_SECONDS
+from wireglot.stores import open_engine
 from wireglot.stores.postgres import PostgresEngine
-from wireglot.stores.records import UsageQuery, UsageRow
+from wireglot.stores.records import Document, UsageQuery, UsageRow
 
 pytestmark = needs_postgres
 
-WRITER = """
-import asyncio, json, sys
-from wireglot.stores.postgres import PostgresEngine
-from wireglot.stores.records import Document, UsageRow
 
-async def main(url, who):
-    engine = await PostgresEngine.open(url, command_seconds=60.0)  # on a busy machine a lock takes its time
-    numbers, first = [], []
+def _write(url: str, who: str, reported: Any) -> None:
+    async def work() -> tuple[list[int], list[int]]:
+        engine = await PostgresEngine.open(
+            url, command_seconds=60.0
+        )  # on a busy machine a lock takes its time
+        numbers, first = [], []
 
-    async def appends(task):
-        for turn in range(20):
-            pieces = [Document("a", "k", f"{who}-{task}-{turn}-{at}", b"x", parent="p") for at in range(2)]
-            numbers.append(await engine.documents.append(pieces))
+        async def appends(task: int) -> None:
+            for turn in range(20):
+                pieces = [
+                    Document("a", "k", f"{who}-{task}-{turn}-{at}", b"x", parent="p") for at in range(2)
+                ]
+                numbers.append(await engine.documents.append(pieces))
 
-    async def competes():
-        for turn in range(40):
-            if await engine.documents.put([Document("a", "new", str(turn), who.encode())], new=True):
-                first.append(turn)
-            await engine.ledger.apply([UsageRow(f"u{turn}", "a", 1, outcome="ok", finished=2, input=1, model=who)])
+        async def competes() -> None:
+            for turn in range(40):
+                if await engine.documents.put([Document("a", "new", str(turn), who.encode())], new=True):
+                    first.append(turn)
+                row = UsageRow(f"u{turn}", "a", 1, outcome="ok", finished=2, input=1, model=who)
+                await engine.ledger.apply([row])
 
-    await asyncio.gather(*(appends(task) for task in range(4)), competes())
-    print(json.dumps({"numbers": numbers, "first": first}))
-    await engine.close()
+        await asyncio.gather(*(appends(task) for task in range(4)), competes())
+        await engine.close()
+        return numbers, first
 
-asyncio.run(main(sys.argv[1], sys.argv[2]))
-"""
+    reported.put(asyncio.run(work()))
 
 
 def test_pieces_get_each_number_once_and_a_new_document_has_one_writer() -> None:
     """FAULTS 101: two processes append to one parent; FAULTS 102: both finish the same request."""
     url = postgres_url()
-    processes = [
-        subprocess.Popen([sys.executable, "-c", WRITER, url, who], stdout=subprocess.PIPE, text=True)
-        for who in ("one", "two")
-    ]
-    answers = [json.loads(process.communicate(timeout=120)[0]) for process in processes]
-    numbers = sorted(number for answer in answers for number in answer["numbers"])
+    reported = CHILDREN.SimpleQueue()
+    children = [CHILDREN.Process(target=_write, args=(url, who, reported)) for who in ("one", "two")]
+    for child in children:
+        child.start()
+    answers = [reported.get() for _ in children]
+    for child in children:
+        child.join(120)
+    assert [child.exitcode for child in children] == [0, 0]
+    numbers = sorted(number for given, _ in answers for number in given)
     assert numbers == [*range(1, 2 * 2 * 4 * 20, 2)]
-    assert sorted(turn for answer in answers for turn in answer["first"]) == [*range(40)]
+    assert sorted(turn for _, first in answers for turn in first) == [*range(40)]
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)
@@ -66,30 +71,36 @@ def test_pieces_get_each_number_once_and_a_new_document_has_one_writer() -> None
     asyncio.run(test())
 
 
+def _write_until_killed(url: str, reported: Any) -> None:
+    async def work() -> None:
+        engine = await open_engine(url)
+        await engine.ledger.beat("dead")
+        for number in itertools.count():
+            await engine.ledger.apply([UsageRow(f"u{number}", "a", 1000, instance="dead")])
+            os.write(reported.fileno(), f"{number}\n".encode())
+
+    asyncio.run(work())
+
+
 def test_what_a_killed_process_was_reported_is_written_is_there_and_its_open_rows_become_crashes() -> None:
     """FAULTS 95, rule L: kill -9 of one of two writers; the other one closes its rows."""
     url = postgres_url()
-    program = """
-import asyncio, itertools, sys
-from wireglot.stores import open_engine
-from wireglot.stores.records import UsageRow
-
-async def main():
-    engine = await open_engine(sys.argv[1])
-    await engine.ledger.beat("dead")
-    for number in itertools.count():
-        row = UsageRow(f"u{number}", "a", 1000, instance="dead")
-        await engine.ledger.apply([row])
-        print(number, flush=True)
-
-asyncio.run(main())
-"""
-    process = subprocess.Popen([sys.executable, "-c", program, url], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None
-    reported = [process.stdout.readline().strip() for _ in range(50)]
-    os.kill(process.pid, signal.SIGKILL)
-    reported += process.stdout.read().split()
-    assert process.wait(DEADLINE_SECONDS) == -signal.SIGKILL
+    reader, writer = CHILDREN.Pipe(duplex=False)
+    child = CHILDREN.Process(target=_write_until_killed, args=(url, writer))
+    child.start()
+    writer.close()
+    said = b""
+    while said.count(b"\n") < 50 and (piece := os.read(reader.fileno(), 4096)):
+        said += piece
+    assert child.pid is not None
+    os.kill(child.pid, signal.SIGKILL)
+    while piece := os.read(reader.fileno(), 4096):
+        said += piece
+    reader.close()
+    child.join(DEADLINE_SECONDS)
+    assert child.exitcode == -signal.SIGKILL
+    reported = said.decode().split()
+    assert len(reported) >= 50
 
     async def test() -> None:
         engine = await PostgresEngine.open(url)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import multiprocessing
 import os
 import resource
 import shutil
@@ -15,14 +14,12 @@ import apsw
 import msgspec
 import pytest
 
+from tests.stores.children import CHILDREN
 from wireglot.stores.base import StoreDown
 from wireglot.stores.records import Document, UsageQuery, UsageRow
 from wireglot.stores.sqlite import SqliteEngine
 from wireglot.stores.sqlite.engine import STORE
 from wireglot.stores.sqlite.worker_threads import Database
-
-# Not forked: a child of a process that has a file open must not inherit its connections.
-SPAWN = multiprocessing.get_context("spawn")
 
 
 @pytest.fixture
@@ -126,8 +123,8 @@ def _hold(path: Path, ready, done) -> None:
 def test_a_lock_that_stays_is_down_and_never_blocks_the_loop(run, engine, path):
     """FAULTS 94"""
     run(engine.documents.put([document("before")]))
-    ready, done = SPAWN.Event(), SPAWN.Event()
-    other = SPAWN.Process(target=_hold, args=(path, ready, done))
+    ready, done = CHILDREN.Event(), CHILDREN.Event()
+    other = CHILDREN.Process(target=_hold, args=(path, ready, done))
     other.start()
     ready.wait()
 

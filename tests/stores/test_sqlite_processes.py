@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 import os
 import random
 import signal
@@ -11,11 +10,9 @@ from pathlib import Path
 
 import apsw
 
+from tests.stores.children import CHILDREN
 from wireglot.stores.records import Document, Rate, UsageQuery, UsageRow
 from wireglot.stores.sqlite import SqliteCounters, SqliteEngine
-
-# Not forked: a child of a process that has used SQLite must not inherit its connections.
-SPAWN = multiprocessing.get_context("spawn")
 
 PROCESSES = 3
 CALLERS = 5
@@ -45,8 +42,8 @@ def _append(path: str, name: str, reported) -> None:
 
 def test_processes_that_write_one_file_lose_nothing_and_share_no_number(run, tmp_path):
     path = str(tmp_path / "store.db")
-    reported = SPAWN.SimpleQueue()
-    children = [SPAWN.Process(target=_append, args=(path, f"p{n}", reported)) for n in range(PROCESSES)]
+    reported = CHILDREN.SimpleQueue()
+    children = [CHILDREN.Process(target=_append, args=(path, f"p{n}", reported)) for n in range(PROCESSES)]
     for child in children:
         child.start()
     acknowledged = {number: id for _ in children for id, number in reported.get()}
@@ -101,8 +98,8 @@ def test_nothing_that_was_acknowledged_is_lost_to_kill_9(run, tmp_path):
     done: set[str] = set()
     stored: set[str] = set()
     for turn in range(15):
-        reader, writer = SPAWN.Pipe(duplex=False)
-        child = SPAWN.Process(target=_write_until_killed, args=(path, turn, writer))
+        reader, writer = CHILDREN.Pipe(duplex=False)
+        child = CHILDREN.Process(target=_write_until_killed, args=(path, turn, writer))
         child.start()
         writer.close()
         lines = _read_and_kill(reader, child, chance.randint(1, 8_000))
@@ -163,8 +160,8 @@ def _take(path: str, reported) -> None:
 
 def test_limits_hold_across_processes(tmp_path):
     """R-Z, T20: of 120 asked by three processes 50 pass."""
-    reported = SPAWN.SimpleQueue()
-    children = [SPAWN.Process(target=_take, args=(str(tmp_path / "c.db"), reported)) for _ in range(3)]
+    reported = CHILDREN.SimpleQueue()
+    children = [CHILDREN.Process(target=_take, args=(str(tmp_path / "c.db"), reported)) for _ in range(3)]
     for child in children:
         child.start()
     answers = [reported.get() for _ in children]

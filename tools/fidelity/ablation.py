@@ -13,6 +13,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatchcase
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from tools.fidelity.ignored import ELSEWHERE, IGNORED, OPAQUE, Ignored
@@ -160,10 +161,15 @@ def is_ignored(name: str, kind: Kind, path: str, value: Any, target: str) -> Ign
             and entry.target in ("*", target)
             and (entry.kind in ("*", kind) or (entry.kind == "answers" and kind != "requests"))
             and (not entry.values or value in entry.values)
-            and any(fnmatchcase(path, pattern) for pattern in entry.paths)
+            and _is_one_of(path, entry.paths)
         ):
             return entry
     return None
+
+
+@cache
+def _is_one_of(path: str, patterns: tuple[str, ...]) -> bool:
+    return any(fnmatchcase(path, pattern) for pattern in patterns)
 
 
 def is_said_elsewhere(name: str, path: str, target: str, document: Any, outcome: Outcome) -> bool:
@@ -175,6 +181,7 @@ def is_said_elsewhere(name: str, path: str, target: str, document: Any, outcome:
     )
 
 
+@cache
 def spelled(place: Place) -> str:
     """The path of a field, the same for every element of a list."""
     out = ""
@@ -298,6 +305,7 @@ def _is_within_reported(frame: dict[str, Any], place: Place, reported: str) -> b
     return isinstance(kind, str) and kind in reported
 
 
+@cache
 def _field_of_any(place: Place) -> tuple[str, str]:
     parent = spelled(place[:-1]).rpartition(".")[2]
     return _SAME_OBJECT.get(parent, parent), str(place[-1])

@@ -1,5 +1,5 @@
 // Follows the gateway's rows: over the worker that all tabs share, or, where a browser has none, over the tab that holds
-// a lock and tells the others. Closed while the tab is hidden.
+// a lock and informs the others. Closed while the tab is hidden.
 import { policed } from "../json/parse";
 import { type News, Source } from "./source";
 import type { Said } from "./worker";

@@ -4,7 +4,7 @@ import { type News, Source } from "./source";
 /** What a tab says: whose session it follows with, now and then that it still does, or that it does not any more. */
 export type Said = { follow: string; still?: true } | { leave: true };
 
-/** A tab that is closed says nothing: it is gone when it was not heard of for so long. */
+/** A tab that is closed says nothing: it counts as gone after this time without a message. */
 const SILENT_MS = 40_000;
 
 const heard = new Map<MessagePort, number>();

@@ -5,7 +5,7 @@ export type Json = null | boolean | number | string | Json[] | { [name: string]:
 
 export type Parsed = { value: Json; problem?: undefined } | { value?: undefined; problem: string };
 
-/** Letters that are parsed faster here (10 ms) than they are sent to a worker and their value back (60 ms and more). */
+/** Characters that are parsed faster here (10 ms) than they are sent to a worker and their value back (60 ms and more). */
 const SMALL = 2_000_000;
 const WORKER = "/inspector/assets/worker.js";
 

@@ -1,4 +1,4 @@
-// Parses large bodies beside the page, so that it can be scrolled meanwhile.
+// Parses large bodies off the page's thread, so that it can be scrolled meanwhile.
 interface Asked {
   id: number;
   text: string;

@@ -17,7 +17,7 @@ export interface Drawn {
   format: (value: number) => string;
   /** Things that are counted: no half of one on the axis. */
   whole: boolean;
-  /** Which moment somebody points at; null: none. */
+  /** The moment under the pointer; null: none. */
   point: (index: number | null) => void;
 }
 

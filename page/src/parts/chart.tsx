@@ -1,4 +1,4 @@
-// A chart with its words: a heading, a legend with the same signs that tells the numbers of the moment one points at,
+// A chart with its words: a heading, a legend with the same signs that shows the numbers at the pointer,
 // and all numbers as a table for who cannot see it, or wants them.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { moment } from "../format";

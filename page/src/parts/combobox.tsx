@@ -96,7 +96,7 @@ export function Combobox({ label, list: named, value, options, choose, placehold
           setActive(-1);
           setOpen(true);
           clearTimeout(timer.current);
-          // Nobody has to leave the field before what is typed in it holds.
+          // What is typed takes effect before the field loses focus.
           if (keeps && text.trim()) timer.current = window.setTimeout(() => choose(text.trim()), options.some((each) => each.id === text.trim()) ? 0 : SOON_MS);
         }}
         onBlur={leave}

@@ -198,7 +198,7 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
           </table>
         </div>
       ) : (
-        <p class="faint">No rules: a model is asked for by its provider and name, or by a name that the catalog knows.</p>
+        <p class="faint">No rules: a model is requested by its provider and name, or by a name that the catalog knows.</p>
       )}
       {may ? (
         <form
@@ -252,7 +252,7 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
             <span class="unseen">Text of the configuration file</span>
             <textarea class="config-text" rows={18} spellcheck={false} wrap="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
           </label>
-          <p class="faint">Secrets are hidden. A line with [hidden] keeps its value while it stays as it is.</p>
+          <p class="faint">Secrets are hidden. A line with [hidden] keeps its value while it is not changed.</p>
           <div class="actions">
             <button type="button" onClick={() => setText(null)}>
               Cancel

@@ -1,4 +1,4 @@
-// What is known of an exchange beside its bodies: losses, attempts, usage, headers, what changed, and all of it as JSON.
+// What is known of an exchange apart from its bodies: losses, attempts, usage, headers, what changed, and all of it as JSON.
 import type { Exchange } from "../exchange";
 import { duration, lossesTold, money, whole } from "../format";
 import { param, setQuery } from "../route";

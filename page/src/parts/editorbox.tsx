@@ -41,7 +41,7 @@ export function EditorBox({ label, text, json, problem = null, marks = NONE, sho
       editor.current = null;
     };
   }, [label]);
-  // Only what comes from outside is written, and before another key can be pressed: later it would take letters away.
+  // Only what comes from outside is written, and before another key can be pressed: later it would delete characters.
   useLayoutEffect(() => {
     if (text === typed.current) return;
     typed.current = null;

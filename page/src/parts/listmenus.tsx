@@ -67,7 +67,7 @@ export function LossesMenu({ habits }: { habits: Habits }) {
     </li>
   );
   return (
-    <Menu label={<>Losses{fresh ? `: ${fresh} new` : <span class="wide-only"> by feature</span>}</>} name="Losses by feature" disabled={!all.length}>
+    <Menu label={<span class="losses-label">Losses{fresh ? `: ${fresh} new` : <span class="wide-only"> by feature</span>}</span>} name="Losses by feature" disabled={!all.length}>
       {(close) => {
         const usual = all.filter((each) => each.rarity === "usual");
         return (

@@ -46,7 +46,7 @@ export function Neighbours({ id, addressOf = (each) => to(["x", each]), hasKeys 
       {here >= 0 ? (
         <>
           {around.previous ? <A href={addressOf(around.previous)} aria-label="Previous exchange">‹ Previous</A> : <span class="faint">‹ Previous</span>}
-          <span>{(here + 1).toLocaleString("en")} of {all.length.toLocaleString("en")}{next.value ? "+" : ""}</span>
+          <span class="at">{(here + 1).toLocaleString("en")} of {all.length.toLocaleString("en")}{next.value ? "+" : ""}</span>
           {around.next ? <A href={addressOf(around.next)} aria-label="Next exchange">Next ›</A> : <span class="faint">Next ›</span>}
         </>
       ) : null}

@@ -13,7 +13,7 @@ import { spacedAside } from "../whitespace";
 import { LossMark, PartCard } from "./partcard";
 import { GRADE_SIGN } from "./small";
 
-/** False for the first frame: what stands below may wait for what is seen first. */
+/** False for the first frame: what is below may wait for what is seen first. */
 function usePainted(): boolean {
   const [painted, setPainted] = useState(false);
   useEffect(() => {
@@ -69,7 +69,7 @@ const NONE: ReadonlyMap<string, string> = new Map();
 export function Reading({ side, value }: Props) {
   const body = useRef<HTMLDivElement>(null);
   const shownOnce = useRef(false);
-  /** Whether somebody went somewhere in it: from then on nothing moves by itself. */
+  /** Whether the user has navigated in it: from then on nothing moves by itself. */
   const touched = useRef(false);
   const touch = () => {
     touched.current = true;
@@ -115,7 +115,7 @@ export function Reading({ side, value }: Props) {
       return false;
     };
     if (show()) return;
-    // It stands in what is folded, and is unfolded now.
+    // It is inside a folded part, which is unfolded now.
     const frame = requestAnimationFrame(() => requestAnimationFrame(show));
     return () => cancelAnimationFrame(frame);
   }, [reveal, sought, lit.join("\n"), parts.length > 0]);
@@ -239,7 +239,7 @@ export function MoreParts({ hidden, which, show }: { hidden: number; which: "ear
 
 interface PartsProps {
   parts: Part[];
-  /** What must be seen, wherever it stands. */
+  /** What must be visible, wherever it is. */
   wanted: (part: Part) => boolean;
   /** Only as many as are in sight, for the first frame. */
   some: boolean;

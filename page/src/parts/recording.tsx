@@ -17,10 +17,11 @@ export function RecordingButton() {
       leave();
     };
   }, []);
-  if (!state) return null;
+  const may = session.value?.access !== "key";
+  // Its place, until it is known what it says.
+  if (!state) return may ? <button type="button" class="recording" disabled><span class="dot" aria-hidden="true" /> Record bodies</button> : null;
   const recording = state.until !== null && state.until * 1000 > Date.now();
   const always = state.mode === "all" && !recording;
-  const may = session.value?.access !== "key";
   const set = async (minutes: number) => {
     try {
       setProblem("");
@@ -33,14 +34,20 @@ export function RecordingButton() {
   if (always)
     return (
       <>
+        <FleetNote fleet={state.fleet} />
         <span class="recording on" title={title}>
           <span class="dot" aria-hidden="true" /> Records all bodies
         </span>
-        <FleetNote fleet={state.fleet} />
       </>
     );
   return (
     <>
+      {state.memory ? (
+        <span class="faint memory" title={`While no key is required, the bodies of the last exchanges are in memory: ${state.memory.exchanges} of them, ${size(state.memory.bytes)} of at most ${size(state.memory.most_bytes)}. They go with the process, and are never written. Record bodies to keep them for longer; [trace] memory_bytes = 0 turns it off.`}>
+          last bodies in memory
+        </span>
+      ) : null}
+      <FleetNote fleet={state.fleet} />
       {recording ? (
         <button type="button" class="recording on" title={title} disabled={!may} onClick={() => void set(0)}>
           <span class="dot" aria-hidden="true" /> Recording until {clock(state.until ?? 0).slice(0, 5)} · stop
@@ -50,13 +57,7 @@ export function RecordingButton() {
           <span class="dot" aria-hidden="true" /> Record bodies
         </button>
       ) : null}
-      {state.memory ? (
-        <span class="faint memory" title={`While nobody needs a key, the bodies of the last exchanges are in memory: ${state.memory.exchanges} of them, ${size(state.memory.bytes)} of at most ${size(state.memory.most_bytes)}. They go with the process, and are never written. Record bodies to keep them for longer; [trace] memory_bytes = 0 turns it off.`}>
-          last bodies in memory
-        </span>
-      ) : null}
       {problem || state.unreached ? <span class="problem" role="alert">{problem || state.unreached}</span> : null}
-      <FleetNote fleet={state.fleet} />
     </>
   );
 }

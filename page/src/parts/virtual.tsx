@@ -18,7 +18,7 @@ interface Props {
   owns?: string;
   multi?: boolean;
   onKeyDown?: (event: KeyboardEvent) => void;
-  /** What a line is, wherever it stands: lines that come above do not move what one reads. */
+  /** What a line is, wherever it is: lines that come above do not move what one reads. */
   keyOf?: (index: number) => string | undefined;
   onNearEnd?: () => void;
   onWidth?: (width: number) => void;

@@ -126,7 +126,6 @@ export function Compare({ ids }: { ids: string[] }) {
           {chosen.length < MOST_COMPARED ? <A class="button" href={to(["replay", base.row.id], { with: others.join(",") })}>Replay again …</A> : null}
         </div>
       </header>
-      {running ? <Waiting what="Some are still running" /> : null}
       <div class="card scroll-x" tabIndex={0} role="group" aria-label="Figures of all">
         <table class={`facts-table of-${chosen.length}`}>
           <thead>
@@ -165,6 +164,7 @@ export function Compare({ ids }: { ids: string[] }) {
       {sections.map((each) => <Section key={each.name} {...each} traces={traces} against={against} mono={mode === "request"} />)}
       {!sections.length ? <p class="faint">{traces.every((trace) => trace.answer) ? "All answers are empty." : "The bodies of one of them were not recorded."}</p> : null}
       <p class="faint">Struck through: only {against + 1} says it. Underlined: {against + 1} does not.</p>
+      {running ? <Waiting what="Some are still running" /> : null}
     </section>
   );
 }

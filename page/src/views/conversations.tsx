@@ -18,14 +18,18 @@ import type { CacheTruth, Conversation, Row, Trace } from "../types";
 export function Conversations() {
   useTitle("Conversations");
   const [all, setAll] = useState<Conversation[] | null>(null);
+  const [older, setOlder] = useState(0);
   const [problem, setProblem] = useState("");
   const [words, setWords] = useState("");
   const opened = param("session");
   useEffect(() => {
     const stop = new AbortController();
     const load = () =>
-      get<{ conversations: Conversation[] }>("/conversations", {}, stop.signal)
-        .then((found) => setAll(found.conversations))
+      get<{ conversations: Conversation[]; count?: number }>("/conversations", {}, stop.signal)
+        .then((found) => {
+          setAll(found.conversations);
+          setOlder((found.count ?? 0) - found.conversations.length);
+        })
         .catch((caught: unknown) => !stop.signal.aborted && setProblem(message(caught)));
     const leave = every(10_000, load);
     return () => {
@@ -39,10 +43,18 @@ export function Conversations() {
       <header class="bar">
         <h1>Conversations</h1>
         <div class="search">
-          <input data-search type="search" aria-label="Search conversations" placeholder="Words, client, model or session  ( / )" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
+          <input data-search type="search" aria-label="Search conversations" placeholder="Name, client, model or session  ( / )" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
         </div>
       </header>
       {problem ? <Problem>{problem}</Problem> : null}
+      {all && words ? (
+        <p class="searched faint" role="status">
+          Found by name, client, model or session: {shown.length} of {plural(all.length, "conversation")}{older > 0 ? `; ${plural(older, "older one")} not searched` : ""}.{" "}
+          <A href={to([], { q: words })}>Search the texts of all exchanges</A>
+        </p>
+      ) : older > 0 ? (
+        <p class="searched faint">The newest {plural(all?.length ?? 0, "conversation")}; {plural(older, "older one")} not shown.</p>
+      ) : null}
       {!all && !problem ? <Waiting /> : null}
       {all && !all.length ? (
         <div class="card empty">
@@ -125,7 +137,7 @@ function Turns({ session }: { session: string }) {
           <AgentBranch agent={main} chosen={chosen} />
         </ul>
       ) : null}
-      <ol class={truths.size ? "has-cache" : undefined}>
+      <ol class={last ? "has-cache" : undefined}>
         {shown.map((row) => (
           <li key={row.id}>
             <A href={to(["x", row.id])} class="turn">
@@ -145,17 +157,17 @@ function Turns({ session }: { session: string }) {
                 {count(tokensOf(row.tokens))}
               </span>
               <Losses losses={lossesTold(row)} />
-              <TurnCache truth={truths.get(row.id)} />
+              {last ? <TurnCache truth={truths.get(row.id)} /> : null}
             </A>
           </li>
         ))}
       </ol>
       {last ? (
         <>
-          <CacheOfConversation {...cache} />
           <button type="button" class="quiet" aria-expanded={reads} onClick={() => setQuery({ read: reads ? "" : "1" }, true)}>
             {reads ? "Hide the words" : "Read the conversation"}
           </button>
+          <CacheOfConversation {...cache} />
           {reads ? <Spoken key={last.id} row={last} /> : null}
         </>
       ) : (
@@ -165,7 +177,8 @@ function Turns({ session }: { session: string }) {
   );
 }
 
-/** What of a turn came from the provider's cache. Of a first one nothing could, and of some nothing is known. */
+/** What of a turn came from the provider's cache. Of a first one nothing could, and of some nothing is known. Its place is
+ *  there before it: it is known later than the turn. */
 function TurnCache({ truth }: { truth: CacheTruth | undefined }) {
   const says = truth && truth.verdict !== "first" && (truth.verdict !== "unknown" || typeof truth.expected === "number");
   return <span class="turn-cache">{says ? <CacheMark truth={truth} /> : null}</span>;

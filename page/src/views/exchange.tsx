@@ -84,15 +84,19 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <Losses losses={lossesTold(row)} />
         <span>{duration(row.total_ms)}{row.first_ms ? <span class="faint"> (first byte {duration(row.first_ms)})</span> : null}</span>
         {row.tokens ? <span>{whole(row.tokens.input ?? 0)} in, {whole(row.tokens.output ?? 0)} out</span> : null}
-        {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
-          <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
-            <CacheMark truth={cache} />
-          </button>
-        ) : null}
         {row.cost !== null && row.cost !== undefined ? <span>{money(row.cost)}</span> : null}
         <span class="faint" title={row.worker ? `answered by ${row.worker}` : undefined}>{moment(row.at)}</span>
         <A href={to([], { session: row.session || `turns-${row.id}` })}>conversation</A>
         {row.belongs_to ? <A href={to(["x", row.belongs_to])}>part of another exchange</A> : null}
+        {trace.request && !exchange.running.value ? ( // known later than the rest, which it must not move
+          <span class="of-cache">
+            {cache && cache.verdict !== "first" && cache.verdict !== "unknown" ? (
+              <button type="button" class="quiet" title="What the provider's cache should have had" onClick={() => setQuery({ tab: "usage" })}>
+                <CacheMark truth={cache} />
+              </button>
+            ) : null}
+          </span>
+        ) : null}
       </p>
       {row.error ? <Problem>{row.error}</Problem> : null}
       {(trace.notes ?? []).map((note) => <p key={note} class="note">{note}</p>)}

@@ -261,8 +261,6 @@ export function LiveList() {
             <ExportMenu disabled={!all.length} />
           </div>
         </div>
-        {failed.value ? <Problem>{failed.value}</Problem> : null}
-        {dropped.value + skipped.value ? <p class="note" role="status">{dropped.value + skipped.value} changes were skipped while the page was slow; reload to see all.</p> : null}
         {!all.length && !loading.value && !failed.value ? (
           filtered ? (
             <div class="empty card">
@@ -328,6 +326,8 @@ export function LiveList() {
         ) : loading.value ? (
           <Waiting />
         ) : null}
+        {failed.value ? <Problem>{failed.value}</Problem> : null}
+        {dropped.value + skipped.value ? <p class="note" role="status">{dropped.value + skipped.value} changes were skipped while the page was slow; reload to see all.</p> : null}
       </div>
       {detail ? (
         <div class="detail" aria-label="Chosen exchange" role="region">

@@ -18,7 +18,7 @@ const FIRST = DIALECTS.slice(0, 4);
 const last = new Map<string, string>();
 const kept = new Map<string, Source>();
 
-/** Shows a request that somebody sent, in all dialects. */
+/** Shows a recorded request in all dialects. */
 export function openInPlayground(dialect: string, text: string): void {
   let pretty = text;
   try {
@@ -150,7 +150,7 @@ export function Playground() {
     try {
       setSource({ ...source, text: JSON.stringify(JSON.parse(text), null, 2) });
     } catch {
-      // Its problem is reported beside it.
+      // Its problem is shown next to it.
     }
   };
   const link = () => {

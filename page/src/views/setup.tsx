@@ -202,6 +202,8 @@ export function Setup() {
 /** What may be changed here, by those who see all. */
 function Changes({ setup, reload }: { setup: SetupPage; reload: () => void }) {
   const [file, problem, reloadFile] = useConfigFile();
+  // What can be done about a provider is known from the file: with it all of it is drawn at once.
+  if (!file && !problem) return <Waiting />;
   const changed = () => {
     reload();
     reloadFile();
@@ -221,7 +223,7 @@ function Changes({ setup, reload }: { setup: SetupPage; reload: () => void }) {
       <section class="card">
         <h2>Configuration file</h2>
         {problem ? <Problem>{problem}</Problem> : null}
-        {file ? <FileEditor file={file} changed={changed} /> : problem ? null : <Waiting />}
+        {file ? <FileEditor file={file} changed={changed} /> : null}
       </section>
     </>
   );

@@ -29,11 +29,10 @@ from wireglot.gateway.pages.models import ModelPages
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.web_tools import WebTools
-from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import FramedReply
 from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.headers import JSON, identity
-from wireglot.gateway.request.job import Incoming, Job
+from wireglot.gateway.request.job import Incoming, Job, in_vendor_form, read
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, known_of, run_in_thread

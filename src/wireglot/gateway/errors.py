@@ -10,7 +10,7 @@ import msgspec
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.http.application import Headers, Refusal
-from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, WireglotError, legible
+from wireglot.ir.errors import ApiError, ClientFault, ErrorKind, Unsupported, legible
 from wireglot.wire.json import TooDeep, encode
 
 T = TypeVar("T")
@@ -140,19 +140,24 @@ def refusal(
     return Refusal(status, headers, body, close)
 
 
+UNTRANSLATABLE: Final = (ClientFault, Unsupported, RecursionError)
+"""What a translation raises where something is wrong with the request. No body is so deep that it takes a
+RecursionError, but what was stored before there was a rule may be."""
+
+
+def request_error(fault: ClientFault | Unsupported | RecursionError) -> RequestError:
+    """One of UNTRANSLATABLE, as an error that names the place."""
+    if isinstance(fault, RecursionError):
+        return RequestError("bad", str(TooDeep()), code="json_too_deep")
+    place = fault.path.removeprefix("$").removeprefix(".")
+    message = f"{place}: {fault.message}" if place else fault.message
+    code = "unsupported" if isinstance(fault, Unsupported) else "invalid_value"
+    return RequestError("bad", message, code=code, param=place)
+
+
 def with_request_errors(action: Callable[[], T]) -> T:
     """Run a translation; what is wrong with the request becomes an error that names the place."""
     try:
         return action()
-    except Unsupported as fault:
-        raise _of_place(fault, "unsupported") from None
-    except ClientFault as fault:
-        raise _of_place(fault, "invalid_value") from None
-    except RecursionError:  # no body is so deep, but what was stored before there was a rule may be
-        raise RequestError("bad", str(TooDeep()), code="json_too_deep") from None
-
-
-def _of_place(fault: WireglotError, code: str) -> RequestError:
-    place = fault.path.removeprefix("$").removeprefix(".")
-    message = f"{place}: {fault.message}" if place else fault.message
-    return RequestError("bad", message, code=code, param=place)
+    except UNTRANSLATABLE as fault:
+        raise request_error(fault) from None

@@ -23,9 +23,8 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.metrics import Metrics
 from wireglot.gateway.relay.judge import Ask
 from wireglot.gateway.relay.sockets import SocketRecord, UpstreamSockets
-from wireglot.gateway.request.body import HELD_HEADER
 from wireglot.gateway.request.exchange import Carrier, Exchange
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import HELD_HEADER, Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.http.application import Head, Headers, Refusal, Reply, UpgradableReply
 from wireglot.wire.json import BadJson, decode, encode

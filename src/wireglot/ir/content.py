@@ -192,6 +192,17 @@ class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_d
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    def plain_texts(self, dialect: str) -> list[str] | None:
+        """Its texts but for empty ones; None where there is anything else, or one that is more than its
+        characters to this dialect."""
+        texts: list[str] = []
+        for item in self.content:
+            if type(item) is not Text or not item.is_plain(dialect):
+                return None
+            if item.text:
+                texts.append(item.text)
+        return texts
+
 
 ResultPart = Text | Media | Foreign
 Part = Text | Reasoning | ToolCall | ToolResult | Media | Foreign

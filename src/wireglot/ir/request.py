@@ -38,6 +38,18 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     cache: CacheMark | None = None
     extra: Extra | None = None
 
+    def is_plain(self) -> bool:
+        """Whether it is a function, with nothing beside its name, description, schema and strictness."""
+        return (
+            self.kind == "function"
+            and self.extra is None
+            and self.cache is None
+            and self.grammar is None
+            and not self.namespace
+            and not self.deferred
+            and self.native is None
+        )
+
 
 class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A server of tools that the provider connects to itself. `allowed` None: all of its tools."""

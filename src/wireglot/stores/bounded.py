@@ -10,12 +10,11 @@ Reads and writes have a breaker each: a database that is locked, or whose disk i
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from wireglot.stores.base import (
-    CallKind,
     Counters,
     Documents,
     Engine,
@@ -82,7 +81,7 @@ class Bounds:
         take, and at least for SHORT_SECONDS."""
         self.seconds = seconds
         self.breakers: dict[Sort, StoreBreaker] = {"reads": StoreBreaker(), "writes": StoreBreaker()}
-        self._answers_soon = answers_soon
+        self.answers_soon = answers_soon
         self._usual_seconds = 0.0
         self._late: set[asyncio.Task[Any]] = set()
         """Calls that go on without the request that made them."""
@@ -91,39 +90,6 @@ class Bounds:
     def trouble(self) -> str:
         """Why some calls are not made, "" where all are."""
         return next((breaker.why for breaker in self.breakers.values() if breaker.why), "")
-
-    async def call(
-        self,
-        kind: CallKind,
-        part: Callable[[], Any],
-        method: str,
-        arguments: tuple[Any, ...] = (),
-        named: Mapping[str, Any] = {},
-    ) -> Any:
-        """`part` is found with each call: it may not be open yet."""
-        breaker = self.breakers[kind.sort]
-        if not kind.is_unattended:
-            breaker.ask()
-        seconds = LONG_SECONDS if kind.is_long else self.seconds
-        limit = asyncio.timeout(seconds)
-        try:
-            if self._answers_soon and not kind.is_long and not kind.is_unattended:
-                done = await self._soon(lambda: getattr(part(), method)(*arguments, **named), breaker)
-            else:
-                async with limit:
-                    done = await getattr(part(), method)(*arguments, **named)
-        except StoreDown as down:
-            breaker.failed(str(down))
-            raise
-        except TimeoutError:
-            if not limit.expired():
-                raise
-            late = _unanswered(seconds)
-            breaker.failed(str(late))
-            raise late from None
-        if not kind.is_unattended:
-            breaker.succeeded()
-        return done
 
     @property
     def patience(self) -> float:
@@ -135,7 +101,8 @@ class Bounds:
         usual = self._usual_seconds
         self._usual_seconds = usual + _NEWEST_WEIGHT * (seconds - usual) if usual else seconds
 
-    async def _soon(self, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
+    async def soon(self, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
+        """What comes of a call within `patience`; later it goes on without the request that made it."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._timed(work))
         patience = self.patience
@@ -206,8 +173,33 @@ def bounded(
     """The method of a protocol within its bounds, which are those of the kind that it declares."""
     kind, name = kind_of(method), method.__name__
 
-    def called(self: BoundedPart, /, *arguments: P.args, **named: P.kwargs) -> Coroutine[Any, Any, T]:
-        return self.bounds.call(kind, self._part, name, arguments, named)
+    async def called(self: BoundedPart, /, *arguments: P.args, **named: P.kwargs) -> T:
+        bounds, part = self.bounds, self._part
+        breaker = bounds.breakers[kind.sort]
+        if not kind.is_unattended:
+            breaker.ask()
+        seconds = LONG_SECONDS if kind.is_long else bounds.seconds
+        limit = asyncio.timeout(seconds)
+        done: T
+        try:
+            # The part is found with each call: it may not be open yet.
+            if bounds.answers_soon and not kind.is_long and not kind.is_unattended:
+                done = await bounds.soon(lambda: getattr(part(), name)(*arguments, **named), breaker)
+            else:
+                async with limit:
+                    done = await getattr(part(), name)(*arguments, **named)
+        except StoreDown as down:
+            breaker.failed(str(down))
+            raise
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            late = _unanswered(seconds)
+            breaker.failed(str(late))
+            raise late from None
+        if not kind.is_unattended:
+            breaker.succeeded()
+        return done
 
     return called
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -93,7 +92,7 @@ def _bent_frame(frame: bytes, random: Random) -> bytes:
 
 def bent(document: Any, random: Random) -> Any:
     """The document with one value somewhere inside removed, or replaced by something strange."""
-    document = deepcopy(document)
+    document = _copied(document)
     places = list(_places(document))
     if not places:
         return random.choice(STRANGE)
@@ -101,8 +100,15 @@ def bent(document: Any, random: Random) -> Any:
     if random.random() < 0.35:
         del container[key]
     else:
-        container[key] = deepcopy(random.choice(STRANGE))
+        container[key] = _copied(random.choice(STRANGE))
     return document
+
+
+def _copied(value: Any) -> Any:
+    """As `deepcopy` does it, which for JSON takes five times as long."""
+    if isinstance(value, dict):
+        return {key: _copied(item) for key, item in value.items()}
+    return [_copied(item) for item in value] if isinstance(value, list) else value
 
 
 def _places(value: Any) -> Iterator[tuple[Any, Any]]:

@@ -10,16 +10,17 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Any, Final
 from unittest import mock
 
 from tests.cli.bad_input.case import Case
 from tests.cli.bad_input.world import Hosts
 from tests.cli.running import run_in
+from tests.processes import ForkedCommand, heed_hangups
 from tests.tiers import WHOLE
 from tests.waiting import DEADLINE_SECONDS
 
@@ -51,9 +52,9 @@ class Done:
     said: str
 
 
-def _heed_hangups() -> None:
-    """Tests that run below `nohup` would hand down that hangups are ignored."""
-    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+def _started(command: list[str], **options: Any) -> subprocess.Popen[bytes]:
+    """For what depends on how the interpreter begins or ends."""
+    return subprocess.Popen(command, preexec_fn=heed_hangups, **options)
 
 
 def run_case(case: Case, hosts: Hosts, folder: Path, environ: Mapping[str, str]) -> Done:
@@ -85,26 +86,24 @@ def _process(
     arguments: list[str], case: Case, environ: Mapping[str, str], folder: Path, hosts: Hosts
 ) -> Done:
     command = [*COMMAND, *arguments]
+    start: Callable[..., subprocess.Popen[bytes]] = ForkedCommand
     if case.at:
         command = [sys.executable, "-c", _AT.format(at=case.at, signal=case.signal), *arguments]
+        start = _started
     out: int | IO[bytes] = subprocess.PIPE
     match case.how:
         case "disk full":
             out = os.open("/dev/full", os.O_WRONLY)
+            start = _started
         case "pipe left":
             reading, out = os.pipe()
             os.close(reading)
         case "output closed":
             command = ["sh", "-c", 'exec "$@" >&-', "sh", *command]
+            start = _started
     hosts.silent.asked.clear()
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        env=environ,
-        stdin=subprocess.PIPE,
-        stdout=out,
-        stderr=subprocess.PIPE,
-        preexec_fn=_heed_hangups,
+    process = start(
+        command, cwd=folder, env=environ, stdin=subprocess.PIPE, stdout=out, stderr=subprocess.PIPE
     )
     if isinstance(out, int) and out >= 0:
         os.close(out)

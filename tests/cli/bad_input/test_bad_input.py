@@ -18,6 +18,7 @@ from tests.cli.bad_input.case import COLUMNS, Case
 from tests.cli.bad_input.running import COMMAND, Done, heard_until, run_case, run_here
 from tests.cli.bad_input.table import TABLE
 from tests.cli.bad_input.world import ADMIN, Hosts, furnish
+from tests.processes import ForkedTerminal
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli import terminal as cli_terminal
@@ -167,7 +168,7 @@ def test_a_question_ends_at_ctrl_c(tmp_path: Path) -> None:
 def test_a_narrow_terminal_is_no_reason_to_fail(columns: int, tmp_path: Path) -> None:
     environ = {**furnish(tmp_path), "TERM": "xterm", "COLUMNS": str(columns)}
     for line in ("pairs", "run claude"):
-        terminal = Terminal([*COMMAND, *line.split()], tmp_path, environ)
+        terminal = ForkedTerminal([*COMMAND, *line.split()], tmp_path, environ)
         assert terminal.end(DEADLINE_SECONDS) == 0, terminal.shown
         assert "Traceback" not in terminal.shown
 

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from clients.terminal import Terminal
 from tests.cli.provider_double import (
     BAD_KEY,
     GOOD_KEY,
@@ -21,6 +20,7 @@ from tests.cli.provider_double import (
     set_apart,
 )
 from tests.cli.running import COMMAND, complaint, run
+from tests.processes import ForkedTerminal
 from tests.tiers import rows as tables
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.cli.init import FoundProviders, ProviderCandidate, rows
@@ -281,7 +281,7 @@ def test_the_file_on_standard_output_is_alone_there(double: ProviderDouble) -> N
 def test_on_a_terminal_no_line_is_wider_than_it(home: Path, command: str) -> None:
     env = {"HOME": str(home), "PATH": "/nowhere", "COLUMNS": "80", "TERM": "xterm", "LANG": "C.UTF-8"}
     env |= {"PYTHONPATH": os.environ.get("PYTHONPATH", ""), "AZURE_OPENAI_API_KEY": GOOD_KEY}
-    terminal = Terminal([*COMMAND, command, "--offline"], Path(), env)
+    terminal = ForkedTerminal([*COMMAND, command, "--offline"], Path(), env)
     assert terminal.end(DEADLINE_SECONDS) in (0, 1)
     lines = terminal.shown.splitlines()
     assert lines

@@ -13,6 +13,7 @@ from clients.terminal import Terminal
 from tests.cli.run.test_run import Place
 from tests.cli.running import COMMAND
 from tests.gateway.inspector.inspector_kit import Visitor
+from tests.processes import run_forked
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.running import RunningGateway, announced, find_private, find_running
 
@@ -42,7 +43,7 @@ def running(place: Place) -> Iterator[Terminal]:
 
 
 def inspect(place: Place, *arguments: str, **env: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
+    return run_forked(
         [*COMMAND, "inspect", *arguments],
         cwd=place.project,
         env={**place.env, **env},

@@ -9,6 +9,7 @@ import pytest
 from clients.terminal import Terminal
 from tests.cli.run.test_run import Place, reported
 from tests.cli.running import COMMAND
+from tests.processes import ForkedTerminal
 from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS
 from wireglot.cli import menu
@@ -66,7 +67,7 @@ def test_a_long_list_is_shown_around_the_marked_row() -> None:
 
 
 def bare(place: Place, **env: str) -> Terminal:
-    return Terminal([*COMMAND, "run"], place.project, {**place.env, **env}, (24, 80))
+    return ForkedTerminal([*COMMAND, "run"], place.project, {**place.env, **env}, (24, 80))
 
 
 def test_without_a_client_one_is_picked_and_a_model_for_it(place: Place) -> None:

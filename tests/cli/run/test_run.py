@@ -9,7 +9,7 @@ import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ import pytest
 from clients.terminal import Terminal
 from tests.cli.provider_double import BAD_KEY, GOOD_KEY, ProviderDouble, Reply, dead_url
 from tests.cli.running import COMMAND, run_in
+from tests.processes import ForkedCommand, ForkedTerminal, run_forked
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.run.gateway import _Reported, _Teller
 from wireglot.cli.trust import trust
@@ -92,9 +93,13 @@ class Place:
         (self.programs / name).chmod(mode)
 
     def run(
-        self, *arguments: str, env: Mapping[str, str] = {}, seconds: float = DEADLINE_SECONDS
+        self,
+        *arguments: str,
+        env: Mapping[str, str] = {},
+        seconds: float = DEADLINE_SECONDS,
+        start: Callable[..., subprocess.CompletedProcess[str]] = run_forked,
     ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
+        return start(
             [*COMMAND, "run", *arguments],
             cwd=self.project,
             env={**self.env, **env},
@@ -114,7 +119,7 @@ class Place:
             return complaint(run_in(self.project, {**self.env, **env}, "run", *arguments), status)
 
     def in_terminal(self, *arguments: str, env: Mapping[str, str] = {}) -> Terminal:
-        return Terminal([*COMMAND, "run", *arguments], self.project, {**self.env, **env})
+        return ForkedTerminal([*COMMAND, "run", *arguments], self.project, {**self.env, **env})
 
     def is_clean(self) -> bool:
         return not list(self.temporary.iterdir())
@@ -146,7 +151,7 @@ def complaint(done: subprocess.CompletedProcess[str], status: int = 2) -> str:
 
 
 def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> None:
-    done = place.run("claude", "--", "ask", "fail", "--x", "a b")
+    done = place.run("claude", "--", "ask", "fail", "--x", "a b", start=subprocess.run)
     client = reported(done.stdout)
     url = client["env"]["ANTHROPIC_BASE_URL"]
     assert done.returncode == 7
@@ -402,7 +407,7 @@ def gateway(place: Place, *options: str, config: str = "") -> Iterator[str]:
     if config:
         file.write_text(config)
     named = ("--config", str(file)) if config else ()
-    with subprocess.Popen(
+    with ForkedCommand(
         [*COMMAND, "serve", "--port", "0", "--log", "json", *named, *options],
         cwd=place.project,
         env=place.env,

@@ -20,6 +20,7 @@ from tests.cli.run.test_run import Place, complaint, reported
 from tests.cli.running import COMMAND, run_in
 from tests.gateway.faults.faults_kit import post
 from tests.gateway.faults.test_faults_process import Served, workers_of
+from tests.processes import ForkedCommand, run_forked
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from tools.http_double import DoubleHandler, HttpDouble
 from wireglot.cli.run import gateway
@@ -69,7 +70,7 @@ def command(place: Place, *arguments: str) -> subprocess.CompletedProcess[str]:
     """One that comes to its end by itself is run in this process."""
     if arguments[0] not in ("serve", "inspect", "run"):
         return run_in(place.project, place.env, *arguments)
-    return subprocess.run(
+    return run_forked(
         [*COMMAND, *arguments],
         cwd=place.project,
         env=place.env,
@@ -252,7 +253,7 @@ def serving(place: Place, *options: str) -> Iterator[Serving]:
     log = place.home / "log"
     with (
         log.open("wb") as sink,
-        subprocess.Popen(
+        ForkedCommand(
             [*COMMAND, "serve", "--port", "0", "--log", "json", *options],
             cwd=place.project,
             env=place.env,

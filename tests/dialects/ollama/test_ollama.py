@@ -13,7 +13,7 @@ from wireglot.dialects.iso_time import iso_time, unix_seconds
 from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnframer
 from wireglot.dialects.ollama.media import media_type
 from wireglot.dialects.registry import dialect, surface
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody
 from wireglot.ir.content import Extra, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot.ir.outcome import Response, Stop

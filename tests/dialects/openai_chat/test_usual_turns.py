@@ -6,7 +6,6 @@ from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.openai_chat.render_request import render_request
 from wireglot.dialects.openai_chat.response import parse_response
-from wireglot.dialects.openai_chat.tools import _is_plain
 from wireglot.ir.content import CacheMark, Extra, Message, Text, ToolCall, ToolResult
 from wireglot.ir.request import Request, Tool
 
@@ -115,5 +114,5 @@ def test_an_answer_of_one_text(more, said, beside):
 
 
 def test_a_function_is_declared_the_short_way():
-    assert _is_plain(Tool("f"))
-    assert _is_plain(Tool("f", "d", {"type": "object"}, True))
+    assert Tool("f").is_plain()
+    assert Tool("f", "d", {"type": "object"}, True).is_plain()

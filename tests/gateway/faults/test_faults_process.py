@@ -11,7 +11,7 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -28,6 +28,7 @@ from tests.gateway.faults.faults_kit import (
     reported_in_stream,
 )
 from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
+from tests.processes import ForkedCommand
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.run import Process
 from wireglot.testing.live_gateway import LiveGateway
@@ -72,13 +73,19 @@ class Served:
 
 
 @contextmanager
-def serving(upstream: ScriptedUpstream, folder: Path, *arguments: str, more: str = "") -> Iterator[Served]:
+def serving(
+    upstream: ScriptedUpstream,
+    folder: Path,
+    *arguments: str,
+    more: str = "",
+    start: Callable[..., subprocess.Popen[bytes]] = ForkedCommand,
+) -> Iterator[Served]:
     (folder / "wireglot.toml").write_text(every_dialect(upstream) + more)
     log = folder / "log"
     environ = {**os.environ, "XDG_DATA_HOME": str(folder), "HOME": str(folder)}
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(folder / "wireglot.toml")]
     with log.open("wb") as sink:
-        process = subprocess.Popen(
+        process = start(
             [*command, "--port", "0", "--log", "json", *arguments],
             stderr=sink,
             stdout=sink,
@@ -102,7 +109,7 @@ def listens(port: int) -> bool:
 
 def test_asked_once_streams_finish_and_nobody_new_comes_in(tmp_path: Path) -> None:
     """FAULTS 103, 105"""
-    with ScriptedUpstream() as upstream, serving(upstream, tmp_path) as served:
+    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, start=subprocess.Popen) as served:
         upstream.otherwise = Behaviour(gap=0.03)
         calls = [(client, served.start(client, source)) for client, source in OWN_AND_CHAT]
         begun = [call.until(b"{") for _, call in calls]
@@ -173,7 +180,10 @@ def workers_of(served: Served) -> list[int]:
 
 def test_a_worker_that_dies_is_replaced_and_all_end_together(tmp_path: Path) -> None:
     """FAULTS 110, 103"""
-    with ScriptedUpstream() as upstream, serving(upstream, tmp_path, "--workers", "2") as served:
+    with (
+        ScriptedUpstream() as upstream,
+        serving(upstream, tmp_path, "--workers", "2", start=subprocess.Popen) as served,
+    ):
         wait_until(lambda: len(workers_of(served)) == 2)
         model = "openai-chat-up/m1"
         body = encode(A.body(model, "hi", False))

@@ -16,8 +16,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.gateway.entry.callers import LOCAL
 from wireglot.gateway.entry.routes import Asked
 from wireglot.gateway.relay.web_tools import SEARCH_AGENT, SEARCH_OPERATION, ModelSearch
-from wireglot.gateway.request.body import read
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, read
 from wireglot.gateway.settings import SearchSettings, Settings
 from wireglot.http.application import Head
 from wireglot.ir.content import Citation, Message, Text

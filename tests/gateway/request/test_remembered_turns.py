@@ -17,8 +17,7 @@ from wireglot.cache.memory import Memory
 from wireglot.dialects.registry import dialect_name
 from wireglot.gateway import app, composition
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.body import read
-from wireglot.gateway.request.client_body import ClientBody
+from wireglot.gateway.request.job import ClientBody, read
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, THREAD_NAME
 from wireglot.gateway.state.keys.ring import digest_of
 from wireglot.testing.live_gateway import LiveGateway

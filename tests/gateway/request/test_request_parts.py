@@ -15,12 +15,10 @@ from wireglot.dialects.base import CloudForm, StreamFraming
 from wireglot.gateway.entry.callers import LOCAL, Caller
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request import problems
-from wireglot.gateway.request.body import _flags, decoded, in_vendor_form
-from wireglot.gateway.request.client_body import ClientBody, bad_json
 from wireglot.gateway.request.collected_reply import CollectedReply, FramedReply
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import ClientBody, Incoming, _flags, bad_json, decoded, in_vendor_form
 from wireglot.gateway.request.token_weight import ESTIMATED, Estimator, tells_usage
 from wireglot.gateway.settings import ClientKey
 from wireglot.ir.content import Message, Text

@@ -9,7 +9,7 @@ import pytest
 from tests.tiers import rows
 from wireglot.dialects.registry import surface
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.body import conversation_name, grouping_name
+from wireglot.gateway.request.job import conversation_name, grouping_name
 from wireglot.http.application import Head
 from wireglot.wire.json import encode
 from wireglot.wire.splice import Outline

@@ -14,6 +14,7 @@ from typing import Any, Final, get_args
 
 from tests.cli.running import COMMAND, PLAIN
 from tests.gateway.kit import catalogued, exchange, own, settings
+from tests.processes import ForkedCommand
 from wireglot.gateway.entry.callers import Caller
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings, StoreSettings, SyncOrder
@@ -164,7 +165,7 @@ class Served:
 
     def __init__(self, folder: Path, toml: str) -> None:
         (folder / "wireglot.toml").write_text(toml)
-        self.process = subprocess.Popen(
+        self.process = ForkedCommand(
             [*COMMAND, "serve", "--port", "0", "--log", "json", "--config", str(folder / "wireglot.toml")],
             env={**PLAIN, "HOME": str(folder), "XDG_DATA_HOME": str(folder)},
             stderr=subprocess.PIPE,

@@ -18,6 +18,7 @@ import openai
 import pytest
 
 from tests.gateway.state.background_kit import finished
+from tests.processes import ForkedCommand
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.state.responses.heartbeat import BEAT, Heartbeats
 from wireglot.gateway.state.stored_forms import RESPONSE
@@ -52,7 +53,7 @@ def serving(upstream: ScriptedUpstream, folder: Path) -> Iterator[tuple[subproce
     environ = {**kept, "XDG_DATA_HOME": str(folder)}
     command = [sys.executable, "-m", "wireglot.cli", "serve", "--config", str(config), "--port", "0"]
     with log.open("wb") as sink:
-        process = subprocess.Popen([*command, "--log", "json"], stderr=sink, stdout=sink, env=environ)
+        process = ForkedCommand([*command, "--log", "json"], stderr=sink, stdout=sink, env=environ)
     try:
 
         def listening() -> re.Match[bytes] | None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import os
 import random
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from tests.gateway.state.doubles import Gemini
 from tests.gateway.state.reasoning_kit import Memory, WatchedVault, signed
 from tests.gateway.state.test_reasoning import ASKED, CALL, called, chat, last_answer, result
 from tests.gateway.state.test_reasoning_live import MODELS, Talk, assert_all_came_back, gateway, gemini_at
+from tests.processes import run_forked
 from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.gateway.state.reasoning import names
 from wireglot.gateway.state.reasoning import vault as room
@@ -283,13 +283,13 @@ def _learn(one: Any) -> None:
 def _cli(folder: Path, command: str, given: bytes = b"") -> bytes:
     config = folder / "cli.toml"
     config.touch(mode=0o600)
-    done = subprocess.run(
+    done = run_forked(
         [sys.executable, "-m", "wireglot.cli", "store", "--config", str(config), command],
         input=given,
         capture_output=True,
         env={**os.environ, "XDG_DATA_HOME": str(folder)},
-        check=False,
         timeout=60,
     )
     assert done.returncode == 0, done.stderr.decode()
-    return done.stdout
+    written: bytes = done.stdout
+    return written

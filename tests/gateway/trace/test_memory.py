@@ -16,9 +16,9 @@ from tests.waiting import wait_until
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.settings import ClientKey, ServerSettings, Settings
-from wireglot.gateway.trace import memory
-from wireglot.gateway.trace.memory import RecentRecordings, memory_bytes
+from wireglot.gateway.trace import traces
 from wireglot.gateway.trace.recording import Recording, recording_of
+from wireglot.gateway.trace.traces import RecentRecordings, memory_bytes
 from wireglot.http.application import Head
 from wireglot.http.copies import Room
 from wireglot.testing.live_gateway import LiveGateway
@@ -74,7 +74,7 @@ def test_what_is_held_is_bounded_in_bytes() -> None:
 
 
 def test_what_is_held_is_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory, "MAX_EXCHANGES", 3)
+    monkeypatch.setattr(traces, "MAX_EXCHANGES", 3)
     held = holding(MIB)
     for number in range(5):
         held.put(recording(f"req_{number}", 10, Room(MIB)))

@@ -17,7 +17,7 @@ from tests.tiers import rows
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.gateway.observe.client_names import client_name
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.trace import traces
+from wireglot.gateway.trace import pages, traces
 from wireglot.gateway.trace.rows import ExchangeRows, redacted
 from wireglot.http.redaction import Redactor
 from wireglot.ir.purpose import RequestFacts
@@ -161,6 +161,18 @@ def test_a_turn_without_a_session_continues_the_exchange_whose_messages_it_begin
     assert [row["id"] for row in plain.look.rows(f"q=session:turns-{third}+-id:{second}")] == [third, first]
     named = {each["session"] for each in conversations}
     assert not named & {f"turns-{id}" for id in (*alone, other)}
+
+
+def test_conversations_that_are_not_listed_are_counted(plain: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    for session in ("counted-first", "counted-second"):
+        headers = {"x-claude-code-session-id": session, "user-agent": "claude-cli/2.0 (external, cli)"}
+        plain.look.over(id_of(ask(plain.gateway, A, "gemini-up/m1", headers=headers)))
+    told = plain.look.get("conversations")
+    assert told["count"] == len(told["conversations"]) >= 2
+    monkeypatch.setattr(pages, "_MAX_CONVERSATIONS", 1)
+    fewer = plain.look.get("conversations")
+    assert [each["session"] for each in fewer["conversations"]] == ["counted-second"]
+    assert fewer["count"] == told["count"]
 
 
 def test_turns_of_one_session_are_a_conversation(plain: Stage) -> None:

@@ -175,5 +175,5 @@ HOSTED: Final = HostedForm(
     carried=frozenset({*_WEB, tool_search.KIND, mcp.KIND}),
     quotes=True,
     marks=(b'"srvtoolu_w', b'"mcptoolu_wg'),  # of both kinds, and of none that Anthropic makes
-    vendor_marks=(b'"server_tool_use"', b'"mcp_tool_use"'),
+    vendor_marks=(b'_tool_use"',),  # server_tool_use, mcp_tool_use
 )

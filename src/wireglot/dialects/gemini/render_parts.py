@@ -198,6 +198,16 @@ class PartRenderer(msgspec.Struct, eq=False):
         return not identifier or (is_minted(identifier) and (absent or self.side == "upstream"))
 
     def result(self, part: ToolResult, path: str) -> dict[str, Any]:
+        if part.extra is None and part.cache is None and part.kind == "function":
+            texts = part.plain_texts(OWN)
+            name = part.name or self.names.get(part.call_id)
+            if texts is not None and name and part.call_id and not is_minted(part.call_id):
+                said = {"error" if part.is_error else "output": "\n".join(texts)}
+                return {"functionResponse": {"id": part.call_id, "name": name, "response": said}}
+        return self._other_result(part, path)
+
+    def _other_result(self, part: ToolResult, path: str) -> dict[str, Any]:
+        """Of a result that few are like."""
         out = self.losses
         form: dict[str, Any] = {}
         if part.extra is not None:

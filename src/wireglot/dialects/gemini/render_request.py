@@ -159,12 +159,9 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
     """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
     anything had to be moved."""
-    for _, placed in turn.pieces:
-        if type(placed[0]) is ToolResult:
-            break
-    else:
-        return False
     answered = [placed[0].call_id for _, placed in turn.pieces if type(placed[0]) is ToolResult]
+    if not answered:
+        return False
     calls = [placed[0].id for _, placed in before.pieces if type(placed[0]) is ToolCall] if before else []
     if answered == calls and len(answered) == len(turn.pieces) == len(set(calls)):
         return False  # as nearly all are

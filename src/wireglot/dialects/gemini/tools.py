@@ -154,6 +154,9 @@ def _grouped(
 
 
 def _render_function(tool: Tool, path: str, out: list[Loss]) -> dict[str, Any] | None:
+    if tool.is_plain() and not tool.strict and not is_trivial(tool.schema):
+        place = "parameters" if is_openapi(tool.schema) else "parametersJsonSchema"
+        return {"name": tool.name, "description": tool.description or "", place: tool.schema}
     if tool.kind == "custom":
         out.append(Loss(path, "tool.custom", "dropped", "Gemini has no freeform tools"))
         return None

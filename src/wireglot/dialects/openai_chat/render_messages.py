@@ -97,6 +97,19 @@ def render_result(
     return out, moved
 
 
+def _plain_words(role: str, text: Text) -> list[Any] | None:
+    """The message of one text."""
+    if not text.text or not text.is_plain(NAME, marked=True):
+        return None
+    mark = text.cache
+    if mark is None:
+        return [{"role": role, "content": text.text}]
+    if mark.extra is None:
+        part = {"type": "text", "text": text.text, BREAKPOINT: breakpoint_value(mark.ttl)}
+        return [{"role": role, "content": [part]}]
+    return None
+
+
 def _plain_text(part: ToolResult, call: ToolCall | None, native: bool) -> str | None:
     """The text of a result that says nothing else, as nearly all do."""
     extra = part.extra
@@ -106,13 +119,8 @@ def _plain_text(part: ToolResult, call: ToolCall | None, native: bool) -> str | 
         return None
     if extra is not None and (extra.dialect == NAME or extra.fields):
         return None
-    texts = []
-    for item in part.content:
-        if type(item) is not Text or not item.is_plain(NAME):
-            return None
-        if item.text:
-            texts.append(item.text)
-    return BETWEEN.join(texts)
+    texts = part.plain_texts(NAME)
+    return BETWEEN.join(texts) if texts is not None else None
 
 
 def _put_name(
@@ -239,22 +247,49 @@ class _Messages(TurnWriter):
         return end
 
     def write_message(self, message: Message, index: int) -> list[Any]:
+        return self._plain(message) or self._written([(f"$.messages[{index}]", message)])
+
+    def _plain(self, message: Message) -> list[Any] | None:
+        """The items of a message as nearly all are, with nothing that Chat has no place for; None: it takes a
+        closer look."""
         content, extra = message.content, message.extra
-        if (
-            len(content) == 1
-            and type(text := content[0]) is Text
-            and text.text
-            and text.is_plain(NAME, marked=True)
-            and not message.name
-            and (extra is None or (extra.dialect != NAME and not extra.fields))
-        ):
-            mark = text.cache
-            if mark is None:
-                return [{"role": message.role, "content": text.text}]
-            if mark.extra is None:
-                part = {"type": "text", "text": text.text, BREAKPOINT: breakpoint_value(mark.ttl)}
-                return [{"role": message.role, "content": [part]}]
-        return self._written([(f"$.messages[{index}]", message)])
+        if not content or message.name:
+            return None
+        if extra is not None and (extra.dialect == NAME or extra.fields):
+            return None
+        if len(content) == 1 and type(text := content[0]) is Text:
+            return _plain_words(message.role, text)
+        if message.role == "assistant":
+            return self._plain_answer(content)
+        return self._plain_results(content) if message.role == "user" else None
+
+    def _plain_answer(self, content: tuple[Part, ...]) -> list[Any] | None:
+        """An answer of calls, with one text before them."""
+        said: str | None = None
+        made: list[ToolCall] = []
+        for part in content:
+            if type(part) is ToolCall and part.is_plain():
+                made.append(part)
+            elif type(part) is Text and said is None and not made and part.text and part.is_plain(NAME):
+                said = part.text
+            else:
+                return None
+        for call in made:
+            self.calls[call.id] = call
+        # A call alone has null.
+        return [{"role": "assistant", "content": said, "tool_calls": [plain_call(call) for call in made]}]
+
+    def _plain_results(self, content: tuple[Part, ...]) -> list[Any] | None:
+        """Results alone."""
+        calls, items = self.calls, []
+        for part in content:
+            if type(part) is not ToolResult:
+                return None
+            text = _plain_text(part, calls.get(part.call_id), self._native)
+            if text is None:
+                return None
+            items.append({"role": "tool", "tool_call_id": part.call_id, "content": text})
+        return items
 
     def write_turn(self, messages: tuple[Message, ...], start: int, end: int) -> list[Any]:
         return self._written([(f"$.messages[{index}]", messages[index]) for index in range(start, end)])
@@ -426,19 +461,7 @@ class _Messages(TurnWriter):
         entries: list[Placed] = []
         calls: list[dict[str, Any]] = []
         rank = _THOUGHT
-        plain = True
-        """Whether all parts are texts and calls as nearly all are."""
         for path, part in placed:
-            if type(part) is ToolCall and part.is_plain():
-                rank = _CALLED
-                self.calls[part.id] = part
-                calls.append(plain_call(part))
-                continue
-            if type(part) is Text and part.text and rank < _CALLED and part.is_plain(NAME):
-                rank = _SAID
-                entries.append((path, part))
-                continue
-            plain = False
             match part:
                 case ToolCall():
                     rank = _CALLED
@@ -485,11 +508,7 @@ class _Messages(TurnWriter):
                     self._misplaced(path, part, "assistant")
                 case _:
                     assert_never(part)
-        content: Any
-        if plain and not listed and len(entries) == 1 and type(said := entries[0][1]) is Text:
-            content = said.text
-        else:
-            content = self._content(entries, message)
+        content = self._content(entries, message)
         if content is not None:
             out["content"] = content
         elif "content" not in own_fields(extra, NAME) and form.get("content") != "absent":
@@ -506,8 +525,7 @@ class _Messages(TurnWriter):
             out["tool_calls"] = calls
         if message.name:
             out["name"] = message.name
-        if not plain:
-            self._mark(out, placed)
+        self._mark(out, placed)
         if extra is not None:
             if "prefill" in form:
                 out[form["prefill"]] = True
@@ -548,6 +566,9 @@ class _Messages(TurnWriter):
 
     def _call(self, part: ToolCall, path: str, out: dict[str, Any], calls: list[dict[str, Any]]) -> None:
         self.calls[part.id] = part
+        if part.is_plain():
+            calls.append(plain_call(part))
+            return
         if is_legacy(part.extra) and "function_call" not in out:
             out["function_call"] = call_body(part)
             put_back(out, part.extra)

@@ -159,19 +159,6 @@ def _parse_custom(tool: Fields, custom: Fields) -> Tool:
     )
 
 
-def _is_plain(tool: Tool) -> bool:
-    """As nearly all are: a function, and nothing that Chat has no place for."""
-    return (
-        tool.kind == "function"
-        and tool.extra is None
-        and tool.cache is None
-        and tool.grammar is None
-        and not tool.namespace
-        and not tool.deferred
-        and tool.native is None
-    )
-
-
 def _function_out(tool: Tool) -> dict[str, Any]:
     function: dict[str, Any] = {"name": tool.name}
     if tool.description is not None:
@@ -185,7 +172,7 @@ def _function_out(tool: Tool) -> dict[str, Any]:
 
 def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     """The list a tool stands in (`tools`, or the deprecated `functions`) and its entry there."""
-    if _is_plain(tool):
+    if tool.is_plain():
         return "tools", {"type": "function", "function": _function_out(tool)}
     losses_of_extra(tool.extra, NAME, path, losses)
     declare_native(tool, path, losses)

@@ -20,10 +20,9 @@ from wireglot.gateway.process_limits import KIB, MIB
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.media import NeedsMedia
 from wireglot.gateway.request.account_details import shown_model
-from wireglot.gateway.request.body import in_vendor_form, read
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import Incoming
+from wireglot.gateway.request.job import Incoming, in_vendor_form, read
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.request.viewer import Viewer

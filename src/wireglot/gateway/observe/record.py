@@ -84,6 +84,7 @@ class Record(msgspec.Struct):
     response_model: str = ""
     """As the provider names it in its answer."""
     upstream_request_id: str = ""
+    """Under which the provider has begun to answer."""
     notes: list[str] = []
     flaws: list[str] = []
     """Rules that the provider broke: of its stream (`ir.stream.FLAWS`), or in its token counts."""
@@ -154,10 +155,6 @@ class Record(msgspec.Struct):
             assert self.usage is not None, "nothing was counted"
             self.token_kinds = kinds_of(self.usage)
         return self.token_kinds
-
-    def reached(self, request_id: str) -> None:
-        """The provider has begun to answer, under an id of its own."""
-        self.upstream_request_id = request_id
 
     def began(self) -> None:
         """The first byte of the answer goes to the client."""

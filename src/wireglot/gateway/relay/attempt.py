@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import partial
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.dialects.base import Context, Rendered, Thread
-from wireglot.gateway.errors import RequestError, with_request_errors
+from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error
 from wireglot.gateway.relay import candidates
 from wireglot.gateway.relay.host_form import unframing, unsent
 from wireglot.gateway.relay.media import with_files
@@ -226,7 +225,10 @@ def _translated(
         and not exchange.sealed
         and not exchange.stripped
     )
-    planned, rendered = with_request_errors(partial(_rendered, exchange, target, context, asked, may_pass))
+    try:
+        planned, rendered = _rendered(exchange, target, context, asked, may_pass)
+    except UNTRANSLATABLE as fault:
+        raise request_error(fault) from None
     if rendered is None:
         return _raw(exchange, target, credential)
     neutral = downloaded + planned.losses + planned.retraced(rendered.losses)

@@ -387,7 +387,7 @@ class Relay:
                 if name in headers:
                     upstream_id = headers[name]
                     break
-            record.reached(upstream_id)
+            record.upstream_request_id = upstream_id
             exchange.passed_back = []
             returned = self._returned if job.caller.key is not None else self._returned_without_key
             for name in headers:

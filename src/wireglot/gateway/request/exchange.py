@@ -17,14 +17,13 @@ import msgspec
 from wireglot.dialects.base import Dialect, RequestPlaces, WebSockets
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.entry.gates import Gate
-from wireglot.gateway.errors import RequestError, with_request_errors
+from wireglot.gateway.errors import UNTRANSLATABLE, RequestError, request_error, with_request_errors
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.account_details import shown_route
-from wireglot.gateway.request.body import decoded
 from wireglot.gateway.request.client_stream import ClientStream, Teller
 from wireglot.gateway.request.ending import Ending
 from wireglot.gateway.request.headers import ESTIMATE, IDENTITY, cross_origin, loss_headers, wants_details
-from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.job import Job, decoded
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, weight
@@ -190,10 +189,13 @@ class Exchange(msgspec.Struct, eq=False):
             if self._unread is not None:
                 raise self._unread
             try:
-                self._request = with_request_errors(self._parsed)
+                self._request = self._parsed()
             except RequestError as refusal:
                 self._unread = refusal
                 raise
+            except UNTRANSLATABLE as fault:
+                self._unread = request_error(fault)
+                raise self._unread from None
         return self._request
 
     def embedding(self) -> EmbeddingRequest:

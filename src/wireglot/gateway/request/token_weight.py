@@ -132,7 +132,7 @@ def _media(media: Media) -> int:
 def _tool(tool: AnyTool) -> int:
     if isinstance(tool, HostedTool):
         return _TOOL + len(encode(tool.native.value)) * _JSON
-    weight = _TOOL + text_weight(tool.name) + text_weight(tool.description or "")
+    weight = _TOOL + text_weight(tool.name + (tool.description or ""))
     if tool.schema is not None:
         weight += len(encode(tool.schema)) * _JSON
     if tool.grammar is not None:
@@ -161,7 +161,10 @@ def events_weight(events: Iterable[Event]) -> int:
             weight += text_weight(event.text)
         elif type(event) is PartStart:
             part = event.part
-            weight += text_weight(part.text) if type(part) is Text else part_weight(part)
+            if type(part) is not Text:
+                weight += part_weight(part)
+            elif part.text:  # most begin with nothing
+                weight += text_weight(part.text)
     return weight
 
 

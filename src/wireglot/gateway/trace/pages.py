@@ -280,7 +280,7 @@ class TracePages:
             each for each in reported.values() if each["turns"] > 1 or not each["session"].startswith(DERIVED)
         )
         newest = sorted(found, key=lambda each: each["last_at"], reverse=True)
-        page.send({"conversations": newest[:_MAX_CONVERSATIONS]})
+        page.send({"conversations": newest[:_MAX_CONVERSATIONS], "count": len(newest)})
 
     async def _with_sessions(self, viewer: Viewer) -> list[Row]:
         """All rows, each with the conversation that it continues."""

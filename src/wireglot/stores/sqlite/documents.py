@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
 import apsw
@@ -257,12 +257,12 @@ class SqliteKeys:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def version(self) -> int:
+    def version(self) -> Coroutine[Any, Any, int]:
         def read(connection: apsw.Connection) -> int:
             version: int = connection.execute("SELECT value FROM revisions WHERE name = 'keys'").get
             return version
 
-        return await self._database.read(read)
+        return self._database.read(read)
 
     async def all(self) -> list[KeyRow]:
         # They are decoded in the thread: there may be a hundred thousand.

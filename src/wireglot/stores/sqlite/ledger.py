@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Coroutine, Sequence
 from typing import Any, Final, TypeVar
 
 import apsw
@@ -87,7 +87,7 @@ class SqliteLedger:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    async def apply(self, rows: Sequence[UsageRow]) -> None:
+    def apply(self, rows: Sequence[UsageRow]) -> Coroutine[Any, Any, None]:
         def write(connection: apsw.Connection) -> None:
             at = 0
             for count in _SIZES:
@@ -96,7 +96,7 @@ class SqliteLedger:
                     connection.execute(_APPLY[count], bound)
                     at += count
 
-        await self._database.write(write)
+        return self._database.write(write)
 
     async def totals(self, query: UsageQuery) -> list[UsageTotal]:
         return await self._at_one_moment(lambda: _SUMS.totals(query))

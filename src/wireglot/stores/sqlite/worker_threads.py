@@ -18,6 +18,7 @@ from queue import Empty, SimpleQueue
 from typing import Any, Final, Generic, TypeVar
 
 import apsw
+import msgspec
 
 from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.sqlite.file import (
@@ -79,19 +80,14 @@ def _identity(path: Path) -> tuple[int, int]:
     return found.st_dev, found.st_ino
 
 
-class _Job(Generic[T]):
-    __slots__ = ("after", "error", "future", "loop", "result", "synced", "work")
-
-    def __init__(
-        self, work: Callable[[apsw.Connection], T], after: Callable[[], None] | None, synced: bool
-    ) -> None:
-        self.work = work
-        self.after = after
-        self.synced = synced
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self.loop.create_future()
-        self.result: T
-        self.error: Exception | None = None
+class _Job(msgspec.Struct, Generic[T], eq=False):
+    work: Callable[[apsw.Connection], T]
+    after: Callable[[], None] | None
+    synced: bool
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[T]
+    result: T | None = None
+    error: Exception | None = None
 
 
 class WorkerThread:
@@ -116,7 +112,8 @@ class WorkerThread:
         once, and a power cut from the next synced write on."""
         if self._closed:
             raise StoreDown(f"{self._connection.path}: is closed")
-        job = _Job(work, after, synced)
+        loop = asyncio.get_running_loop()
+        job: _Job[T] = _Job(work, after, synced, loop, loop.create_future())
         self._queue.put(job)
         return await job.future
 

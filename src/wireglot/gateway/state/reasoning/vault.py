@@ -96,16 +96,19 @@ class ReasoningVault:
         try:
             # What may pass as it came is not read before there is anything to keep.
             is_read = _is_foreign(exchange) or exchange.differs
-            # Where the model has said nothing yet, nothing is lost.
-            if is_read and not exchange.is_large:
-                messages = exchange.request().messages
-                if not _has_turns(messages):
-                    return self._arrange(exchange, _KeepsReasoning(self, exchange, messages), [], None)
+            messages = exchange.request().messages if is_read and not exchange.is_large else None
             # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-            has_nothing = self.lacks(caller) or not _may_lack(exchange)
+            # Where the model has said nothing yet, nothing is lost.
+            has_nothing = (
+                (messages is not None and not _has_turns(messages))
+                or self.lacks(caller)
+                or not (is_read or _may_lack(exchange))
+            )
+            if has_nothing and not (is_read and exchange.is_large):
+                return self._arrange(exchange, _KeepsReasoning(self, exchange, messages), [], None)
             mark = None if has_nothing else self.kept_mark(caller)
             reading = (
-                partial(self._with_nothing, exchange, is_read)
+                partial(self._with_nothing, exchange)
                 if has_nothing
                 else partial(self._lacking, exchange, mark)
             )
@@ -152,8 +155,8 @@ class ReasoningVault:
         putting = partial(_put_back, exchange, found)
         keeper.put_back = await run_in_thread(putting) if exchange.is_large else putting()
 
-    def _with_nothing(self, exchange: Exchange, is_read: bool) -> tuple[_KeepsReasoning, list[_Named]]:
-        return _KeepsReasoning(self, exchange, exchange.request().messages if is_read else None), []
+    def _with_nothing(self, exchange: Exchange) -> tuple[_KeepsReasoning, list[_Named]]:
+        return _KeepsReasoning(self, exchange, exchange.request().messages), []
 
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
         """Who keeps the answer, and the turns before it that may have lost something."""

@@ -15,9 +15,9 @@ from wireglot.dialects.base import Stored
 from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.body import read
 from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
 from wireglot.gateway.request.headers import JSON, identity
+from wireglot.gateway.request.job import read
 from wireglot.gateway.request.page_request import PageRequest, unavailable
 from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.request.worker_thread import run_in_thread

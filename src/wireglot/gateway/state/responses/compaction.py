@@ -20,10 +20,10 @@ from msgspec.structs import replace
 from wireglot.dialects.base import Compaction as CompactionForm
 from wireglot.dialects.base import Stored
 from wireglot.gateway.errors import RequestError
-from wireglot.gateway.request.body import read
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON
+from wireglot.gateway.request.job import read
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.ir.content import Foreign, Media, Message, Part, Role, Text, ToolCall, ToolResult
