@@ -550,6 +550,18 @@ def test_the_key_of_a_probe_comes_from_one_place(monkeypatch: pytest.MonkeyPatch
         probe.run(arguments)
 
 
+def test_files_of_a_probe_are_reserved_and_empty_ones_are_taken_away(tmp_path: Path) -> None:
+    old, empty, full = (tmp_path / name for name in ("old", "empty", "full"))
+    old.touch()
+    with probe._reserved([old, empty, full]):
+        assert (empty.exists(), full.exists()) == (True, True)
+        full.write_text("x")
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["full", "old"]
+    with pytest.raises(FileNotFoundError), probe._reserved([empty, tmp_path / "none" / "x"]):
+        raise AssertionError("nothing is spent")
+    assert not empty.exists()
+
+
 def test_cases_of_a_probe_are_listed_by_themes(capsys: pytest.CaptureFixture[str]) -> None:
     cases = probe.selected("anthropic", ["answers.shape", "streams.ending"], large=True)
     probe.print_list(cases)

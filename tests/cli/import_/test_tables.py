@@ -291,3 +291,22 @@ def test_keys_that_can_be_kept() -> None:
         False,
         False,
     ]
+
+
+def test_what_is_not_carried_over_is_warned_of_by_its_line_and_its_name() -> None:
+    models = litellm(
+        "model_list:\n- {litellm_params: {model: openai/o}}\n- {model_name: a b, litellm_params: {model: x}}"
+    )
+    name = "a name with spaces, control characters or more than 256 characters is not supported"
+    assert models.report.warnings == [
+        "line 2: model ? is not carried over: it has no model_name",
+        f"line 3: model a b is not carried over: {name}",
+    ]
+    providers = ccr(
+        '{Providers: [\n{api_key: "k"},\n{name: "p", api_base_url: "x"}], Router: {default: "p"}}'
+    )
+    assert providers.report.warnings == [
+        "line 2: provider ? is not carried over: it has no name, and claude-code-router leaves it out, too",
+        "line 3: provider p is not carried over: it has no api_key, and claude-code-router leaves it out, too",
+        "line 3: Router.default is not carried over: expected provider,model",
+    ]
