@@ -176,8 +176,9 @@ def _open(place: Path, holds: str, wanted: int) -> DoctorFinding:
     return warning(text, fix, partial(place.chmod, wanted) if owned else None)
 
 
-_DISTINCT_LEAST: Final = 8
-"""Of 32 random hex digits about 14 differ; `changeme-changeme` has seven."""
+_MIN_DISTINCT: Final = 9
+"""Of 32 random hex digits about 14 differ; `changeme-changeme` has eight different characters."""
+_MIN_KEY_LETTERS: Final = 8
 _MAKE_SECRET: Final = "openssl rand -hex 32"
 
 
@@ -247,11 +248,11 @@ def _written(case: DoctorCase, what: str, fix: str) -> DoctorFinding:
 
 def _is_secret_text(secret: Secret) -> bool:
     """A word for a server that wants some key is none."""
-    return secret.source == "config" and len(secret.value) >= _DISTINCT_LEAST
+    return secret.source == "config" and len(secret.value) >= _MIN_KEY_LETTERS
 
 
 def _is_weak(value: str) -> bool:
-    return len(set(value)) < _DISTINCT_LEAST
+    return len(set(value)) < _MIN_DISTINCT
 
 
 def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
@@ -277,12 +278,9 @@ def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
         yield warning(f"store.shared: {shared.hostname} is reached without TLS", "rediss:// in store.shared")
     url = case.loaded.store.url.value
     mode = dict(parse_qsl(url.partition("?")[2])).get("sslmode", "")
-    host = (urlsplit(url).hostname or "") if "," not in url else ","
-    if (
-        url.startswith("postgres")
-        and mode in ("disable", "allow", "prefer", "require")
-        and not is_local(host)
-    ):
+    is_unverified = url.startswith("postgres") and mode in ("disable", "allow", "prefer", "require")
+    # Of several hosts one may be anywhere.
+    if is_unverified and ("," in url or not is_local(urlsplit(url).hostname or "")):
         yield warning(
             f"store.url: sslmode={mode} does not verify whom it talks to", "sslmode=verify-full in store.url"
         )

@@ -529,17 +529,19 @@ class Entries:
         info = entry.get("model_info")
         fields = {**(info.fields if info is not None else {}), **given}
         nodes = {ours: fields[theirs] for theirs, ours in _COSTS.items() if theirs in fields}
-        if not {"input", "output"} <= nodes.keys():
+        numbers = {ours: node.number for ours, node in nodes.items()}
+        price = {
+            ours: round(number * 1_000_000, 6)
+            for ours, number in numbers.items()
+            if number is not None and 0 <= number < 1000
+        }
+        if not {"input", "output"} <= price.keys():
             for node in nodes.values():
                 self._report.left(node, "a price has an input and an output: [prices] for this model")
             return {}
-        price = {}
-        for ours, node in nodes.items():
-            number = node.number
-            if number is not None and 0 <= number < 1000:
-                price[ours] = round(number * 1_000_000, 6)
-                self._report.carried(node, "[prices], for a million tokens")
-        return price if {"input", "output"} <= price.keys() else {}
+        for ours in price:
+            self._report.carried(nodes[ours], "[prices], for a million tokens")
+        return price
 
 
 def _is_scalar(node: SourceNode) -> bool:

@@ -164,7 +164,7 @@ class ConfigPages:
         text, changes = document.get("text"), document.get("changes")
         if changes is not None:
             return changed_text(content.decode("utf-8", "replace"), _changes(changes))
-        if type(text) is not str or len(text.encode("utf-8", "replace")) > MAX_BYTES:
+        if type(text) is not str or len(text.encode()) > MAX_BYTES:
             raise invalid_value("text", f"the file's text, {MAX_BYTES} bytes at most, or changes")
         restored = hidden.restored(text.replace("\r\n", "\n"))  # as a browser has it
         return restored.replace("\n", "\r\n") if b"\r\n" in content else restored

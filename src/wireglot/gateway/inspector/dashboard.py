@@ -73,9 +73,6 @@ class TimeSpan(msgspec.Struct, frozen=True):
         first = self.since - self.since % self.step
         return list(range(first, self.until, self.step))
 
-    def place(self, milliseconds: int) -> int:
-        return (milliseconds // 1000 - (self.since - self.since % self.step)) // self.step
-
 
 def usual_step(since: int, until: int) -> int:
     seconds = until - since

@@ -137,7 +137,7 @@ def _problem_of_stream(asked: ToTranslate) -> dict[str, Any] | None:
             return place | {"line": number + 1, "column": column, "offset": None}
     reader = dialect(asked.dialect).stream_reader(Context())
     try:
-        events = [*reader.read(asked.text.encode("utf-8", "replace")), *reader.end()]
+        events = [*reader.read(asked.text.encode()), *reader.end()]
     except WireglotError as fault:
         return _format_problem(fault.message, fault.path)
     if len(events) == 1 and type(events[0]) is Failure:
@@ -174,7 +174,7 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
     written, lines, last = list[bytes](), dict[Loss, int](), 0
     for line, event in _events(asked.text):
         last = line or last
-        written.append(translator.feed(event.encode("utf-8", "replace")))
+        written.append(translator.feed(event.encode()))
         if len(lines) < _MAX_LINES:
             for loss in translator.losses:
                 lines.setdefault(loss, last)
@@ -230,7 +230,7 @@ def _at(text: str, bad: BadJson) -> dict[str, Any]:
     reported = _format_problem(bad.reason, "$")
     if bad.offset is None:
         return reported | {"line": 1, "column": 1, "offset": 0}
-    before = text.encode("utf-8", "surrogatepass")[: bad.offset].decode("utf-8", "replace")
+    before = text.encode()[: bad.offset].decode("utf-8", "replace")
     line = before.count("\n") + 1
     return reported | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}
 

@@ -115,8 +115,10 @@ class Preview:
                 except RequestError as refused:  # and so would the request be
                     reported["why"] = str(refused)
                 except NeedsMedia as needed:
-                    count = len(needed.wanted)
-                    reported["why"] = f"the gateway downloads {count} files before it sends this request"
+                    files = f"{len(needed.wanted)} files"
+                    reported["why"] = (
+                        f"the gateway downloads {files} for this model before it sends the request"
+                    )
             return reported
         finally:
             exchange.close()
@@ -136,13 +138,7 @@ class Preview:
         pool = target.provider.credentials
         # What is signed or signed in is made when it is sent.
         credential = pool[0] if pool and pool[0].login is None and pool[0].signing is None else None
-        try:
-            target, prepared = prepare_best(exchange, target, credential)
-        except NeedsMedia as needed:
-            text = (
-                f"the gateway downloads {len(needed.wanted)} files for this model before it sends the request"
-            )
-            raise RequestError("bad", text, code="unsupported") from None
+        target, prepared = prepare_best(exchange, target, credential)
         _note_attempt(record, target, prepared)
         recording = recording_of(job.head, job.body, record, Room(_MAX_BYTES), body_bytes=_MAX_BYTES)
         asked = prepared.asked or (prepared.request if exchange.differs or exchange.rewritten else None)
