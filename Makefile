@@ -10,9 +10,9 @@ PIP := PIP_CONSTRAINT=$(CONSTRAINTS) PIP_BUILD_CONSTRAINT=$(CONSTRAINTS) \
 	$(BIN)/python -m pip install -q --disable-pip-version-check --root-user-action=ignore
 # On Debian as root: starts no server, and waits while another process installs something.
 INSTALL := RUNLEVEL=1 DEBIAN_FRONTEND=noninteractive apt-get install -y -qq --no-install-recommends -o DPkg::Lock::Timeout=300
-# Worker processes of pytest for a machine with two cores: twice as many, since tests wait for servers, timers and
-# processes. With four the cores were idle for 3 % of a run.
-JOBS ?= 4
+# Worker processes of pytest for a machine with two cores: three times as many, since tests wait for servers, timers and
+# processes. With six the cores are idle only while one process collects the tests.
+JOBS ?= 6
 # Recorded traffic: gzipped JSON lines, one exchange each.
 CORPUS ?= ../shared/corpus/dev
 
