@@ -133,7 +133,8 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         int,
         setting(
             "bodies of the last exchanges that each process holds in memory for the inspector, and never "
-            "writes, while the gateway listens only on this machine and requires no key; 0: none",
+            "writes, while the gateway listens only on this machine and requires no key; running exchanges "
+            "may take twice as much in addition; 0: none",
             ge=0,
             unit="bytes",
         ),

@@ -91,12 +91,32 @@ def test_a_running_one_for_which_there_is_no_room_is_not_held() -> None:
     assert room.held == 0
 
 
+def test_running_ones_take_twice_as_much_at_most() -> None:
+    held = holding(100 * KIB)
+    running = [recording(f"req_{number}", 30 * KIB, held.room) for number in range(10)]
+    assert held.room.held <= 200 * KIB
+    assert [made.request.lost for made in running] == [False] * 6 + [True] * 4
+    for made in running:
+        held.put(made)
+    assert held.room.held == 0
+
+
+def test_running_ones_have_a_room_apart_from_recorded_ones() -> None:
+    with ScriptedUpstream() as upstream, LiveGateway(every_dialect(upstream)) as gateway:
+        gateway.process.gateway.traces.memory.room.most = KIB
+        assert ask(gateway, A, "gemini-up/m1", "y" * 2 * KIB).status == 200
+        assert Look(gateway.port).get("recording")["memory"]["exchanges"] == 0
+    with stage(memory=KIB) as made:
+        made.gateway.process.gateway.traces.memory.room.most = KIB
+        assert made.look.trace(id_of(ask(made.gateway, A, "gemini-up/m1", "y" * 2 * KIB)))["request"]["body"]
+
+
 def test_a_new_configuration_lets_go_of_what_it_does_not_allow() -> None:
     held = holding(MIB)
     held.put(recording("req_1", 10, Room(MIB)))
     held.adopt(Settings(server=ServerSettings(require_key=True)))
     assert "req_1" not in held
-    assert held.held == 0
+    assert held.held == held.room.most == 0
 
 
 def test_one_callers_are_forgotten_up_to_a_moment() -> None:

@@ -55,6 +55,8 @@ _FLUSH_SECONDS: Final = 2.0
 _SWEEP_SECONDS: Final = 60.0
 MAX_EXCHANGES: Final = 200
 """In memory alone."""
+_RUNNING_SHARE: Final = 2
+"""How many times `memory_bytes` running exchanges may take in addition."""
 _BESIDE_BODIES_BYTES: Final = 4096
 """That an exchange takes in addition to its bodies."""
 
@@ -161,7 +163,8 @@ class Traces:
         ):
             return None
         head, most = incoming.head, incoming.settings.trace.body_bytes
-        recording = recording_of(head, body, record, self.room, most, self)
+        room = self.memory.room if is_temporary else self.room
+        recording = recording_of(head, body, record, room, most, self)
         recording.is_temporary = is_temporary
         self.running[record.id] = recording
         return recording
@@ -469,6 +472,8 @@ class RecentRecordings:
         """`asks_for_keys`: whether a request needs a key now, also one that was made since."""
         self.most = memory_bytes(settings)
         """0: it is off. Requests look at nothing else."""
+        self.room = Room(_RUNNING_SHARE * self.most)
+        """For running exchanges that are to be held here."""
         self.held = 0
         self._asks_for_keys = asks_for_keys
         self._found: OrderedDict[str, tuple[Recording, int]] = OrderedDict()
@@ -476,6 +481,7 @@ class RecentRecordings:
 
     def adopt(self, settings: Settings) -> None:
         self.most = memory_bytes(settings)
+        self.room.most = _RUNNING_SHARE * self.most
         self._shrink()
 
     @property
