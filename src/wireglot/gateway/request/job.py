@@ -1,5 +1,5 @@
-"""One request as it was asked: read once, as far as the gateway must, and never changed. What is still open
-of it is its `Exchange`."""
+"""One request as the client sent it: its body and headers, read once, as far as the gateway must, and never
+changed. What changes while it is answered is its `Exchange`."""
 
 from __future__ import annotations
 
@@ -400,7 +400,7 @@ def _check_depth(body: bytes, most: int) -> None:
     """Refuse what is nested so deeply that an upstream may break on it."""
     try:
         deep = exceeds_depth(body, most)
-    except BadJson as problem:  # its outline was read, not yet its letters and numbers
+    except BadJson as problem:  # its outline was read, not yet its characters and numbers
         raise bad_json(problem, body) from None
     if deep:
         raise RequestError("bad", f"the JSON is nested more than {most} deep", code="json_too_deep")
