@@ -14,8 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
-from tests.gateway.state.usage_kit import Refused, ask
+from tests.gateway.hosted.hosted_kit import chat_answer, chat_calls
+from tests.gateway.hosted.search_server import SearchServer
+from tests.gateway.state.usage_kit import Refused, ask, fetch
 from tests.tiers import rows
 from tests.waiting import wait_until
 from tools.monitoring.panels import ROWS, Panel, Query
@@ -87,7 +90,7 @@ class Prometheus:
 
 @pytest.fixture(scope="module")
 def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]:
-    with ScriptedUpstream() as upstream:
+    with ScriptedUpstream() as upstream, SearchServer() as search:
         base = f'dialect = "openai-chat"\nbase_url = "{upstream.url}/v1"\napi_key = "k"\n'
         base += "retry = { retries = 1 }\n"
         digest = sha256(KEY.encode()).hexdigest()
@@ -96,6 +99,7 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
             '[models]\n"m" = ["first/a", "second/b"]\n"n" = "second/n"\n'
             '[prices]\n"*/a" = { input = 1, output = 1 }\n"*/b" = { input = 1, output = 1 }\n'
             '[server]\nmetrics_key = "metrics-key-0123456789"\n'
+            f'[search]\nbackend = "searxng"\nurl = "{search.url}"\n'
             f'[keys.team]\nhash = "sha256:{digest}"\ntokens_per_day = 100000\n'
         )
         with LiveGateway(toml).at(Pace(budgets_look_seconds=0.1)) as gateway:
@@ -114,7 +118,8 @@ def prometheus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Prometheus]
 
 
 def _traffic(gateway: LiveGateway, upstream: ScriptedUpstream) -> None:
-    """Something of everything, so that no panel is empty: answers, errors, retries, a fallback, losses."""
+    """Something of everything, so that no panel is empty: answers, errors, retries, a fallback, losses, a stream that
+    ends twice, a search."""
     headers = {"authorization": f"Bearer {KEY}"}
     for dialect in ("anthropic", "openai-chat", "gemini"):
         ask(gateway, dialect, "m", False, **headers)
@@ -124,6 +129,15 @@ def _traffic(gateway: LiveGateway, upstream: ScriptedUpstream) -> None:
     upstream.next(Behaviour(error=400))
     with pytest.raises(Refused):
         ask(gateway, "openai-chat", "n", False, **headers)
+    twice = chat_answer({"content": "Done."}, stream=True)
+    assert twice.pieces is not None
+    upstream.next(replace(twice, pieces=(twice.pieces[0], *twice.pieces)))
+    ask(gateway, "anthropic", "n", True, **headers)
+    upstream.next(chat_calls(("web_search", {"query": "tower"})), chat_answer({"content": "Done."}))
+    turn = {"role": "user", "content": "How high is the tower?"}
+    tool = {"type": "web_search_20250305", "name": "web_search"}
+    body = {"model": "n", "max_tokens": 100, "messages": [turn], "tools": [tool]}
+    fetch(f"{gateway.url}/v1/messages", body, **headers)
 
 
 @rows(("panel", "query"), QUERIES)

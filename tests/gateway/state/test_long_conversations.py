@@ -120,8 +120,10 @@ def assert_goes_on_elsewhere(folder: Path, client: str, *stages: tuple[str, int]
             assert double.missing == []
             assert len(double.requests) == sum(turns for each, turns in stages if each == name)
         talk.assert_faithful()
-        # What could not be carried over was said.
-        assert any("reasoning" in loss for first in firsts[1:] for loss in first.losses)
+        lost = any("reasoning" in loss for first in firsts[1:] for loss in first.losses)
+        # What cannot be carried over is reported. OpenAI takes no reasoning: a client of its own dialect that sends none
+        # loses none there.
+        assert lost or (client == "openai-chat-forgetful" and "openai" in house.doubles)
 
 
 @pytest.mark.sampled(each=3)

@@ -2,19 +2,29 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from itertools import accumulate
 from typing import Any
 
 import anthropic
 import pytest
+from msgspec import structs
 
 from tests.dialects.anthropic.support import sse
 from tests.gateway.streams.fed import SeenClient, passthrough, reported
+from tests.laws.cases import MAIN
+from tests.repeated_frames_kit import frames_of
+from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.gateway.streams.late_verdict import LateVerdict
+from wireglot.ir.content import Part, Reasoning, Text, ToolCall
+from wireglot.ir.errors import ApiError
+from wireglot.ir.outcome import Stop, Usage
+from wireglot.ir.request import Request, Tool
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
 from wireglot.testing.laws import cut_at
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -238,3 +248,70 @@ def test_a_call_that_was_read_is_whole_however_its_frames_were_cut_over_reads():
                 read = b""
         late.end()
         assert late.verdict is None, bin(cuts)
+
+
+def _verdict(name: str, reads: list[bytes], *, by_marks: bool) -> ApiError | None:
+    spoken = dialect(name)
+    marks = spoken.surface.marks if by_marks else None
+    asked = Request("m", (), tools=(Tool("f"),))
+    late = LateVerdict(lambda: spoken.stream_reader(Context()), lambda: asked, marks)
+    for number, read in enumerate(reads):
+        late.hear(read, complete=number == len(reads) - 1)
+    late.end()
+    return late.verdict
+
+
+PARTS: dict[str, tuple[Part, tuple[str, ...]]] = {
+    "thoughts": (Reasoning(""), ("Hm, ", "so")),
+    "odd thoughts": (Reasoning(""), ("data: ", "tool_calls [DONE]")),
+    "text": (Text(""), ("Let me see ", "the tool_use")),
+    "call": (ToolCall("", "f", ""), ('{"a": ', "1}")),
+    "cut call": (ToolCall("", "f", ""), ('{"a": 1',)),
+}
+KINDS = [kinds for length in range(3) for kinds in itertools.product(PARTS, repeat=length)]
+
+
+def _frames(name: str, kinds: Sequence[str]) -> list[bytes]:
+    events: list[Event] = [Start("id_1", "m")]
+    for index, (part, pieces) in enumerate(PARTS[kind] for kind in kinds):
+        if isinstance(part, ToolCall):
+            part = structs.replace(part, id=f"call_{index}")
+        events += [PartStart(index, part), *(Delta(index, piece) for piece in pieces), PartEnd(index)]
+    stop = Stop("tool_calls" if kinds and "call" in kinds[-1] else "end")
+    return frames_of(name, [*events, Finish(stop, Usage(input=3, output=4))])
+
+
+@rows("kinds", KINDS)
+@rows("name", [*MAIN, "gemini-interactions"])
+def test_the_verdict_is_that_of_a_stream_of_which_every_frame_was_read(
+    name: str, kinds: Sequence[str]
+) -> None:
+    """However its frames come together in up to three reads."""
+    frames = _frames(name, kinds)
+    expected = _verdict(name, frames, by_marks=False)
+    for first, second in itertools.combinations_with_replacement(range(1, len(frames) + 1), 2):
+        reads = [b"".join(part) for part in (frames[:first], frames[first:second], frames[second:]) if part]
+        assert _verdict(name, reads, by_marks=True) == expected, (first, second)
+
+
+CALLS = {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f", "arguments": "{}"}}]}
+
+
+@rows("end", [{"images": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,QUJD"}}]}, CALLS])
+@rows("is_one", [False, True])
+def test_what_comes_with_a_thought_is_an_answer(end: dict[str, Any], is_one: bool) -> None:
+    """In one chunk with it, or in the next chunk of the same read."""
+    thought = {"reasoning_content": "so"}
+    deltas = [
+        {"role": "assistant", "content": ""},
+        thought,
+        *([thought | end] if is_one else [thought, end]),
+        {},
+    ]
+    frames = [
+        b"data: %b\n\n"
+        % json.dumps({"choices": [{"index": 0, "delta": delta, "finish_reason": stop}]}).encode()
+        for delta, stop in zip(deltas, [*[None] * (len(deltas) - 1), "stop"], strict=True)
+    ]
+    reads = [b"".join(frames[:2]), b"".join(frames[2:-1]), frames[-1] + b"data: [DONE]\n\n"]
+    assert _verdict("openai-chat", reads, by_marks=True) is None

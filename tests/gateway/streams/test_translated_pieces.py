@@ -59,6 +59,7 @@ def _translation(
         record=Record("req_1", 0.0),
         redactor=SimpleNamespace(data=lambda data: data, text=lambda text: text),
         expected_input=lambda: 7,
+        estimated_usage=lambda weight: Usage(input=7, output=weight),
         safeguard_results=(),
         further=(),
         withholds_reasoning=withholds,

@@ -268,7 +268,7 @@ def _tables(draft: Draft) -> Iterator[str]:
     if draft.rules:
         yield "\n".join(_models(draft))
     if draft.keys:
-        about = _comment("By its hash. A table with models = [...] narrows what it may ask for: docs/keys.md")
+        about = _comment("By its hash. A table with models = [...] limits what it may request: docs/keys.md")
         yield "\n".join(["[keys]", *about, *_fields(draft.keys)])
     if draft.prices:
         about = _comment("For a million tokens.")

@@ -30,7 +30,9 @@ _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unction_"),
     calls=re.compile(rb'"tool_calls"\s*:\s*\[\s*\{|"function_call"'),
     thoughts=re.compile(rb'"(?:reasoning_content|reasoning)"\s*:\s*"[^"]'),
-    more=re.compile(rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]|"(?:text|content)"\s*:\s*"[^"]'),
+    more=re.compile(
+        rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]|"(?:text|content|refusal)"\s*:\s*"[^"]|"(?:images|audio)"\s*:\s*[\[{]'
+    ),
 )
 
 _UNSERVED: Final = {

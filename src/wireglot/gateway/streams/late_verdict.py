@@ -52,16 +52,20 @@ class LateVerdict(msgspec.Struct, eq=False):
         if marks is None:
             self._read(frames, complete=complete)
             return False
-        is_first = self._opened is None
-        is_usual = self._reading is None and not is_first and not holds_any(frames, marks.signs)
-        if is_usual and (self.said or _thinks(frames, marks)):
+        is_first, is_idle = self._opened is None, self._reading is None
+        has_signs = is_idle and holds_any(frames, marks.signs)
+        thinks = is_idle and not self.said and _thinks(frames, marks)
+        only_thinks = thinks and len(marks.thoughts.findall(frames)) >= _most_frames(frames)
+        if is_idle and not is_first and not has_signs and (self.said or only_thinks):
             return True
         if marks.start is not None and len(marks.start.findall(frames)) > is_first:
             self._twice = True
-        if self._reading is None and not self._twice:
-            reads = marks.calls.search(frames) is not None if self.said else not _thinks(frames, marks)
+        if is_idle and not self._twice:
+            reads = not (self.said or thinks) or (has_signs and marks.calls.search(frames) is not None)
             if not reads:
-                return not self._remember(frames, bool(marks.blocks) and marks.blocks in frames)
+                # Among thoughts there may be what answers: the end is judged with it.
+                needed = (thinks and not only_thinks) or (bool(marks.blocks) and marks.blocks in frames)
+                return not self._remember(frames, needed)
         self._read(frames, complete=complete)
         return False
 
@@ -113,5 +117,10 @@ class LateVerdict(msgspec.Struct, eq=False):
 
 
 def _thinks(frames: bytes, marks: StreamMarks) -> bool:
-    """Whether there are thoughts in these frames, and nothing else."""
+    """Whether there are thoughts in these frames, and no text and no end."""
     return marks.thoughts.search(frames) is not None and marks.more.search(frames) is None
+
+
+def _most_frames(frames: bytes) -> int:
+    """At most so many: a text may look like the beginning of one, and in an array they have none."""
+    return frames.count(b"data:") or len(frames)
