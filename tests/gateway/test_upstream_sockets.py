@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import struct
 import threading
 from collections.abc import Iterator
@@ -130,13 +131,21 @@ def test_only_what_is_new_goes_out_and_means_the_same_as_the_whole(
 
 def test_the_saved_bytes_are_counted(stage: Stage) -> None:
     gateway = stage[0]
+
+    def counts() -> list[float]:
+        """Bytes sent, and bytes saved."""
+        shown = gateway.call(gateway.process.gateway.scrape()).decode()
+        found = re.findall(r'^wireglot_upstream_websocket_bytes_total{bytes="(\w+)"} (.+)$', shown, re.M)
+        assert [name for name, _ in found] == ["sent", "saved"]
+        return [float(count) for _, count in found]
+
+    sent, saved = counts()
+    with opened(gateway) as line:
+        ask(line, model=MODEL, input="hi", store=False)
+    assert counts()[0] > sent
+    assert counts()[1] == saved, "a first request goes out whole"
     turns(gateway, MODEL, store=False)
-    shown = gateway.call(gateway.process.gateway.scrape()).decode()
-    counts = [
-        line for line in shown.splitlines() if line.startswith("wireglot_upstream_websocket_bytes_total{")
-    ]
-    assert len(counts) == 2
-    assert all(float(line.split()[-1]) > 0 for line in counts)
+    assert counts()[1] > saved
 
 
 def test_a_large_conversation_goes_out_once(stage: Stage) -> None:

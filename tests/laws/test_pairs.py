@@ -12,7 +12,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import NAMES, DialectName, dialect, dialect_name, surface
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.loss import Action, Feature, Loss
-from wireglot.ir.request import Request
+from wireglot.ir.request import Request, Tool
 from wireglot.ir.stream import Finish, fold
 from wireglot.providers.limits import DEFAULT_SAMPLING
 from wireglot.testing.check_dialect import Case
@@ -75,10 +75,16 @@ def request_goes_there_and_back(case: Case, target: DialectName) -> None:
 
 
 def without_defaults(request: Request) -> Request:
-    """Models that fix their sampling get none: what said only the default is left out without a word."""
+    """Models that fix their sampling get none: what said only the default is left out without a word. So is a list
+    of allowed tools that names all of them."""
     unsaid = {
         name: None for name, value in DEFAULT_SAMPLING.items() if getattr(request.sampling, name) == value
     }
+    choice = request.tool_choice
+    if choice is not None and set(choice.only) == {
+        tool.name for tool in request.tools if isinstance(tool, Tool)
+    }:
+        request = replace(request, tool_choice=replace(choice, only=()))
     return replace(request, sampling=replace(request.sampling, **unsaid))
 
 

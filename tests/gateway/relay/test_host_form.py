@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, cast
 
@@ -96,3 +97,20 @@ def test_only_an_answer_in_the_hosts_framing_is_unframed_and_is_a_stream_of_even
     assert sizes == [99]
     whole: Any = SimpleNamespace(status=400, headers={"content-type": "application/json"})
     assert unframe(whole) is whole
+
+
+def test_an_unframed_stream_is_paused_resumed_and_aborted_at_its_source() -> None:
+    job: Any = SimpleNamespace(settings=SimpleNamespace(limits=SimpleNamespace(event=99)))
+    unframe = unframing(job, target(Form(framing="aws"), lambda size: None))
+    assert unframe is not None
+    called: list[str] = []
+    framed: Any = SimpleNamespace(
+        status=200,
+        headers={"content-type": "application/vnd.amazon.eventstream"},
+        **{name: partial(called.append, name) for name in ("pause", "resume", "abort")},
+    )
+    answer = unframe(framed)
+    answer.pause()
+    answer.resume()
+    answer.abort()
+    assert called == ["pause", "resume", "abort"]
