@@ -1,10 +1,10 @@
-"""Streamed tool arguments that are JSON whatever the model writes.
+"""Makes streamed tool arguments valid JSON whatever the model writes.
 
-Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be no JSON. But
-every prefix that was passed on is checked, and a valid beginning can always be brought to a valid end: the
-open strings and brackets are closed, and the whole raw text is added as `_raw`, from which the parser of
-requests restores it. What can be repaired is repaired on the way: a comma waits for what follows it, control
-characters are escaped, and what stands behind the last brace is judged at the end.
+Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be invalid JSON.
+But every prefix that was passed on is checked, and a valid beginning can always be completed: the open
+strings and brackets are closed, and the whole raw text is added as `_raw`, from which the request parser
+restores it. What can be repaired is repaired immediately: a comma is held back until the next character is
+known, control characters are escaped, and text after the last brace is judged at the end.
 """
 
 from __future__ import annotations
@@ -131,8 +131,8 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return passed
 
     def _repair(self, text: str, at: int) -> str | None:
-        """What to pass on up to and for the character at `at`, which cannot stand there; None where it is not
-        plain what was meant. A closing brace of the root is held back."""
+        """The text to pass on up to and including the character at `at`, which is not valid there; None if it
+        is not clear what was meant. A closing brace of the root is held back."""
         char = text[at]
         if self._place == _STRING:  # nothing else is refused in strings
             return text[:at] + escaped(char)
@@ -166,7 +166,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return self._close() + members[1:]
 
     def _take(self, char: str) -> bool:
-        """Step over one character; False, and no step, if it cannot stand here."""
+        """Advance by one character; False, without advancing, if it is not valid there."""
         place = self._place
         if place == _STRING:
             return self._take_in_string(char)
@@ -263,8 +263,9 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return True
 
     def _close(self) -> str:
-        """From where the passed text stands to a place inside the root where members may follow. It never
-        ends in a comma, which is held back until more has come."""
+        """The text that closes everything open in the passed text, up to a place inside the root where
+        members may follow. The passed text never ends in a comma, which is held back until more has
+        arrived."""
         closing = []
         place = self._place
         if place == _ESCAPE:

@@ -76,7 +76,7 @@ def _first_document(text: str) -> tuple[str, str]:
 
 
 def _drop_comma(out: list[str]) -> None:
-    """Before a closing bracket, unless nothing stands before the comma either."""
+    """Removes a comma before a closing bracket, unless nothing precedes the comma."""
     at = _before_blanks(out, len(out) - 1)
     if out[at] == "," and out[_before_blanks(out, at - 1)] not in ("{", "[", ","):
         del out[at:]
@@ -84,7 +84,7 @@ def _drop_comma(out: list[str]) -> None:
 
 def _before_blanks(out: list[str], at: int) -> int:
     while not out[at].strip():
-        at -= 1  # an opening bracket stands before all of them
+        at -= 1  # an opening bracket precedes all of them
     return at
 
 

@@ -206,7 +206,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     stream_reader: Callable[[Context], StreamReader]
 
     places: Places | None = None
-    """Where things stand in its clients' documents; None: losses keep their neutral places."""
+    """Paths in its clients' documents; None: losses keep their neutral paths."""
 
     @property
     def name(self) -> str:

@@ -13,7 +13,7 @@ from wireglot.wire.json import BadJson, decode
 from wireglot.wire.splice import Outline
 
 MEDIA_MARKS: Final = (b"base64", b"inlineData", b"inline_data")
-"""What stands in a body that carries pictures or files: their letters are not their tokens."""
+"""Byte sequences in a body that contains pictures or files, whose length says nothing about their tokens."""
 
 
 class Body(Protocol):
@@ -29,7 +29,7 @@ class Body(Protocol):
 
 
 class BadField(ClientFault):
-    """A field that is wrong before the body is parsed. The message is reported as it is, under this code."""
+    """A field that is wrong before the body is parsed. The message is reported unchanged, under this code."""
 
     def __init__(self, message: str, path: str, code: str = "invalid_type") -> None:
         super().__init__(message, path)

@@ -1,6 +1,6 @@
-"""Endpoints that only some dialects have: what is asked of such a dialect in order to serve them.
+"""Endpoints that only some dialects have, and the functions a dialect must provide to serve them.
 
-A dialect has a capability where its surface holds one of these.
+A dialect has a capability if its surface contains one of these.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Assist(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     answer: Callable[[str, Document, Iterable[ListedModel]], Document | None]
     """The answer to a verb, with its body and the models that the caller may ask for; None: no such verb."""
     operation: Callable[[str], Document | None]
-    """How a long-running operation stands, by its name; None: there is none of that name."""
+    """The status of a long-running operation, by its name; None: there is no operation of that name."""
 
 
 EmbedOperation = Literal["embed", "embed_one"]
@@ -90,7 +90,7 @@ class StateOptions(msgspec.Struct, frozen=True):
 
 
 class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """A conversation made short: the item that stands for it, and the answer that brings it."""
+    """Compaction of a conversation: the item that replaces it, and the answer that contains the item."""
 
     kind: str
     """The item's type."""

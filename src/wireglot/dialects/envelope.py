@@ -6,16 +6,16 @@ Gemini `thoughtSignature`). A foreign signature travels there as
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
     msgpack: [holder, dialect, provider, model, account, id, data], and letters, owner, named where reported
 
-Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
-our own; the payload is opaque to begin with and is not encrypted again.
+It is pure base64, because Gemini's SDK decodes and re-encodes the field. The tag detects corruption and
+forgery; the payload is opaque to begin with and is not encrypted again.
 
-Who serves several callers with one secret names the owner in it: what another one brings is dropped like a
-damaged one. One without an owner (of the library, of a gateway without client keys, of older versions) is for
-anyone who brings it.
+A gateway that serves several callers with one secret puts the owner into the envelope: an envelope sent by
+another caller is dropped like a damaged one. One without an owner (of the library, of a gateway without
+client keys, of older versions) is accepted from anyone.
 
-What is no signature but a name (`providers/carried.py`) stands behind all that older versions read: they
-would send it to its writer as a signature, and be refused. To them the envelope is what they seal a thought
-in that is unsigned, or state that no one can open.
+A name that is not a signature (`providers/carried.py`) is placed after all the fields that older versions
+read: they would send it to its writer as a signature, and the request would be refused. To older versions the
+envelope looks like an unsigned thought, or state that no one can open.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ _TO_OLDER_ONES: dict[Holder, tuple[Holder, str]] = {
     "reasoning": ("unsigned", ""),
     "redacted": ("redacted", UNREADABLE),
 }
-"""The holder and the dialect that stand where older versions read, of what is only named."""
+"""For an envelope with only a name: the holder and the dialect in the fields that older versions read."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Payload)
@@ -101,7 +101,7 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1,
         signature.id,
         signature.data,
     )
-    # Without these it is the form of every version, to the letter; older ones pass over what comes behind.
+    # Without these, the format is byte for byte that of every version; older ones ignore additional fields.
     if signature.id in _NAMES and holder in _TO_OLDER_ONES:
         seen, dialect = _TO_OLDER_ONES[holder]
         payload = _ENCODER.encode((seen, dialect, "", "", "", "", "", letters, owner, fields[1:]))
@@ -165,7 +165,7 @@ def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[
     for piece in pieces:
         begun += PREFIX + piece
         opened = _opened(begun, secret, owner, old_secrets)
-        if opened is not None:  # else these four letters stand inside of one, too
+        if opened is not None:  # else these four characters occur inside an envelope, too
             found.append(opened)
             begun = ""
     return [] if begun else found

@@ -40,12 +40,12 @@ _USUAL: Final[dict[ErrorKind, int]] = {
     "timeout": 504,
     "content_policy": 400,
 }
-"""The HTTP status of an error that brings none of its own."""
+"""The HTTP status of an error that has none."""
 
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
     **{status: kind for kind, status in reversed(_USUAL.items())},
     408: "timeout",
-    499: "server",  # the one that stands before the model hung up; nothing is wrong with the request
+    499: "server",  # a proxy in front of the model hung up; nothing is wrong with the request
     522: "timeout",  # 522 and 524 are Cloudflare's
     524: "timeout",
     529: "overloaded",
@@ -109,7 +109,7 @@ _UNSEEN: Final = re.compile(
     r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
 )
 _TAG: Final = re.compile(r"<[^>]*>?")
-_PAGE_READ_CHARS = 20_000  # what a page has to say stands at its top
+_PAGE_READ_CHARS = 20_000  # the useful text of a page is at its top
 _PAGE_REPORTED_CHARS = 200
 _TEXT_REPORTED_CHARS = 4096
 
@@ -155,7 +155,7 @@ def wait_in_message(message: str) -> float | None:
 
 
 def is_page(text: str) -> bool:
-    """Whether a body is a web page (or XML) of something that stands before the API."""
+    """Whether a body is a web page (or XML) from a proxy or load balancer in front of the API."""
     return _PAGE.match(text) is not None
 
 

@@ -31,12 +31,12 @@ def describe(value: Any) -> str:
 
 
 def text_in(value: Any) -> str:
-    """A string as it is, "" for anything else: for what must not fail by a value of the wrong type."""
+    """A string unchanged, "" for any other type: for code that must not fail because of a wrong type."""
     return value if type(value) is str else ""
 
 
 def object_in(value: Any) -> dict[str, Any]:
-    """An object as it is, an empty one for anything else."""
+    """An object unchanged, an empty one for any other type."""
     return value if type(value) is dict else {}
 
 

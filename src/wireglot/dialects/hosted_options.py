@@ -41,8 +41,8 @@ def hosted_tool(
     given: dict[str, Any],
     known: Iterable[str],
 ) -> HostedTool:
-    """`options` are those found, None where one was not given; `given` is the object they stand in and
-    `known` its fields that are read, or say nothing."""
+    """`options`: those found, None for one that was not given. `given`: the object they are in. `known`: its
+    fields that are read, or carry no information."""
     return HostedTool(
         kind,
         native,

@@ -13,7 +13,7 @@ PATH_LONGEST: Final = 512
 
 _INDEX = re.compile(r"\[(\d+)\]")
 _SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A member name that may stand behind a dot; all others stand in brackets and quotes."""
+"""A member name that may follow a dot; all others are written in brackets and quotes."""
 
 
 def resolved(document: Any, path: str, snake: bool = False) -> tuple[str, str]:
@@ -79,7 +79,8 @@ def joined(path: str, rest: str) -> str:
 
 
 def nearest(document: Any, paths: Sequence[str], snake: bool = False) -> str:
-    """The first path that stands in the document; else the one of which most does, as far as it does."""
+    """The first path that exists in the document; else the one whose longest prefix exists, cut to that
+    prefix."""
     best, most = "$", -1
     for path in paths:
         found, left = resolved(document, path, snake)

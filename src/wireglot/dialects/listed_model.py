@@ -44,7 +44,7 @@ class ListedModel(msgspec.Struct, frozen=True):
     dialects: tuple[str, ...] = ()
     """Those that its provider speaks."""
     thinking: str = ""
-    """How it is asked to think, in the catalog's words; "": not at all."""
+    """Its thinking style, as named in the catalog; "": it does not think."""
     efforts: tuple[str, ...] = ()
     thinking_off: bool = True
     hosted_tools: bool = False
@@ -84,7 +84,7 @@ def page_size(query: Query, name: str, usual: int, *, zero_is_usual: bool = Fals
 
 
 def position(listing: Sequence[ListedModel], identifier: str, name: str) -> int:
-    """Where the model stands that a cursor names."""
+    """The index of the model that a cursor names."""
     for index, model in enumerate(listing):
         if model.id == identifier:
             return index

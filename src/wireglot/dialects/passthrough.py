@@ -149,12 +149,13 @@ _BROKEN: Final = (
     b"MALFORMED_", b"UNEXPECTED_TOOL_CALL", b"TOO_MANY_TOOL_CALLS", b"MISSING_THOUGHT_SIGNATURE",
 )  # fmt: skip
 _BROKEN_LETTERS: Final = (ord("M"), ord("X"))
-"""One of them stands in each. To look for one letter (as a number) takes a tenth of the time of a word."""
+"""Each of those words contains one of these characters. Searching for one character (as a number) takes a
+tenth of the time of a word."""
 
 _ANSWERS: Final = re.compile(
     rb'"choices"\s*:\s*\[\s*\{|"(?:content|candidates|output|steps)"\s*:\s*["\[{]|"promptFeedback"'
 )
-"""Where answers stand, in any of the dialects here."""
+"""Matches the fields that contain answers, in any of the dialects."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
@@ -266,10 +267,12 @@ _TRIES: Final = 4
 
 
 class RepeatedFrames(msgspec.Struct, eq=False):
-    """Frames that pass through and differ from one before only in their words: most of a stream.
+    """Recognizes frames that pass through and differ from an earlier one only in their text: most of a
+    stream.
 
-    What a frame tells a tap or a verdict stands in its keys and in values that name something. One that has
-    the bytes of a frame with nothing new, but for its words and for numbers that grow, has nothing new too.
+    What a tap or a verdict learns from a frame is in its keys and in values that name something. If a frame
+    without news has the same bytes except for its text and for growing numbers, a repetition has no news
+    either.
     """
 
     largest: int

@@ -86,7 +86,8 @@ class Paths:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """What stands before the last piece of a path that lists models: where clients' base URLs may end."""
+        """The part before the last segment of each path that lists models: where clients' base URLs may
+        end."""
         return tuple(dict.fromkeys(path.rpartition("/")[0] for path in self._lists))
 
     def probe(self, method: str, path: str) -> Probe | None:
@@ -142,7 +143,8 @@ class Paths:
 
 
 def ids_in(path: str, pattern: list[str]) -> tuple[str, ...] | None:
-    """What stands in a path where a pattern, cut at its slashes, has its stars; None where they differ."""
+    """The segments of a path at the stars of a pattern, which is split at its slashes; None if they do not
+    match."""
     given = path.split("/")
     if len(given) != len(pattern):
         return None

@@ -1,9 +1,10 @@
-"""Where a thing of the neutral conversation stands in a client's own document.
+"""Converts places in the neutral conversation to paths in a client's own document.
 
 A codec declares a loss at its neutral place (`$.sampling.seed`, `$.messages[2].content[0].signature`). A
 client looks for it in what it sent (`$.generationConfig.seed`, `$.contents[1].parts[0].thoughtSignature`) or
-got. Each dialect says how it cuts a document into turns, parts and tools, and what it calls the rest; all
-else is done here, and only where there is a loss. A path ends where the document ends: it finds something.
+received. Each dialect defines how it divides a document into turns, parts and tools, and its names for the
+rest; everything else is done here, and only if there is a loss. A path is cut where the document ends, so
+that it always resolves.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
     parts: Callable[[Turn], list[Node]] = _nothing
     tools: Callable[[dict[str, Any]], list[Node]] = _nothing
     settings: Names = {}
-    """What stands outside turns and tools."""
+    """Names of the fields outside turns and tools."""
     fields: Names = {}
-    """What stands inside a turn, a part or a tool."""
+    """Names of the fields inside a turn, a part or a tool."""
     answer_parts: Callable[[dict[str, Any]], list[Node]] = _nothing
     answer: Names = {}
-    """Of an answer: `content` is where its parts stand, `others` where further answers do."""
+    """Names in an answer: `content` is where its parts are, `others` where further answers are."""
     request_envelope: str = ""
     response_envelope: str = ""
     snake: bool = False
@@ -192,8 +193,8 @@ class RequestPlaces:
         own = self._request.tools
         if asked.tools is not own:
             number = next((place for place, known in enumerate(own) if known is tool), number)
-        # By its place, unless another one stands there: items and messages may bring tools too, and some
-        # declarations are several.
+        # By its index, unless a different node is there: items and messages may declare tools too, and some
+        # declarations contain several.
         name, kind = _tool_names(tool)
         there = nodes[number] if number < len(nodes) else None
         if there is not None and there.kind in (name, kind):
@@ -209,7 +210,7 @@ class RequestPlaces:
         return Node("$" + path.removeprefix(self._root))  # `_follow` puts it behind the root again
 
     def _spot(self, number: int, position: int | None, asked: Request) -> tuple[int | None, int | None]:
-        """The message and the part of the parsed request that one of `asked` is, or stands for."""
+        """The indexes of the message and part of the parsed request that one of `asked` is, or replaces."""
         own = self._request.messages
         if asked.messages is own:
             return (number, position) if number < len(self._turns) else (None, None)
@@ -223,7 +224,7 @@ class RequestPlaces:
         if id(message) in known:
             turn = known[id(message)][0]
         else:
-            # What the gateway holds of a conversation stands before what the client sent.
+            # The part of a conversation that the gateway stores comes before what the client sent.
             turn = number - (len(asked.messages) - len(own))
             if not 0 <= turn < len(own):
                 return None, None
@@ -280,7 +281,7 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     if body is not None and inner is not None and not places.snake and not body.get("error"):
         name = path[2:]
         if name.isidentifier() and name.isascii() and len(path) < PATH_LONGEST and name not in places.answer:
-            # A field of the upstream's dialect alone, as most are: it stands here, or nowhere.
+            # A field of the upstream's dialect alone, as most are: it is here, or nowhere.
             return f"{root}.{name}" if name in inner else root
     found = _PART.match(path)
     if found is not None:
@@ -381,7 +382,8 @@ def _tool_names(tool: AnyTool) -> tuple[str, str]:
 
 
 def _candidates(name: str, names: Names) -> list[str]:
-    """What a neutral name may be called: by the longest beginning that the dialect knows, or as it is."""
+    """Possible names for a neutral name: with its longest known prefix translated by the dialect, or
+    unchanged."""
     out: list[str] = []
     end = len(name)
     while end > 0:

@@ -1,8 +1,8 @@
-"""Frames that differ from the one before in nothing but their text: most of a stream.
+"""Recognizes frames that differ from the one before only in their text: most of a stream.
 
-All other bytes being equal, such a frame says again what the last one said. Only its text is decoded, which
-costs a fraction of reading the whole frame. The text is prose, reasoning, or a piece of a call's arguments.
-Padding may differ, too, and numbers of which only the last counts.
+If all other bytes are equal, such a frame has the meaning of the last one with another text. Only its text is
+decoded, which costs a fraction of parsing the whole frame. The text is prose, reasoning, or a piece of a
+call's arguments. Padding may differ too, as may numbers of which only the last counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wireglot.wire.json import decode
 from wireglot.wire.shape import Shape
 
 Place = tuple[dict[str, Any], str]
-"""Where a value stands: in what, under which key."""
+"""A reference to a value: the object that contains it, and its key."""
 
 _DATA: Final = b"data: "
 _EVENT: Final = b"event: "
@@ -59,15 +59,16 @@ class RepeatedChunks(ABC):
 
     @abstractmethod
     def text_place(self, document: dict[str, Any]) -> Place | None:
-        """Where the one text of a frame stands, if it says nothing else that adds up from frame to frame."""
+        """The place of the text in a frame; None if the frame has several texts, or anything else that must
+        be accumulated."""
 
     @abstractmethod
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
         """Other values that may differ, and say nothing or what the last one says."""
 
     def said_of(self, index: int, holder: dict[str, Any]) -> list[str] | None:
-        """What its reader has noted so far of the part with this index, where it notes that. `holder`: in
-        what the text of the frame stands."""
+        """The list in which the reader collects the texts of the part with this index; None if it does not
+        collect them. `holder`: the object with the frame's text."""
         return None
 
     def last_reported(self) -> dict[str, Any] | None:
@@ -113,7 +114,7 @@ class RepeatedChunks(ABC):
 
     def _delta(self, shape: Shape, data: bytes, end: int) -> Delta | None:
         try:
-            # With the quotes around it, so that what stands between them is one string.
+            # With the quotes around it, so that the bytes between them are one string.
             text = _decode_text(
                 self._among_others(shape, data[shape.start : end])
                 if shape.between
@@ -167,7 +168,8 @@ class RepeatedChunks(ABC):
             self._said = self.said_of(event.index, holder)
 
     def _learned(self, block: bytes, text: str) -> tuple[Shape, int, list[bool], dict[str, Any]] | None:
-        """The shape of a frame, which of its values the text is, which are strings, and in what it stands."""
+        """The shape of a frame, the index of the text among its values, which values are strings, and the
+        object that contains the text."""
         start = _data_start(block)
         document = decode(block[start:]) if start else None
         if type(document) is not dict:
@@ -176,7 +178,8 @@ class RepeatedChunks(ABC):
         if place is None or place[0][place[1]] != text:
             return None
         shape = Shape(block, self.varying)
-        # A key may stand elsewhere in the frame, too: other values must change this text and what may differ.
+        # The same key may occur elsewhere in the frame: other values must change this text and the values
+        # that may differ, and nothing else.
         strings = [literal[-1] == _QUOTE for literal in (shape.first, *shape.between)]
         probes = [
             b"?%d" % number if is_string else b"90%d" % number for number, is_string in enumerate(strings)

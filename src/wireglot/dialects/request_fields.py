@@ -56,10 +56,10 @@ _UNSET: Final = ("", ())
 
 
 class RequestFields:
-    """All regular fields of a dialect's requests, or of an object in them, which is what `inside` names.
+    """All regular fields of a dialect's requests, or of the object in them that `inside` names.
 
-    `missing` is reported with each sampling setting that no row holds, but for those that the dialect has in
-    some other way, which stand in `irregular`.
+    `missing` is reported with each sampling setting that has no row, except for those in `irregular`, which
+    the dialect has in some other form.
     """
 
     def __init__(

@@ -42,8 +42,8 @@ UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "
 
 
 class RouteMatch(msgspec.Struct, frozen=True):
-    """What a path means. `model` and `stream` where the path tells them; names and ids as they stand there,
-    with their percent escapes."""
+    """The operation a path addresses. `model` and `stream` are set if the path contains them; names and ids
+    keep their percent escapes."""
 
     operation: Operation
     model: str = ""
@@ -54,7 +54,7 @@ class RouteMatch(msgspec.Struct, frozen=True):
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A path of the dialect's clients; `*` stands for an id. Of two that fit, the first holds."""
+    """A path of the dialect's clients; `*` matches an id. If two routes match, the first one is used."""
 
     method: str
     path: str
@@ -182,7 +182,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     # Paths.
     routes: tuple[Route, ...] = ()
     find: Callable[[str, str], RouteMatch | None] | None = None
-    """Method and path -> what is asked, for paths that no table can list."""
+    """Method and path -> the operation, for paths that no table can list."""
     lists: tuple[str, ...] = ()
     """Where models are listed (and below it each by its name). Dialects may share a path."""
     endpoints: tuple[str, ...] = ()
@@ -207,12 +207,12 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     # Keys.
     key_headers: tuple[tuple[str, str], ...] = ()
-    """Header, and what stands before the key in it, in lower case."""
+    """Header name, and the prefix before the key in its value, in lower case."""
     key_query: str = ""
     """The parameter of the query that may hold the key."""
     key_root: str = ""
-    """The beginning of a path behind which a key may be, for clients that cannot send one: the rest of the
-    path is what is asked for."""
+    """A path prefix after which a key may follow, for clients that cannot send a header: the rest of the path
+    is the actual request path."""
     key_hint: str = ""
     """How its clients are given a key, where that is not obvious. For the error of a request without one."""
 
@@ -247,7 +247,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     gateway_fields: frozenset[str] = frozenset()
     """Fields that are for the gateway, and unknown to every provider."""
     sealed_marks: tuple[bytes, ...] = ()
-    """What stands in a body that carries state which other providers minted."""
+    """Byte sequences in a body that carries state minted by other providers."""
     media_marks: tuple[bytes, ...] = ()
     tool_changes: Callable[[Foreign], tuple[ToolChange, ...]] | None = None
     """What a part of a message changes in the tools; None: no part does."""
@@ -314,7 +314,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class StreamUsage(msgspec.Struct, frozen=True):
-    """A stream tells what it cost only where it is asked to."""
+    """How to request usage in a stream, for dialects that report it only on request."""
 
     field: str
     is_asked: Callable[[Any], bool]
@@ -334,7 +334,7 @@ class Unframer(Protocol):
         ...
 
     def feed(self, data: bytes) -> bytes:
-        """The events that `data` completes. What stands before garbage comes out first."""
+        """The events that `data` completes. Events before invalid bytes are returned first."""
         ...
 
     def close(self) -> bytes:
@@ -354,7 +354,7 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """What the dialect's servers take and tell."""
 
     paths: Mapping[UpstreamOperation, str]
-    """Behind a provider's base URL; `{model}` stands for the model's name."""
+    """Appended to a provider's base URL; `{model}` is replaced by the model's name."""
     of_family: bool = False
     """Served by every provider of the dialect's family, at that one's base URL: none states it by itself."""
     passed_headers: tuple[str, ...] = ()
@@ -362,8 +362,8 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     fixed_headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request, unless the client's own has gone on."""
     body_headers: tuple[tuple[bytes, tuple[str, str]], ...] = ()
-    """What stands in a body that takes a header to be read, and that header, where another dialect's client
-    could not know it."""
+    """A byte sequence in a body, and the header without which the upstream does not accept it: clients of
+    another dialect could not know that header."""
     returned_headers: tuple[str, ...] = ()
     """Beginnings of the names of headers that a client may see."""
     quota_headers: tuple[str, ...] = ()
@@ -537,7 +537,7 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     between_tools: Extra | None = None
     """How thinking is switched off for models that only ever stop it between calls."""
     shows_by_effort: bool = True
-    """Whether thinking that is asked for by an effort alone can be asked to be shown."""
+    """Whether visible thinking can be requested together with an effort alone."""
     shown_marks: tuple[bytes, ...] = ()
     """One of them shows in a body that holds state; none: it cannot be known."""
     takes_bypass: bool = False

@@ -1,7 +1,7 @@
-"""Fields the IR has no name for: kept with the value they belong to, put back by their own dialect.
+"""Fields the IR has no name for: kept with the value they belong to, written back by their own dialect.
 
-What says something stands in `Extra.fields`, where any other dialect declares it lost. What does not (an
-empty list, a field that is left out) is spelling and stands in `Extra.form` under one of the keys below.
+A field with a meaning is kept in `Extra.fields`, where any other dialect declares it lost. A field without
+one (an empty list, an omitted field) is spelling and is kept in `Extra.form` under one of the keys below.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _EMPTY_TYPES = (bool, str, list, dict)
 
 
 class UnknownFields:
-    """Of the objects of one dialect.
+    """Collects the unknown fields of one dialect's objects.
 
-    `deep`: a key with a dot stands for a field of a nested object (`image_url.x_new`), and what holds nothing
-    at any depth says nothing: some servers print every field of their schema. `over_blanks`: the renderer
-    writes empty values of its own, which give way to what the source had there.
+    `deep`: a key with a dot names a field of a nested object (`image_url.x_new`), and a value that is empty
+    at every depth has no meaning: some servers print every field of their schema. `over_blanks`: the renderer
+    writes empty values itself, which are replaced by what the source had there.
     """
 
     __slots__ = ("_deep", "_dialect", "_over_blanks")

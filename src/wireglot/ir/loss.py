@@ -184,8 +184,8 @@ class Loss(msgspec.Struct, frozen=True):
     """One thing the target did not receive as the source meant it.
 
     A codec points into the neutral conversation (`$.messages[2].content[0].signature`), whose messages and
-    parts stand in the order of the source document. The one that has that document turns this into a path of
-    the client's own (`dialects/places.py`): in the `request` it sent, or in the `response` it gets.
+    parts are in the order of the source document. The code that has that document converts this to a path in
+    the client's document (`dialects/places.py`): in the `request` it sent, or in the `response` it receives.
     """
 
     path: str
@@ -220,7 +220,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class LossGroup(Loss, frozen=True, kw_only=True):
-    """Several that are alike but for their places: `[*]` in its path stands where those differ."""
+    """Several losses that differ only in their places: `[*]` in its path replaces the indexes that differ."""
 
     count: int
 
@@ -259,7 +259,7 @@ def _group(alike: list[tuple[Loss, list[str]]]) -> LossGroup:
 
 
 def sum_of(losses: Iterable[Loss]) -> int:
-    """How many there are, each group as many as it stands for."""
+    """The number of losses, counting each group with its `count`."""
     return sum(loss.count if isinstance(loss, LossGroup) else 1 for loss in losses)
 
 
@@ -305,7 +305,7 @@ def feature_of_setting(setting: str) -> Feature:
 
 
 _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
-"""Fields by which a provider reports a loss of its own, and the loss."""
+"""Fields in which a provider reports a loss, and the feature that is lost."""
 _NAMED: dict[str, Feature] = {"context_management": "context_management"}
 """Fields of a request that the IR has no place for, and that have a feature of their own."""
 _READ: dict[tuple[str, str], Loss] = {

@@ -85,8 +85,8 @@ class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 AnyTool = Tool | HostedTool
 
 TOOLS_PART: Final = "system.tools"
-"""The type of the `Foreign` part of a system message that declares tools on the way (Kimi). The tools stand
-among the others of the request."""
+"""The type of the `Foreign` part of a system message that declares tools in the middle of a conversation
+(Kimi). The tools are listed among the request's other tools."""
 MIDWAY: Final = "midway"
 """In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
 

@@ -206,7 +206,7 @@ class _Open(msgspec.Struct, eq=False):
 
 
 def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: PartEnd) -> Part:
-    """The part as it stands after its deltas and its end."""
+    """The complete part, after its deltas and its end."""
     extra = end.extra if end.extra is not None else getattr(part, "extra", None)
     match part:
         case Text():
@@ -296,8 +296,8 @@ class Folding:
         return self._failure.error if self._failure is not None else None
 
     def so_far(self, stop: Stop) -> Response | None:
-        """What came of an answer that has no end, its open parts as they stand; None before its Start.
-        `stop` is reported in place of the one that is missing."""
+        """The response so far of an answer without an end, including its open parts; None before its Start.
+        `stop` replaces the missing stop reason."""
         if self._start is None:
             return None
         still_open = {index: part.close(PartEnd(index)) for index, part in self._live.items()}

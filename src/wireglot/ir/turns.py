@@ -182,7 +182,7 @@ class _Repair:
         return changed
 
     def _answer(self, index: int, message: Message, final: bool) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-        """The turn's content and the results to stand behind it."""
+        """The turn's content, and the results to put after it."""
         content: list[Part] = []
         answers: list[Part] = []
         for part in message.content:

@@ -1,9 +1,9 @@
-"""Token counts: each is declared here, once, with all that others need to know of it.
+"""Token counts: each is declared once, here, with everything that other modules need to know about it.
 
-A new count is one more line of `TokenCounts`. From it come the account of an answer (`outcome.Usage`), the
-row of the ledger and its journal, columns and sums of every store, reports, metrics, log lines, the table of
-`wireglot usage`. Said elsewhere is only what is known elsewhere: the field of a dialect that tells the count,
-and a price of its own (`providers.spec.Price`).
+A new count is one more line of `TokenCounts`. The account of an answer (`outcome.Usage`), the ledger row and
+its journal, columns and sums of every store, reports, metrics, log lines and the table of `wireglot usage`
+are derived from it. Declared elsewhere are only the field of a dialect that reports the count, and a separate
+price for it (`providers.spec.Price`).
 """
 
 from __future__ import annotations

@@ -186,7 +186,7 @@ def accept(
 
 
 def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:
-    """A further answer without the calls that were cut off: no tool is asked with half of its arguments."""
+    """A further answer without the calls that were cut off: no tool is called with incomplete arguments."""
     content = tuple(part for part in answer.content if not (type(part) is ToolCall and _is_cut_call(part)))
     if len(content) == len(answer.content):
         return answer

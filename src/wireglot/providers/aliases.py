@@ -39,7 +39,7 @@ def legal_name(name: str, longest: int) -> str:
 
 class Aliases(msgspec.Struct, frozen=True):
     """`names`: upstream name -> (namespace, client's name), where they differ. `custom`: upstream names of
-    freeform tools that stand there as functions of one string."""
+    freeform tools that are sent as functions with one string parameter."""
 
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
@@ -111,7 +111,8 @@ NO_ALIASES: Final = Aliases()
 
 
 def freeform_input(arguments: str) -> str:
-    """What the model wrote for an emulated freeform tool; text of another shape stays as it is."""
+    """The text that the model passed to an emulated freeform tool; arguments of another shape are returned
+    unchanged."""
     value = arguments_object(arguments).get(INPUT)
     return value if type(value) is str else arguments
 
@@ -121,7 +122,7 @@ def freeform_arguments(text: str) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """The value in its own letters; text that is no such wrapper stays as it is."""
+    """The value inside the wrapper, byte for byte; text that is not such a wrapper is returned unchanged."""
     try:
         members = _members(text)
     except (ValueError, RecursionError):

@@ -26,7 +26,8 @@ from wireglot.ir.stream import Event, OtherAnswer, PartEnd, PartStart
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _THE_TEXT: Final = "\x1a"
-"""In a spelling, where the thought's own text stands: the client carries that anyway. No JSON holds it."""
+"""Placeholder for the thought's own text in a `spelling`: the client carries that text anyway. No JSON
+contains this character."""
 _OF_THE_PROVIDER: Final = re.compile(
     r"(server|mcp)_tool_use|\w+_tool_result|(?!image_generation)\w+_call(_output)?|mcp_list_tools|program(_output)?"
     r"|compaction|executableCode|codeExecutionResult|toolCall|toolResponse"

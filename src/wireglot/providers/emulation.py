@@ -1,8 +1,8 @@
-"""What is done with an answer because its upstream could not do it: it is cut at stop sequences, and the
-arguments of the function that stands in for an output format become its text.
+"""Changes an answer where its upstream lacks a feature: cuts it at stop sequences, and turns the arguments of
+the function that replaces an output format into text.
 
-`fit` decides what there is to do (`Fitted.emulation`). It is done where the answer is read, before anything
-else looks at it.
+`fit` decides what is needed (`Fitted.emulation`). It is applied where the answer is read, before anything
+else processes it.
 """
 
 from __future__ import annotations

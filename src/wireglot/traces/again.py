@@ -212,7 +212,7 @@ class AnswerAgain(msgspec.Struct, frozen=True):
 def answer_again(
     client: str, response: Response, target: TraceTarget, asked: RequestAgain | None, context: Context
 ) -> AnswerAgain:
-    """The upstream's answer as it is reported to the client."""
+    """The upstream's answer as reported to the client."""
     reported, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
     losses: tuple[Loss, ...] = ()

@@ -95,7 +95,7 @@ def amount(message: TraceMessage | None, dialect: str, name: str) -> Amounted:
 
 
 def holds_text(trace: Trace, text: str) -> bool:
-    """`text` is in small letters."""
+    """Whether the trace contains `text`, ignoring case. `text` is in lower case."""
     messages = [trace.request, trace.answer]
     for attempt in trace.attempts:
         messages += [message for message in (attempt.request, attempt.answer) if message is not None]
@@ -108,7 +108,7 @@ def holds_text(trace: Trace, text: str) -> bool:
             return True
     if not trace.answer.frames:
         return False
-    try:  # a sentence stands in many events
+    try:  # a sentence is spread over many events
         document = whole(trace.answer, trace.row.dialect, "the answer")
     except UnreadableBody:
         return False
@@ -117,7 +117,7 @@ def holds_text(trace: Trace, text: str) -> bool:
 
 
 def _holds_escaped(body: str, written: set[str]) -> bool:
-    """Some write every letter beyond ASCII by its number."""
+    """Whether the text is in a body whose JSON escapes non-ASCII characters as `\\u` sequences."""
     try:
         said = encode_text(decode(body)).lower()
     except BadJson:

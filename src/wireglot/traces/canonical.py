@@ -18,7 +18,7 @@ Spelling:
 - `Extra.form`, blank `Extra.fields`, `Usage.raw`, `Stop.raw`, `Stop.dialect`: one dialect's spelling by
   definition.
 - Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
-- Options of a hosted tool stand in its native declaration already.
+- Options of a hosted tool are already in its native declaration.
 - `Signature.origin` keeps its dialect only: provider, model and account are stamped by the one that read it.
 - JSON Schemas compare by what they accept: `$schema`, an empty `required` or `properties` say nothing;
   `const` is an `enum` of one, and strings in it are of type string; OpenAPI's `nullable` is the type null. A
@@ -125,7 +125,7 @@ def canonical_extra(extra: Extra | None) -> Extra | None:
 
 
 def canonical_arguments(text: str) -> str:
-    """Function arguments with their keys sorted; text that is no JSON object stays as it is."""
+    """Function arguments with their keys sorted; text that is not a JSON object is returned unchanged."""
     if not text.strip():
         return "{}"
     try:
@@ -261,7 +261,7 @@ def _result(part: ToolResult, names: dict[str, str]) -> ToolResult:
                 content.append(item)
     mark = part.cache
     if mark is None and content and isinstance(last := content[-1], Text | Media) and last.cache is not None:
-        # A mark behind the last part of a result stands behind the result.
+        # A marker after the last part of a result belongs after the result.
         mark, content[-1] = last.cache, replace(last, cache=None)
     return replace(
         part,

@@ -152,7 +152,7 @@ class MadeEvent(NamedTuple):
     causes: list[int]
     """The numbers of the upstream's frames."""
     is_failure: bool = False
-    """An error that ends the stream: a gateway tells it in words of its own."""
+    """An error that ends the stream: a gateway reports it in its own words."""
 
 
 def with_causes(

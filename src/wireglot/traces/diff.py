@@ -18,7 +18,7 @@ _SHOWN: Final = 160
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """At a pointer stood one thing, and now stands another; `absent` where there is nothing."""
+    """The value at a JSON pointer before and after; `absent` where there is none."""
 
     pointer: str
     before: str
@@ -152,7 +152,7 @@ def _innermost(links: Sequence[Link]) -> Iterable[Link]:
 
 
 def _around(places: Iterable[str]) -> set[str]:
-    """All that any of these stands in."""
+    """All containers of these places."""
     return {place[:end] for place in places for end, letter in enumerate(place) if letter == "/" and end}
 
 

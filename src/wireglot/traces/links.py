@@ -58,7 +58,7 @@ _SETTINGS: Final = (
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A part of a document, and the turn that it stands in."""
+    """A part of a document, and the turn it belongs to."""
 
     steps: Steps
     kind: str
@@ -154,7 +154,7 @@ Place = tuple[int, int, int]
 
 
 class Marker:
-    """Marks that stand nowhere in a document yet. Each is nine letters: in base64 it stays one piece."""
+    """Marks that do not occur in a document yet. Each is nine characters: in base64 it stays in one piece."""
 
     __slots__ = ("_encoded", "_plain", "_word", "places")
 
@@ -239,7 +239,7 @@ class Marker:
         return replace(part, content=content)
 
     def found(self, document: Any) -> dict[Place, list[Steps]]:
-        """Where the marks stand in a document: of a text the text itself, of a name what holds it."""
+        """Where each mark is in a document: the path of a text itself; for a key, the path of its object."""
         out: dict[Place, list[Steps]] = {}
         stack: list[tuple[Steps, Any]] = [((), document)]
         while stack:
@@ -408,7 +408,7 @@ class _Translated:
         return pairs
 
     def _placed(self) -> dict[Place, list[Steps]]:
-        """Where each part of the fitted request stands in the upstream's document."""
+        """The path of each part of the fitted request in the upstream's document."""
         sent = self.planned.upstream
         context = replace(self.again.context, memory=None)
         real = self.answered.render_request(sent, context).value
@@ -426,7 +426,8 @@ class _Translated:
         return self._with_results(marks)
 
     def _with_results(self, marks: dict[Place, list[Steps]]) -> dict[Place, list[Steps]]:
-        """Whole parts: a mark stands somewhere inside of one. A result is where what it says is."""
+        """Extends each mark's path to the whole part that contains it. A tool result is located by its
+        content."""
         placed: dict[Place, list[Steps]] = {}
         for place, ways in marks.items():
             number, at, item = place
@@ -464,7 +465,7 @@ def _add(placed: dict[Place, list[Steps]], place: Place, steps: Steps, wanted: b
 
 
 def _inner(way: Steps, whole: Steps) -> Steps:
-    """The item of a result that a mark stands in, or the text that all of it is."""
+    """The path of the item of a result that contains a mark, or of the text if the result is one text."""
     for size in range(len(way), len(whole), -1):
         if type(way[size - 1]) is int:
             return way[:size]

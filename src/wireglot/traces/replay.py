@@ -134,9 +134,10 @@ _BAD: Final = 300
 
 class Replayed(msgspec.Struct, frozen=True):
     request: list[Difference] = []
-    """Between the upstream request as it was recorded, and as it is made now."""
+    """Differences between the recorded upstream request and the one made now."""
     answer: list[Difference] = []
-    """Between the client's answer as it was recorded, and as it is made now of what came from upstream."""
+    """Differences between the client's recorded answer and the one made now from the recorded upstream
+    answer."""
     losses: list[TracedLoss] = []
     """Of the request, as they are reported now."""
     notes: list[str] = []

@@ -1,4 +1,4 @@
-"""Where a recorded request went, as it must be known to translate it again to the letter."""
+"""The target of a recorded request, with everything needed to translate it again exactly."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from wireglot.traces.trace import Attempt
 
 
 class BadTarget(ValueError):
-    """What stands in a trace's `limits` is not what a gateway writes there."""
+    """The `limits` of a trace are not in the format that a gateway writes."""
 
 
 class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):

@@ -1,7 +1,7 @@
-"""One exchange as it was: a row for the list, and the whole of it where bodies were recorded.
+"""One recorded exchange: a row for the list, and its requests and answers if bodies were recorded.
 
-The page, the command line, the exported file and `wireglot.testing.replay` all speak of these values, so they
-are JSON as they stand (`msgspec.json`). Fields may be added; none is renamed or given another meaning.
+The page, the command line, the exported file and `wireglot.testing.replay` all use these values, so they are
+JSON without conversion (`msgspec.json`). Fields may be added; none is renamed or given another meaning.
 """
 
 from __future__ import annotations
@@ -172,7 +172,7 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 def traced(loss: Loss) -> TracedLoss:
-    """A loss as it is reported, before anybody has looked for its places."""
+    """A loss as reported, before its places in the documents are resolved."""
     return TracedLoss(
         feature=loss.feature,
         action=loss.action,

@@ -38,7 +38,7 @@ def _allowed(standing: BudgetStanding) -> tuple[tuple[str, str], ...]:
 
 
 def _refused(spent: BudgetStanding | None) -> tuple[tuple[str, str], ...]:
-    """Without `representative-claim` and `overage-status`: with them the client prints a sentence of its own
+    """Without `representative-claim` and `overage-status`: with them the client prints its own sentence
     instead of the error's."""
     if spent is None:
         return ((f"{_UNIFIED}overage-disabled-reason", "fetch_error"),)

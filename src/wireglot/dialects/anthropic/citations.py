@@ -37,9 +37,9 @@ def parse_citations(fields: Fields, key: str = "citations") -> tuple[Citation, .
 
 
 def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
-    """A text in pieces, as Anthropic writes it: what is cited is a piece of its own, with the indices of its
-    citations. Spans that overlap are one piece. Not cut where the citation of a page names no span, or a
-    blank one."""
+    """Splits a text the way Anthropic does: each cited span is a separate piece, with the indexes of its
+    citations. Overlapping spans are one piece. The text is not split where the citation of a page names no
+    span, or a blank one."""
     text, spans, unplaced = part.text, list[tuple[int, int, list[int]]](), list[int]()
     places = sorted(enumerate(part.citations), key=lambda each: each[1].start or 0)
     for index, citation in places:

@@ -90,7 +90,7 @@ def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 
 def render_servers(tools: tuple[AnyTool, ...], rendered: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where the servers are whose toolsets stand among the rendered tools."""
+    """The `mcp_servers` entries of the toolsets among the rendered tools."""
     named = {tool.get("mcp_server_name") for tool in rendered if tool.get("type") == TOOLSET}
     servers: dict[str, dict[str, Any]] = {}
     for tool in tools:

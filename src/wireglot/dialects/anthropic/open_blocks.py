@@ -184,7 +184,7 @@ def choose_arguments(given: Input | None, streamed: str) -> str:
     """The arguments of a call whose start gave an input and whose deltas gave text.
 
     The deltas, if they are an object; the start continued by the deltas, if that is one; the start, if there
-    are no deltas; else what was streamed, as it is.
+    are no deltas; else the streamed text, unchanged.
     """
     if given is None:
         return streamed

@@ -70,7 +70,7 @@ USAGE_FIELDS = UsageFields(
 
 _AT_START_ONLY = ("cache_creation", "service_tier", "inference_geo")
 _NOWHERE = "not_available"
-"""Anthropic's word for a place (`inference_geo`) that is not reported; it stands in most answers."""
+"""Anthropic's value for a location (`inference_geo`) that is not reported; most answers have it."""
 
 
 def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
@@ -225,7 +225,7 @@ def render_tier(tier: str) -> str | None:
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; whatever else stands there counts nothing (and stays in the raw account)."""
+    """A number of tokens; any other value counts as 0 (and stays in the raw usage)."""
     if type(value) is int:
         return max(value, 0)
     if type(value) is float and value.is_integer():

@@ -59,10 +59,11 @@ def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
 
 
 class BlockParser(msgspec.Struct, eq=False):
-    """Parses the blocks of one document, whose sender answers for what is wrong in it.
+    """Parses the blocks of one document. `fault` is the error raised for what its sender did wrong.
 
-    `origin` is stamped on signatures that are not ours. A call without an id gets one made of its place, and
-    in an answer (`response_id` is not None) of that answer's id, or failing that of its own arguments.
+    `origin` is stamped on signatures that are not ours. A call without an id gets one derived from its place
+    and, in an answer (`response_id` is not None), from that answer's id or, without one, the call's
+    arguments.
     """
 
     context: Context

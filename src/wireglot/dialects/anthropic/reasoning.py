@@ -1,8 +1,8 @@
 """Thinking blocks and the envelopes they carry: state of another provider, echoed by clients of this dialect.
 
-A thinking block has a signature. One minted here stands there as it is; one minted elsewhere is sealed into
-the field. A signature that belongs to a call or a text (Gemini's) travels in a thinking block without text
-directly before it, and returns to that part when the client sends the conversation back.
+A thinking block has a signature. One minted by Anthropic is written unchanged; one minted elsewhere is sealed
+into the field. A signature that belongs to a call or a text (Gemini's) travels in a thinking block without
+text directly before it, and returns to that part when the client sends the conversation back.
 """
 
 from __future__ import annotations
@@ -44,8 +44,8 @@ def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasonin
 
 
 def joined_thoughts(block: Any, context: Context) -> list[dict[str, Any]]:
-    """The thinking blocks that a client has made one of, whose envelopes stand one behind the other; else
-    none. Their text is that of the first that is a thought: the others showed nothing."""
+    """The thinking blocks that a client has joined into one, whose envelopes follow one another in its
+    signature; else none. Their text belongs to the first that is a thought: the others showed nothing."""
     if type(block) is not dict or block.get("type") != "thinking":
         return []
     raw = block.get("signature")

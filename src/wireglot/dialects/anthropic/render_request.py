@@ -169,7 +169,7 @@ def _render_messages(
 
 
 def _results_first(content: list[Block], losses: list[Loss]) -> list[Block]:
-    """Results of tools stand before anything else the user says."""
+    """Puts tool results before everything else in the user's turn."""
     results = [block for block in content if block["type"] == "tool_result"]
     if content[: len(results)] == results:
         return content

@@ -401,5 +401,5 @@ class MessageReader(AnswerReader):
 
 
 def _index(value: Any) -> Any:
-    """A wire index as a key; anything odd is one more block of its own."""
+    """A wire index as a key; an index of any other type counts as a separate block."""
     return value if type(value) in (int, str) else None

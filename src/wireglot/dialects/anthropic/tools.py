@@ -42,7 +42,7 @@ _HOSTED_WRITTEN = {
 def parse_tools(body: Fields, context: Context) -> tuple[AnyTool, ...]:
     declared = body.value.get("tools")
     if SERVERS in body.value:
-        return _parse_tools(body)  # what a toolset is stands elsewhere
+        return _parse_tools(body)  # toolsets need the `mcp_servers` of the body
     return context.remembered(declared, NAME, lambda: context.share(_parse_tools(body), declared))
 
 
@@ -133,7 +133,7 @@ def _concept(kind: str) -> str:
 
 
 def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
-    """The choice, and whether calls may come in parallel (which stands inside it on this wire)."""
+    """The tool choice, and whether parallel calls are allowed (a field inside the choice in this dialect)."""
     fields = body.object_or_none("tool_choice")
     if fields is None:
         return None, None

@@ -1,7 +1,7 @@
-"""What Gemini CLI asks of Code Assist before, between and after its requests to a model.
+"""Gemini CLI's calls to Code Assist before, between and after its requests to a model.
 
 The shapes are those of `code_assist/server.ts` and `types.ts` of Gemini CLI 0.61. A gateway has no tiers,
-experiments, quotas or telemetry of its own, and says so: one tier for all, nothing to onboard, nothing
+experiments, quotas or telemetry, and answers accordingly: one tier for all, nothing to onboard, nothing
 switched on, nothing used up, nothing kept.
 """
 

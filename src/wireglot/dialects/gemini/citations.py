@@ -30,9 +30,9 @@ class Span:
         self.citation = citation
 
     def on(self, text: str, before: int = 0) -> Citation:
-        """The citation with its byte offsets made character offsets of `text`, which stands behind `before`
-        bytes of other text. Servers count from the start of the answer, or of the part: what is quoted tells
-        which. A place that is not in `text` is not reported."""
+        """The citation with its byte offsets converted to character offsets of `text`, which follows `before`
+        bytes of other text. Servers count from the start of the answer, or of the part: the quoted text
+        decides which. A span outside `text` is not reported."""
         cited = self.citation
         if self.end is None:
             return cited
@@ -106,7 +106,7 @@ def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
 
 
 def beside_grounding(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without what stands in the metadata itself, which comes back as it was."""
+    """The fields except those inside the grounding metadata, which is sent back unchanged."""
     if any(key.startswith(GROUNDING) for key in fields):
         return {key: item for key, item in fields.items() if not key.startswith(GROUNDING)}
     return fields

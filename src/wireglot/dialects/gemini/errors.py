@@ -144,7 +144,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
 
 
 def render_stream_error(error: ApiError) -> dict[str, Any]:
-    """The last chunk of a stream that failed; `error` stands first, SDKs look for it there."""
+    """The last chunk of a stream that failed; `error` is its first key, where SDKs look for it."""
     kept = own_fields(error.extra, OWN)
     if (
         next(iter(kept), "") == "error"

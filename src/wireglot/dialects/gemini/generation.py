@@ -156,7 +156,7 @@ def _parse_text_format(entry: Fields) -> OutputFormat:
 
 
 def is_default_modality(given: Any) -> bool:
-    """Whether `responseModalities` asks for text only, which every answer is unless it is asked for more."""
+    """Whether `responseModalities` names text only, which is the default."""
     wanted = names.listed(given)
     return len(wanted) == 1 and names.enum_name(wanted[0], ("", "TEXT")) == "TEXT"
 

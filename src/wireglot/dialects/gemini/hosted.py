@@ -18,7 +18,7 @@ from wireglot.ir.stream import Finish
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
-    """Sources that no text cites stand there too: clients list them."""
+    """Includes sources that no text cites: clients list them."""
     queries: list[str] = []
     chunks: dict[str, dict[str, Any]] = {}
     fetched: list[dict[str, Any]] = []

@@ -229,7 +229,7 @@ def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
 
 
 def _reclaimed(messages: list[Message], message: Message) -> Message:
-    """The same across contents: Google's SDK keeps every chunk of a stream as a content of its own."""
+    """The same across contents: Google's SDK keeps every chunk of a stream as a separate content."""
     first = message.content[0] if message.content else None
     if not (type(first) is Reasoning or type(first) is Text) or first.text or not _is_carried(first):
         return message
@@ -318,6 +318,6 @@ def _parse_tier(fields: Fields, form: dict[str, Any]) -> str:
 
 
 def read_tier(stated: str) -> str:
-    """The neutral name; one that is not known stays as it is."""
+    """The neutral name of a service tier; an unknown one is returned unchanged."""
     plain = stated.lower().removeprefix("service_tier_")
     return TIERS.get(plain, stated)

@@ -98,7 +98,7 @@ class PartParser:
         return self._text(part, "")
 
     def sign(self, part: Fields) -> tuple[Signature | None, bool]:
-        """The part's signature, and whether it stands for redacted reasoning."""
+        """The part's signature, and whether it represents redacted reasoning."""
         text = part.text_or("thoughtSignature")
         if not text or text in PLACEHOLDERS:
             return None, False

@@ -115,8 +115,8 @@ class _Contents(JoiningWriter):
         return self._reminder(parts, path)
 
     def _reminder(self, parts: list[_Placed], path: str) -> list[_Placed]:
-        """System text in the middle has no place of its own: it joins the user's turn, marked as what it
-        is."""
+        """Gemini has no system text in the middle of a conversation: it is added to the user's turn, in
+        tags."""
         if parts:
             detail = "marked text in the user's turn"
             self.losses.append(Loss(path, "system.position", "approximated", detail))
@@ -128,7 +128,7 @@ class _Contents(JoiningWriter):
         ]
 
     def is_turn(self, message: Message) -> bool:
-        """Gemini refuses a content without parts; one of a Gemini client goes as it is."""
+        """Gemini refuses a content without parts; one from a Gemini client is sent unchanged."""
         return (
             not message.content
             and (message.role != "system" or bool(self.turns))
@@ -157,8 +157,8 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 
 
 def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
-    """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
-    anything had to be moved."""
+    """Moves all results of a step to the front, in the order of the calls: Gemini counts them there. Returns
+    whether anything had to be moved."""
     answered = [placed[0].call_id for _, placed in turn.pieces if type(placed[0]) is ToolResult]
     if not answered:
         return False

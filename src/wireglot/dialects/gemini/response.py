@@ -39,7 +39,7 @@ from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.ir.request import Request
 
 FIRST = "candidates[0]."
-"""Unknown fields of the first candidate stand in the response's extra under this prefix, their path."""
+"""Prefix of the unknown fields of the first candidate in the response's extra: their path."""
 
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})

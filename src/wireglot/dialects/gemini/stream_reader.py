@@ -163,7 +163,7 @@ class GeminiReader(AnswerReader):
         if array is None:
             is_whole = self._read_last_frame(out)
         elif array.fault is not None:
-            raise array.fault  # as it would have been, had it come in a piece of its own
+            raise array.fault  # as if it had come in a separate piece
         else:
             is_whole = array.complete
         if is_whole and not self._ended:

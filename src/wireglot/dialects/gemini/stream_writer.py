@@ -59,7 +59,7 @@ class _Part:
         self.begun = False
         """Something of it has left."""
         self.end: PartEnd | None = None
-        # A part with a signature or fields of its own must leave in one piece with them; so must a call.
+        # A part with a signature or its own fields must leave in one piece with them; so must a call.
         self.live = (type(part) is Text or type(part) is Reasoning) and not (
             (part.signature is not None and part.signature.id != PHASE)
             or any(not is_blank(item) for item in own_fields(part.extra, OWN).values())
@@ -118,7 +118,7 @@ class GeminiWriter(AnswerWriter):
         self._advance(out)
 
     def _write_start(self, start: Start, out: list[bytes]) -> None:
-        """Encode once what stands around the text of every chunk."""
+        """Encode once the JSON around the text of every chunk."""
         self._id = answer_id(start.id, start.extra, self._context)
         self._text = self._around({"text": _MARK})
         self._thought = self._around({"text": _MARK, "thought": True})

@@ -66,7 +66,8 @@ def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
 
 
 def _usual_layout(tools: list[AnyTool] | tuple[AnyTool, ...]) -> Layout:
-    """All functions in one object, where the first of them stands; every hosted tool in its own."""
+    """All functions in one object, at the position of the first function; each hosted tool in a separate
+    object."""
     functions = sum(type(tool) is Tool for tool in tools)
     layout: Layout = []
     placed = False

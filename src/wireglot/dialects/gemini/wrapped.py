@@ -1,7 +1,7 @@
-"""Bodies inside the Code Assist envelope, opened. Bare ones pass as they are: either may come anywhere.
+"""Unwraps bodies in the Code Assist envelope. Bare bodies pass unchanged: either form may come anywhere.
 
-What is inside is Gemini's own, so every value keeps that dialect's name; the envelope is spelling and stands
-in the form of the request or response, where only the `code-assist` dialect looks for it.
+The inner document is plain Gemini, so every value keeps that dialect's name; the envelope is only spelling
+and is kept in the form of the request or response, where only the `code-assist` dialect looks for it.
 """
 
 from __future__ import annotations

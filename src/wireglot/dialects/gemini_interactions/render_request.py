@@ -331,7 +331,7 @@ class _Input(TurnWriter):
         return self._shaped(message, steps, kind)
 
     def _is_kept(self, part: Text, message: Message) -> bool:
-        """Empty texts are refused; one of a client of this dialect goes as it is."""
+        """Empty texts are refused; one from a client of this dialect is sent unchanged."""
         return self._native or (part.extra is not None and part.extra.dialect == OWN)
 
     def _in_order(self, message: Message, path: str) -> list[tuple[int, Part]]:
@@ -375,7 +375,7 @@ class _Input(TurnWriter):
                 assert_never(never)
 
     def _reminder(self, message: Message, path: str) -> list[dict[str, Any]]:
-        """A system text in the middle has no place of its own: it is a user's, marked as what it is."""
+        """The API has no system text in the middle of a conversation: it is sent as the user's, in tags."""
         contents = []
         for number, part in enumerate(message.content):
             place = f"{path}.content[{number}]"
@@ -397,7 +397,7 @@ class _Input(TurnWriter):
         return [{"type": USER_INPUT, "content": contents}]
 
     def _contents(self, message: Message, index: int) -> list[dict[str, Any]]:
-        """The contents of one user turn that stand alone."""
+        """The contents of one user turn, without a surrounding step."""
         path = f"$.messages[{index}]"
         self._declare(message, path)
         contents = []

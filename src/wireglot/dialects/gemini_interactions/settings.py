@@ -46,7 +46,8 @@ def parse_thinking(config: Fields, known: set[str]) -> Thinking:
 
 
 def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
-    """The format of a text, if that is all that is asked for. What is more stays a field of the request."""
+    """The output format, if the request asks for a single text format. Anything else stays a field of the
+    request."""
     given = fields.value.get("response_format")
     mime = fields.value.get("response_mime_type")
     if given is None:

@@ -62,7 +62,7 @@ def instructions(text: str) -> Message:
 
 
 def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
-    """The input of a request as the steps that it stands for."""
+    """The input of a request converted to steps."""
     if type(value) is str:
         value = [{"type": "text", "text": value}]
     elif type(value) is dict:

@@ -53,7 +53,7 @@ class InteractionsTap(SseTap):
 
     def _frame(self, frame: Frame) -> None:
         name = frame.event
-        if frame.data == b"[DONE]":  # what follows the last event, in a frame of its own
+        if frame.data == b"[DONE]":  # sent in a separate frame after the last event
             self.ended = True
             return
         if name == _DELTA and b"usage" not in frame.data:

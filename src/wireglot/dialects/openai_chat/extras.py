@@ -43,7 +43,7 @@ def parse_stray_cache(holder: dict[str, Any]) -> CacheMark | None:
 
 
 def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
-    """A marker of a whole message, which clients of routers write: it stands behind the last part."""
+    """A marker of a whole message, which clients of routers write: it belongs after the last part."""
     raw = message.get("cache_control")
     if type(raw) is not dict or not raw:
         return None
@@ -51,7 +51,7 @@ def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
 
 
 def is_of_message(mark: CacheMark | None) -> bool:
-    """Whether it goes back to the message that its part stands in."""
+    """Whether the marker is written to the message rather than to its part."""
     return mark is not None and mark.extra is not None and bool(own_form(mark.extra, NAME).get("message"))
 
 

@@ -171,7 +171,8 @@ class Conversation:
         self.messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
     def _declaration(self, message: Fields) -> Foreign:
-        """Kimi: tools declared on the way. What is no list of functions stays as it is: Kimi refuses it."""
+        """Kimi: tools declared in the middle of a conversation. A value that is not a list of functions is
+        kept unchanged: Kimi refuses it."""
         tools = message.value["tools"]
         if type(tools) is not list or not all(map(_is_function, tools)):
             return Foreign(NAME, TOOLS_PART, {"tools": tools})

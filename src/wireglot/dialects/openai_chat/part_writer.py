@@ -42,7 +42,7 @@ class Chunks:
         self.envelope = envelope
         self._with_usage = with_usage
         usage = b',"usage":null' if with_usage else b""
-        # What stands before and behind a delta.
+        # The bytes before and after a delta.
         self.head = b'data: %b,"choices":[{"index":0,"delta":' % encode(envelope)[:-1]
         self.tail = b',"logprobs":null,"finish_reason":null}]%b}\n\n' % usage
 
@@ -82,7 +82,7 @@ class _Sink:
         self.length = 0  # characters written
         self.number = -1  # of a call
         self.field = ""  # of prose
-        self.detail: dict[str, Any] | None = None  # the entry of `reasoning_details` it also stands in
+        self.detail: dict[str, Any] | None = None  # the entry of `reasoning_details` that has the same text
         self.held: list[str] = []  # the input of a custom call, the text of a detail
 
 

@@ -222,7 +222,7 @@ def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
 
 
 def is_plain(part: Text) -> bool:
-    """Whether the text can stand as a bare string without losing anything."""
+    """Whether the text can be written as a bare string without losing anything."""
     return (part.cache is None or is_of_message(part.cache)) and not own_fields(part.extra, NAME)
 
 

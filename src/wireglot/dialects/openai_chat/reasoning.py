@@ -132,7 +132,7 @@ def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any
 
 
 def call_signature(call: dict[str, Any], context: Context, google: Origin) -> tuple[Signature | None, bool]:
-    """A call's signature, and whether it stood in Google's own field."""
+    """A call's signature, and whether it was in Google's own field."""
     carrier = call.get(CARRIER)
     if type(carrier) is not dict:
         return None, False
@@ -245,12 +245,11 @@ def carrier_of(states: dict[str, Any]) -> dict[str, Any]:
 
 
 def attach_states(parts: list[Part], states: list[Sealed]) -> None:
-    """Give each state back to the part that held it; a part that had nothing else is made again.
+    """Give each state back to the part that held it; a part that had no other content is created again.
 
-    States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
-    A message has one place for reasoning and one for text: where several became one text, it is cut again
-    where they ended. If that is unknown, a signature that covers its text exactly fits none of it, and is
-    left out.
+    States are in the order of their parts, so a redacted one belongs after the part of the state before. A
+    message has one place for reasoning and one for text: if several became one text, it is split again where
+    they ended. If that is unknown, a signature that covers its text exactly fits none of it, and is left out.
     """
     merged = _cut(parts, Reasoning, [state for state in states if state.holder == "reasoning"])
     _cut(parts, Text, [state for state in states if state.holder == "text"])
@@ -273,8 +272,8 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
 
 
 def is_separate(kind: type[Part], signature: Signature | None) -> bool:
-    """Whether a blank line follows a part where the next one of its kind continues the same text: after every
-    thought, and after a text that was a message of its own, which its phase says."""
+    """Whether a blank line follows a part if the next one of its kind continues the same text: after every
+    thought, and after a text that was a separate message, as its phase shows."""
     return kind is Reasoning or (signature is not None and signature.id == PHASE)
 
 

@@ -46,7 +46,7 @@ class Order:
         self._losses = losses
         self._rank = _REASONING
         self._thought = self._spoken = self._refused = False
-        self._marked = False  # the last thought has a state of its own
+        self._marked = False  # the last thought has its own state
         self._bare = False  # a thought was nothing but a state
 
     def reasoning(self, path: str, part: Reasoning, signed: str) -> None:
@@ -54,12 +54,12 @@ class Order:
         again = self._thought and not (part.redacted and self._marked)
         self._place(_REASONING, path, again or (self._bare and not part.redacted))
         self._marked = signed == "state"
-        # Reading back gives a state without text to the next thought that has no state of its own.
+        # When read back, a state without text is given to the next thought without a state.
         self._bare = self._bare or (self._marked and not part.text and not part.redacted)
         self._thought = self._thought or bool(part.text) or signed == "details"
 
     def text(self, path: str, apart: bool = False) -> None:
-        """`apart`: it has an entry of its own in a list."""
+        """`apart`: it has a separate entry in a list."""
         self._place(_TEXT, path, self._spoken and not apart)
         self._spoken = True
 
@@ -125,7 +125,7 @@ class Answer:
         self._google: dict[str, Any] = {}
         self._texts: list[str] = []
         self._length = 0
-        self._separate = False  # the last text was a message of its own
+        self._separate = False  # the last text was a separate message
         self._listed: list[Any] = []
         self._citations: list[Any] = []
         self._images: list[Any] = []

@@ -333,7 +333,8 @@ class _Messages(TurnWriter):
         self._finish(out, message, entries)
 
     def _declared(self, value: dict[str, Any]) -> Any:
-        """The tools that stand in this message: as they are in the request by now, or as they came."""
+        """The tools declared in this message: rendered from the request's current tools, or as they were
+        received."""
         if MIDWAY not in value:
             return value["tools"]
         number = value[MIDWAY]
@@ -406,7 +407,7 @@ class _Messages(TurnWriter):
         self._out.append(out)
 
     def _mark(self, out: dict[str, Any], entries: list[Placed]) -> None:
-        """The marker that came with the whole message, wherever the part that holds it stands by now."""
+        """Puts back the marker of the whole message, whichever part holds it now."""
         for _, part in entries:
             mark = getattr(part, "cache", None)
             if mark is not None:
@@ -542,7 +543,8 @@ class _Messages(TurnWriter):
             images.append(entry)
 
     def _ranked(self, own: int, rank: int, path: str) -> int:
-        """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""
+        """A message in this dialect is reasoning, then text, then calls. Parts in another order are moved,
+        and the move is reported as a loss."""
         if own < rank:
             self._moved(path)
         return max(rank, own)

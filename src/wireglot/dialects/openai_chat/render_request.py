@@ -87,7 +87,7 @@ def _render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> dict[str, A
                 continue
             key, entry = hosted
         elif MIDWAY in own_form(tool.extra, NAME):
-            continue  # it stands in the message that declares it
+            continue  # it is in the message that declares it
         else:
             key, entry = render_tool(tool, path, losses)
         if key == WEB_SEARCH:

@@ -127,7 +127,8 @@ class CallRepair(msgspec.Struct, eq=False):
 
 
 def _fragments(chunk: dict[str, Any]) -> Iterable[_Fragment]:
-    """The fragments of arguments in a chunk: whose each is, what it says, where it stands."""
+    """The fragments of arguments in a chunk: the call each belongs to, its text, and where it is in the
+    chunk."""
     choices = chunk.get("choices")
     for number, choice in enumerate(choices if type(choices) is list else ()):
         delta = choice.get("delta") if type(choice) is dict else None

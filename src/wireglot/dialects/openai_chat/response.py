@@ -1,6 +1,6 @@
-"""Whole answers, both ways.
+"""Parses and renders whole answers.
 
-Unknown fields of the three levels stand in one `Extra`: `x` (the answer), `choice.x`, `message.x`.
+Unknown fields of the three levels are in one `Extra`: `x` (the answer), `choice.x`, `message.x`.
 """
 
 from __future__ import annotations

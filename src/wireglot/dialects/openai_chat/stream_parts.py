@@ -49,7 +49,7 @@ _DELTA = frozenset({"role", "content", "refusal", "tool_calls", "function_call",
 _CALL = frozenset({"index", "id", "type", "function", "custom", CARRIER})
 _FIRST = frozenset({"role", "content"})
 _KINDS: dict[str, type[Text] | type[Reasoning]] = {"text": Text, "reasoning": Reasoning}
-_LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real calls from -1
+_LEGACY = -(1 << 40)  # index for the one `function_call`; GLM counts real calls from -1
 
 
 class _Call:
@@ -346,7 +346,7 @@ class Assembly:
         """The call a fragment belongs to; a new one if it cannot be one of those before."""
         if type(index) is int:
             call = self._by_index.get(index)
-            # Two calls under one index: another id and a name of its own.
+            # Two calls under one index: the second has another id and a name.
             if call is None or (identifier and call.id and identifier != call.id and name):
                 call = self._by_index[index] = self._new(index)
                 if index <= self._highest and index != _LEGACY:

@@ -237,7 +237,7 @@ class ChatReader(AnswerReader):
                 fields[level + key] = item
 
     def _start(self, chunk: dict[str, Any], out: list[Event]) -> None:
-        self._use(chunk.get("usage"), out)  # before the start: it is no report of its own
+        self._use(chunk.get("usage"), out)  # before the start, so that it does not count as a separate report
         self._started = True
         tier = chunk.get("service_tier")
         if type(tier) is str:

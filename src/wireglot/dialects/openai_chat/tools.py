@@ -171,7 +171,7 @@ def _function_out(tool: Tool) -> dict[str, Any]:
 
 
 def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """The list a tool stands in (`tools`, or the deprecated `functions`) and its entry there."""
+    """The list a tool belongs to (`tools`, or the deprecated `functions`) and its entry there."""
     if tool.is_plain():
         return "tools", {"type": "function", "function": _function_out(tool)}
     losses_of_extra(tool.extra, NAME, path, losses)

@@ -133,8 +133,8 @@ def _again(value: dict[str, Any], call_id: str, keeps_minted: bool) -> dict[str,
 
 
 def client_item(call: ToolCall, tool: Tool, identifier: str, status: str) -> dict[str, Any] | None:
-    """The item for a call that some model made of the function which stands for `tool`. None where it does
-    not say what the item must: half of it is not run."""
+    """The item for a call that some model made of the function that represents `tool`. None if the arguments
+    lack what the item needs: an incomplete call is not run."""
     assert tool.native is not None
     try:
         asked = decode(call.arguments) if call.arguments.strip() else {}
@@ -221,7 +221,7 @@ def _whole(value: Any) -> int | None:
 
 
 def is_client_run(call: ToolCall, own_tools: Mapping[str, Tool]) -> bool:
-    """Whether a call is an item of its own, as it came or by the tool that it calls."""
+    """Whether a call is written as its own item type: it came as one, or calls a tool that has one."""
     if call.kind == "function" and not call.namespace and call.name in own_tools:
         return True
     return VERBATIM in own_form(call.extra, NAME)

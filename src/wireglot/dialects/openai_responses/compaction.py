@@ -1,5 +1,5 @@
-"""The item that stands for a conversation, and the answer that brings it: of `POST /v1/responses/compact`, or
-of an ordinary request whose input holds a `compaction_trigger` (how Codex asks its built-in provider)."""
+"""The item that replaces a conversation, and the answer that contains it: of `POST /v1/responses/compact`, or
+of an ordinary request whose input has a `compaction_trigger` (how Codex asks its built-in provider)."""
 
 from __future__ import annotations
 

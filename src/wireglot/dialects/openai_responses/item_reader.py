@@ -109,7 +109,7 @@ class ItemReader:
             self._finish_item(item, value)
 
     def end(self) -> None:
-        """Items without their end: what came of them stands."""
+        """Closes items without an end event: what has arrived of them is kept."""
         for item in self._items:
             if item.done:
                 continue

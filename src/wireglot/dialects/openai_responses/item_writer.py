@@ -256,7 +256,7 @@ class ItemWriter:
         self._whole(carrier(part, signature, identifier, self._context))
 
     def cut(self) -> None:
-        """The answer breaks off: what came of the open parts stands in their items."""
+        """Ends an answer that breaks off: the open parts are written to their items as far as they came."""
         self.release("incomplete")
         for part in self.parts.values():
             item, text = part.item, str(part.text)
@@ -412,7 +412,7 @@ class ItemWriter:
             item.value = value
             self._done(item)
 
-    # Reasoning items, each of their parts in a frame of its own
+    # Reasoning items, each of their parts in a separate frame
 
     def next_section(self, part: OpenPart) -> bool:
         """At a delta that may be the seam of two parts. Only this dialect's reader tells seams from text."""

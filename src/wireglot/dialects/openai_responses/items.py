@@ -181,7 +181,7 @@ def parse_message(item: Fields, origin: Origin) -> MessageItem:
 
 
 def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> list[Part]:
-    """The parts, each with the form of the item it stood in; unknown fields of the item go with the first."""
+    """The parts, each with the form of its item; unknown fields of the item go with the first."""
     foreign = [part for part in message.parts if isinstance(part, Foreign)]
     if foreign and len(foreign) == len(message.parts):
         return [Foreign(NAME, foreign[0].type, item)]

@@ -89,7 +89,7 @@ def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, 
 _CALL_KEYS = frozenset({"type", "id", "status", "name", "server_label", "arguments", "output", "error"})
 _NAMED = ("id", "name", "server_label")
 _WITHIN = "within"
-"""Form key: the result stands in the item of its call."""
+"""Form key: the result is inside the item of its call."""
 
 
 def is_made(value: dict[str, Any]) -> bool:

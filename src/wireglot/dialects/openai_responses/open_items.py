@@ -1,8 +1,8 @@
-"""The output items of a stream while it lasts, and which of them an event or a final item is about.
+"""The output items of an open stream, and which of them an event or a final item is about.
 
-Nothing that tells it can be relied on: ids rotate from event to event (Copilot), places are printed as 0 on
-everything or differ between `output_index` and the final `output` (an item that is not shown stood before).
-What an id or a call id names goes first, then the place, then the order among those of a kind.
+No identification can be relied on: ids change from event to event (Copilot), indexes are 0 on everything or
+differ between `output_index` and the final `output` (if an item that is not shown came before). An id or call
+id has priority, then the index, then the order among items of a kind.
 """
 
 from __future__ import annotations

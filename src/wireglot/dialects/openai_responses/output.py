@@ -1,4 +1,4 @@
-"""Parts of an answer and the output items they stand in, the same in a stream and in the whole response."""
+"""Parts of an answer and the output items they belong to, the same in a stream and in the whole response."""
 
 from __future__ import annotations
 
@@ -130,14 +130,14 @@ def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
         )
 
 
-# Message items: an answer is one list of parts, and each text remembers the item it stood in.
+# Message items: an answer is one list of parts, and each text remembers its item.
 
 ITEM = "item."
-"""Unknown fields of a text's message item stand in the text's extra under this prefix."""
+"""Prefix for unknown fields of a text's message item in the text's extra."""
 
 
 def message_form(part: Text) -> dict[str, Any]:
-    """Form of the message item a text stood in."""
+    """Form of the message item that a text came from."""
     extra = part.extra
     form = extra.form.get("item") if extra is not None and extra.dialect == NAME else None
     return form if type(form) is dict else {}
@@ -165,16 +165,16 @@ def phase_said(part: Text | Media) -> str | None:
 
 
 def same_message(before: Text, part: Text) -> bool:
-    """Whether two neighbouring texts stand in one message item. Other dialects' neighbours do."""
+    """Whether two neighbouring texts belong to one message item. Other dialects' neighbours do."""
     one, other = message_form(before), message_form(part)
     if phase_said(part) is not None and not other:
-        return False  # it begins an item: another client gave back what stood on its first text
+        return False  # it begins an item: another client returned what was on its first text
     return one.get("number") == other.get("number") and one.get("id") == other.get("id")
 
 
-# Reasoning items list their parts; the IR has one text: the parts that say something, joined by a blank line.
-# In a stream of this dialect a delta that is nothing but that blank line is the seam between two parts. One
-# that the model wrote itself never stands alone in a delta: `spoken` cuts it in two.
+# Reasoning items list their parts; the IR has one text: the parts with content, joined by a blank line. In a
+# stream of this dialect a delta that is only that blank line marks the boundary of two parts. A blank line
+# that the model wrote is never the whole delta: `spoken` splits it in two.
 
 SEAM = "\n\n"
 

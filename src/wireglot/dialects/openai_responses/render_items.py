@@ -106,7 +106,7 @@ def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
 
 
 def no_arguments(call: ToolCall) -> str:
-    """What stands for a call without arguments: the field must be JSON, unless it was empty before."""
+    """The value for a call without arguments: the field must be JSON, unless it was empty in the source."""
     form = own_form(call.extra, NAME)
     return "" if "blank" in form or "arguments" in form.get(WITHOUT, ()) else "{}"
 
@@ -199,7 +199,7 @@ def _render_output(
 
 
 def _mark_last(out: list[Any], mark: CacheMark, path: str, losses: list[Loss]) -> None:
-    """A breakpoint behind the whole output stands on its last part."""
+    """Puts a breakpoint that belongs after the whole output on its last part."""
     last = out[-1] if out else {}
     if last.get("type") not in _MARKABLE:
         losses.append(
@@ -219,7 +219,7 @@ def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, An
 
 
 def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Loss]) -> None:
-    """Toward an upstream, only reasoning items carry signed state; a phase stands on its message item."""
+    """Toward an upstream, only reasoning items carry signed state; a phase belongs to its message item."""
     if part.signature is not None and part.signature.id != PHASE:
         losses.append(
             Loss(

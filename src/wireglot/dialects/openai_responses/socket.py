@@ -257,7 +257,8 @@ def _refusal(code: str, message: str, param: str | None = None) -> Document:
 
 
 def _kind(data: bytes) -> str:
-    """The type of an event. It stands before any text of a model's, in which the same could be written."""
+    """The type of an event. It comes before any text from the model, which could contain the same
+    characters."""
     found = _TYPE.search(data)
     return found[1].decode() if found is not None else ""
 

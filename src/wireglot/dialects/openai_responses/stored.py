@@ -176,7 +176,7 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
         answer = Response("", "", message.content, Stop("end"))
         output: list[dict[str, Any]] = render_response(answer, context).value["output"]
         return output
-    # As a request of its own clients: where nothing can be said, nothing is put in its place.
+    # Rendered as for this dialect's own clients: content that cannot be expressed is left out, not replaced.
     asked = Request("", (replace(message, extra=None),), extra=Extra(NAME))
     value = render_request(asked, replace(context, memory=None)).value.get("input")
     return value if isinstance(value, list) else [{"type": "message", "role": message.role, "content": value}]

@@ -98,7 +98,7 @@ _REPORTED_AGAIN = frozenset(
         "response.reasoning_part.done",
     }
 )
-"""Their content stands in the done item as well."""
+"""Events whose content is repeated in the done item."""
 _LAST = frozenset({"response.completed", "response.incomplete", "response.done", "response.cancelled"})
 _FAILED = frozenset({"response.failed", "error"})
 _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})

@@ -22,7 +22,8 @@ from wireglot.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool
 _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
 _GROUP = "namespace."
-"""What is said of a namespace stands in the extra of its first tool under this prefix, for others to miss."""
+"""Prefix of a namespace's own fields in the extra of its first tool, where other dialects report them
+lost."""
 _OUTER = "outer."
 """The fields next to a nested declaration, likewise."""
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
@@ -39,7 +40,7 @@ _NATIVE: dict[str, dict[str, Any]] = {
     "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
     "tool_search": {"type": "tool_search"},
 }
-"""What stands for a tool another provider runs."""
+"""The tool of this dialect that replaces one another provider runs."""
 
 _EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 

@@ -1,4 +1,4 @@
-"""Rewrites that several targets share. Each takes a node that is its own to change, and where it stands."""
+"""Rewrites that several targets share. Each receives a node that it may modify, and the node's place."""
 
 import math
 from collections.abc import Callable
@@ -195,7 +195,7 @@ def integer_bounds(node: Node, place: Place) -> Node:
 
 
 def limit_enum(*allowed: str) -> Step:
-    """An enum of the allowed JSON types only; a null among them becomes a branch of its own."""
+    """Limits an enum to the allowed JSON types; a null among its values becomes a separate branch."""
 
     def limit(node: Node, place: Place) -> Node:
         values = node.get("enum", [])

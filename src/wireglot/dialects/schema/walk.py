@@ -168,7 +168,7 @@ class Walk:
         return {key: value for key, value in node.items() if key not in DEFINITION_KEYWORDS}
 
     def _opened(self, raw: Any, place: Place) -> Node:
-        """The node to work on: a well-formed copy, or a stand-in where the schema is too deep or large."""
+        """The node to work on: a well-formed copy, or a placeholder if the schema is too deep or large."""
         if not isinstance(raw, dict):
             return {} if raw is True else {"not": {}}
         self._visited += 1

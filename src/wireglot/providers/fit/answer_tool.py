@@ -19,8 +19,8 @@ _DESCRIPTION: Final = "Call this function once, at the end, to answer. Its argum
 
 
 def answer_by_tool(request: Request, fitting: Fitting) -> Request:
-    """Not where the model may not be made to call a function, not where the client wants a call of one of its
-    own, and not where it has begun the answer itself: then the format is asked for in words."""
+    """Does nothing if the model may not be forced to call a function, if the client demands a call of one of
+    its own tools, or if the client has begun the answer itself: then the format is requested in words."""
     output = request.output
     if output is None or output.kind != "schema" or output.schema is None or not fitting.context.emulates:
         return request

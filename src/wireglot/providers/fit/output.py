@@ -22,7 +22,7 @@ def reported_notes(notes: tuple[SchemaNote, ...]) -> str:
 
 def fit_output_schema(request: Request, fitting: Fitting) -> Request:
     """A schema for the answer within the endpoint's rules. Outside Gemini the root is an object, so anything
-    else is asked for as `{"value": ...}`, and unwrapped in the answer."""
+    else is requested as `{"value": ...}`, and unwrapped in the answer."""
     output, limits = request.output, fitting.limits
     if output is None or output.kind != "schema" or output.schema is None:
         return request

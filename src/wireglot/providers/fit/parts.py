@@ -69,7 +69,7 @@ class _PartFitter:
         self.losses = fitting.losses
         self.trail = fitting.trail
         self.beside: list[Part] = []
-        """What left its place in this message and stands at its end."""
+        """Parts that were moved to the end of this message."""
         self.invented_reasoning = False
         # Unbound functions: bound methods would make a reference cycle with the whole request in it.
         self._by_type: dict[type, Callable[..., Part | None]] = {
@@ -141,8 +141,9 @@ class _PartFitter:
         return msgspec.structs.replace(part, signature=None)
 
     def _is_hosted(self, signature: Signature, part: ToolCall) -> bool:
-        """Whether this upstream minted it for another dialect that has a place of its own here: Google signs
-        calls on its Chat endpoints too. A client that names no writer is believed, if it wrote it there."""
+        """Whether this upstream minted the signature for another dialect that it hosts in a field of this
+        dialect: Google signs calls on its Chat endpoints too. If a client names no writer, the field's
+        presence is taken as proof."""
         origin = signature.origin
         if origin.dialect not in self.fitting.target.server.reasoning.hosts:
             return False
@@ -305,9 +306,9 @@ def _without_blank(extra: Extra | None) -> Extra | None:
 
 
 def sign_calls(request: Request, fitting: Fitting) -> Request:
-    """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
-    lost or foreign, the documented bypass stands in, and stays there when the turn is an old one: the prompt
-    would begin otherwise from the next question on, and no cache would know it."""
+    """Gemini validates a signature on the first call of each step of the current turn. If the real one is
+    lost or foreign, the documented bypass value replaces it, and stays in place in later turns: removing it
+    would change the beginning of the prompt, and no cache would match."""
     messages = tuple([_with_signed_call(message, fitting) for message in request.messages])
     if all(map(operator.is_, messages, request.messages)):
         return request

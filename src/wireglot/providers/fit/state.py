@@ -170,18 +170,18 @@ def _without_references(message: Message, fitting: Fitting) -> Message | None:
 
 
 class _Host(NamedTuple):
-    """Who is asked to open a file."""
+    """The host that is to open a file."""
 
     issuer: str
     takes_ids: bool
     addresses: tuple[str, ...] | None
     own: bool
-    """The request is of its own dialect: its client may have uploaded files there."""
+    """The request is in the host's own dialect: its client may have uploaded files there."""
 
 
 def without_files(request: Request, fitting: Fitting) -> Request:
-    """The request without the files that the endpoint cannot open: those that another vendor has under an id,
-    or at an address of its own. A note takes the place of each."""
+    """The request without files that the endpoint cannot open: those stored at another vendor under an id or
+    at one of its addresses. Each is replaced by a note."""
     target, trail = fitting.target, fitting.trail
     issuer, own = target.client.issuer if target.client is not None else "", not target.foreign
     takes_ids = own or not issuer or (issuer == target.server.issuer and target.limits.file_ids)

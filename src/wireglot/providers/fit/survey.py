@@ -74,7 +74,7 @@ DEFERRED: Final = 1 << 31
 """A tool that the model is to know only once a search has found it."""
 
 _MARKER: Final = 1 << 32
-"""One mark of the cache; their number stands above all else."""
+"""Added for each cache marker; their number is in the bits from here up."""
 
 _KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 

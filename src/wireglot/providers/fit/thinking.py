@@ -272,7 +272,8 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
     mode = thinking.mode if thinking.budget is None else "auto"
     display = thinking.display
     if thinking.mode == "on" and display is None:
-        # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless it is asked for.
+        # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless the request says
+        # so.
         display = "summary"
         detail = "adaptive thinking is not shown by default: a summary was asked for"
         _lose(losses, "display", "approximated", detail)
@@ -345,8 +346,8 @@ def _silenced(thinking: Thinking, losses: list[Loss], why: str) -> Thinking:
 def _clamped(
     fitted: Thinking, asked: Thinking, limits: Limits, max_tokens: int, losses: list[Loss]
 ) -> Thinking:
-    """The budget within the model's range. Only a number the client named can be bent: one that stands for an
-    effort is declared as that."""
+    """The budget within the model's range. A changed budget is reported only if the client named the number:
+    one that represents an effort is reported as that effort."""
     budget = fitted.budget
     if budget is None or budget < 0:
         return fitted

@@ -1,4 +1,4 @@
-"""Turns an endpoint insists on: where system text may stand, who speaks first, who last."""
+"""Rules of endpoints about turns: where system text is allowed, and which role is first and last."""
 
 from __future__ import annotations
 
@@ -121,8 +121,8 @@ def fit_end(request: Request, fitting: Fitting) -> Request:
 
 
 def _is_own(part: Part, dialect: str) -> bool:
-    """Of a tool that the provider runs: what came before and after it is a turn that has paused, which goes
-    on as it is sent back."""
+    """Whether the part belongs to a tool that the provider runs: the turn around it was paused, and continues
+    when it is sent back unchanged."""
     return type(part) is Foreign and part.dialect == dialect
 
 

@@ -1,5 +1,5 @@
-"""What can be reported in words to who does not take it as it is: documents of text, blocks that only one
-dialect knows and that say something (search results)."""
+"""Renders parts as plain text for endpoints that do not take them: text documents, and blocks with content
+that only one dialect has (search results)."""
 
 from __future__ import annotations
 
