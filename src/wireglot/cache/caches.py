@@ -30,7 +30,7 @@ class CacheLimits(Protocol):
 
 
 class CacheAccount(Protocol):
-    """Counts what is cached among all that the process holds."""
+    """Reports how many bytes are cached, as part of all memory that the process accounts for."""
 
     remembered: int
     forget: Callable[[int], None]
@@ -57,7 +57,7 @@ class Memories:
         return len(self._of)
 
     def for_next_turn(self, caller: str, body: bytes) -> Memory | None:
-        """The caller's own, for a body that seems to go on with a conversation that is known."""
+        """The caller's own cache, if the body probably continues a known conversation."""
         memory = self._of.get(caller) if len(body) >= _LEAST_BYTES else None
         if memory is None or not memory.may_know(body):
             return None
@@ -114,7 +114,7 @@ class Memories:
             return memory
 
     def forget(self, size: int) -> None:
-        """At least so many bytes, or all there is."""
+        """Evict at least this many bytes, or everything if there are fewer."""
         with self._lock:
             while size > 0 and self._of:
                 caller, memory = next(iter(self._of.items()))

@@ -98,8 +98,8 @@ def _decode_turns(text: memoryview, depth: int, memory: Texts, grown: Grown | No
         if type(value) is dict or type(value) is list:
             first, again = id(value), times.get(id(value), 0)
             while id(value) in times and again <= _MAX_EQUAL:
-                # Two turns of the same words are two: places in a conversation are known by identity. With
-                # spaces behind it, it is another text of the same value.
+                # Two turns with the same text are two: places in a conversation are known by identity. With
+                # trailing spaces, it is another text with an equal value.
                 value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)
                 again += 1
             if id(value) in times:

@@ -26,8 +26,8 @@ _KEY_BITS: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Sightings:
-    """Bodies are not held, only hashes of their pieces: a collision would cost time, and nothing else. What
-    one caller sent says nothing about what another sends."""
+    """Bodies are not stored, only hashes of their pieces: a collision would cost time and nothing else.
+    Sightings are kept per caller."""
 
     __slots__ = ("_bytes", "_bytes_of", "_seen")
 

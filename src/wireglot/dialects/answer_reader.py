@@ -1,7 +1,8 @@
-"""The shell of every stream reader: a stream or one document, a byte-order mark, too much, an early end.
+"""The common part of every stream reader: a stream or one document, a byte-order mark, oversized input, an
+early end.
 
 Upstreams that were asked for a stream may answer with one JSON document (an error, a whole answer) or with a
-web page. No line of an event stream starts with a bracket, so the first byte that is no blank tells.
+web page. No line of an event stream starts with a bracket, so the first non-blank byte decides.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 LAST_BLANK_LINE = b"\n\n"
-"""To be read at the end of an event stream: several servers leave it out behind their last frame."""
+"""Appended at the end of an event stream: several servers leave it out after their last frame."""
 
 _BOM = b"\xef\xbb\xbf"
 _FAULTS = (BadJson, FrameTooLarge, UpstreamFault)

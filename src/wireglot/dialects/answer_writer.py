@@ -106,7 +106,7 @@ class AnswerWriter(ABC):
     def _finish(self, finish: Finish, out: list[bytes]) -> None: ...
 
     def _completed(self, finish: Finish) -> Finish:
-        """With what was known before, where the end says nothing else."""
+        """The finish, completed with what was known before where it has no value."""
         start = self._start
         return replace(
             finish,

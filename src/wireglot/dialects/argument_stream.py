@@ -44,10 +44,10 @@ _WORDS = (_ESCAPE, _NUMERAL, _LITERAL)
 
 
 class ArgumentStream(msgspec.Struct, eq=False):
-    """Feed it what the model writes; what it returns may be passed on. `finish` gives the rest.
+    """Feed it the model's text; what it returns may be passed on. `finish` returns the rest.
 
-    The last brace is held back until then: what follows it may show that it was not the end. So is a comma
-    at the end of what came, until more comes.
+    The last brace is held back until then: what follows may show that it was not the end. So is a comma at
+    the end of the text, until more arrives.
     """
 
     opened: bool = False  # whether the opening brace was passed on
@@ -60,7 +60,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
     _escape: str = ""  # of the escape sequence we are in
     _word: str = ""  # of the number or literal we are in
     _broken: bool = False
-    _comma: str = ""  # one that waits, and the blanks behind it
+    _comma: str = ""  # a comma that is held back, and the blanks after it
 
     @property
     def raw(self) -> str:
@@ -68,12 +68,12 @@ class ArgumentStream(msgspec.Struct, eq=False):
 
     @property
     def is_bent(self) -> bool:
-        """Whether what came so far is no beginning of JSON, or more than one whole."""
+        """Whether the text so far is not the beginning of valid JSON, or is more than one document."""
         return self._broken or self.form != ""
 
     @property
     def waits(self) -> bool:
-        """Whether what came last may have to be taken back."""
+        """Whether the last text may have to be taken back."""
         empty = self._place == _DONE and not self._key_count
         return bool(self._comma) or empty or self._broken or self.form != ""
 
@@ -108,7 +108,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
                     self._broken = True
                     break
                 self.form = "repaired"
-                if self._place in _AFTER_COMMA:  # a character left out behind a comma, which still waits
+                if self._place in _AFTER_COMMA:  # a character dropped after a comma, which is still held back
                     text, size = text[:at] + text[at + 1 :], size - 1
                     continue
                 passed, text, at = passed + repaired, text[at + 1 :], 0
@@ -316,7 +316,7 @@ class MendedArguments:
         return "" if self.waits else self.release()
 
     def release(self) -> str:
-        """What is held, as it came."""
+        """The held text, unchanged."""
         held = "".join(self._held)
         self._held.clear()
         self._sent += len(held)
@@ -331,7 +331,7 @@ class MendedArguments:
         whole = again.feed(raw) + again.finish()
         sent = raw[: self._sent].lstrip()
         if sent.rstrip() == whole:
-            sent = whole  # blanks behind the last brace
+            sent = whole  # blanks after the last brace
         if again.form != "repaired" or not whole.startswith(sent):
             return self.release()  # cannot be fixed any more
         self.form = again.form

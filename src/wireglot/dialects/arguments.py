@@ -1,8 +1,8 @@
-"""Tool arguments: the text a model wrote, as the JSON that clients decode.
+"""Converts tool arguments, the text a model wrote, to the JSON that clients decode.
 
-Text that is no JSON object is fixed where it is plain what was meant. Where it is not, dialects that demand
-an object wrap it, and a wrapped call comes back as the raw text it was; dialects whose arguments are text
-pass it on unchanged.
+Text that is not a JSON object is repaired if its meaning is clear. If not, dialects that require an object
+wrap it, and a wrapped call is restored to the raw text; dialects whose arguments are text pass it on
+unchanged.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def repaired_object(text: str) -> dict[str, Any] | None:
 
 
 def escaped(control: str) -> str:
-    """A control character as a JSON string may hold it."""
+    """A control character, escaped for a JSON string."""
     return f"\\u{ord(control):04x}"
 
 

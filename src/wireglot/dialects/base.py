@@ -180,8 +180,8 @@ class OpenWriter(Protocol):
 
 class ParseError(Protocol):
     def __call__(self, body: Any, status: int = 0, /) -> ApiError | None:
-        """The error a body reports; None where it reports none and the status (0: unknown) does not say that
-        it is one."""
+        """The error a body reports; None if it reports none and the status (0: unknown) is not an error
+        either."""
         ...
 
 

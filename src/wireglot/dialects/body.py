@@ -1,4 +1,4 @@
-"""A client's body, looked at before it is parsed: its model, its stream flag, how much may be answered."""
+"""A client's body, inspected before it is parsed: its model, its stream flag, its limit for the answer."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MEDIA_MARKS: Final = (b"base64", b"inlineData", b"inline_data")
 
 
 class Body(Protocol):
-    """As far as anybody has looked at it; `document` decodes all of it, once."""
+    """A body, parsed only as far as needed; `document` decodes all of it, once."""
 
     @property
     def body(self) -> bytes: ...
@@ -37,7 +37,7 @@ class BadField(ClientFault):
 
 
 class RequestGlance(msgspec.Struct, frozen=True):
-    """What of a request decides where it goes. `stream` None: the body does not say."""
+    """The fields of a request that decide its route. `stream` None: not stated in the body."""
 
     model: str = ""
     stream: bool | None = None

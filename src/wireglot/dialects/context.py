@@ -27,17 +27,17 @@ _MINT_MARK = "wg"
 
 
 class Rendered(msgspec.Struct, Generic[T], frozen=True):
-    """A wire document and everything it could not say."""
+    """A wire document, and the losses in rendering it."""
 
     value: T
     losses: tuple[Loss, ...] = ()
 
 
 class Context(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What reaches a codec from outside: who is on the other end, the time, the secret, the seed of ids.
+    """The environment of a codec: the upstream or client, the time, the secret, the seed of ids.
 
-    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare
-    them before they replay one. `seed` makes minted ids unique to a conversation or process.
+    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare them
+    before they replay one. `seed` makes minted ids unique to a conversation or process.
     """
 
     provider: str = ""
@@ -67,7 +67,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     of a function where it has no output formats."""
 
     withheld: tuple[Reasoning, ...] = ()
-    """Reasoning of the request that the upstream was not given, for dialects whose answers name it."""
+    """Reasoning of the request that was not sent to the upstream, for dialects whose answers report it."""
 
     def new_id(self, prefix: str, *material: str) -> str:
         """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
@@ -132,7 +132,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return seal(signature, holder, self.secret, letters, self.owner)
 
     def unseal(self, text: str) -> Sealed | None:
-        """What an envelope holds that this client brings; see `envelope.unseal`."""
+        """The content of an envelope sent by this client; see `envelope.unseal`."""
         return unseal(text, self.secret, self.owner, self.old_secrets)
 
     def unseal_all(self, text: str) -> list[Sealed]:
@@ -143,7 +143,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return Origin(dialect, self.provider, self.model or model, self.account)
 
     def may_replay(self, signature: Signature, dialect: str) -> bool:
-        """Whether this upstream minted the signature, as far as both sides say who they are."""
+        """Whether this upstream minted the signature, as far as both sides are known."""
         origin = signature.origin
         return (
             origin.dialect == dialect
@@ -159,7 +159,7 @@ def _minted(seed: str, prefix: str, *material: str) -> str:
 
 
 def reported_model(model: str, context: Context, request: Request | None) -> str:
-    """The model that an answer names: where its upstream names none, the one that was asked."""
+    """The model name of an answer: if its upstream names none, the requested model."""
     return model or (request.model if request is not None else "") or context.model
 
 
@@ -168,7 +168,7 @@ def _agree(one: str, other: str) -> bool:
 
 
 def _same_family(one: str, other: str) -> bool:
-    """Providers answer with dated names for the alias that was asked: a common prefix is the same model."""
+    """Providers answer with a dated name for an alias: a common prefix means the same model."""
     return not one or not other or one.startswith(other) or other.startswith(one)
 
 

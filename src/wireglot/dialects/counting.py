@@ -47,7 +47,7 @@ def tokens_in(body: Any, name: str) -> int:
 
 
 def input_tokens(body: Any) -> int:
-    """As Anthropic and Responses tell a count."""
+    """The count in the form of Anthropic and Responses."""
     return tokens_in(body, "input_tokens")
 
 

@@ -31,8 +31,8 @@ _PLACE: Final = re.compile(r"\$\.inputs\[(\d+)\](?:\.(\w+))?(.*)", re.DOTALL)
 
 
 def read_vector(value: Any, path: str) -> tuple[float, ...]:
-    """A vector as numbers, or as base64 of little-endian float32. It must be finite: no index can take it
-    otherwise."""
+    """A vector as numbers, or as base64 of little-endian float32. It must be finite: no index accepts
+    others."""
     if type(value) is str:
         return _unpacked(value, path)
     if type(value) is not list or not value:
@@ -154,7 +154,7 @@ def by_name(names: Mapping[str, str], items: str = "") -> Callable[[str, Embeddi
 def fitting_form(
     forms: Iterable[tuple[EmbedOperation, EmbeddingForm]], inputs: int
 ) -> tuple[EmbedOperation, EmbeddingForm]:
-    """The first that takes so many inputs; else the one that takes the most."""
+    """The first form that accepts this many inputs; else the one that accepts the most."""
     there = list(forms)
     for operation, form in there:
         if not form.max_inputs or form.max_inputs >= inputs:
@@ -163,8 +163,8 @@ def fitting_form(
 
 
 def joined_embeddings(answers: Sequence[EmbeddingResponse], counts: Sequence[int]) -> EmbeddingResponse:
-    """The answers to the parts of one request as one. `counts`: the inputs of each part. Each input must have
-    its vector: a client that got fewer could not tell which."""
+    """Joins the answers to the parts of one request. `counts`: the inputs of each part. Each input must have
+    its vector: a client that got fewer could not know which are missing."""
     for answer, inputs in zip(answers, counts, strict=True):
         if len(answer.embeddings) != inputs:
             raise UpstreamFault(f"{len(answer.embeddings)} vectors for {inputs} inputs")

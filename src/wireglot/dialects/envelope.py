@@ -31,16 +31,17 @@ import msgspec
 from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
-"""What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
-`unsigned`: without a signature; the envelope only keeps clients content that insist on a signature."""
+"""What the signature belongs to: the reasoning that carries it, or the next call, text or media after it.
+`unsigned`: no signature; the envelope only satisfies clients that require one."""
 
 UNREADABLE = "unreadable"
 """The origin of state in an envelope that could not be opened: no dialect's, so no provider gets it."""
 
 _BYPASSES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() for text in _BYPASSES}
-"""What Google offers for calls that its model did not sign, as clients write it and as its SDKs encode it
-(ai.google.dev/gemini-api/docs/thought-signatures, its questions). No state: it says that there is none."""
+"""Google's bypass values for calls that its model did not sign, as clients write them and as its SDKs encode
+them (ai.google.dev/gemini-api/docs/thought-signatures, its questions). They are not state: they mark its
+absence."""
 
 _MAGIC = b"WG1"
 PREFIX = base64.b64encode(_MAGIC).decode()
@@ -113,15 +114,15 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1,
 
 
 def is_sealed(text: str) -> bool:
-    """Whether it looks like ours. Whether it is, only `unseal` tells."""
+    """Whether the text looks like one of our envelopes. Only `unseal` verifies it."""
     return text.startswith(PREFIX)
 
 
 def unseal(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> Sealed | None:
-    """What an envelope holds, or None if the text is no envelope of ours.
+    """The content of an envelope, or None if the text is not one of our envelopes.
 
-    One that cannot be opened (another secret, another owner, a damaged byte) is no one's state: it is kept as
-    such, so that it is never mistaken for a signature of the upstream and sent there.
+    One that cannot be opened (another secret, another owner, a damaged byte) has unknown content: it is
+    marked unreadable, so that it is never mistaken for a signature of the upstream and sent there.
     """
     if not text.startswith(PREFIX):
         return None
@@ -155,8 +156,8 @@ def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) 
 
 
 def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:
-    """What several envelopes hold that a client has put one behind the other; nothing where they are not
-    that. Qwen Code joins the signatures of neighbouring thoughts."""
+    """The content of several envelopes that a client has concatenated; empty if the text is anything else.
+    Qwen Code joins the signatures of neighbouring thoughts."""
     before, *pieces = text.split(PREFIX)
     if before:
         return []

@@ -21,7 +21,7 @@ def broken(problem: object) -> ApiError:
 
 
 def is_unsent(error: ApiError) -> bool:
-    """Whether a reader says it of what it was given, and no upstream sent any such error."""
+    """Whether a reader produced the error itself: no upstream sent it."""
     return error.extra is None and error.code == _UPSTREAM
 
 
@@ -89,9 +89,9 @@ _UNKNOWN_KEY: Final = re.compile(
     r"security token included in the request is|signature we calculated does not match|api key not valid",
     re.IGNORECASE,
 )
-"""Amazon says 403 to whom it does not know, as to who may not do something."""
+"""Amazon answers 403 to unknown callers, as it does to callers without a permission."""
 _WRONG_KEY: Final = re.compile(r"(?:incorrect|invalid) api key", re.IGNORECASE)
-"""How a message begins with which xAI says 400: https://github.com/openai/codex/issues/1352"""
+"""The beginning of a message that xAI sends with 400: https://github.com/openai/codex/issues/1352"""
 _WAIT: Final = re.compile(
     r"(?:try again|retry) (?:in|after) (?=\d)(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?)\b)?",
@@ -127,7 +127,7 @@ def kind_of_name(named: ErrorKind | None, status: int) -> ErrorKind:
 
 
 def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
-    """`kind`, or the narrower one that the wording tells where types and statuses do not tell them apart."""
+    """`kind`, or a narrower one derived from the message where types and statuses are ambiguous."""
     if kind in ("invalid_request", "too_large", "server") and is_context_overflow(message):
         return "context_overflow"
     if kind == "invalid_request" and _POLICY.search(message):
@@ -140,7 +140,8 @@ def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
 
 
 def is_context_overflow(message: str) -> bool:
-    """Whether a message says, in some provider's words, that the conversation outgrew the model."""
+    """Whether a message reports, in some provider's wording, that the conversation exceeds the context
+    window."""
     return _OVERFLOW.search(message) is not None and _THROTTLED.search(message) is None
 
 
@@ -222,7 +223,7 @@ UPSTREAM_AUTH: Final = "upstream_auth_failed"
 
 
 def own_status(error: ApiError) -> int:
-    """The one that the error brings, else the one of its kind."""
+    """The error's own status, else that of its kind."""
     return error.status if 400 <= error.status <= 599 else _USUAL[error.kind]
 
 

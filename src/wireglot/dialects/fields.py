@@ -77,7 +77,7 @@ class Fields:
         raise self.wrong(key, "a string")
 
     def integer(self, key: str) -> int | None:
-        """An integer or nothing; 4.0 is taken as 4, as JSON does not tell them apart."""
+        """An integer or None; 4.0 is accepted as 4, as JSON does not distinguish them."""
         value = self.value.get(key)
         if value is None or type(value) is int:
             return value
@@ -148,10 +148,10 @@ class Fields:
 
 
 def own_fields(extra: Extra | None, dialect: str) -> dict[str, Any]:
-    """The fields to put back on a wire object of the same dialect (empty for anyone else's)."""
+    """The fields to put back on a wire object of the same dialect (empty for any other dialect's)."""
     return extra.fields if extra is not None and extra.dialect == dialect else {}
 
 
 def own_form(extra: Extra | None, dialect: str) -> dict[str, Any]:
-    """The spelling to use again (empty for anyone else's)."""
+    """The spelling to use again (empty for any other dialect's)."""
     return extra.form if extra is not None and extra.dialect == dialect else {}

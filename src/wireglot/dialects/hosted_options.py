@@ -31,7 +31,7 @@ _HELD = frozenset(
         "vector_store_ids",
     }
 )
-"""Options that name what only their vendor holds: files, containers, skills, stores, connectors."""
+"""Options that refer to something stored at their vendor: files, containers, skills, stores, connectors."""
 
 
 def hosted_tool(
@@ -63,7 +63,7 @@ def place_of(value: Any) -> dict[str, str] | None:
 
 
 def server_of(tool: HostedTool, path: str, form: str, losses: list[Loss]) -> McpServer | None:
-    """The server whose tools it offers, None where it is not known. `form`: what it becomes here."""
+    """The server whose tools it offers, None if it is unknown. `form`: what the tool becomes here."""
     server = tool.server
     if server is None:
         losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))

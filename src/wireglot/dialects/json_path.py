@@ -17,7 +17,8 @@ _SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def resolved(document: Any, path: str, snake: bool = False) -> tuple[str, str]:
-    """How far a path leads into a document, and what is left of it. Keys may hold dots: the longest wins."""
+    """The longest prefix of a path that exists in a document, and the rest. Keys may contain dots: the
+    longest one wins."""
     value, rest, way = document, path.removeprefix("$"), "$"
     while rest:
         step = _step(value, rest, snake)

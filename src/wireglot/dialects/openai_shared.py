@@ -104,7 +104,8 @@ HOSTED_KINDS: Final = {
 
 
 def grammar_of(shape: dict[str, Any], default_syntax: str | None = None) -> Grammar | None:
-    """The grammar in the `format` of a freeform tool, which Chat nests once more; None for any other."""
+    """The grammar in the `format` of a freeform tool, which has one more level in Chat; None for any
+    other."""
     nested = shape.get("grammar")
     source = nested if type(nested) is dict else shape
     syntax, definition = source.get("syntax"), source.get("definition")
@@ -213,7 +214,7 @@ _TYPES: Final[dict[str, ErrorKind]] = {
     "timeout_error": "timeout",
     "content_filter": "content_policy",
 }
-# Kinds whose type means nothing else: any code may be next to it.
+# Kinds whose type is unambiguous: any code may be next to it.
 _TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billing", "server"})
 
 
@@ -221,14 +222,14 @@ def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> Er
     """What an error is: the code knows best, then the type, the status, the wording."""
     named = _CODES.get(code.lower()) or _TYPES.get(type_name)
     kind = kind_of_name(named, status)
-    # "invalid_request_error" is used for everything from 400 to 404: a status that says more knows better.
+    # "invalid_request_error" is used for everything from 400 to 404: a more specific status has priority.
     if named is None and kind == "server" and type_name == "invalid_request_error":
         kind = "invalid_request"
     return kind_of_message(kind, message)
 
 
 def type_and_code(error: ApiError) -> tuple[str, str | None]:
-    """How the envelope tells an error. Its own code stays where it does not make another kind of it."""
+    """Type and code of an error in the envelope. Its own code is kept unless it means another kind."""
     type_name, code = _ENVELOPES[error.kind]
     if error.kind == "server" and error.status == 501:
         code = _UNSUPPORTED
@@ -244,7 +245,7 @@ def _is_word(code: str) -> bool:
 
 
 def stated_wait(error: dict[str, Any], message: str) -> float | None:
-    """Seconds to wait before trying again, as a field or in words."""
+    """Seconds to wait before trying again, from a field or from the message."""
     wait: Any = error.get("retry_after", error.get("resets_in_seconds"))
     if type(wait) in (int, float) and 0 <= wait < 2**31:
         return float(wait)
@@ -254,7 +255,7 @@ def stated_wait(error: dict[str, Any], message: str) -> float | None:
 def stated_error(
     error: dict[str, Any], message: str, status: int, code: str, extra: Extra | None, request_id: str = ""
 ) -> ApiError:
-    """What an error object says; it is empty where the message is all that is known."""
+    """The error of an error object, which is empty if only the message is known."""
     kind = text_in(error.get("type"))
     return ApiError(
         kind_of_envelope(kind, code, status, message),
@@ -301,7 +302,7 @@ def check_numbers(reported: Numbers) -> list[str]:
         found.append(CACHED)
     if sent is None or output is None:
         return found
-    # xAI counts reasoning in addition to the output, not within it; then the total says so.
+    # xAI counts reasoning in addition to the output, not within it; the total then shows that.
     beside = reasoning > 0 and total == sent + output + reasoning
     if reasoning > output and not beside:
         found.append(REASONING)

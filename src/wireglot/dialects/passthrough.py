@@ -1,7 +1,7 @@
-"""Listening to an answer that passes through untouched: what the taps and glances of the dialects share.
+"""Reads answers that pass through untouched: common parts of the taps and glances of all dialects.
 
-Decoding every event would cost more than forwarding it, so only the few that can tell something are decoded:
-a pattern over the raw frame finds them.
+Decoding every event would cost more than forwarding it, so only the few relevant ones are decoded: a pattern
+over the raw frame finds them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS: Final = re.compile(
     rb'"(?:text|content|delta|thinking|partial_json|arguments|reasoning_content|refusal)"'
     rb'\s*:\s*"((?:[^"\\]|\\.)*)'
 )
-"""The words of an answer, in any of the dialects here."""
+"""Matches the text of an answer, in any of the dialects."""
 
 
 _GAPS: Final = re.compile(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)")
@@ -43,7 +43,7 @@ _NO_DOCUMENTS: Final = (b"", b"[DONE]")
 
 
 def whole_frames(data: bytes) -> list[bytes]:
-    """Frames as they came, each with the blank line behind it."""
+    """Splits into unchanged frames, each with the blank line after it."""
     gap = _GAP
     if _RETURN in data:
         if data.find(_GAP) >= 0 or data.find(b"\r\r") >= 0:
@@ -58,7 +58,7 @@ def whole_frames(data: bytes) -> list[bytes]:
 
 
 def event_of(whole: bytes) -> bytes:
-    """The data of a frame as it came; empty for a comment."""
+    """The data of a frame, unchanged; empty for a comment."""
     at = whole.find(_DATA)
     start = at + len(_DATA)
     if at == 0 or (at > 0 and whole[at - 1] == _NEWLINE and whole.startswith(b"event:")):
@@ -95,7 +95,7 @@ def _is_json(data: bytes, check: Callable[[bytes], object] = _check) -> bool:
 
 
 def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
-    """How many bytes of whole frames come before the first whose data a client could not decode. `is_end`:
+    """The number of bytes of whole frames before the first whose data a client could not decode. `is_end`:
     whether a frame that is not JSON is how the dialect ends a stream."""
     size = len(frames)
     one_line = frames.endswith(_GAP) and frames.find(b"\n") == size - 2 and _RETURN not in frames
@@ -107,7 +107,7 @@ def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
             if frames.isascii() or frames.decode():
                 return size
         except (ValueError, RecursionError):
-            pass  # it is looked at more closely
+            pass  # it is checked more closely
     at = 0
     for whole in whole_frames(frames):
         data = event_of(whole)
@@ -161,13 +161,13 @@ _decode_text = msgspec.json.Decoder(str).decode
 
 
 def has_no_answer(body: bytes) -> bool:
-    """Whether there is not even a place for one: no vendor means such a document for an answer."""
+    """Whether there is not even a field for one: no vendor sends such a document as an answer."""
     return _ANSWERS.search(body) is None
 
 
 def is_doubtful(body: bytes) -> bool:
-    """Whether a whole answer, in any of the dialects here, must be read before anybody can say that it is
-    one. Most need not be: they have words, and arguments that are whole."""
+    """Whether a whole answer, in any of the dialects, must be parsed to find out if it is valid. Most need
+    not be: they have text, and complete arguments."""
     mark, other_mark = _BROKEN_LETTERS
     if (mark in body or other_mark in body) and holds_any(body, _BROKEN):
         return True
@@ -228,7 +228,8 @@ class SseTap(ABC):
 
 
 def object_of(data: bytes) -> dict[str, Any]:
-    """A frame that cannot be read tells nothing; the client's own reader will say so."""
+    """The decoded object of a frame. An unreadable frame counts as empty; the client's own reader will report
+    it."""
     try:
         value = decode(data)
     except BadJson:
@@ -242,7 +243,7 @@ def shaped(body: bytes, read: Callable[[bytes], T]) -> T | None:
     try:
         return read(body)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # `decode` repairs what can be repaired and tells what cannot.
+        # `decode` repairs what can be repaired and reports what cannot.
         if not isinstance(decode(body), dict):
             raise BadJson("expected a JSON object") from None
         return None
@@ -255,15 +256,15 @@ _VARYING: Final = re.compile(
     rb'\s*:\s*"((?:[^"\\]|\\.)+)"'
     rb'|"(?:sequence_number|[a-z]*[tT]okenCount)"\s*:\s*(\d+)'
 )
-"""An empty text says less than any other, so it stays what it is."""
+"""Values that may differ. An empty text differs in meaning, so it is not matched."""
 _QUOTE, _BACKSLASH = b'"\\'
 """As numbers: they are found four times as fast."""
 _PLAIN: Final = re.compile(rb"(?:[^\\]|\\(?:[\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
-"""A quote behind a backslash does not end its text, and JSON has no other escapes."""
+"""A quote after a backslash does not end its text, and JSON has no other escapes."""
 _CONTROL: Final = re.compile(rb"[\0-\x09\x0b-\x1f]")
 """No value has one of them in JSON. A line end is what separates values here."""
 _TRIES: Final = 4
-"""How many frames in a row are learned in vain: some servers say something new in each."""
+"""Number of frames in a row that are learned without success: some servers send something new in each."""
 
 
 class RepeatedFrames(msgspec.Struct, eq=False):
@@ -300,7 +301,7 @@ class RepeatedFrames(msgspec.Struct, eq=False):
         return True
 
     def learn(self, data: bytes) -> None:
-        """Remember the last of these frames, which are whole and `readable`. They were all looked at, and
+        """Remember the last of these frames, which are whole and `readable`. They were all inspected, and
         reported nothing."""
         if not self._tries:
             return

@@ -1,4 +1,5 @@
-"""The paths of all dialects as one table: what a path means, and whose client a request comes from."""
+"""The paths of all dialects as one table: which operation a path means, and which dialect's client sent a
+request."""
 
 from __future__ import annotations
 
@@ -76,7 +77,7 @@ class Paths:
         return self._by_pattern(method, path)
 
     def listed(self, path: str) -> RouteMatch | None:
-        """A list of models, or one of them. In whose shape it is reported, its caller's headers say."""
+        """A list of models, or one of them. The caller's headers determine the dialect of the answer."""
         for root in self._lists:
             if path == root:
                 return RouteMatch("models")
@@ -99,7 +100,8 @@ class Paths:
         return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
 
     def methods(self, path: str) -> tuple[str, ...]:
-        """Those under which the path is known, except lists of models. A path of a route holds no id."""
+        """The methods for which the path is known, except lists of models. The paths of routes contain no
+        ids."""
         found = [method for method, known in self._exact.items() if path in known]
         if not found:
             found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
@@ -109,8 +111,8 @@ class Paths:
         return tuple(dict.fromkeys(found))
 
     def speaker(self, path: str, headers: Container[str], query: Callable[[str], str]) -> Surface | None:
-        """Whose errors the caller can read; None where nothing tells. `query` gives the value of a name in
-        the query, "" where there is none."""
+        """The dialect whose errors the caller can read; None if it is unknown. `query` returns the value of a
+        query parameter, "" if it is missing."""
         owner = self._owners.get(path)
         if owner is not None:
             return owner

@@ -29,8 +29,8 @@ Names = Mapping[str, tuple[str, ...]]
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A place in a document. `kind` is that of the part which is read there (`Text`, `ToolCall`), or the name
-    of a tool; "" where the document does not tell."""
+    """A place in a document. `kind` is that of the part which is parsed there (`Text`, `ToolCall`), or the
+    name of a tool; "" if the document does not contain it."""
 
     path: str
     kind: str = ""
@@ -69,7 +69,7 @@ def numbered_nodes(path: str, items: Any, kind: Callable[[Any], str]) -> list[No
 
 
 def kind_by_type(kinds: Mapping[str, str], untyped: str = "Foreign") -> Callable[[Any], str]:
-    """A function that tells the kind of a part by its `type`. `untyped`: that of a part without one."""
+    """A function that returns the kind of a part by its `type`. `untyped`: the kind of a part without one."""
 
     def kind(part: Any) -> str:
         name = part.get("type") if type(part) is dict else None
@@ -123,14 +123,14 @@ class RequestPlaces:
             self._turns = _aligned_turns(self._turns, request.messages, places.parts)
 
     def located(self, losses: Iterable[Loss], asked: Request | None = None) -> tuple[Loss, ...]:
-        """Losses of `asked` (the parsed request where it is None), in the client's own document."""
+        """Losses of `asked` (default: the parsed request), with paths in the client's own document."""
         whole = asked if asked is not None else self._request
         # Things that the client wrote in one place may have been several: they are reported once.
         return _once([_moved(loss, self._path(loss, whole)) for loss in losses])
 
     def of(self, path: str, asked: Request | None = None) -> str:
         """One neutral place, in the client's own document."""
-        # Of no field that only the client knows: the path is of neutral names.
+        # Not a field that only the client knows: the path consists of neutral names.
         return self._path(Loss(path, "metadata", "dropped"), asked if asked is not None else self._request)
 
     def _path(self, loss: Loss, asked: Request) -> str:
@@ -173,7 +173,7 @@ class RequestPlaces:
             # As nearly all: fields of the thing itself, no way to look for.
             for own in own_names:
                 if "." in own:
-                    break  # a shorter name behind it would be found first
+                    break  # a shorter name after it would be found first
                 if own in value:
                     return f"{path}.{own}"
             else:
@@ -207,7 +207,7 @@ class RequestPlaces:
 
     def _all_tools(self) -> Node:
         path = self._setting(Loss("$.tools", "unknown_field", "dropped"))
-        return Node("$" + path.removeprefix(self._root))  # `_follow` puts it behind the root again
+        return Node("$" + path.removeprefix(self._root))  # `_follow` prepends the root again
 
     def _spot(self, number: int, position: int | None, asked: Request) -> tuple[int | None, int | None]:
         """The indexes of the message and part of the parsed request that one of `asked` is, or replaces."""
@@ -302,7 +302,7 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     if body is None:
         own = places.answer.get(name) or places.answer.get(name.partition(".")[0].partition("[")[0])
         return joined(root, own[0]) if own else root
-    if body.get("error"):  # many answers say that there was none
+    if body.get("error"):  # many answers have an empty `error`
         candidates = [*candidates, "error"]
     return nearest(body, [joined(root, candidate) for candidate in candidates], places.snake)
 

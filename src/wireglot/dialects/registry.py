@@ -47,10 +47,11 @@ NAMES: Final[tuple[_Ours, ...]] = get_args(_Ours)
 """Our own. `names` has the registered ones too."""
 
 COMMON: Final = "openai-chat"
-"""The dialect of answers to callers of whom nothing tells which one they speak: most can read its errors."""
+"""The dialect of answers to callers whose dialect is unknown: most can read its errors."""
 
 ITEMS: Final = "openai-responses"
-"""The dialect in whose items held conversations lie in stores, no matter who speaks. Stored formats stay."""
+"""The dialect in whose items conversations are stored, whatever the client's dialect. Stored formats do not
+change."""
 
 _registered: Final[dict[str, Dialect]] = {}
 
@@ -64,17 +65,16 @@ class NameTaken(ValueError):
 
 
 class BadPlugin(Exception):
-    """A package promises a dialect and has none, or one whose name is taken."""
+    """A package declares a dialect but has none, or one whose name is taken."""
 
 
 def dialect_name(text: str) -> DialectName:
-    """A name that comes from outside (a file, the command line), if there is such a dialect. Raises
-    UnknownDialect."""
+    """Validates a dialect name from outside (a file, the command line). Raises UnknownDialect."""
     return cast(DialectName, dialect(text).name)
 
 
 class _Loaded(dict[str, Dialect]):
-    """The dialects that were asked for; our own are loaded when they are missing."""
+    """The dialects that were requested; built-in ones are loaded when they are missing."""
 
     def __missing__(self, name: str) -> Dialect:
         plain = _plain(name)

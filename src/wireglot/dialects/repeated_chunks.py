@@ -46,11 +46,11 @@ class RepeatedChunks(ABC):
     def __init__(self, most: int) -> None:
         """`most`: bytes of a frame that need not be refused."""
         self.is_between = False
-        """Whether what comes next begins a frame; its reader tells."""
+        """Whether the next bytes begin a frame; set by the reader."""
         self._most = most
         self.last = b""
         self._shape: Shape | None = None
-        self._end = b""  # of such a frame, with the blank line behind it
+        self._end = b""  # end of such a frame, with the blank line after it
         self._place = 0  # of the text among the values
         self._strings: list[bool] = []  # whether each value is one
         self._index = -1  # the part its text belongs to
@@ -64,7 +64,7 @@ class RepeatedChunks(ABC):
 
     @abstractmethod
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
-        """Other values that may differ, and say nothing or what the last one says."""
+        """Other values that may differ, and have no meaning or replace that of the frame before."""
 
     def said_of(self, index: int, holder: dict[str, Any]) -> list[str] | None:
         """The list in which the reader collects the texts of the part with this index; None if it does not
@@ -72,7 +72,7 @@ class RepeatedChunks(ABC):
         return None
 
     def last_reported(self) -> dict[str, Any] | None:
-        """The last frame that was not read in full (`last`), now read; asked again, there is none."""
+        """The last frame that was not parsed in full (`last`), now decoded; None on a second call."""
         last, self.last = self.last, b""
         if not last:
             return None
@@ -85,7 +85,7 @@ class RepeatedChunks(ABC):
         return False
 
     def alone(self, data: bytes) -> Delta | None:
-        """What these bytes say where they are one such frame, no more and no less."""
+        """The delta if these bytes are exactly one such frame."""
         shape, size = self._shape, len(data)
         if shape is None or not self.is_between or size > self._most:
             return None
@@ -196,8 +196,8 @@ class RepeatedChunks(ABC):
 
 
 def _may_stand(value: bytes, is_string: bool) -> bool:
-    """Whether it is surely a string without escapes, or an integer: what is no JSON is reported by who reads
-    all of it."""
+    """Whether the value is certainly a string without escapes, or an integer: invalid JSON is reported by the
+    reader that parses the whole frame."""
     if not is_string:
         return value.isdigit() and (len(value) == 1 or value[0] != _ZERO)
     if value.isalnum():  # as padding mostly is

@@ -1,7 +1,7 @@
-"""What a dialect is over HTTP: paths, headers, pings, counts, lists and habits, as data and pure functions.
+"""A dialect's HTTP interface: paths, headers, pings, counts, lists and habits, as data and pure functions.
 
-The one that serves a dialect or asks in it takes everything from its surface and knows no dialect by name.
-What a dialect does not have is None, or empty: nothing here falls back to another dialect.
+Code that serves a dialect or calls an upstream in it takes everything from its surface and knows no dialect
+by name. Missing features are None, or empty: there is no fallback to another dialect.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ Operation = Literal[
     "generate", "compact", "count", "embed", "models", "model", "assist", "operation", "state", "managed",
     "telemetry",
 ]  # fmt: skip
-"""What a client can ask for. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The
-verb of `embed` is the endpoint's name among the dialect's `Embeddings`."""
+"""A client's operation. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The verb of
+`embed` is the endpoint's name among the dialect's `Embeddings`."""
 
 CONFIRM: Final = "confirm"
 """The verb of `model` with which a client wants a model to be there."""
@@ -63,8 +63,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """A small answer to what the dialect's own clients request outside the API; a 404 would fill logs. It
-    tells nothing and changes nothing, so it needs no key."""
+    """A small answer to requests of the dialect's own clients outside the API; a 404 would fill logs. It
+    reveals nothing and changes nothing, so it needs no key."""
 
     methods: tuple[str, ...]
     body: dict[str, Any] = {}
@@ -76,8 +76,8 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """Turns that only the dialect's vendor keeps. Where they cannot be had, clients go on without them if
-    they get exactly these words."""
+    """Turns stored only at the dialect's vendor. If they are not available, clients continue without them if
+    they get exactly this error."""
 
     field: str
     """Of the body: there where a client wants it."""
@@ -86,7 +86,8 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class AskedModel(msgspec.Struct, frozen=True):
-    """Bytes that pass through, and the model that was asked -> the same bytes with its name."""
+    """Replaces the model name in bytes that pass through: (bytes, requested model) -> the same bytes with
+    that name."""
 
     in_answer: Callable[[bytes, str], bytes]
     in_opening: Callable[[bytes, str], bytes]
@@ -113,7 +114,7 @@ class BudgetStanding(msgspec.Struct, frozen=True):
     resets: int
     """Unix seconds."""
     resets_at: str
-    """The same in words: `2026-12-01T00:00:00Z`."""
+    """The same time as text: `2026-12-01T00:00:00Z`."""
     shared: bool = False
     """The budget of a group."""
 
@@ -166,8 +167,8 @@ class CloudForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     dialect: str
     """The vendor's."""
     headers: Mapping[str, str]
-    """Fields of the body that are headers in the vendor's form; "": the vendor has a header for it whose
-    values are others."""
+    """Fields of the body that are headers in the vendor's form; "": the vendor's header has different
+    values."""
     plain_model: Callable[[str], str]
     """The cloud's name of a model -> the vendor's, or the same name where it is none of the cloud's."""
     unwrapped_count: Callable[[bytes], bytes] | None = None
@@ -186,9 +187,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     lists: tuple[str, ...] = ()
     """Where models are listed (and below it each by its name). Dialects may share a path."""
     endpoints: tuple[str, ...] = ()
-    """The paths as the documentation tells them."""
+    """The paths as documented."""
     safeguards: str = ""
-    """The field of a request that asks for checks of its answer, "" without one."""
+    """The request field for checks of the answer, "" if there is none."""
     probes: Mapping[str, Probe] = {}
     unserved: Mapping[str, str] = {}
     """Ends of paths that the dialect's SDKs know and that are not served here, and what is requested
@@ -198,9 +199,9 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     headers: tuple[str, ...] = ()
     """Only clients of this dialect send them."""
     prefixes: tuple[str, ...] = ()
-    """Beginnings of its paths. The longest one that fits tells, where no header of `headers` has reported."""
+    """Prefixes of its paths. The longest match decides if no header of `headers` is present."""
     vendor_headers: tuple[str, ...] = ()
-    """The vendor's clients send them in other dialects too: they tell where nothing else does."""
+    """The vendor's clients send them in other dialects too: they decide if nothing else does."""
 
     version: tuple[str, str] | None = None
     """The header in which clients name the version of the API, by its date, and the oldest that is served."""
@@ -209,7 +210,7 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     key_headers: tuple[tuple[str, str], ...] = ()
     """Header name, and the prefix before the key in its value, in lower case."""
     key_query: str = ""
-    """The parameter of the query that may hold the key."""
+    """The query parameter that may contain the key."""
     key_root: str = ""
     """A path prefix after which a key may follow, for clients that cannot send a header: the rest of the path
     is the actual request path."""
@@ -222,28 +223,28 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     cloud: CloudForm | None = None
     """None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None
-    """Model and stream flag; None where the path tells both. Raises BadField."""
+    """Model and stream flag; None if the path contains both. Raises BadField."""
     asked_output: Callable[[Body], int]
-    """The most tokens that an answer may have, 0 where the request does not say."""
+    """The maximum tokens of an answer, 0 if the request sets none."""
     asked_answers: Callable[[Body], int]
-    """How many answers it asks for, 0 where it does not say."""
+    """The number of answers requested, 0 if not set."""
     agent_field: str = ""
     """Names an agent in place of a model, which only the vendor runs. The vendor keeps what it did."""
     turns: str = ""
     """The array of the body to which every turn of a conversation adds."""
     conversation_field: str = ""
-    """Where the body may name a conversation that the server holds."""
+    """The field in which the body may name a conversation that the server stores."""
     session_headers: tuple[str, ...] = ()
     """Headers in which the vendor's clients name their session, in addition to those of clients of all
     dialects."""
     session: Callable[[Outline], str] | None = None
-    """The client's own name for its session, where a body may hold one; "": it holds none."""
+    """The client's own name for its session, if a body may have one; "": it has none."""
     facts: Callable[[Mapping[str, str]], RequestFacts] = session_facts
-    """Headers -> what the request is for, and which agent sends it, in the words of the vendor's clients."""
+    """Headers -> the purpose of the request and the agent that sends it, as named by the vendor's clients."""
     state_fields: tuple[str, ...] = ("conversation",)
     """Fields that tie a request to what the server has stored or runs in the background."""
     timeout_field: str = ""
-    """Where the body may say how many seconds the answer may take. It is ours: no provider sees it."""
+    """The body field for the maximum seconds of the answer. It is our own: no provider sees it."""
     gateway_fields: frozenset[str] = frozenset()
     """Fields that are for the gateway, and unknown to every provider."""
     sealed_marks: tuple[bytes, ...] = ()
@@ -252,20 +253,20 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     tool_changes: Callable[[Foreign], tuple[ToolChange, ...]] | None = None
     """What a part of a message changes in the tools; None: no part does."""
     results_without_calls: bool = False
-    """A request may bring the results of calls that only the server knows."""
+    """A request may contain the results of calls that only the server knows."""
     thread: Thread | None = None
 
     idle: Callable[[Body, Context], dict[str, Any] | None] | None = None
-    """The answer to a request that asks nothing of its model (load it, unload it), which no provider is
-    asked; None: it does ask something."""
+    """The answer to a request that only loads or unloads its model, for which no provider is called; None: it
+    is another request."""
 
     # The answer.
     framing: StreamFraming | None = None
-    """Of streams; None: server-sent events, or what the query asks for."""
+    """The framing of streams; None: server-sent events, or what the query requests."""
     pings: Mapping[Framing, bytes]
-    """What is written while an upstream is silent, in each framing that clients may ask for."""
+    """The bytes written while an upstream is silent, in each framing that clients may request."""
     words: re.Pattern[bytes] | None = None
-    """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    """Matches the text of an answer in its bytes, to estimate its length."""
     pauses: bool = False
     """Its clients know an answer that pauses, and send it back to have it continued."""
     leaves_out_calls: bool = False
@@ -294,16 +295,16 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     hosted: HostedForm = HostedForm()
     """How tools that the gateway runs in the provider's place look to these clients."""
     alias_prefix: str = ""
-    """A model may be asked for with this before its name: some clients take only names that look like their
+    """A prefix that clients may add to a model's name: some clients accept only names that look like their
     vendor's."""
     alias_suffix: str = ""
-    """The same behind its name: a tag that says nothing."""
+    """The same for a suffix: a tag without meaning."""
     managed: Callable[[dict[str, Any], Sequence[ListedModel]], dict[str, Any]] | None = None
     """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
     its models there are."""
     asked_model: AskedModel | None = None
-    """Clients compare the model of an answer with the one they asked for: they get that one. None:
-    they get the one that answered."""
+    """Clients compare the model of an answer with the one they requested: they get the requested name. None:
+    they get the name of the model that answered."""
 
     def model_name(self, asked: str) -> str:
         """The name of a model, without what these clients may add to it."""
@@ -318,11 +319,11 @@ class StreamUsage(msgspec.Struct, frozen=True):
 
     field: str
     is_asked: Callable[[Any], bool]
-    """Whether that field asks already."""
+    """Whether that field already requests usage."""
     asking: Callable[[Any], Any]
-    """The field's value, with the question in it."""
+    """The field's value with usage requested."""
     hide: Callable[[bytes], bytes]
-    """Whole frames without those that only the question brought."""
+    """Removes the frames that exist only because usage was requested."""
 
 
 class Unframer(Protocol):
@@ -330,7 +331,7 @@ class Unframer(Protocol):
 
     @property
     def fault(self) -> BadFrame | None:
-        """What is wrong behind the events that came out: the next call would raise it."""
+        """The error after the events already returned: the next call would raise it."""
         ...
 
     def feed(self, data: bytes) -> bytes:
@@ -351,14 +352,14 @@ class UpstreamFraming(msgspec.Struct, frozen=True, eq=False):
 
 
 class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the dialect's servers take and tell."""
+    """The interface of the dialect's servers."""
 
     paths: Mapping[UpstreamOperation, str]
     """Appended to a provider's base URL; `{model}` is replaced by the model's name."""
     of_family: bool = False
     """Served by every provider of the dialect's family, at that one's base URL: none states it by itself."""
     passed_headers: tuple[str, ...] = ()
-    """Client headers that belong to the dialect and go on with it. No other header of a client does."""
+    """Client headers that belong to the dialect and are passed on. No other client header is."""
     fixed_headers: tuple[tuple[str, str], ...] = ()
     """Sent with every request, unless the client's own has gone on."""
     body_headers: tuple[tuple[bytes, tuple[str, str]], ...] = ()
@@ -370,7 +371,7 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The same, about the quota of the account: they are for clients that need no key. Others would take the
     operator's quota for their own."""
     request_id_headers: tuple[str, ...] = ()
-    """Where servers tell under which id they have a request in their logs."""
+    """Response headers with the id of the request in the server's logs."""
     body_variables: Mapping[str, str] = {}
     """Fields of the body that a provider's variables fill: field -> variable."""
     stream_usage: StreamUsage | None = None
@@ -380,14 +381,14 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
     the most bytes of one event that are held."""
     pauses: bool = False
-    """Answers with tools that the provider runs may pause: sent back unchanged, they go on."""
+    """Answers with tools that the provider runs may pause: sent back unchanged, they continue."""
     resume: Callable[[Response], Message | None] | None = None
-    """Any answer may pause, and goes on where the same request is sent again with this message behind it.
-    That returns None for an answer that cannot be resumed; None: no answer can."""
+    """Any answer may pause, and continues if the same request is sent again with this message after it. The
+    function returns None for an answer that cannot be resumed; None: no answer can."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}
-    """What the wire demands of any model, in the words of a provider's table `limits`."""
+    """Limits of the dialect for any model, in the format of a provider's `limits` table."""
     has_variants: bool = False
     """Whether servers spell some fields in several ways. The limits name the one that a server takes
     (`max_tokens_field`, `reasoning_field`, `thinking_switch` and the like); elsewhere they mean nothing."""
@@ -425,13 +426,13 @@ class Tap(Protocol):
         ...
 
     def close(self) -> None:
-        """The end of the bytes: it also ends a last frame that has no blank line behind it."""
+        """The end of the bytes: it also ends a last frame that has no blank line after it."""
         ...
 
 
 class StreamRepair(Protocol):
-    """Repairs what clients would trip over in a stream that passes through; all other bytes stay as they are.
-    `losses` tells what was changed."""
+    """Repairs parts of a passed-through stream that clients could not process; all other bytes stay
+    unchanged. `losses` reports the changes."""
 
     losses: list[Loss]
 
@@ -440,16 +441,16 @@ class StreamRepair(Protocol):
         ...
 
     def leaves(self, frames: bytes) -> bool:
-        """Whether these stay unchanged, and so do others that only have other words in them."""
+        """Whether these frames stay unchanged, and others with different text would too."""
         ...
 
 
 class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How the frames of a stream are known that must be read to judge whether it is an answer. All others are
-    words, or thoughts before them."""
+    """Patterns for the frames of a stream that must be parsed to judge whether it is a valid answer. All
+    other frames are text, or thoughts before it."""
 
     signs: tuple[bytes, ...]
-    """Each frame that must be looked at has one of these: a search for them is all that most frames cost."""
+    """Each relevant frame contains one of these: most frames cost only the search for them."""
     calls: re.Pattern[bytes]
     """In frames with a call, or with the report that one is broken."""
     thoughts: re.Pattern[bytes]
@@ -457,8 +458,8 @@ class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     more: re.Pattern[bytes]
     """What frames with thoughts do not have, unless they are the last ones."""
     start: re.Pattern[bytes] | None = None
-    """Once in the first frame, whether its name or its data says what it is; None: there is none whose
-    repetition would begin another answer."""
+    """Occurs once in the first frame, in its name or its data; None: there is no frame whose repetition would
+    begin another answer."""
     blocks: bytes = b""
     """In the frames that begin and end parts, where later ones cannot be read without them."""
     pieces: bytes = b""
@@ -466,7 +467,7 @@ class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class AnswerGlance(msgspec.Struct, frozen=True):
-    """What a whole answer that passes through tells."""
+    """What a whole answer that passes through reports."""
 
     usage: Usage | None = None
     stop: str = ""
@@ -488,10 +489,10 @@ class Counts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The models a client may ask for. A cursor or number that is none raises ClientFault."""
+    """The models a client may use. An invalid cursor or number raises ClientFault."""
 
     render_list: Callable[[Sequence[ListedModel], Query], dict[str, Any]]
-    """One page, as the query asks for it."""
+    """One page, as the query requests it."""
     render_model: Callable[[ListedModel], dict[str, Any]]
     named: Callable[[dict[str, Any]], str] | None = None
     """The model that the body of a request for one names; None: the path does."""
@@ -499,7 +500,8 @@ class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The answer to a client that wants a model to be there, which it is; None: no path of the dialect has
     the verb `confirm`."""
     tells_more: bool = False
-    """Whether a server's list in this dialect tells what its models can do, and those of others do not."""
+    """Whether a server's list in this dialect reports what its models can do, and lists in other dialects do
+    not."""
     with_aliases: Callable[[Sequence[ListedModel], str], Sequence[ListedModel]] | None = None
     """The list as the client with this user agent should see it: see `ClientSide.alias_prefix`."""
 
@@ -516,22 +518,22 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     returns_pieces: bool = False
     """Clients send thoughts back as a stream has cut them."""
     bare_signatures: bool = False
-    """What others minted comes back without the name of who did."""
+    """State that others minted comes back without the minter's name."""
     turn_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that holds a turn of the model."""
+    """Byte sequences of which one is in any body with a turn of the model."""
     placeholders: tuple[bytes, ...] = ()
     """What clients write in place of a signature that they have lost, as it shows in a body."""
     asks_thinking: Callable[[Request], bool] | None = None
-    """Whether a request asks to see the thinking: clients that do not take the first part of an answer for
-    its text. None: there is a place for it next to the text."""
+    """Whether a request asks to see the thinking, for clients that take the first part of an answer for its
+    text. None: there is a separate field for it next to the text."""
 
     # Of upstreams.
     signs_texts: bool = False
-    """State may come behind the text that it signs. Clients of the dialect have a place for it there too."""
+    """State may come after the text that it signs. Clients of the dialect have a place for it there too."""
     hosts: tuple[str, ...] = ()
-    """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
+    """Dialects whose vendors also serve their models in this one, with a field for their signatures."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None
-    """Whether unsigned reasoning goes back to its writer unchanged."""
+    """Whether unsigned reasoning is sent back to its writer unchanged."""
     unsigned: Extra | None = None
     """How plain reasoning text is spelled where it usually is signed."""
     between_tools: Extra | None = None
@@ -539,22 +541,22 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     shows_by_effort: bool = True
     """Whether visible thinking can be requested together with an effort alone."""
     shown_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that holds state; none: it cannot be known."""
+    """Byte sequences of which one is in any body with state; empty: it cannot be known."""
     takes_bypass: bool = False
-    """A call whose signature is missing may be sent with a bypass in its place."""
+    """A call without its signature may be sent with a bypass value."""
     thinks_only_with_state: bool = False
     """Within a turn of calls the model cannot think on without the state of that turn."""
     is_refusal: Callable[[ApiError], bool] | None = None
-    """Whether an upstream complains of state that it did not mint, or no longer knows. Hosts pass on the
-    words of the vendors whose models they sell, in any dialect."""
+    """Whether an upstream refuses state that it did not mint, or no longer knows. Hosts pass on the messages
+    of the vendors whose models they sell, in any dialect."""
     has_none: Callable[[ApiError], bool] | None = None
-    """Whether an upstream refuses to be asked for state, or to think, because its model does not."""
+    """Whether an upstream refuses a request for state, or for thinking, because its model has none."""
     without_state: Callable[[Extra], Extra] | None = None
     """This dialect's extra of a part or message, without what ties it to state."""
 
 
 class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """`family` names the dialect whose signatures and extras this one shares: mostly its own name."""
+    """`family`: the dialect whose signatures and extras this one shares, usually its own name."""
 
     name: str
     family: str
@@ -566,9 +568,9 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     model_field: str = "model"
     """Where the body names the model; "": the path does."""
     sse_query: str = ""
-    """Streams are JSON arrays unless the query holds this; "": they are always SSE."""
+    """Streams are JSON arrays unless the query contains this; "": they are always SSE."""
     stop_sequences: Literal["told", "hidden", "none"] = "none"
-    """Whether requests may have them, and whether an answer tells which one ended it."""
+    """Whether requests may have them, and whether an answer reports which one ended it."""
     status: Callable[[ApiError], int]
     """The HTTP status under which an error is reported."""
     tap: Callable[[int], Tap]
@@ -595,7 +597,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def issuer(self) -> str:
-        """Who issues the ids of files, containers and the like in its requests: no one else resolves them."""
+        """The issuer of the ids of files, containers and the like in its requests: no other vendor resolves
+        them."""
         return self.vendor or self.family
 
     def framing(self, query: str) -> Framing:
@@ -603,7 +606,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def complains(words: re.Pattern[str], code: str = "") -> Callable[[ApiError], bool]:
-    """Whether an error says something by these words, or has this code."""
+    """A function that checks whether an error has a message that matches, or has this code."""
 
     def is_one(error: ApiError) -> bool:
         return (bool(code) and error.code == code) or words.search(error.message) is not None

@@ -1,12 +1,12 @@
-"""The turns of a conversation, read from a client and written to an upstream: where codecs meet the cache.
+"""Reads the turns of a conversation from a client and writes them to an upstream, using the cache.
 
-A dialect knows how to read and write one message, and what else of the request that depends on. Turns that
-were read or written before, and nearly all of a conversation that came before, are taken from the cache (see
+A dialect knows how to read and write one message, and which other parts of the request that depends on. Turns
+that were read or written before, and nearly all of a repeated conversation, are taken from the cache (see
 `wire/cache.py`).
 
-What is written of a message follows from the message, from the context, from what is known of the calls that
-it answers, and, where something is lost, from its place: losses tell that. All of it is in the name under
-which it is found, or compared here.
+The output for a message depends on the message, on the context, on what is known of the calls that it
+answers, and, if something is lost, on its place, which losses contain. All of this is part of the cache key,
+or compared here.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wireglot.wire.cache import Cache, KnownTurns
 from wireglot.wire.json import encode
 
 _OBJECTS_BYTES: Final = 3
-"""A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
+"""A turn written at the end is also held as its writer's own objects: about this many times its text."""
 
 
 class TurnReader(Protocol):
@@ -197,7 +197,7 @@ def write_turns(
         else:
             state = writer.state(messages[index])
             if state is None:
-                row = None  # what follows it may be otherwise the next time, too
+                row = None  # what follows it may differ the next time, too
                 out += writer.write_message(messages[index], index)
             else:
                 out += cache.write(messages[index], index, state, is_whole=True)[0]
@@ -269,7 +269,7 @@ class _WriterCache:
         self._scope = scope
 
     def take_settled(self, row: KnownTurns, messages: tuple[Message, ...], start: int, out: list[Any]) -> int:
-        """Write the first turns from `start` on, as far as they came before; the number of the next
+        """Write the first turns from `start` on, as far as they are cached; returns the number of the next
         message."""
         known = row.reached(("written", self._scope))
         found: WrittenTogether | None = known[1] if known is not None else None
@@ -277,7 +277,7 @@ class _WriterCache:
         if found is None or not found.start == start < found.end:
             return start
         if writer.turn_end(messages, found.end - 1) > found.end:
-            return start  # this time the last of them goes on
+            return start  # this time the last of them continues
         out += found.items
         writer.calls.update(found.calls)
         writer.losses += found.losses
@@ -300,9 +300,8 @@ class _WriterCache:
     def write(
         self, message: Message, index: int, state: Hashable, *, is_whole: bool
     ) -> tuple[Sequence[Any], WrittenTurn | None]:
-        """What is written of a message, and the turn under which it is known, if it may come again.
-        `is_whole`: it is written to its end; otherwise its own writer goes on with it, and no other may
-        change anything of it."""
+        """The output for a message, and the turn under which it is cached, if it may be repeated. `is_whole`:
+        it is complete; otherwise its own writer continues it, and nothing else may change it."""
         found = self._find(message, index, state)
         if found is not None:
             return found.items, found

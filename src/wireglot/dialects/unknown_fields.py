@@ -45,9 +45,9 @@ class UnknownFields:
         always: tuple[str, ...] = (),
         nested: Mapping[str, tuple[dict[str, Any], frozenset[str]]] | None = None,
     ) -> Extra | None:
-        """The unknown fields of an object, and of the objects inside it; and nulls of known
-        ones. `blanks` are known fields whose empty value would not be written again, `always` those that are
-        written even where the source left them out."""
+        """The unknown fields of an object and of the objects inside it, and nulls of known fields. `blanks`:
+        known fields whose empty value would not be written again; `always`: those that are written even if
+        the source left them out."""
         empty: dict[str, Any] = {}
         for key in blanks:
             item = value.get(key)
@@ -83,7 +83,7 @@ class UnknownFields:
         hollow: dict[str, Any],
         prefix: str = "",
     ) -> None:
-        """Add what is not known to those that say something, or to those that do not."""
+        """Sort unknown fields into those with a meaning and those without."""
         deep = self._deep
         for key, item in value.items():
             if key not in known or item is None:
@@ -92,8 +92,8 @@ class UnknownFields:
     def put_back(
         self, out: dict[str, Any], extra: Extra | None, path: str = "", losses: list[Loss] | None = None
     ) -> dict[str, Any]:
-        """Give a wire object the fields it came with; declare those another dialect left there. Changes and
-        returns `out`. What the source left out is taken away only while it says nothing new."""
+        """Add the kept fields to a wire object; report those of another dialect as lost. Changes and returns
+        `out`. A field that the source left out is removed only if it has no new value."""
         if extra is None:
             return out
         if extra.dialect != self._dialect:
@@ -128,7 +128,7 @@ class UnknownFields:
 
 
 def merge(out: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-    """`out` with the kept fields, objects joined. What `out` says stays. Changes and returns `out`."""
+    """`out` with the kept fields, objects merged. Values in `out` win. Changes and returns `out`."""
     for key, item in kept.items():
         if key not in out:
             out[key] = item
@@ -147,7 +147,7 @@ def is_hollow(value: Any) -> bool:
 
 
 def split_blank(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leftovers of a nested object: those that say something, and those that are only spelling."""
+    """Splits leftovers of a nested object: those with a meaning, and those that are only spelling."""
     telling = {key: value for key, value in fields.items() if not is_blank(value)}
     blank = {key: value for key, value in fields.items() if is_blank(value)}
     return telling, blank

@@ -1,5 +1,5 @@
-"""What in a provider's own numbers does not add up. An account goes on with the numbers as they were read;
-anyone who pays by them is informed that they are odd."""
+"""Contradictions in a provider's own token counts. The usage keeps the numbers as reported; users who pay by
+them are informed of the contradictions."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 
 Counted = Mapping[str, frozenset[str] | None]
-"""Fields that are counted, or say again what is; with the fields inside where it is an object."""
+"""Fields that are counted, or repeat a count; with the inner fields of an object."""
 
 
 def uncounted(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
-    """What the counts do not hold, by its path. Zeros and empties are nothing that could be reported."""
+    """The values that are not counted, by path. Zeros and empty values are left out."""
     out: dict[str, Any] = {}
     for key, value in raw.items():
         if not value:  # as hollow as it can be
@@ -47,7 +47,7 @@ Numbers = dict[str, int]
 """Those that were reported and make sense, under names of our own."""
 
 Names = tuple[tuple[str, str], ...]
-"""Names of our own, and the fields that tell them. Of two that tell the same, the later holds."""
+"""Our names, and the fields with their values. If two fields have the same value, the later one wins."""
 
 
 class UsageFields:
@@ -118,7 +118,8 @@ def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
 
 
 def losses_of_usage(raw: Extra | None, own: str, path: str, out: list[Loss]) -> None:
-    """Declare what another dialect's usage says in addition to the counts, and counts that it cannot mean."""
+    """Reports fields of another dialect's usage other than the counts, and counts that contradict each
+    other."""
     if raw is None or raw.dialect == own:
         return
     losses_of_extra(raw, own, path, out, "usage.detail")

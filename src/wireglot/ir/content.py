@@ -14,10 +14,10 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one dialect said that the IR does not model.
+    """Fields of one dialect that the IR does not model.
 
     `fields` is information (lost elsewhere, and declared); `form` is spelling only: string shorthand, item
-    ids, echoes of the request. It brings the same bytes back to the same dialect and is never a loss.
+    ids, echoes of the request. It reproduces the same bytes in the same dialect and is never a loss.
     """
 
     dialect: str
@@ -26,7 +26,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who minted an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
+    """The minter of an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
 
     dialect: str
     provider: str = ""
@@ -43,20 +43,20 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 PHASE: Final = "phase"
-"""The `id` of a signature that is no proof but a word: what its text is to the answer (Responses: commentary
-on the way, or the final answer). Its minter wants it back like any other state."""
+"""The `id` of a signature that proves nothing but labels the role of its text in the answer (Responses:
+commentary on the way, or the final answer). Its minter needs it back like any other state."""
 
 
 UNSIGNED: Final = "unsigned"
-"""The `id` of a signature that is no proof but a name: who wrote an unsigned thought, and in `data`
-how it was spelled there. Only on the way through a client of another dialect (`providers/carried.py`)."""
+"""The `id` of a signature that proves nothing but names the writer of an unsigned thought; `data` has its
+original spelling. Only used on the way through a client of another dialect (`providers/carried.py`)."""
 
 FOREIGN: Final = "foreign"
-"""The same, of a whole part that the client's dialect has no word for: `data` holds it."""
+"""The same for a whole part that the client's dialect has no equivalent for: `data` contains it."""
 
 
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A prompt-cache breakpoint behind the value that carries it. `ttl` is `short` or `long`."""
+    """A prompt-cache breakpoint after the value that carries it. `ttl` is `short` or `long`."""
 
     ttl: Literal["", "short", "long"] = ""
     extra: Extra | None = None
@@ -121,7 +121,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     redacted: bool = False
     extra: Extra | None = None
     minter: Origin | None = None
-    """Who wrote what is unsigned, where the one that stored the answer knows it."""
+    """The writer of unsigned reasoning, if the component that stored the answer knows it."""
 
 
 @final
@@ -173,9 +173,9 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     type: str
     value: dict[str, Any]
     text: str = ""
-    """What it says, in words for everybody else; "": nothing that can be expressed so."""
+    """Its content as text for other dialects; "": it has none that can be expressed."""
     stands_elsewhere: bool = False
-    """All that it says is said in another place of the same request, too: who leaves it out loses little."""
+    """All of its content is repeated in another place of the same request: leaving it out loses little."""
     for_vendor: bool = False
     """A note to the dialect's own vendor, which no model needs to read."""
 

@@ -10,7 +10,7 @@ from wireglot.ir.content import Extra, Part
 from wireglot.ir.outcome import Usage
 
 Encoding = Literal["", "float", "base64"]
-"""How the client wants its vectors written; "": it does not say. base64 is of little-endian float32."""
+"""The encoding of vectors that the client requests; "": not specified. base64 is of little-endian float32."""
 
 
 class TokenIds(msgspec.Struct, frozen=True):
@@ -25,7 +25,7 @@ class EmbeddingInput(msgspec.Struct, frozen=True, omit_defaults=True):
     content: str | TokenIds | tuple[Part, ...]
     dimensions: int | None = None
     task: str = ""
-    """What the vector is for, in Google's words (`RETRIEVAL_QUERY`): no other vendor has any."""
+    """The purpose of the vector, as one of Google's values (`RETRIEVAL_QUERY`): no other vendor has any."""
     title: str = ""
     """Of the document that the text is from."""
     truncates: bool | None = None

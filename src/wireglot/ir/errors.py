@@ -1,4 +1,4 @@
-"""Errors as values (what a provider said) and as exceptions (whose fault it is)."""
+"""Errors as values (reported by a provider) and as exceptions (grouped by who caused them)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class ApiError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WireglotError(Exception):
-    """Base of everything Wireglot raises on purpose. `code` tells them apart without knowing a class."""
+    """Base class of all errors that Wireglot raises on purpose. `code` identifies them without knowing the
+    class."""
 
     code: str = "WIREGLOT_ERROR"
 
@@ -57,13 +58,14 @@ class WireglotError(Exception):
 
 
 class ClientFault(WireglotError):
-    """The client sent what its dialect does not allow: `path` tells where, the message what was expected."""
+    """The client sent something that its dialect does not allow: `path` is the place, the message what was
+    expected."""
 
     code = "CLIENT_FAULT"
 
 
 class UpstreamFault(WireglotError):
-    """The provider's document is not what its dialect says."""
+    """The provider's document does not follow its dialect."""
 
     code = "UPSTREAM_FAULT"
 
@@ -75,7 +77,7 @@ class Unsupported(WireglotError):
 
 
 class StrictLoss(Unsupported):
-    """Something would have been bent, and the caller asked for all or nothing."""
+    """Something would have been changed or lost, and the caller allowed no losses."""
 
     code = "STRICT_LOSS"
 

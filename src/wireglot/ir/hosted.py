@@ -1,7 +1,7 @@
-"""A tool that the provider runs in the vendor's own API, in neutral terms: one call and what it brought.
+"""A tool that the provider runs in the vendor's own API, in neutral terms: one call and its result.
 
-Each dialect shows them in its own form (`dialects.capabilities.HostedForm`), and reads that form back where
-a client sends it with later turns.
+Each dialect shows them in its own form (`dialects.capabilities.HostedForm`), and parses that form when a
+client sends it back with later turns.
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ class WebPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call brought. `text` is what the model reads; with `error` nothing else was found."""
+    """The result of a call. `text` is what the model reads; with `error` nothing else was found."""
 
     text: str = ""
     error: HostedError | Literal[""] = ""
     message: str = ""
-    """What went wrong, in words."""
+    """The error message."""
     sources: tuple[WebSource, ...] = ()
     page: WebPage | None = None
     media: tuple[Media, ...] = ()
@@ -94,7 +94,7 @@ class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ListedTool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool of an MCP server. `read_only`: the server says that it changes nothing."""
+    """A tool of an MCP server. `read_only`: the server declares that it changes nothing."""
 
     name: str
     description: str = ""
@@ -129,11 +129,11 @@ class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def without_calls(stop: Stop) -> Stop:
-    """The end of an answer whose calls the client is not shown."""
+    """The stop of an answer whose calls are not shown to the client."""
     return Stop("end") if stop.reason == "tool_calls" else stop
 
 
 def continued(times: int) -> Loss:
-    """The end of an answer that paused so many times and was continued."""
+    """The loss of an answer that paused this many times and was continued."""
     often = "once" if times == 1 else f"{times} times"
     return Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {often}")

@@ -1,11 +1,12 @@
-"""Calls that a server left in the text, in the tokens its model writes them with: made calls again.
+"""Converts calls that a server left in the text, in its model's special tokens, back to calls.
 
-Hosts of open models parse these tokens. Where one fails to, its client gets them as words, and an agent ends
-its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are read so, and only
-for the tokens that the provider leaks. All other such words may be a quotation, and a text is never a call.
+Hosts of open models parse these tokens. Where one fails to, its client gets them as text, and an agent ends
+its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are parsed for them,
+and only for the tokens that the provider leaks. Anywhere else such text may be a quotation, and is never
+converted.
 
-A call is read if it names a tool that the request offers and its choice allows, and if nothing but calls
-comes behind it in the answer.
+A call is recognized if it names a tool that the request offers and its choice allows, and if only calls
+follow it in the answer.
 """
 
 from __future__ import annotations
@@ -44,8 +45,8 @@ LeakFamily = Literal["kimi", "deepseek", "hermes"]
 LEAK_FAMILIES: Final[tuple[LeakFamily, ...]] = ("kimi", "deepseek", "hermes")
 
 TAG: Final = "<tool_call>"
-"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens, any text
-can contain it: such a call begins a line, and it is never read from reasoning."""
+"""Hermes and Qwen write calls like this (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens,
+any text can contain it: such a call begins a line, and it is never read from reasoning."""
 
 _CALLS: Final[dict[LeakFamily, re.Pattern[str]]] = {
     # huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
@@ -95,7 +96,7 @@ _UNDECIDED: Final[dict[LeakFamily, str]] = {
 """What may still become one."""
 
 _LINE: Final = 100
-"""How far back the beginning of a line is looked for; tags that are indented more are words."""
+"""How far back to search for the beginning of a line; tags that are indented further are text."""
 
 
 class _Tokens(NamedTuple):
@@ -150,13 +151,13 @@ def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> 
 
 
 def _allows_calls(stop: Stop) -> bool:
-    """Whether the answer ended by itself. Unknown words may mean a filter; some servers say nothing."""
+    """Whether the answer ended by itself. Unknown reasons may mean a filter; some servers report none."""
     return stop.reason in _ENDED or (stop.reason == "other" and not stop.raw)
 
 
 def recovered(response: Response, names: frozenset[str], families: Iterable[LeakFamily]) -> Response:
-    """A whole answer with its leaked calls as calls, behind its other parts, and the same one where there are
-    none. `names`: of the tools that may be called."""
+    """A whole answer with its leaked calls converted to calls, after its other parts; the same object if
+    there are none. `names`: the tools that may be called."""
     if not names or not _allows_calls(response.stop):
         return response
     leaks = _leaks(
@@ -190,10 +191,10 @@ def _leaks(
     families: Iterable[LeakFamily],
     seed: str,
 ) -> dict[int, tuple[int, list[ToolCall]]] | None:
-    """By the number of a part: where leaked calls begin in its text, and they. None for a broken call.
+    """Part number -> (the offset at which leaked calls begin in its text, the calls). None for a broken call.
 
-    `parts`: with the end of what has gone out of each, and the text that is left. They are read from the last
-    to the first, up to the last words of the answer. `structured`: its calls that did not leak.
+    `parts`: each with the end of the text already sent, and the remaining text. They are parsed from the last
+    to the first, up to the answer's last text that is not a call. `structured`: the calls that did not leak.
     """
     leaks: dict[int, tuple[int, list[ToolCall]]] = {}
     known = list(structured)
@@ -337,8 +338,8 @@ def _made_up(*material: str) -> str:
 
 
 class LeakFilter:
-    """The same of a stream. From the head of a call on everything waits for the end of the answer: only that
-    says whether the text may be a call, and which calls are in the answer already."""
+    """The same for a stream. Everything from the head of a call on is held back until the end of the answer:
+    only the end shows whether the text may be a call, and which calls are in the answer already."""
 
     __slots__ = (
         "_at", "_before", "_calls", "_families", "_names", "_parts", "_seed", "_started", "_sure", "_tail",
@@ -396,7 +397,7 @@ class LeakFilter:
                 pass
 
     def _take(self, event: Event, passed: list[Event]) -> None:
-        """Pass an event on, or let it wait behind what may be a call."""
+        """Pass an event on, or hold it back after what may be a call."""
         if self._at >= 0:
             self._waiting.append(event)
             if self._sure:
@@ -414,7 +415,7 @@ class LeakFilter:
             passed.append(event)
 
     def _search(self, delta: Delta, start: int, passed: list[Event]) -> None:
-        """Pass words on up to the next place where a call may begin."""
+        """Pass text on up to the next place where a call may begin."""
         text = delta.text
         at = text.find("<", start)
         while at >= 0 and not self._may_call(text, at, delta.index):
@@ -447,7 +448,7 @@ class LeakFilter:
         return self._sure or (tokens is not None and tokens.undecided.fullmatch(text, at) is not None)
 
     def _release(self, passed: list[Event]) -> None:
-        """What waits is no call: its first character is a word, and the rest is searched."""
+        """The held text is not a call: its first character is released, and the rest is searched."""
         (first, *waiting), self._waiting = self._waiting, []
         self._at = -1
         assert type(first) is Delta
@@ -482,7 +483,7 @@ class LeakFilter:
             return [*waiting, finish]
         calls = [call for number in sorted(leaks) for call in leaks[number][1]]
         room = {order[number]: at for number, (at, _) in leaks.items()}
-        """How many characters of a part are words."""
+        """For each part with leaked calls, the number of characters that are text."""
         self.recovered = True
         passed: list[Event] = []
         for event in waiting:

@@ -96,7 +96,7 @@ Feature = Literal[
     "video",
 ]
 """Stable names: they appear in headers, logs and policies. Add, never rename. `FEATURES` explains each, and
-`ir/grades.py` says how bad it is."""
+`ir/grades.py` grades its severity."""
 
 FEATURES: dict[Feature, str] = {
     "audio": "Sound in a message, which the target cannot take.",
@@ -313,7 +313,7 @@ _READ: dict[tuple[str, str], Loss] = {
         "$.thinking.type", "thinking.display", "dropped", "between_tools: off here, without notes on progress"
     )
 }
-"""Values of fields that the IR has another word for, and what of them does not cross."""
+"""Values of fields that the IR represents differently, and the loss in converting them."""
 
 
 def losses_of_extra(
@@ -335,7 +335,7 @@ def losses_of_extra(
 
 
 def is_blank(value: Any) -> bool:
-    if value:  # most do say something
+    if value:  # most have a meaning
         return False
     return value is None or value is False or value == 0 or value == "" or value == [] or value == {}
 

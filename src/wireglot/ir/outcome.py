@@ -62,7 +62,7 @@ class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Response(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A whole answer. `created` is in unix seconds, 0 where the dialect does not tell."""
+    """A whole answer. `created` is in unix seconds, 0 if the dialect does not report it."""
 
     id: str
     model: str

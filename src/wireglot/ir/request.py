@@ -1,4 +1,4 @@
-"""What a client asks for: the conversation, the tools, and how to generate."""
+"""A client's request: the conversation, the tools, and how to generate."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     namespace: str = ""
     deferred: bool = False
     native: Foreign | None = None
-    """The declaration verbatim, where the tool is one of a vendor's own that its models know by its type
-    (bash, shell, apply_patch). Everybody else is given the function that the rest says."""
+    """The declaration verbatim, if the tool is one of a vendor's own that its models know by type (bash,
+    shell, apply_patch). Other upstreams are sent the function that the other fields define."""
     cache: CacheMark | None = None
     extra: Extra | None = None
 
@@ -62,7 +62,7 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     approval: bool = False
     """A person must agree before a tool of it is called."""
     rest: tuple[str, ...] = ()
-    """Names of what only its own dialect says of it."""
+    """Names of the fields that only its own dialect has."""
 
 
 @final
@@ -88,7 +88,8 @@ TOOLS_PART: Final = "system.tools"
 """The type of the `Foreign` part of a system message that declares tools in the middle of a conversation
 (Kimi). The tools are listed among the request's other tools."""
 MIDWAY: Final = "midway"
-"""In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
+"""Key in the value of such a part and in the form of its tools, with the same number in both: which of the
+parts declares them."""
 
 
 class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -197,7 +198,7 @@ class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """`model` may be empty (Gemini names it in the path). System text is a message, in its place.
 
-    `stream` None: the dialect says so elsewhere (Gemini: the path).
+    `stream` None: the dialect states it elsewhere (Gemini: in the path).
     """
 
     model: str

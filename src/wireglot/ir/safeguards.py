@@ -1,4 +1,4 @@
-"""Checks of an answer that the client asks for, and what they found: it runs no tool before it knows."""
+"""Checks of an answer that the client requests, and their results: it runs no tool before it has them."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ Reason = Literal["timeout", "error", "refused", "input_too_long", "truncated"]
 
 
 class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`kind`: `TOOL_CALLS`, or the native type where no other dialect knows it.
+    """`kind`: `TOOL_CALLS`, or the native type if no other dialect has it.
 
-    `context` is what the client says about itself for the check: its rules, folders, platform.
+    `context` is what the client states about itself for the check: its rules, folders, platform.
     """
 
     kind: str

@@ -200,7 +200,7 @@ class StopFilter:
             passed.append(Finish(stop))
 
     def _after(self, event: Event, stop: Stop, passed: list[Event]) -> None:
-        """What is still due behind the match."""
+        """Pass on the events that are still needed after the match."""
         match event:
             case Delta(index=index):
                 if index in self._calls:
@@ -217,5 +217,5 @@ class StopFilter:
                 self._pass(event, passed)
             case UsageReport() | Start():
                 passed.append(event)
-            case _:  # parts that begin behind the match
+            case _:  # parts that begin after the match
                 pass

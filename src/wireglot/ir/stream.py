@@ -4,8 +4,8 @@
 
 Part indices are unique and count up from 0 in order of their start; several parts may be open at once
 (parallel tool calls interleave); every part that starts ends before Finish. Failure may come at any time,
-even before Start, and leaves open parts open. A part whose end says `cut` is no part of the answer.
-Further answers to one request (`n`, `candidateCount`) come whole, behind the first.
+even before Start, and leaves open parts open. A part whose end has `cut` does not belong to the answer.
+Further answers to one request (`n`, `candidateCount`) come whole, after the first.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FEW: Final = 64
 
 
 class GrowingText(msgspec.Struct, eq=False):
-    """A list of the words would take ten times their memory: a short string is mostly its own head. So the
-    last few are kept as they came, those before them as long strings."""
+    """A list of the pieces would take ten times their memory: a short string is mostly object header. So the
+    last few are kept as received, those before them as long strings."""
 
     _long: list[str] = []
     _last: list[str] = []
@@ -135,8 +135,8 @@ FLAWS: Final = {
     "number_not_growing": "an event had the number of an earlier one, or a lower one",
     "piece_without_part": "a piece belonged to no part that was open",
 }
-"""Rules of a dialect that a provider's stream may break and still be readable. The answer goes on; readers
-and taps name each once (`flaws`), for the metrics, the log and the trace."""
+"""Rules of a dialect that a provider's stream may break and still be readable. The answer continues; readers
+and taps report each once (`flaws`), for the metrics, the log and the trace."""
 
 
 class BrokenGrammar(AssertionError):

@@ -45,7 +45,7 @@ class TokenCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     """What built-in tools of the provider put into the prompt."""
     output: Annotated[int, Count("output", ("output",))] = 0
     reasoning: Annotated[int | None, Count("output", ("reasoning", "output"))] = None
-    """None: the provider did not tell it apart from the output."""
+    """None: the provider did not report it separately from the output."""
 
     @property
     def total_input(self) -> int:

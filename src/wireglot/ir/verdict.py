@@ -1,8 +1,8 @@
-"""Whether an answer is one, judged before a client sees it: whole, or as its events pass.
+"""Decides whether an answer is valid, before a client sees it: whole, or while its events pass.
 
-None are: a call that the model or its server broke, a call that the answer ends inside of, and an answer
-with nothing in it although it says that it ended by itself. Where the limit was reached there may be nothing,
-and a call that was cut off by it is left out: arguments are handed over whole or not at all.
+Invalid are: a call that the model or its server broke, an answer that ends inside a call, and an empty answer
+that is reported as ended by itself. If the token limit was reached, an answer may be empty, and a call that
+was cut off is left out: arguments are passed on whole or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MALFORMED: Final = "malformed_tool_call"
 _TRUNCATED: Final = "truncated_tool_call"
 _EMPTY: Final = "empty_answer"
 VERDICTS: Final = frozenset({_MALFORMED, _TRUNCATED, _EMPTY})
-"""Codes of errors that say what is wrong with an answer, and nothing about whether its server is well."""
+"""Codes of errors that describe an invalid answer, and mean nothing about the health of its server."""
 
 CUT: Final = ApiError("server", "the answer ended inside a tool call", status=502, code=_TRUNCATED)
 CUT_BY_LIMIT: Final = ApiError(
@@ -142,12 +142,13 @@ def accept(
     renamed: Mapping[str, tuple[str, str]] = {},
     cuts: bool = True,
 ) -> Accepted:
-    """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
+    """A whole answer, without calls that were cut off by its token limit. Raises NoAnswer if the answer is
+    invalid.
 
-    `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
-    `leaks_calls`: the tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`:
-    what functions that it was offered are to the client (`Aliases.functions`). `cuts`: whether it ends at
-    the first stop sequence of the request. Where the upstream takes them its text holds none.
+    `request`: the request, if known. Without it an empty answer is not an error in itself. `leaks_calls`: the
+    tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`: upstream function
+    name -> the client's tool (`Aliases.functions`). `cuts`: whether to cut the answer at the first stop
+    sequence of the request. If the upstream supports them, its text contains none.
     """
     losses: list[Loss] = []
     if cuts and request is not None and request.stop:
@@ -202,7 +203,7 @@ def _is_cut_call(call: ToolCall) -> bool:
 
 
 def _is_unbegun(part: Part) -> bool:
-    """A call without arguments is whole only where the answer goes on behind it or says that it has ended."""
+    """A call without arguments is only complete if the answer continues after it or reports its end."""
     return type(part) is ToolCall and part.kind == "function" and not part.arguments.strip()
 
 
@@ -212,12 +213,12 @@ def _without(response: Response, cut: list[int]) -> Response:
 
 
 def _reported(stop: Stop) -> Stop:
-    """Why an answer was interrupted, where only its numbers say that it was."""
+    """The reason why an answer was interrupted, for answers where only the token counts show it."""
     return stop if stop.reason in _INTERRUPTED else Stop("length")
 
 
 def _says(part: Part) -> bool:
-    """Whether anybody finds something in it. Thoughts alone answer nothing."""
+    """Whether a part has content for the client. Thoughts alone are not an answer."""
     match part:
         case Text():
             return bool(part.text)
@@ -228,8 +229,8 @@ def _says(part: Part) -> bool:
 
 
 def _is_interrupted(stop: Stop, usage: Usage | None, request: Request | None) -> bool:
-    """Whether the model was not done: by its own word, or by the numbers, as some servers say `tool_calls` or
-    `stop` at the limit."""
+    """Whether the model was interrupted: by its stop reason, or by the token counts, as some servers report
+    `tool_calls` or `stop` at the limit."""
     if stop.reason in _INTERRUPTED:
         return True
     most = request.max_tokens if request is not None else None
@@ -239,7 +240,7 @@ def _is_interrupted(stop: Stop, usage: Usage | None, request: Request | None) ->
 def _may_be_empty(stop: Stop, interrupted: bool, request: Request | None) -> bool:
     if interrupted or stop.reason in _MAY_BE_EMPTY or request is None:
         return True
-    # Not every dialect tells a stop sequence apart from an end.
+    # Not every dialect distinguishes a stop sequence from an end.
     return stop.reason == "end" and (
         bool(request.stop) or _ends_in_result(request) or _ends_in_answer(request)
     )
@@ -262,13 +263,13 @@ def _ends_in_result(request: Request) -> bool:
 
 
 class Watch:
-    """The same of an answer that streams. It is reported every event once and keeps little: the arguments of
-    open calls, and whether anything was said.
+    """The same for an answer that streams. It is passed every event once and keeps little: the arguments of
+    open calls, and whether there was any content.
 
-    `leaks_calls`, `renamed`: as in `accept`; such calls are made calls on the way.
+    `leaks_calls`, `renamed`: as in `accept`; leaked calls are converted on the way.
 
-    A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
-    reported, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
+    A call with incomplete arguments is not ended before the reason is known. `leaves_out`: the client can
+    discard a call without its end (see `PartEnd.cut`); for other clients the beginning of its arguments
     cannot be taken back, and the stream fails.
     """
 
@@ -288,9 +289,9 @@ class Watch:
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
-        """What is reported otherwise than it came, in addition to what a writer cannot say."""
+        """Losses from changes to the answer, in addition to those of the writer."""
         self.verdict: ApiError | None = None
-        """Why what came is no answer."""
+        """Why the answer is invalid."""
         self._request = request
         self._ids = CallIds(request)
         self._leaves_out = leaves_out
@@ -368,7 +369,7 @@ class Watch:
         passed: list[Event] = []
         for event in events:
             if type(event) is PartStart and self._held:
-                self._release(passed)  # the answer goes on behind a call without arguments: it has none
+                self._release(passed)  # the answer continues after a call without arguments: it has none
             elif type(event) is PartEnd and self._holds(event):
                 continue
             elif type(event) is Finish:

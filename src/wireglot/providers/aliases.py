@@ -44,7 +44,7 @@ class Aliases(msgspec.Struct, frozen=True):
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
     unwraps: bool = False
-    """The answer's text was asked for as `{"value": ...}`, because its schema has no object at its root."""
+    """The answer's text was requested as `{"value": ...}`, because its schema has no object at its root."""
     bare: bool = False
     """The client reads a string without the quotes that JSON puts around it."""
 
@@ -73,8 +73,8 @@ class Aliases(msgspec.Struct, frozen=True):
         )
 
     def with_freeform(self, tools: tuple[AnyTool, ...]) -> Aliases:
-        """For an upstream of which it is not known whether it takes freeform tools: where it answered with a
-        function of such a name, it does not."""
+        """For an upstream of which it is not known whether it takes freeform tools: if it answers with a
+        function of that name, it does not."""
         functions = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "function"}
         freeform = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "custom"} - functions
         if freeform <= self.custom:
@@ -97,7 +97,7 @@ class Aliases(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(part, name=name, namespace=namespace)
 
     def restore_text(self, text: str) -> str:
-        """The whole text of an answer in the format that the client asked for."""
+        """The whole text of an answer in the format that the client requested."""
         if self.unwraps:
             text = unwrapped(text)
         return unquoted(text) if self.bare else text

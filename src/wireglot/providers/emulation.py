@@ -28,9 +28,9 @@ class Emulation(msgspec.Struct, frozen=True):
     stops: tuple[str, ...] = ()
     """Stop sequences that the upstream was not given."""
     several: bool = False
-    """The upstream was asked for several answers."""
+    """Several answers were requested from the upstream."""
     answer_tool: str = ""
-    """The function whose arguments are the answer in the format that the client asked for."""
+    """The function whose arguments are the answer in the format that the client requested."""
 
     def __bool__(self) -> bool:
         return bool(self.stops or self.answer_tool)
@@ -95,8 +95,8 @@ class EmulatingReader:
 
 
 class AnswerFilter:
-    """Makes text of the calls of one function. What the model says next to such a call is no part of the
-    answer, so prose waits until it is known that no such call follows: until another call, or the end."""
+    """Converts the calls of one function to text. Prose next to such a call does not belong to the answer, so
+    prose is held back until it is known that no such call follows: until another call, or the end."""
 
     def __init__(self, tool: str) -> None:
         self.losses: list[Loss] = []

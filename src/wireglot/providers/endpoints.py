@@ -1,4 +1,4 @@
-"""Where a provider takes which request: the paths of a dialect behind its base URL."""
+"""The URL of each operation at a provider: the dialect's paths after its base URL."""
 
 from __future__ import annotations
 

@@ -133,10 +133,11 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     # reasoning
     thinking: ThinkingStyle | None = None
     thinking_own: Literal["fit", "guess", "keep", "switch"] = "fit"
-    """What a client of this very dialect says about thinking. fit: put into the form above, as any other's.
-    guess: left alone, since the form is only the dialect's usual one; a file that states the model's form
-    makes it `fit`. keep: left alone, since the endpoint reads it all; only an off it cannot do is bent.
-    switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is put into the form above."""
+    """What to do with the thinking settings of a client of this very dialect. fit: converted to the form
+    above, like any other client's. guess: left alone, since the form is only the dialect's usual one; a file
+    that states the model's form makes it `fit`. keep: left alone, since the endpoint reads it all; only an
+    off it cannot do is bent. switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is
+    put into the form above."""
     thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
     """The effort levels of this model, including `none` if that is how thinking is switched off."""

@@ -37,7 +37,7 @@ Streams = Literal["both", "only", "never"]
 
 
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Models whose name matches a pattern. Every matching entry applies, in file order."""
+    """Settings for the models whose name matches a pattern. Every matching entry applies, in file order."""
 
     match: str
     title: str = ""

@@ -1,4 +1,4 @@
-"""A recorded exchange translated once more, with what the trace knows of its target."""
+"""Translates a recorded exchange again, with the target information in the trace."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class RequestAgain(msgspec.Struct, frozen=True):
     """A request that was translated again."""
 
     own: Request
-    """What the client's body says."""
+    """The request that the client's body was parsed to."""
     read: Request
-    """The same as it was asked, by whose messages places of the body are reported."""
+    """The request whose messages are used to find places of the body."""
     planned: Plan
     document: dict[str, Any]
-    """What goes upstream."""
+    """The document sent upstream."""
     losses: tuple[Loss, ...]
     """At their places in the client's document."""
     context: Context
@@ -70,8 +70,8 @@ def ask_again(
     )
     rendered = dialect(target.dialect).render_request(planned.upstream, planned.context)
     losses = planned.losses + planned.retraced(rendered.losses)
-    # Items that only carried the state of a neighbour are no messages once they are unsealed. More messages
-    # than the body has are turns that the gateway holds, before those of the body.
+    # Items that only carried the state of a neighbour are no messages once they are unsealed. Messages beyond
+    # those of the body are turns that the gateway stores, and come first.
     read = asked if len(asked.messages) <= len(own.messages) else own
     if losses and spoken.places is not None:
         losses = RequestPlaces(spoken.places, body, read).located(losses, asked)
@@ -89,10 +89,10 @@ class Amounted(msgspec.Struct, frozen=True):
     """What a stream comes to."""
 
     document: dict[str, Any]
-    """As its dialect answers when no stream is requested. Of a stream that has no end: what came of it. An
-    error that was sent midway is next to that as `error`."""
+    """The answer as its dialect returns it when no stream is requested. For a stream without an end: what had
+    arrived. An error sent in the middle is added as `error`."""
     stops: str = ""
-    """Why this is not the whole answer, in words for people."""
+    """Why this is not the whole answer, as text for users."""
 
 
 def amounted(name: str, data: bytes) -> Amounted:
@@ -135,8 +135,8 @@ def _no_stop(name: str, status: str) -> Stop:
 
 
 def as_shown(target: TraceTarget, client: str, document: dict[str, Any], asked: RequestAgain) -> TraceTarget:
-    """The target, with whether the gateway withheld reasoning: the client did not ask for it, and the answer
-    that it got shows none."""
+    """The target, with `withholds` set if the gateway withheld reasoning: the client did not ask for it, and
+    its answer shows none."""
     spoken = dialect(target.source or client)
     asks = spoken.surface.reasoning.asks_thinking
     if asks is None or asks(asked.planned.client):
@@ -198,7 +198,7 @@ USAGE: Final = frozenset({"usage", "usageMetadata"})
 
 
 def are_made_up(one: str, other: str) -> bool:
-    """Whether both are ids that we minted, or both are sealed with a secret that no trace holds."""
+    """Whether both are ids minted by Wireglot, or both are sealed with a secret that no trace contains."""
     return (is_minted(one) and is_minted(other)) or (is_sealed(one) and is_sealed(other))
 
 

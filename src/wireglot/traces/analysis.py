@@ -54,7 +54,7 @@ def request_summary(
 
 
 def counts(request: Request) -> dict[str, int]:
-    """How many of each kind a request holds, as its dialect cuts it."""
+    """The number of parts of each kind in a request, as its dialect divides it."""
     system = [message for message in request.messages if message.role == "system"]
     parts = [part for message in request.messages for part in _all(message)]
     media = [part.kind for part in parts if type(part) is Media]
@@ -64,7 +64,7 @@ def counts(request: Request) -> dict[str, int]:
         "tools": len(request.tools),
         "tool calls": _of(parts, ToolCall),
         "tool results": _of(parts, ToolResult),
-        # One that shows nothing is there for what was signed, which may go on at another part.
+        # Reasoning without text is only there for a signature, which may belong to another part.
         "reasoning": sum(type(part) is Reasoning and not _only_signed(part) for part in parts),
         "signatures": sum(_is_signed(part) for part in parts),
         "images": media.count("image"),
@@ -86,7 +86,8 @@ def _only_signed(part: Reasoning) -> bool:
 
 
 def _is_signed(part: Part) -> bool:
-    """Not by a name that only says who wrote a thought, which is counted as reasoning already."""
+    """Whether a part has a real signature: a name that only identifies the writer of a thought does not
+    count, since that thought is already counted as reasoning."""
     signature = getattr(part, "signature", None)
     return signature is not None and signature.id not in (FOREIGN, PHASE, UNSIGNED)
 
@@ -152,7 +153,8 @@ def context_of(trace: Trace) -> Context:
 
 
 def with_analysis(trace: Trace) -> Trace:
-    """Existing records are kept. A body that cannot be read leaves its links empty, and a note says so."""
+    """Adds links and notes to a trace; existing records are kept. If a body cannot be read, its links stay
+    empty and a note says so."""
     notes: list[str] = []
     try:
         check_linkable(trace.request, "the client's request")

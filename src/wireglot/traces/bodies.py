@@ -1,4 +1,4 @@
-"""What a recorded message says: its bytes, and the document that it is or amounts to."""
+"""Decodes recorded messages: their bytes, and the document that they are or add up to."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ megabytes of nothing but brackets would take a gateway's interpreter for a secon
 
 
 class UnreadableBody(ValueError):
-    """A body that cannot be gone through; in words for people."""
+    """A recorded body that cannot be processed; the message is for users."""
 
 
 def payload(message: TraceMessage) -> bytes:
@@ -36,7 +36,8 @@ def payload(message: TraceMessage) -> bytes:
 
 
 def is_tangled(data: bytes) -> bool:
-    """Whether it has more parts than anybody's request: counted one by one, and no further than needed."""
+    """Whether a body has more values than any real request: counted one by one, and no further than
+    needed."""
     if data.count(b"{") + data.count(b"[") <= MAX_CONTAINERS and data.count(b",") <= MAX_VALUES:
         return False
     containers = values = 0

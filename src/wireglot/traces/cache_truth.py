@@ -61,9 +61,9 @@ Read = Callable[[str], Trace | None]
 
 _MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 _COMPARED: Final = 4
-"""Turns that are looked at: a conversation may have gone back and taken another way."""
+"""Number of turns to compare: a conversation may have gone back and continued differently."""
 _MEDIA_WEIGHT: Final = 6000
-"""Of a picture or a file, in characters: its base64 says nothing of its tokens."""
+"""Weight of a picture or file, in characters: the length of its base64 does not determine its tokens."""
 _MEDIA_FROM: Final = 2000
 _TOKEN: Final = 4
 """Characters, where nothing was counted."""
@@ -113,7 +113,7 @@ class _Block(msgspec.Struct, frozen=True):
     text: str
     weight: int
     ttl: str = ""
-    """Of the mark behind it; "" where there is none."""
+    """The `ttl` of the marker after it; "" if there is none."""
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -167,7 +167,7 @@ _REPORTED: Final = re.compile(
 
 
 def _cached(row: Row, attempt: Attempt) -> int | None:
-    """None where the provider says nothing of it. Gemini leaves out what is zero."""
+    """Cached tokens; None if the provider does not report them. Gemini leaves out zeros."""
     used = row.tokens
     if used is None or used.source == "estimated":
         return None
@@ -354,7 +354,7 @@ class _Common:
         )
 
     def _tokens(self, weight: float) -> int:
-        """Of the first so many characters of the turn before, as that was counted."""
+        """Estimated tokens for this many of the first characters, scaled by the count of the turn before."""
         counted, whole = self.before.tokens, sum(self._weights)
         return int(weight / _TOKEN if counted is None else counted * weight / max(1, whole))
 

@@ -138,7 +138,7 @@ def canonical_arguments(text: str) -> str:
 
 
 def canonical_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema with one spelling for what several can say."""
+    """A JSON Schema in one spelling where several are equivalent."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "$schema" or (key in ("required", "properties") and not value):
@@ -156,7 +156,7 @@ def canonical_schema(schema: dict[str, Any]) -> dict[str, Any]:
         else:
             out[key] = _schema(value)
     if out.get("type") == "string" and all(isinstance(item, str) for item in out.get("enum", [None])):
-        del out["type"]  # the enum says so already
+        del out["type"]  # implied by the enum
     if out.get("nullable") is True and isinstance(out.get("type"), str):
         del out["nullable"]
         out["type"] = [out["type"], "null"]

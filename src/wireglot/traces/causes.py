@@ -1,9 +1,9 @@
-"""Which events of an upstream's stream each event of the client's was made of.
+"""Determines which upstream events each event of the client's stream was made from.
 
-The recorded upstream stream is translated once more, event by event: what a codec writes depends neither on
-how a stream was cut nor on how many events are written at once (laws of every dialect), so each piece that
-comes out belongs to the event that went in. Whether it is what the client got is then seen by comparing.
-Nothing of it is noted while a request is answered, and older recordings are reported as well.
+The recorded upstream stream is translated again, event by event: what a codec writes depends neither on how a
+stream was split nor on how many events are written at once (laws of every dialect), so each piece that comes
+out belongs to the event that went in. The result is then compared with what the client got. Nothing is
+recorded for this while a request is answered, so it works for older recordings as well.
 """
 
 from __future__ import annotations
@@ -85,13 +85,13 @@ def _elements(whole: str) -> Iterable[tuple[int, int]]:
 
 
 def is_keep_alive(text: str) -> bool:
-    """Whether it says nothing: empty lines, comments, a ping."""
+    """Whether it carries no content: empty lines, comments, a ping."""
     lines = text.split("\n", 2) if text.startswith(_PING) else text.splitlines()
     return lines[:1] == [_PING] or all(not line or line.isspace() or line.startswith(":") for line in lines)
 
 
 def same_unit(one: str, other: str) -> bool:
-    """Whether two events say the same: apart from ids that we make up, times and counts."""
+    """Whether two events are equal, ignoring ids made by Wireglot, times and counts."""
     if one == other:
         return True
     (kind, said), (other_kind, other_said) = _read(one), _read(other)
@@ -198,7 +198,7 @@ class _Translated:
         self._of_part: dict[int, list[int]] = {}
         """The same, where it is known for which part."""
         self._for_end: list[int] = []
-        """And those that only the end tells of."""
+        """Frames whose content is only written at the end."""
         self._usage: list[int] = []
         self._last: list[int] = []
 
@@ -214,7 +214,7 @@ class _Translated:
             if not came.truncated:
                 self._take(self._reader.end(), [])
         except (WireglotError, BadJson, FrameTooLarge):
-            pass  # the rest is none that this version can read; what came out so far came of what came in
+            pass  # the rest cannot be read by this version; the output so far was caused by the input so far
         units = units_of(piece.text for piece in self._pieces)
         return [self._pieces[unit.frame]._replace(text=unit.text) for unit in units]
 
@@ -294,7 +294,7 @@ def _aligned(reported: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set
             found = _agreeing(reported[here:], made[there:])
             if found is None:
                 return causes, here
-            # One differs from the other, or is only on one side; behind them both say the same.
+            # One differs from the other, or exists on one side only; after them both are equal.
             others = {number for each in made[there : there + found[1]] for number in each.causes}
             for step in range(found[0]):
                 one = made[there + step].causes if found[0] == found[1] else others

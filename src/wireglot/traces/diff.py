@@ -1,4 +1,4 @@
-"""Where two documents differ, by JSON pointers; and two answers, by what they say."""
+"""Differences between two documents, by JSON pointer; and between two answers, by content."""
 
 from __future__ import annotations
 
@@ -29,12 +29,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """JSON does not tell 1 from 1.0; arguments in a text compare as the JSON that they are."""
+    """JSON does not distinguish 1 from 1.0; arguments in a text are compared as JSON."""
     return [Difference(pointer(at), shown(one), shown(other)) for at, one, other in _walk(before, after, ())]
 
 
 def first_difference(before: Any, after: Any) -> tuple[Steps, Any, Any] | None:
-    """Where they part first, and what is there on both sides; None where they say the same."""
+    """The first difference: its path and both values; None if the documents are equal."""
     return next(_walk(before, after, ()), None)
 
 
@@ -80,7 +80,7 @@ def shown(value: Any, most: int = _SHOWN) -> str:
 
 
 def outline(response: Response) -> dict[str, Any]:
-    """What an answer says, no matter who gave it in whatever dialect."""
+    """The content of an answer, independent of dialect and provider."""
     usage = response.usage
     reported: dict[str, Any] = {
         "text": "".join(part.text for part in response.content if type(part) is Text),
@@ -161,7 +161,8 @@ def _is_in(place: str, around: str) -> bool:
 
 
 def words(value: Any) -> list[str]:
-    """What a value says: its texts, numbers and names, in any order, without the words of its form."""
+    """The content of a value: its texts, numbers and names, in any order, without words that belong to its
+    form."""
     out: list[str] = []
     stack = [value]
     while stack:

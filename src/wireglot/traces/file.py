@@ -29,7 +29,7 @@ _PLACE: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
 class BadTrace(ValueError):
-    """A file that is no trace; in words for people."""
+    """The file is not a valid trace; the message is for users."""
 
 
 def write_trace(trace: Trace, *, packed: bool = False) -> bytes:

@@ -1,8 +1,9 @@
-"""What became of each part of a client's document: pairs of JSON pointers.
+"""Links each part of a client's document to the part of the upstream's document it became: pairs of JSON
+pointers.
 
-They come of the translation itself. The trail of the fitting knows what became of each message, part and
-tool; marks in the fitted request show where its renderer put them (`Marker`); the dialects' places say how
-both documents are cut. Nothing is found by comparing texts.
+They are derived from the translation itself. The trail of the fitting knows what each message, part and tool
+became; marks in the fitted request show where its renderer put them (`Marker`); the dialects' places define
+how both documents are divided. Nothing is found by comparing texts.
 """
 
 from __future__ import annotations
@@ -75,7 +76,8 @@ class Cut(msgspec.Struct, frozen=True):
 
 
 class Index:
-    """What a place of a document is in: asked for each part of a long conversation."""
+    """Finds the parts and turns that contain a path. Built once per document: it is used for each part of a
+    long conversation."""
 
     __slots__ = ("_spots", "_turns")
 
@@ -112,7 +114,7 @@ def cut_answer(places: Places, body: dict[str, Any]) -> Cut:
 
 
 def settings_of(places: Places, body: dict[str, Any], request: Request) -> dict[str, Steps]:
-    """What a request sets, by its neutral name, and where the document says it."""
+    """The settings of a request, by neutral name, and their paths in the document."""
     inner, root = _inside(body, places.request_envelope)
     out = {}
     for name in _SETTINGS:
@@ -172,7 +174,8 @@ class Marker:
         return f"{self._word}{len(self.places) - 1:0{_DIGITS}}"
 
     def marked(self, messages: Iterable[Message], *, blank: bool, opaque: bool) -> tuple[Message, ...]:
-        """`blank`: also parts that say nothing. `opaque`: also what only its own dialect reads."""
+        """`blank`: also mark parts without content. `opaque`: also mark parts that only their own dialect
+        reads."""
         return tuple(
             replace(message, content=self.parts(message.content, number, blank=blank, opaque=opaque))
             for number, message in enumerate(messages)
@@ -307,9 +310,11 @@ def request_links(
     context: Context | None = None,
     asked: RequestAgain | None = None,
 ) -> list[Link]:
-    """Pairs of the client's request and what was sent upstream, in the order of the client's document.
+    """Pairs of places in the client's request and in the upstream request, in the order of the client's
+    document.
 
-    `asked`: what was translated, if that has been done already. Raises what a translation raises.
+    `asked`: the translated request, if the translation has been done already. Raises the translation's
+    errors.
     """
     ours, theirs = dialect(target.source or client).places, dialect(target.dialect).places
     if ours is None or theirs is None:
@@ -445,7 +450,7 @@ class _Translated:
         return dict(sorted(placed.items()))
 
     def _count(self, kind: type[Part], name: str, placed: dict[Place, list[Steps]]) -> None:
-        """Calls and results that say nothing, by their number, where all of them are there."""
+        """Places calls and results without content by their order, if all of them are present."""
         asked = [
             (number, at, -1)
             for number, message in enumerate(self.planned.upstream.messages)

@@ -14,7 +14,7 @@ _NUMBER: Final = re.compile(r"0|[1-9]\d*")
 
 
 def steps_of(path: str) -> Steps | None:
-    """The members and numbers that a path goes by; None where it is no such path."""
+    """The member names and indexes of a path; None if it cannot be parsed."""
     if not path.startswith("$"):
         return None
     at, steps = 1, []

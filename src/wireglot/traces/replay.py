@@ -1,9 +1,9 @@
-"""A recorded exchange translated again: would it go upstream, and come back, as it did?
+"""Translates a recorded exchange again, to check whether it would be sent upstream and returned as it was.
 
-Nothing is sent. The client's request is translated for the target that the trace knows, and compared with
-what went upstream; the upstream's answer is translated back, and compared with what the client got. Ids that
-we make up, times, and sealed state (no trace holds the secret) are no differences; nor is spelling, as
-`canonical.py` has it.
+Nothing is sent. The client's request is translated for the recorded target, and compared with what was sent
+upstream; the upstream's answer is translated back, and compared with what the client got. Ids made by
+Wireglot, times, and sealed state (no trace contains the secret) do not count as differences; nor does
+spelling, as defined in `canonical.py`.
 """
 
 from __future__ import annotations
@@ -40,11 +40,12 @@ from wireglot.traces.trace import Attempt, Trace, TracedLoss
 from wireglot.wire.json import encode_text
 
 _OURS: Final[frozenset[ErrorKind]] = frozenset({"auth", "permission", "billing"})
-"""Of a provider's key: the client's own is none of it, and a gateway says so in its place."""
+"""Errors about a provider's key: the client's own key is not concerned, so a gateway reports another
+error."""
 
 
 class NotReplayed(Exception):
-    """Why an error is not reported again; in words for people."""
+    """Why an error is not compared; the message is for users."""
 
 
 def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
@@ -95,7 +96,8 @@ def stream_error_differences(was: ApiError, now: dict[str, Any], client: Dialect
 
 
 def beginning_differences(was: dict[str, Any], now: dict[str, Any], client: Dialect) -> list[Difference]:
-    """Of a stream whose client left: what it got is how the answer begins that is made now."""
+    """For a stream whose client disconnected: differences unless what it got is the beginning of the new
+    answer."""
     one, other = (outline(client.parse_response(without_error(each), Context())) for each in (was, now))
     found = [
         Difference(f"/{name}", shown(one[name]), shown(other[name][: len(one[name])]))
@@ -139,7 +141,7 @@ class Replayed(msgspec.Struct, frozen=True):
     """Differences between the client's recorded answer and the one made now from the recorded upstream
     answer."""
     losses: list[TracedLoss] = []
-    """Of the request, as they are reported now."""
+    """Losses of the request, as they are reported now."""
     notes: list[str] = []
     """What could not be compared, and why."""
     compared: list[str] = []
@@ -250,7 +252,7 @@ def _answers(
         return beginning_differences(reported, now, client)
     left = UNREPORTED
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
-        left |= USAGE  # which the gateway asks for, takes out or estimates itself
+        left |= USAGE  # which the gateway requests, removes or estimates itself
     return answer_differences(reported, now, left)
 
 

@@ -22,14 +22,14 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     limits: Limits | None = None
     """None: those of the catalog."""
     stream: bool | None = None
-    """Whether the upstream streams, whatever the client asked for; None: as the client."""
+    """Whether the upstream streams, whatever the client requested; None: like the client."""
     account: str = ""
     fields: dict[str, Any] = {}
     """Of the upstream's body, set once it was translated: the configuration's, and the question for usage."""
     without: list[str] = []
     """Taken out of it again, for a host that is reported them elsewhere."""
     asked: Request | None = None
-    """What was translated, where that is not just what the client's body says: turns that the gateway holds,
+    """The translated request, if it differs from the client's body: with turns that the gateway stores, and
     reasoning that it remembers or has unsealed."""
     emulates: bool = True
     """Whether the gateway emulated what the upstream cannot do."""
@@ -51,7 +51,7 @@ class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True)
     model: str = ""
     passthrough: bool = False
     withholds: bool = False
-    """The client was not shown the reasoning that it did not ask for: known from the answer that it got."""
+    """The client was not shown reasoning that it did not ask for: derived from its answer."""
 
     @property
     def leaks_calls(self) -> tuple[LeakFamily, ...]:
@@ -62,7 +62,7 @@ def target_of(attempt: Attempt) -> TraceTarget:
     """Raises BadTarget."""
     written = attempt.limits
     try:
-        if isinstance(asked := written.get("asked"), msgspec.Raw):  # it was never in a file
+        if isinstance(asked := written.get("asked"), msgspec.Raw):  # never written to a file
             written = {**written, "asked": msgspec.json.decode(asked)}
         recorded = msgspec.convert(written, RecordedTarget)
     except (msgspec.DecodeError, UnicodeError) as fault:

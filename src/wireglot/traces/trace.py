@@ -59,13 +59,13 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     worker: str = ""
     """Which process, and in a fleet which machine."""
     client: str = ""
-    """The program, from its user agent: `claude-code`, `codex`, `gemini-cli`, else its first word."""
+    """The client program, from its user agent: `claude-code`, `codex`, `gemini-cli`, else the first word."""
     agent: str = ""
     """The client's User-Agent."""
     purpose: str = ""
-    """What it is for, as the client says: `main`, `subagent`, `auxiliary`, `background`, `compaction`."""
+    """The purpose that the client states: `main`, `subagent`, `auxiliary`, `background`, `compaction`."""
     purpose_word: str = ""
-    """The client's own word for it."""
+    """The client's own word for the purpose."""
     agent_name: str = ""
     """Name or type of the sub-agent that sends it."""
     agent_id: str = ""
@@ -78,9 +78,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     session: str = ""
     """The conversation it belongs to, where the client names one or it can be derived."""
     belongs_to: str = ""
-    """The exchange that asked for it, where it was made in the background: its id."""
+    """The id of the exchange that caused this one, if it was made in the background."""
     asked: str = ""
-    """The model as the client asks for it."""
+    """The model name in the client's request."""
     provider: str = ""
     model: str = ""
     upstream_dialect: str = ""
@@ -107,9 +107,9 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     recorded: bool = False
     """Whether bodies were recorded: then there is a `Trace` to look at."""
     booked: bool = False
-    """Whether the usage ledger has it: a provider was to be asked."""
+    """Whether the usage ledger has this exchange: a provider was to be called."""
     title: str = ""
-    """The last words of its user, where bodies were recorded."""
+    """The last text of its user, if bodies were recorded."""
     history: TurnHashes | None = None
     """By what turns are joined where the client names no session; known where it was requested."""
 
@@ -140,13 +140,14 @@ class TraceMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     base64: bool = False
     """The body is no UTF-8, and is kept so."""
     folded: str = ""
-    """What a stream amounts to: the document that its dialect answers with when no stream is requested.
-    Links of answers point into it. Of a stream without its end it is what came."""
+    """The document that a stream adds up to: the answer of its dialect when no stream is requested. Links of
+    answers point into it. For a stream without an end, it is what had arrived."""
     stops: str = ""
-    """Of `folded`: why it is not the whole answer, in words for people."""
+    """Why `folded` is not the whole answer, as text for users."""
     caused_by: Literal["", "events", "times"] = ""
-    """How the `causes` of its frames are known. `events`: the upstream's stream, translated again, makes this
-    one. `times`: not all of it, so some have what came in the last read before they were written."""
+    """How the `causes` of its frames were determined. `events`: translating the upstream's stream again gives
+    this one. `times`: not for all of it, so some frames have the events of the last read before they were
+    written."""
 
 
 class Link(msgspec.Struct, frozen=True):
@@ -201,7 +202,7 @@ class TraceCounted(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One provider asked once. Only the last one's answer reached the client."""
+    """One call to one provider. Only the last attempt's answer reached the client."""
 
     provider: str
     model: str
@@ -222,7 +223,7 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of an exchange. It always says its format."""
+    """A whole exchange. The format field is always present."""
 
     format: str = FORMAT
     version: str = ""

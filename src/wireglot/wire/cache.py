@@ -61,8 +61,8 @@ class Cache(Protocol):
     """One caller's."""
 
     def compare(self, body: bytes, turns: str, max_fresh: int | None = None) -> KnownBody | None:
-        """What of a body is cached. `turns`: the member that holds the conversation. None: nothing, or more
-        than `max_fresh` bytes are new."""
+        """The cached part of a body. `turns`: the member that holds the conversation. None if nothing is
+        cached, or if more than `max_fresh` bytes are new."""
         ...
 
     def document(self, outline: BodyOutline, depth: int, turns: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ class Caches(Protocol):
 
     @property
     def least_bytes(self) -> int:
-        """Smaller bodies are not looked for."""
+        """Minimum size of bodies that are looked up."""
         ...
 
     def for_next_turn(self, caller: str, body: bytes) -> Cache | None:

@@ -16,8 +16,8 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 MAX_DEPTH = 128
-"""How deep any JSON may be nested that we read, no matter who wrote it. No conversation comes near it, and
-all that walks through a value may do so by recursion: Python gives up at a thousand frames."""
+"""Maximum nesting of any JSON that is decoded, whatever its source. No conversation comes near it, and code
+that walks through a value may use recursion: Python stops at a thousand frames."""
 _COUNTED_BYTES = 4096
 """Up to this size, counting brackets is faster than walking through the value."""
 
@@ -98,7 +98,7 @@ def repair_escapes(data: bytes) -> bytes:
 
 
 def bad_json(data: bytes, fault: Exception) -> BadJson:
-    """What msgspec said about `data`, in our words and with the offset in the whole text."""
+    """The error of msgspec about `data`, reworded, with the offset in the whole text."""
     if isinstance(fault, RecursionError):
         return TooDeep()
     if isinstance(fault, UnicodeDecodeError):  # its position counts from the start of one string

@@ -1,4 +1,4 @@
-"""Read or replace top-level keys of a JSON object and leave every other byte as it was."""
+"""Read or replace top-level keys of a JSON object and leave every other byte unchanged."""
 
 import re
 from collections.abc import Mapping
@@ -138,7 +138,7 @@ def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
 
 
 def without(body: bytes, key: str) -> bytes:
-    """The body without a top-level key, each occurrence of it, and with every other byte as it was."""
+    """The body without any occurrence of a top-level key, and with every other byte unchanged."""
     values, readable = _values(body)
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"

@@ -31,12 +31,13 @@ def message_id(identifier: str, context: Context) -> str:
 
 
 def call_id(identifier: str, response_id: str, context: Context) -> str:
-    """An id the client may send back to anyone: other characters are refused by this dialect's upstreams."""
+    """An id the client may send back to any upstream: other characters are refused by this dialect's
+    upstreams."""
     return identifier if _LEGAL_ID.fullmatch(identifier) else context.new_id("toolu", response_id, identifier)
 
 
 class AnswerBlocks(msgspec.Struct, eq=False):
-    """Renders toward a client. `native`: the answer came from this dialect and is reported as it came."""
+    """Renders toward a client. `native`: the answer came from this dialect and is reported unchanged."""
 
     context: Context
     losses: list[Loss]
@@ -88,14 +89,14 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
         whole = [(part.text, [*range(len(part.citations))])]
-        # What is signed goes back to its minter as one text.
+        # Signed text goes back to its minter as one text.
         cuts = part.citations and part.signature is None and not self.native
         pieces = cut_at_citations(part) if cuts else whole
         for text, indices in pieces:
             block = self.empty_text()
             block["text"] = text
             cited = [(index, part.citations[index]) for index in indices]
-            if len(pieces) > 1:  # the block says where it is cited
+            if len(pieces) > 1:  # the piece itself shows what is cited
                 cited = [
                     (index, msgspec.structs.replace(each, start=None, end=None)) for index, each in cited
                 ]
@@ -152,12 +153,12 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         return None
 
     def declare_cut(self, path: str) -> None:
-        """A call that the limit cut off: its block ends with what came of its input, as the vendor's does."""
+        """A call that the limit cut off: its block ends with the partial input, like the vendor's."""
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
 
     def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:
-        """What a part says that no block of an answer can say."""
+        """Reports what a part contains that no block of an answer can express."""
         match part:
             case Text():
                 if part.refusal:

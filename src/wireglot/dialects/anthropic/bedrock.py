@@ -62,7 +62,7 @@ def find(method: str, path: str) -> RouteMatch | None:
 _EXCEPTIONS: Final[dict[ErrorKind, tuple[str, int]]] = {
     "invalid_request": ("ValidationException", 0),
     "context_overflow": ("ValidationException", 0),
-    "auth": ("UnrecognizedClientException", 401),  # Amazon says 403, which Claude Code 2.1.326 repeats
+    "auth": ("UnrecognizedClientException", 401),  # Amazon sends 403, which Claude Code 2.1.326 retries
     "billing": ("ServiceQuotaExceededException", 400),
     "permission": ("AccessDeniedException", 403),
     "not_found": ("ResourceNotFoundException", 404),

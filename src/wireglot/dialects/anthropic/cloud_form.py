@@ -43,7 +43,7 @@ def plain_model(model: str) -> str:
 
 
 def glance(body: Body) -> RequestGlance:
-    """Flags that a header can hold are in the header by now."""
+    """Beta flags that fit in a header have been moved there before."""
     if _BETA in body.outline.members:
         raise BadField(f"{_BETA}: expected strings of visible ASCII characters", f"$.{_BETA}")
     return glance_body(body)

@@ -126,7 +126,8 @@ def _error(
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
-    """The envelope. An error of this dialect goes back as it came: clients heal by its exact wording."""
+    """The error envelope. An error of this dialect is returned unchanged: clients recover by its exact
+    wording."""
     if error.extra is not None and error.extra.dialect == NAME and "error" in error.extra.fields:
         return Rendered(error.extra.fields)
     losses: list[Loss] = []

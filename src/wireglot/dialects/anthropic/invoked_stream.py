@@ -1,7 +1,8 @@
-"""A Claude that Amazon Bedrock serves (InvokeModelWithResponseStream): its events inside Amazon's frames.
+"""Streams of Claude on Amazon Bedrock (InvokeModelWithResponseStream): Anthropic's events inside Amazon's
+frames.
 
-Each message of the type `chunk` holds one event of the Messages API, in base64 inside JSON. An exception ends
-the stream; it becomes the `error` event that Anthropic itself would send.
+Each message of the type `chunk` contains one event of the Messages API, in base64 inside JSON. An exception
+ends the stream; it becomes the `error` event that Anthropic itself would send.
 """
 
 from __future__ import annotations
@@ -31,7 +32,8 @@ _ERRORS: Final = {
     "unrecognizedClient": "authentication_error",
     "validation": "invalid_request_error",
 }
-"""The exceptions of `bedrock-runtime` in the service model of botocore 1.44.0, without `Exception` behind."""
+"""The exceptions of `bedrock-runtime` in the service model of botocore 1.44.0, without the suffix
+`Exception`."""
 
 
 class _Chunk(msgspec.Struct, rename={"event": "bytes"}):

@@ -34,7 +34,7 @@ def servers_of(body: Fields) -> dict[str, dict[str, Any]]:
 
 
 def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) -> McpServer | None:
-    """The server of a toolset, None where the request does not tell where it is."""
+    """The server of a toolset; None if the request does not contain its URL."""
     name = toolset.get("mcp_server_name")
     server = servers.get(name) if type(name) is str else None
     if server is None or type(server.get("url")) is not str:
@@ -63,7 +63,7 @@ def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) ->
 
 
 def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], declared: Any) -> bool:
-    """Whether the tools tell everything that is said of the servers."""
+    """Whether the tools contain everything that the request declares about the servers."""
     reported = {
         tool.server.name for tool in tools if isinstance(tool, HostedTool) and tool.server is not None
     }

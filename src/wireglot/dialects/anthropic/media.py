@@ -28,7 +28,7 @@ _PDF = "application/pdf"
 
 
 def parse_media(fields: Fields, kind: Literal["image", "document"]) -> Media | Foreign:
-    """A block whose source is of a kind we do not know stays verbatim."""
+    """Parses a block; one with an unknown kind of source stays verbatim."""
     source = fields.object("source")
     way = source.value.get("type")
     if way == "content" and kind == "document":
@@ -94,8 +94,8 @@ def _joined(content: Any) -> str | None:
 
 
 def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> dict[str, Any] | None:
-    """The block, or None (declared) for what has no place in a message. `native`: the whole request came
-    from this dialect, so what we would not choose ourselves is sent as it came."""
+    """The block, or None (with a loss) for what has no place in a message. `native`: the whole request came
+    from this dialect, so forms that we would not choose ourselves are sent unchanged."""
     feature: Feature = media.kind
     if media.kind == "audio" or media.kind == "video":
         losses.append(Loss(path, feature, "dropped", f"no {media.kind} input"))
@@ -109,7 +109,7 @@ def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> d
             block["title"] = media.name
         else:
             losses.append(Loss(f"{path}.name", feature, "approximated", "images have no name"))
-    if media.detail and media.detail != "auto":  # OpenAI's word for the default
+    if media.detail and media.detail != "auto":  # OpenAI's value for the default
         losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "no detail setting"))
     if media.signature is not None:
         losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "media carry no signature"))

@@ -1,8 +1,8 @@
-"""Blocks of an upstream stream while they are open: each turns its start, deltas and stop into events.
+"""Open blocks of an upstream stream: each converts its start, deltas and stop into events.
 
-A block whose part is known at its start opens that part at once. Two kinds wait: thinking, until it shows a
-text (an envelope for the part behind it never does), and a block of a kind we do not know, which becomes one
-whole part.
+A block whose part is known at its start opens that part at once. Two kinds wait: thinking, until it has a
+text (an envelope for the following part never does), and a block of an unknown kind, which becomes one whole
+part.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from wireglot.ir.stream import Delta, Event, ForeignEvent, PartEnd, PartStart
 from wireglot.wire.json import BadJson, decode, encode_text
 
 Input = dict[str, Any] | list[Any]
-"""What a start may bring along: an object, or what some host writes there."""
+"""The input of a block's start: an object, or what some hosts write there."""
 
 _WRAPPED = f'{{"{PARSE_ERROR}"'
 
@@ -138,7 +138,7 @@ class OpenThinking:
 
 class OpenCall:
     """A `tool_use` block. A start without input streams its deltas through; one with input is a defect of
-    some hosts, and which of the two texts holds is decided when the block stops."""
+    some hosts, and which of the two texts is valid is decided when the block stops."""
 
     __slots__ = ("_given", "_pieces", "_through", "index")
 

@@ -36,11 +36,11 @@ _TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
 
 
 def _check_numbers(counts: Numbers) -> list[str]:
-    """Its input holds nothing cached, and there is no total."""
+    """In this dialect the input excludes cached tokens, and there is no total."""
     found = []
     if counts.get("reasoning", 0) > counts.get("output", 0):
         found.append(REASONING)
-    # A stream may tell the sum again and not its parts, so parts that fall short mean nothing.
+    # A stream may repeat the sum and not its parts, so parts that fall short mean nothing.
     if "written" in counts and counts.get("short", 0) + counts.get("long", 0) > counts["written"]:
         found.append(WRITTEN)
     return found
@@ -60,7 +60,7 @@ USAGE_FIELDS = UsageFields(
     _check_numbers,
     again=(
         "service_tier",
-        # Servers that only resemble Anthropic's say it again in OpenAI's words.
+        # Servers that imitate Anthropic's repeat the counts under OpenAI's names.
         "prompt_tokens",
         "completion_tokens",
         "cached_tokens",
@@ -97,7 +97,7 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
             losses.append(Loss(f"{path}.reason", "stop_reason", "approximated", detail))
     fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
     if stop.dialect != NAME:
-        fields["stop_details"] = None  # required, and null where there is nothing to say
+        fields["stop_details"] = None  # required, and null without details
     if stop.extra is not None:
         if stop.extra.dialect == NAME:
             fields.update(stop.extra.fields)
@@ -114,7 +114,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
         short = _count(split.get("ephemeral_5m_input_tokens"))
         long = _count(split.get("ephemeral_1h_input_tokens"))
     total = raw.get("cache_creation_input_tokens")
-    # The total holds: a split from message_start may be older than a total from message_delta.
+    # The total wins: a split from message_start may be older than a total from message_delta.
     written = _count(total) if total is not None else short + long
     long = min(long, written)
     details = raw.get("output_tokens_details")
@@ -179,14 +179,15 @@ def shorten_final(usage: dict[str, Any], estimate: Usage | None) -> None:
 
 
 def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
-    """A later usage object over an earlier one: what it says wins, what it leaves out stays."""
+    """A later usage object merged over an earlier one: its values win, missing ones are kept."""
     if type(new) is not dict:
         return old
     return {**old, **{key: value for key, value in new.items() if value is not None or key not in old}}
 
 
 def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
-    """What message_start said about cache writes and thinking holds unless the final usage says it again."""
+    """The cache writes and thinking reported in message_start are kept unless the final usage repeats
+    them."""
     raw = estimate.raw
     counted = estimate.cache_write or estimate.cache_write_long or estimate.reasoning
     if not counted and (raw is None or raw.dialect != NAME):

@@ -1,4 +1,4 @@
-"""A Messages request -> the conversation it asks to continue."""
+"""Parses a Messages request into the conversation to continue."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         form["max_tokens"] = "absent"
     elif settings["max_tokens"] < 0:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
-    # What is not there is not asked for by its reader: most requests have few of these.
+    # Readers of missing fields are not called: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
     if output is not None:
         settings["output"] = output
@@ -185,7 +185,7 @@ def _parse_extra(
     tier: str,
     known: set[str],
 ) -> Extra:
-    """Always there, because it also says that the messages are cut as this dialect cuts them."""
+    """Always present, because it also marks the messages as divided in this dialect's way."""
     if SERVERS in form:
         known.add(SERVERS)
     if output is not None and output.extra is not None and "key" in output.extra.form:
@@ -227,4 +227,4 @@ _IDLE: dict[str, Callable[[Any], bool]] = {
     "context_management": _keeps_all,
     "speed": lambda value: value == "standard",
 }
-"""Fields whose value says what holds without them: spelling, written again for Anthropic alone."""
+"""Fields whose value equals the default: spelling, written again for Anthropic alone."""

@@ -30,7 +30,7 @@ def open_signature(text: str, context: Context, origin: Origin) -> Sealed:
 
 
 def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasoning | Sealed:
-    """The reasoning, or the state of the part behind it (which has no text and is no reasoning)."""
+    """The reasoning, or the state of the following part (which has no text and is not reasoning)."""
     text = fields.text_or("thinking")
     raw = fields.text_or("signature")
     if not raw:
@@ -83,8 +83,8 @@ def belongs(sealed: Sealed, part: Part) -> bool:
 
 
 def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
-    """Each state to the part it belongs to: the next one behind its place, else the first before it. Clients
-    have been seen to move thinking to the front of the turn."""
+    """Attaches each state to its part: the next matching one after its place, else the first before it.
+    Clients have been seen to move thinking to the front of the turn."""
     for place, sealed in held:
         order = (*range(place, len(parts)), *range(place))
         for index in order:
@@ -95,7 +95,8 @@ def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
 
 
 def signature_for_client(reasoning: Reasoning, context: Context) -> str | None:
-    """What a client is to echo for this reasoning; None to leave the field as `extra` says it was."""
+    """The signature that a client is to echo for this reasoning; None to leave the field as recorded in
+    `extra`."""
     signature = reasoning.signature
     if signature is None:
         if "signature" in own_form(reasoning.extra, NAME):
@@ -109,7 +110,7 @@ def redacted_for_client(signature: Signature, context: Context) -> str:
 
 
 def carrier(signature: Signature, holder: Holder, context: Context) -> dict[str, Any]:
-    """The block that carries the state of the call or text behind it."""
+    """The block that carries the state of the call or text after it."""
     return {"type": "thinking", "thinking": "", "signature": context.seal(signature, holder)}
 
 

@@ -109,7 +109,7 @@ class _NativeTurns(TurnWriter):
         path = f"$.messages[{index}]"
         content = self._blocks.content(message.content, message.role, path)
         if message.content and not content:
-            return []  # a turn of nothing but dropped thinking goes with it
+            return []  # a turn with only dropped thinking is dropped too
         turn: Block = {"role": message.role}
         if own_form(message.extra, NAME).get("content") == "string":
             turn["content"] = shorthand(content)

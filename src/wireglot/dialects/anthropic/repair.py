@@ -1,9 +1,9 @@
-"""Calls repaired in a stream that passes through, byte for byte until it is needed.
+"""Repairs calls in a stream that passes through; it stays byte for byte until a repair is needed.
 
-Hosts of this wire give the input of a call at its start, at its start and again as deltas, or as an object
-twice (R-AJ). Clients add up the deltas and look at nothing else: Anthropic's SDK finds no input in the first
-shape and no JSON in the others. A call whose start is empty, as Anthropic's own are, passes as it comes for
-as long as its deltas are JSON.
+Hosts of this dialect send the input of a call at its start, at its start and again as deltas, or as an object
+twice (R-AJ). Clients add up the deltas and ignore everything else: Anthropic's SDK finds no input in the
+first form and invalid JSON in the others. A call whose start is empty, as Anthropic's own are, passes
+unchanged for as long as its deltas are JSON.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class MessageRepair:
         return self._pass(whole)
 
     def _pass(self, whole: bytes) -> bytes:
-        """A frame of something else: what only waits goes before it."""
+        """A frame of another kind: held frames are written before it."""
         return b"".join([call.go_on() for call in self._calls.values()]) + whole
 
     def _end(self, call: _GivenCall | _StreamedCall) -> bytes:
@@ -103,13 +103,13 @@ class MessageRepair:
             if said == {}:
                 return before + whole
         else:
-            return before + whole  # no input that anybody could add deltas to
+            return before + whole  # no object, so there are no deltas to replace
         bare = {**document, "content_block": {**block, "input": {}}}
         return before + frame(encode(bare), b"content_block_start")
 
 
 class _GivenCall:
-    """A call whose start gave an input: what its deltas say of it is known when it ends."""
+    """A call whose start has an input: whether its deltas repeat it is known when it ends."""
 
     def __init__(self, index: int, given: dict[str, Any]) -> None:
         self.index = index
@@ -133,7 +133,7 @@ class _GivenCall:
 
 
 class _StreamedCall:
-    """A call whose deltas pass as they come, unless they are held back (`MendedArguments`)."""
+    """A call whose deltas pass as they arrive, unless they are held back (`MendedArguments`)."""
 
     def __init__(self, index: int) -> None:
         self.index = index

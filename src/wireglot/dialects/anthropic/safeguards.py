@@ -29,7 +29,7 @@ _TYPES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
 def parse_safeguards(body: Fields) -> tuple[Safeguard, ...]:
-    """Empty where this dialect would spell them otherwise."""
+    """Empty if this dialect would write them differently."""
     parsed = tuple(map(_safeguard, body.objects(ASKED)))
     return parsed if render_safeguards(parsed, []) == body.value.get(ASKED) else ()
 

@@ -53,7 +53,7 @@ _FORMAT = frozenset({"type", "schema"})
 
 
 def parse_thinking_config(body: Fields) -> Thinking:
-    """`thinking` and `output_config.effort` together say how much to think."""
+    """`thinking` and `output_config.effort` together define how much to think."""
     effort, extra = None, None
     config = body.object_or_none("output_config")
     if config is not None and (raw := config.text_or_none("effort")) is not None:
@@ -219,7 +219,7 @@ def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) 
 
 
 def parse_tiers(body: Fields, form: dict[str, Any]) -> str:
-    """`speed: fast`, or else `service_tier`: both say how fast for how much."""
+    """`speed: fast`, or else `service_tier`: both choose a speed at a price."""
     raw = body.text_or("service_tier")
     if body.value.get("speed") == "fast":
         if raw:

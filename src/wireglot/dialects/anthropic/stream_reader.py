@@ -1,8 +1,8 @@
-"""The upstream's event stream -> events.
+"""Parses the upstream's event stream into events.
 
-Hosts that speak this dialect leave things out and say things twice: no message_start, no stop of a block,
-usage only at the end, a block given whole and then again as deltas. The reader takes what is there; only an
-end without a stop reason, bytes that are no JSON and an `error` event make a Failure.
+Hosts that speak this dialect leave things out and send things twice: no message_start, no stop of a block,
+usage only at the end, a block given whole and then again as deltas. The reader accepts all of that; only an
+end without a stop reason, invalid JSON and an `error` event produce a Failure.
 """
 
 from __future__ import annotations
@@ -263,7 +263,7 @@ class MessageReader(AnswerReader):
             except BadJson:
                 given = None
         extra = call_extra(fields)
-        if extra is not None:  # how the input was given at the start says nothing of the whole
+        if extra is not None:  # the form of the input at the start does not describe the whole input
             form = {key: value for key, value in extra.form.items() if key != "input"}
             kept = {key: value for key, value in extra.fields.items() if key != "input"}
             extra = Extra(NAME, kept, form) if kept or form else None
@@ -288,7 +288,7 @@ class MessageReader(AnswerReader):
     def _show_preset(self, preset: list[Any], out: list[Event]) -> None:
         for value in preset:
             if type(value) is not dict:
-                continue  # no block that anybody could read
+                continue  # a malformed block
             block = self._open(Fields(value, "$.message.content", UpstreamFault), out)
             block.stop(out)
 
@@ -308,7 +308,8 @@ class MessageReader(AnswerReader):
             out.append(foreign_delta(getattr(block, "index", -1), delta))
 
     def _open_silent(self, index: Any, delta: dict[str, Any], out: list[Event]) -> OpenBlock | None:
-        """A delta whose block never started: its kind tells what it is a part of, except for calls."""
+        """Opens the block of a delta without a start: the delta's kind determines the block's, except for
+        calls."""
         said = delta.get("type")
         kind = "text" if said == "text_delta" else "thinking" if said == "thinking_delta" else None
         if kind is None:
@@ -372,7 +373,7 @@ class MessageReader(AnswerReader):
         calls = self._parts.calls > 0
         stop = parse_stop(self._reason, self._sequence, self._details, calls)
         if stop.reason == "tool_calls" and stop.raw != "tool_use":
-            # Clients of this dialect halt at end_turn, so a host's wrong word is not passed on.
+            # Clients of this dialect stop at end_turn, so a host's wrong stop reason is not passed on.
             stop = Stop("tool_calls", "tool_use", NAME, stop.sequence, stop.extra)
         usage = parse_usage(self._usage) if self._usage is not None else None
         results = parse_results(self._extra[RESULTS]) if RESULTS in self._extra else ()

@@ -54,7 +54,7 @@ _BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","i
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """A part that is not written to its end: only one block is open at a time, so others wait behind it."""
+    """A part that is not yet written to its end: only one block is open at a time, so later parts wait."""
 
     index: int
     part: Part
@@ -77,9 +77,9 @@ class MessageWriter(AnswerWriter):
         super().__init__(context, request, [])
         self._blocks = AnswerBlocks(context, self.losses, "", False)
         self._next = 0  # the wire index of the next block
-        self._head: _Waiting | None = None  # the part whose turn it is
+        self._head: _Waiting | None = None  # the part that is being written
         self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
-        self._live = -1  # the part whose text goes straight through
+        self._live = -1  # the part whose text is written without waiting
         self._prefix = b""  # of a delta of that part
         self._arguments: ArgumentStream | None = None  # of that part, where it is a call
 
@@ -103,7 +103,7 @@ class MessageWriter(AnswerWriter):
     def _write_start(self, start: Start, out: list[bytes]) -> None:
         native = is_own(start.extra)
         self._blocks.response_id, self._blocks.native = start.id, native
-        # A first estimate; the final account overwrites it and declares what it cannot say.
+        # A first estimate; the final usage overwrites it and reports its losses.
         usage = render_usage(start.usage or Usage(), "$.usage", [])
         usage.setdefault("input_tokens", 0)
         usage.setdefault("output_tokens", 0)
@@ -360,7 +360,7 @@ class MessageWriter(AnswerWriter):
     # Frames
 
     def _carry(self, block: dict[str, Any], out: list[bytes]) -> None:
-        """A whole thinking block that carries the state of the part behind it."""
+        """Writes a whole thinking block that carries the state of the part after it."""
         signature = block["signature"]
         index = self._next
         self._next += 1

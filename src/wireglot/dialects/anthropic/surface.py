@@ -95,7 +95,7 @@ _SEARCH_ERROR: Final = {"type": "web_search_tool_result_error", "error_code": "u
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
-    """The blocks of a web search that failed: its call, its error (HTTP stays 200), and a word about it."""
+    """The blocks of a web search that failed: its call, its error (HTTP stays 200), and an explanation."""
     asked = last_words(request.messages)
     identifier = context.new_id("srvtoolu", asked)
     fetches = all(isinstance(tool, HostedTool) and tool.kind == "web_fetch" for tool in request.tools)
@@ -240,7 +240,7 @@ SURFACE: Final = Surface(
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
         pauses=True,
-        leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
+        leaves_out_calls=True,  # its block is closed, and the stop reason shows that it was cut
         tells_usage=in_every_answer,
         usage_first=True,
         owns_error=owns_error,

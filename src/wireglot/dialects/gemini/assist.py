@@ -14,7 +14,7 @@ from wireglot.dialects.capabilities import Assist
 from wireglot.dialects.listed_model import ListedModel
 
 PROJECT: Final = "wireglot"
-"""The project of clients that bring none; without one Gemini CLI does not start."""
+"""The project of clients that send none; without one Gemini CLI does not start."""
 
 OPERATION: Final = "operations/onboarding"
 
@@ -81,7 +81,7 @@ def _admin(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any
 
 
 def _setting(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any]:
-    """Whatever was asked for: nothing is collected, and left unsaid the client would take it for yes."""
+    """Answers every setting: nothing is collected; if the field is missing, the client assumes that it is."""
     return {
         "cloudaicompanionProject": _project(body, "cloudaicompanionProject"),
         "freeTierDataCollectionOptin": False,
@@ -110,6 +110,6 @@ _ANSWERS: Final[dict[str, _Answer]] = {
 
 VERBS: Final = frozenset(_ANSWERS)
 GET_VERBS: Final = frozenset({"getCodeAssistGlobalUserSetting"})
-"""Gemini CLI asks these by GET."""
+"""Gemini CLI requests these with GET."""
 
 ASSIST: Final = Assist(answer=answer, operation=operation)

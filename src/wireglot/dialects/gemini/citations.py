@@ -11,7 +11,7 @@ from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
 GROUNDING = "groundingMetadata."
-"""Prefix of a key in a response's extra: what grounding says in addition to its sources."""
+"""Prefix of a key in a response's extra: grounding metadata other than its sources."""
 
 _SPANS = frozenset({"groundingChunks", "groundingSupports"})
 _SOURCE = frozenset({"uri", "title", "domain"})
@@ -61,7 +61,7 @@ def _characters(data: bytes, offset: int) -> int:
 
 
 def read_spans(candidate: dict[str, Any]) -> list[Span]:
-    """What a candidate says about its sources. Malformed metadata is no reason to lose an answer."""
+    """The sources of a candidate. Malformed metadata is ignored, so that the answer is not lost."""
     spans: list[Span] = []
     grounding = candidate.get("groundingMetadata")
     if type(grounding) is dict:
@@ -85,8 +85,8 @@ def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
 
 
 def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
-    """What grounding says in addition to the sources of the text, by path: queries, the search box to show,
-    how sure it is, what was retrieved."""
+    """Grounding metadata other than the sources of the text, by path: queries, the search box to show,
+    confidence scores, what was retrieved."""
     value = candidate.get("groundingMetadata")
     if type(value) is not dict:
         return {}
@@ -136,7 +136,7 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
         segment = support.get("segment")
         segment = names.SEGMENT.camel(segment) if type(segment) is dict else {}
         for index in listed(support.get("groundingChunkIndices")):
-            # A source that is not among the chunks has no address: it is said to be lost, not left out.
+            # A source that is not among the chunks has no address: it is reported as a loss.
             known = type(index) is int and 0 <= index < len(sources)
             url, title = sources[index] if known else ("", "")
             end = segment.get("endIndex")

@@ -264,7 +264,7 @@ def parse_response(body: dict[str, Any], context: Context) -> EmbeddingResponse:
 def _vector(fields: Fields) -> Embedding:
     values = read_vector(fields.value.get("values"), f"{fields.path}.values")
     rest = fields.rest(_VECTOR.known, OWN)
-    if rest is not None and rest.fields.get("shape") == [len(values)]:  # it says again how many there are
+    if rest is not None and rest.fields.get("shape") == [len(values)]:  # it repeats the length
         kept = {key: value for key, value in rest.fields.items() if key != "shape"}
         rest = Extra(OWN, kept, {"shape": [len(values)]})
     return Embedding(values, rest)
@@ -278,7 +278,7 @@ def _usage(raw: dict[str, Any]) -> Usage | None:
     kept = usage.raw
     if kept is None or "promptTokenDetails" not in kept.fields:
         return usage
-    # Embeddings have another word for the tokens by modality, which of texts say the count again.
+    # Embeddings have another name for the tokens by modality, which repeat the count for texts.
     details = kept.fields["promptTokenDetails"]
     if read_usage({"promptTokensDetails": details}).raw != Extra(OWN, {}, {"promptTokensDetails": details}):
         return usage
@@ -361,7 +361,7 @@ def _rename_batch(body: bytes, model: str) -> bytes:
     try:
         items = decode_items(text[span[0] : span[1]])
     except ValueError:
-        text = repair_escapes(body)  # as long as it was
+        text = repair_escapes(body)  # of the same length
         items = decode_items(text[span[0] : span[1]])
     pieces: list[bytes] = []
     at = span[0]

@@ -47,10 +47,11 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
     "timeout": (504, "DEADLINE_EXCEEDED", ""),
     "content_policy": (400, "INVALID_ARGUMENT", "CONTENT_POLICY_VIOLATION"),
 }
-"""Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
+"""Code, status, and the reason that distinguishes kinds with the same status. Google answers a bad key with
+400."""
 
 _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
-"""Statuses that tell more than the kind does; Google repeats the status in the body."""
+"""Statuses that are more specific than the kind; Google repeats the status in the body."""
 
 
 def unsigned_error(message: Any) -> ApiError:
@@ -115,8 +116,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _opened(body: Any) -> Any:
-    """What is inside Code Assist's envelope, if an error is. As a rule one comes without any envelope; left
-    inside, it would be a field of an answer that says nothing else."""
+    """The error inside Code Assist's envelope, if there is one. Errors usually come without an envelope; left
+    inside, it would be a field of an otherwise empty answer."""
     if type(body) is dict and "response" in body and not body.get("error") and "candidates" not in body:
         inner = body["response"]
         if type(inner) is dict and inner.get("error"):
@@ -131,7 +132,7 @@ def _bare(body: Any, status: int) -> ApiError:
 
 
 def _flat(message: str, status: int, extra: Extra | None = None) -> ApiError:
-    """An error of which only words are known."""
+    """An error of which only the message is known."""
     kind = kind_of_message(kind_of_status(status), message)
     return ApiError(kind, message, status, retry_after=wait_in_message(message), extra=extra)
 

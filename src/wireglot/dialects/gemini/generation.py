@@ -95,7 +95,7 @@ def parse_thinking(config: Fields) -> Thinking:
 
 
 def asks_thinking(request: Request) -> bool:
-    """Thoughts are shown where `includeThoughts` says so."""
+    """Whether thoughts are shown, which needs `includeThoughts`."""
     return request.thinking.display == "summary"
 
 
@@ -128,7 +128,7 @@ def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
 
 
 def _text_format(config: Fields) -> Fields | None:
-    """`responseFormat`, where it asks for text and nothing else."""
+    """`responseFormat`, if it requests text and nothing else."""
     given = config.value.get("responseFormat")
     if (
         type(given) is not list

@@ -1,4 +1,4 @@
-"""Tools that run on the server's side: the answer says at its end what was searched for, and where."""
+"""Hosted tools in Gemini's form: the end of the answer lists the searches and their sources."""
 
 from __future__ import annotations
 

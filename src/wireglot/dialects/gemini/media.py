@@ -110,7 +110,8 @@ def nested_rest(
     inner_known: frozenset[str],
     form: dict[str, Any] | None = None,
 ) -> Extra | None:
-    """What is unknown in an object and in the one it holds, the inner fields under the inner one's key."""
+    """The unknown fields of an object and of the object inside it, the inner ones under the inner object's
+    key."""
     extra = outer.rest(outer_known, OWN, form)
     within = {name: item for name, item in inner.value.items() if name not in inner_known or item is None}
     if not within:
@@ -121,7 +122,7 @@ def nested_rest(
 
 
 def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | None:
-    """The part for a medium, without its signature; None if Gemini has no way to say it."""
+    """The part for a medium, without its signature; None if Gemini cannot express it."""
     losses_of_extra(media.extra, OWN, path, out)
     if media.cache is not None:
         out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
@@ -143,7 +144,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
     else:
         out.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
         return None
-    if media.detail and media.detail != "auto":  # OpenAI's word for the default
+    if media.detail and media.detail != "auto":  # OpenAI's value for the default
         level = _LEVELS.get(media.detail)
         if level is not None:
             part["mediaResolution"] = {"level": level}

@@ -1,10 +1,10 @@
-"""Proto-JSON: the names of Gemini's fields, and how freely they may be written.
+"""Proto-JSON: the names of Gemini's fields, and the spellings that are accepted.
 
 Google's servers take camelCase and snake_case for every field, enums in any case or as numbers, 64-bit
-integers as strings, a single object where a list belongs. All of it is read; camelCase, upper-case enum
-names, numbers and lists are written where nothing says otherwise. What a client or provider wrote in
-another legal way goes back to its own dialect in that way, except for snake_case, which becomes camelCase,
-and for bare strings in place of a content or part, which SDKs take and servers refuse: they become objects.
+integers as strings, a single object in place of a list. All of it is parsed; camelCase, upper-case enum
+names, numbers and lists are written by default. Another legal spelling of a client or provider is restored in
+its own dialect, except for snake_case, which becomes camelCase, and for bare strings in place of a content or
+part, which SDKs take and servers refuse: they become objects.
 """
 
 from __future__ import annotations

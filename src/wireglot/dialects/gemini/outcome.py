@@ -96,7 +96,7 @@ _BY_MODALITY = (
 )
 _NAMES = names.Names(*_USAGE.counted, *_BY_MODALITY, "trafficType")
 _PLAIN_TRAFFIC = "ON_DEMAND"
-"""What everybody's requests are who has bought no throughput in advance."""
+"""The traffic type of all requests without purchased throughput."""
 
 
 def read_stop(stated: Any, calls: bool, message: Any = None, *, said: bool = False) -> Stop:
@@ -114,13 +114,13 @@ def read_stop(stated: Any, calls: bool, message: Any = None, *, said: bool = Fal
 
 
 def silent_stop(content: bool, calls: bool) -> Stop:
-    """A whole document that does not say why it ended."""
+    """The stop of a whole document without a finish reason."""
     reason: StopReason = "tool_calls" if calls else "end" if content else "other"
     return Stop(reason, "", OWN, extra=Extra(OWN, {}, {"finishReason": "absent"}))
 
 
 def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str, Any]:
-    """`finishReason` (and its message) for a candidate; every reason it cannot tell apart is a loss."""
+    """`finishReason` (and its message) for a candidate; a reason that it cannot distinguish is a loss."""
     losses_of_extra(stop.extra, OWN, path, out, "stop_details")
     kept = own_fields(stop.extra, OWN)
     if stop.sequence is not None:
@@ -132,7 +132,7 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
     own = stop.dialect == OWN and stop.reason in (_reported(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
     raw = stop.raw if own else _FINISHES[stop.reason]
     if stop.reason == "paused" and calls and raw != stop.raw:
-        raw = "STOP"  # the client goes on by running them
+        raw = "STOP"  # the client continues by running them
     stated = own_form(stop.extra, OWN).get("finishReason")
     reason = stop.reason if own else _reported(raw, calls)
     if reason != stop.reason:
@@ -147,7 +147,7 @@ def _reported(raw: str, calls: bool) -> StopReason:
 
 
 def read_usage(raw: dict[str, Any]) -> Usage:
-    """`promptTokenCount` holds the cached tokens; `candidatesTokenCount` does not hold the thoughts."""
+    """`promptTokenCount` includes the cached tokens; `candidatesTokenCount` excludes the thoughts."""
     given = _NAMES.camel(raw)
     prompt = count(given.get("promptTokenCount"))
     cached = count(given.get("cachedContentTokenCount"))
@@ -176,7 +176,7 @@ def _unreported(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_text_alone(details: Any) -> bool:
-    """Whether the tokens by modality only say the count again."""
+    """Whether the tokens by modality only repeat the count."""
     return type(details) is list and all(
         type(entry) is dict and (entry.get("modality") in ("TEXT", 1) or not entry.get("tokenCount"))
         for entry in details

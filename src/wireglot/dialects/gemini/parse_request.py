@@ -51,7 +51,8 @@ TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priorit
 
 
 _MAX_PENDING: Final = 16
-"""More calls than that, and what waits for a result is longer than what comes: then nothing is cached."""
+"""Maximum number of pending calls for caching: with more, the state that waits for a result is larger than
+the new turns, and nothing is cached."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
@@ -210,11 +211,11 @@ def _parse_parts(content: Fields, parser: PartParser, form: dict[str, Any]) -> t
 
 
 def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
-    """Signed prose of another provider in one piece again.
+    """Joins signed prose of another provider.
 
-    Streamed to a Gemini client its text leaves in unsigned pieces and its signature, known last, in an empty
-    part behind them. The minter takes the signature back only with the whole text. Gemini's own parts stay as
-    they are.
+    Streamed to a Gemini client, its text is sent in unsigned pieces, followed by its signature, known last,
+    in an empty part. The minter accepts the signature only with the whole text. Gemini's own parts stay
+    unchanged.
     """
     joined: list[Part] = []
     for part in parts:
@@ -287,7 +288,7 @@ def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]
     output, taken = parse_output(config)
     known = {"thinkingConfig", *REQUEST_FIELDS.known, *taken}
     settings = REQUEST_FIELDS.read(config, known)
-    # Fields the IR has no name for, and known ones that say nothing.
+    # Fields the IR has no name for, and known ones without information.
     rest = {key: item for key, item in config.value.items() if key not in known or item is None}
     if is_default_modality(rest.get("responseModalities")):
         form["responseModalities"] = rest.pop("responseModalities")

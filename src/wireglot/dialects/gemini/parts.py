@@ -41,7 +41,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class PartParser:
-    """`origin` None: a client's document (envelopes are opened); else who minted the signatures in it."""
+    """`origin` None: a client's document (envelopes are opened); else the minter of the signatures in it."""
 
     def __init__(
         self,
@@ -110,7 +110,7 @@ class PartParser:
         return sealed.signature, sealed.holder == "redacted"
 
     def _placeholder(self, part: Fields) -> dict[str, Any]:
-        """Spelling: the part goes back to its own dialect as it came."""
+        """Spelling: the part is returned unchanged to its own dialect."""
         stated = part.value.get("thoughtSignature")
         return {"thoughtSignature": stated} if type(stated) is str and stated in PLACEHOLDERS else {}
 

@@ -45,7 +45,7 @@ Side = Literal["client", "upstream"]
 
 
 class PartRenderer(msgspec.Struct, eq=False):
-    """Renders the parts of one document; `losses` collects what they could not say."""
+    """Renders the parts of one document; `losses` collects what they could not express."""
 
     context: Context
     side: Side

@@ -49,7 +49,7 @@ _CANDIDATE = frozenset({"content", "finishReason", "finishMessage", *_SPELLED})
 
 
 NAMELESS: Final = "nameless"
-"""Form of an answer whose own server gave it no `responseId`."""
+"""Form of an answer that its own server sent without a `responseId`."""
 
 
 def answer_id(stated: str, extra: Extra | None, context: Context) -> str:
@@ -123,7 +123,7 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
         parts = _annotate(parts, spans, logprobs)
     known = _CANDIDATE
     if spans and not any(type(part) is Text for part in parts):
-        known -= SOURCES  # there is no text that they could be reported with
+        known -= SOURCES  # there is no text to report them with
         for key in SOURCES:
             form.pop(key, None)
     calls = any(type(part) is ToolCall for part in parts)

@@ -1,7 +1,8 @@
-"""Function responses, both ways. The wire wants an object; results are text and media.
+"""Parses and renders function responses. Gemini requires an object; results in the IR are text and media.
 
-`{"output": x}` is success, `{"error": x}` failure, any other object is itself the output. Strings go in
-and come out as they are; anything else is the JSON text of the value, and remembers that it was no string.
+`{"output": x}` is success, `{"error": x}` failure, any other object is itself the output. Strings are passed
+unchanged in both directions; anything else is the JSON text of the value, and is marked as not being a
+string.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Google's Schema message (`parameters`, `responseSchema`) as the JSON Schema it means.
+"""Converts Google's Schema message (`parameters`, `responseSchema`) to the equivalent JSON Schema.
 
-The other direction is not needed for the wire: `parametersJsonSchema` and `responseJsonSchema` take JSON
-Schema, and a schema that came as a Schema message goes back as the one it was (see `Tool.extra.form`).
+The other direction is not needed: `parametersJsonSchema` and `responseJsonSchema` take JSON Schema, and a
+schema that came as a Schema message is sent back as that message (see `Tool.extra.form`).
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_trivial(schema: dict[str, Any] | None) -> bool:
-    """Whether it says no more than "an object without arguments", which Gemini wants unsaid."""
+    """Whether it is equivalent to "an object without arguments", which Gemini requires to be left out."""
     return not schema or schema == {"type": "object"} or schema == {"type": "object", "properties": {}}
 
 

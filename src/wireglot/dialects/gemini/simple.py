@@ -215,7 +215,7 @@ SURFACE: Final = replace(
     upstream=None,
     model_field="model",
     sse_query="",
-    # Its clients bring no history: the one that keeps the conversation keeps its state.
+    # Its clients send no history: the server that stores the conversation stores its state.
     reasoning=ReasoningState(returns="all", returns_pieces=True, signs_texts=True),
     counts=None,
     embeddings=None,

@@ -52,7 +52,7 @@ _THOUGHT: Final = {"text", "thought"}
 
 
 class GeminiChunks(RepeatedChunks):
-    """Each chunk tells the whole usage so far: the last one's counts, and its reader asks for it."""
+    """Each chunk reports the whole usage so far: its reader needs the last one's counts."""
 
     __slots__ = ("_texts",)
 
@@ -95,7 +95,7 @@ def _counts(value: Any) -> Iterator[Place]:
 
 
 def _says(parts: Any) -> bool:
-    """Whether there is more in them than an empty text, which often goes with the end."""
+    """Whether there is more than an empty text, which often comes with the end."""
     return type(parts) is list and any(part != {"text": ""} for part in parts)
 
 
@@ -125,7 +125,7 @@ class GeminiReader(AnswerReader):
         self._reported = 0  # bytes of the texts before it
         self._tail: Text | None = None
         self._partial: PartialCall | None = None
-        self._finish: Any = None  # the last finishReason, as it was written
+        self._finish: Any = None  # the last finishReason, unparsed
         self._usage: dict[str, Any] | None = None
         self._candidate: dict[str, Any] = {}
         self._others: dict[int, list[dict[str, Any]]] = {}  # pieces of further candidates
@@ -163,7 +163,7 @@ class GeminiReader(AnswerReader):
         if array is None:
             is_whole = self._read_last_frame(out)
         elif array.fault is not None:
-            raise array.fault  # as if it had come in a separate piece
+            raise array.fault  # as it would be if it had arrived in a separate chunk
         else:
             is_whole = array.complete
         if is_whole and not self._ended:
@@ -367,7 +367,8 @@ class GeminiReader(AnswerReader):
             self._open = ""
             return
         if type(part) is Text and self._texts and not part.text and not logprobs and self._tail is None:
-            # Gemini 3 ends with a part that only signs, and tells the sources of the text before it then.
+            # Gemini 3 ends with a part that only signs, and only then reports the sources of the text before
+            # it.
             self._open, self._tail = "tail", part
             return
         self._close(events)
@@ -441,7 +442,7 @@ class GeminiReader(AnswerReader):
         if blocked and not (self._started and blocked.reason == "refused" and not self._parts):
             return
         if self._partial is not None and names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
-            self._fail(TRUNCATED, events)  # what came of a call is no call; at the limit it is left out
+            self._fail(TRUNCATED, events)  # an incomplete call is not a call; at the limit it is left out
             return
         spans: list[Span] = read_spans(self._candidate) if self._candidate else []
         text = "".join(self._texts)
@@ -480,7 +481,7 @@ class GeminiReader(AnswerReader):
         for candidate in pieces:
             reader._first_candidate(candidate, out)
         if reader._partial is not None and names.enum_name(reader._finish, FINISH_NUMBERS) != "MAX_TOKENS":
-            reader._partial, reader._finish = None, "MALFORMED_FUNCTION_CALL"  # what came of it is no call
+            reader._partial, reader._finish = None, "MALFORMED_FUNCTION_CALL"  # an incomplete call
         if reader._finish is None:
             reader._finish = "OTHER"  # it never said why it ended
         reader._finished(out)

@@ -78,7 +78,7 @@ class GeminiWriter(AnswerWriter):
         self._head = 0  # the part that may leave
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
-        self._tail: type[Part] | None = None  # the kind of text a reader still holds open
+        self._tail: type[Part] | None = None  # the kind of text that readers still consider open
         self._answers = 0  # other than the first
         self._id = ""
         self._text = (b"", b"")
@@ -184,7 +184,7 @@ class GeminiWriter(AnswerWriter):
             self.losses.append(Loss(f"$.content[{self._head}]", "content.position", "approximated", detail))
 
     def _advance(self, out: list[bytes]) -> None:
-        """Let go of what may leave: all of the first part, and every complete one behind it."""
+        """Write what may be sent: all of the first part, and every complete one after it."""
         while (state := self._parts.get(self._head)) is not None:
             if state.live:
                 self._flush(state, out)

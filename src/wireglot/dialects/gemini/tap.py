@@ -24,7 +24,7 @@ _SNAKE_CALL: Final = b'"function_call"'
 
 
 class GeminiTap:
-    """Each chunk carries the whole account so far: the last one is kept and decoded when asked for."""
+    """Each chunk carries the whole usage so far: the last one is kept and decoded on request."""
 
     def __init__(self, max_frame: int, wrapped: bool = False) -> None:
         self.stop = ""
@@ -99,11 +99,11 @@ class GeminiTap:
 
 
 class StreamDocuments:
-    """The JSON documents in the bytes of a stream. Any cutting gives the same.
+    """Extracts the JSON documents from a stream, however its bytes are split.
 
-    Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain object
-    (an error, or an answer that was not streamed after all). The first byte that is no space tells them
-    apart.
+    There are three framings under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain
+    object (an error, or an answer that was not streamed after all). The first non-space byte distinguishes
+    them.
     """
 
     __slots__ = ("_array", "_kind", "_pending", "_sse")

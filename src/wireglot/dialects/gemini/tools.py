@@ -35,8 +35,7 @@ _DECLARATION = frozenset({"name", "description", "parameters", "parametersJsonSc
 
 Layout = list[list[int | str]]
 """How declarations were grouped: per tool object the number of functions, the name of a hosted tool, or,
-behind a
-minus, the name of a field that was null."""
+after a minus, the name of a field that was null."""
 
 
 def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
@@ -249,7 +248,7 @@ _READINGS = {
 
 
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss]) -> dict[str, Any] | None:
-    """`functionCallingConfig`; None where there is no function that it could be about."""
+    """`functionCallingConfig`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
     losses_of_extra(choice.extra, OWN, path, out)
     form = own_form(choice.extra, OWN)

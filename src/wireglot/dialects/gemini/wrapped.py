@@ -57,7 +57,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 
 
 class WrappedReader(GeminiReader):
-    """Opens each envelope, and tells at the end what the last one said."""
+    """Opens each envelope, and reports the fields of the last one at the end."""
 
     _envelope: dict[str, Any] | None = None
 

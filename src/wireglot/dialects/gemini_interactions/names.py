@@ -108,7 +108,7 @@ _SAID: Final[dict[StopReason, dict[str, str]]] = {
 
 
 def parse_stop(status: str, calls: bool, errors: Any = None) -> Stop:
-    """The stop that a status means. Some servers say `completed` of a turn with pending calls."""
+    """The stop that a status means. Some servers send `completed` for a turn with pending calls."""
     reason = _REASONS.get(status, "other")
     if status == "failed" and type(errors) is list:
         codes = [text_in(object_in(error).get("code")) for error in errors]
@@ -119,7 +119,7 @@ def parse_stop(status: str, calls: bool, errors: Any = None) -> Stop:
 
 
 def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[str, str] | None]:
-    """The status, and the entry of `errors` that says why, if one must."""
+    """The status, and the entry of `errors` with the reason, if one is required."""
     losses_of_extra(stop.extra, OWN, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
         detail = "the matching sequence is not reported"
@@ -129,7 +129,7 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[
     reason = stop.reason
     status, error = _STATUSES[reason], _SAID.get(reason)
     if calls and reason in ("end", "paused"):
-        status = "requires_action"  # the client goes on by running them
+        status = "requires_action"  # the client continues by running them
     if reason == "tool_calls" and not calls:
         status = "completed"
     back = parse_stop(status, calls, [error]).reason
@@ -163,7 +163,7 @@ _BY_MODALITY: Final = (
 
 
 def parse_usage(raw: Any) -> Usage | None:
-    """`total_input_tokens` holds the cached ones; `total_output_tokens` does not hold the thoughts."""
+    """`total_input_tokens` includes the cached ones; `total_output_tokens` excludes the thoughts."""
     if type(raw) is not dict:
         return None
     given = _count(raw, "total_input_tokens")
@@ -196,7 +196,7 @@ def _is_text_alone(details: Any) -> bool:
 
 
 def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any] | None:
-    """The provider's own numbers while they are true, else the account in the words of this dialect."""
+    """The provider's own numbers while they are correct, else the usage under the names of this dialect."""
     if usage is None:
         return None
     raw = usage.raw

@@ -127,7 +127,7 @@ def parse_output(step: Fields) -> list[Part]:
     for entry in step.objects("content"):
         part = parse_content(entry)
         if type(part) is Foreign:
-            # It is no step by itself, so it goes as one that holds it.
+            # It is not a step by itself, so it is wrapped in one.
             part = Foreign(OWN, part.type, {"type": MODEL_OUTPUT, "content": [part.value]})
         elif parts and type(parts[-1]) is not Foreign:
             part = _with_form(part, {JOINED: True})

@@ -25,7 +25,7 @@ _KNOWN: Final = REQUEST_FIELDS.known.union(
     {"model", "input", "system_instruction", "tools", "labels", GENERATION}
 )
 _OPERATIONAL: Final = ("store", "background")
-"""How the exchange runs, not what is said. `background: true` does say something."""
+"""Fields about how the exchange runs, without content. `background: true` does have a meaning."""
 _GOES_ON: Final = ("previous_interaction_id", "continuation_token")
 """Any of these can be a request without input."""
 _INPUT: Final = "a string, content or an array of content or of steps"

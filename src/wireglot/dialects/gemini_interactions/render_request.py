@@ -98,8 +98,8 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_storage(body: dict[str, Any], form: dict[str, Any], native: bool) -> None:
-    """Google stores an interaction unless `store` is false. Only its own clients can ask for that: what comes
-    from another dialect, or is stored by the gateway, is not kept there."""
+    """Google stores an interaction unless `store` is false. Only clients of this dialect can request that: a
+    request from another dialect, or one stored by the gateway, is not stored there."""
     if not native:
         body["store"] = False
         return
@@ -425,7 +425,7 @@ class _Input(TurnWriter):
 
 
 def _without_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Without the answer at their end: the token of an interaction that Google does not store goes with the
+    """Removes the answer at the end: the token of an interaction that Google does not store is sent with the
     input that it answers."""
     end = len(messages)
     while end and messages[end - 1].role == "assistant":

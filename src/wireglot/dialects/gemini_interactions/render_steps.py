@@ -27,7 +27,7 @@ from wireglot.ir.outcome import Response
 from wireglot.wire.json import BadJson, decode
 
 CONTINUATION: Final = "continuation_token"
-"""A message that holds nothing but this has the answer to the same request continued."""
+"""A message with only this part requests the continuation of the answer to the same request."""
 _BY_SUFFIX: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -52,7 +52,7 @@ _BY_KIND: Final = {
 
 
 def resumed(response: Response) -> Message | None:
-    """What is sent behind a request to have its answer continued."""
+    """The message added to a request to have its answer continued."""
     token = own_fields(response.extra, OWN).get(CONTINUATION)
     if response.stop.reason != "paused" or type(token) is not str or not token:
         return None
@@ -163,7 +163,7 @@ def render_called(call: ToolCall, context: Context, path: str, losses: list[Loss
 
 
 def render_result(result: ToolResult, called: str, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """`called`: the name of the function whose call it answers, "" where that is not known."""
+    """`called`: the name of the function whose call it answers, "" if unknown."""
     losses_of_extra(result.extra, OWN, path, losses)
     if result.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))

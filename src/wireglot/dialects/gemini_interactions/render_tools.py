@@ -85,7 +85,7 @@ def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
-    """`tool_choice`; None where there is no function that it could be about."""
+    """`tool_choice`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
     losses_of_extra(choice.extra, OWN, path, losses)
     form = own_form(choice.extra, OWN)

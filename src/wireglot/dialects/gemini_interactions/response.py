@@ -18,7 +18,7 @@ from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 
 REPORTED: Final = "told"
-"""Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
+"""Key in a request's form: state fields of its answer, from any upstream (its id, whether it is stored)."""
 
 BODY: Final = "body"
 """Of an answer's form: fields that repeat the request, and times as they were written."""
@@ -77,7 +77,7 @@ def shell(
     context: Context,
     request: Request | None,
 ) -> dict[str, Any]:
-    """What an interaction says before it has come to anything."""
+    """An interaction before it has any output."""
     native = is_own(extra)
     spelled = own_form(extra, OWN).get(BODY, {})
     said = reported(request)

@@ -34,7 +34,7 @@ PLAIN_TYPE: Final = "text/plain"
 
 
 def parse_thinking(config: Fields, known: set[str]) -> Thinking:
-    """`thinking_level` and `thinking_summaries`; words that are not known stay fields of the request."""
+    """`thinking_level` and `thinking_summaries`; unknown values stay fields of the request."""
     level, shown = config.value.get("thinking_level"), config.value.get("thinking_summaries")
     effort = EFFORTS.get(level) if type(level) is str else None
     display = DISPLAYS.get(shown) if type(shown) is str else None

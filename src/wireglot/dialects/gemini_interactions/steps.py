@@ -1,7 +1,7 @@
-"""Steps: parsing those of a request, rendering those of an answer.
+"""Parses the steps of a request and renders those of an answer.
 
 A step of a request is one message. Reasoning state of other providers travels to clients and back in the
-signature of a thought: its own, or that of a thought without a summary before or behind the part that was
+signature of a thought: its own, or that of a thought without a summary before or after the part that was
 signed.
 """
 
@@ -56,7 +56,7 @@ _RESULT: Final = frozenset({"type", "call_id", "result", "name", "is_error"})
 
 
 class CarriedSignature(msgspec.Struct, frozen=True):
-    """A thought that is none: it only brought back the signature of a neighbouring part."""
+    """A thought without content: it only returned the signature of a neighbouring part."""
 
     signature: Signature
     holder: Holder
@@ -114,7 +114,7 @@ class StepReader:
         self.messages.append(Message("assistant", (part,)))
 
     def _carry(self, carried: CarriedSignature) -> None:
-        """A call's signature comes before it; a text's behind, since a stream knows it last."""
+        """A call's signature comes before it; a text's comes after it, since in a stream it is known last."""
         if carried.holder == "call":
             self._waiting = carried.signature
             return
@@ -161,7 +161,7 @@ def _parse_entry(entry: Fields) -> Part:
 def parse_thought(
     step: Fields, context: Context, origin: Origin | None = None
 ) -> Reasoning | CarriedSignature | None:
-    """A thought. `origin` None: a client's, whose envelopes are opened; else who has signed it."""
+    """A thought. `origin` None: sent by a client, whose envelopes are opened; else the one that signed it."""
     stated = step.text_or_none("signature")
     form: dict[str, Any] = {} if stated or stated is None else {"signature": stated}
     text, fields = _parse_summary(step, form)
@@ -186,7 +186,7 @@ def parse_thought(
 
 
 def _parse_summary(step: Fields, form: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The text of a summary, and the field to keep where it holds more than texts."""
+    """The text of a summary, and the field to keep if it contains more than texts."""
     given = step.value.get("summary")
     if given is None:
         return "", {}

@@ -1,4 +1,4 @@
-"""Stored interactions: what a request says of state, and how the pages about them look."""
+"""Stored interactions: the state fields of requests, and the documents about them."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str,
 
 
 def _shown(body: dict[str, Any], given: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """All that happened in an interaction: what the request brought comes before what the model made."""
+    """All steps of an interaction: the request's before those of the model."""
     steps = body.get("steps")
     whole = {**body, "steps": [*given, *(steps if type(steps) is list else [])]}
     return {**whole, "input": given} if query.get("include_input") == "true" else whole
@@ -114,7 +114,7 @@ EVENTS: Final = StoredEvents(
     last=_last,
     after="last_event_id",
     closing=DONE,
-    # Its clients ask again while an answer is `in_progress`; those of Vercel do not know `queued`.
+    # Its clients poll while an answer is `in_progress`; those of Vercel do not know `queued`.
     waiting="in_progress",
 )
 

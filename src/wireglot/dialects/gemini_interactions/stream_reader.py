@@ -1,7 +1,7 @@
-"""Streams of an upstream -> events.
+"""Parses streams of an upstream into events.
 
-One step is open at a time: it starts, brings pieces and stops. The end is `interaction.completed`, which has
-the status and the usage and, as a rule, none of the steps. An `error` event ends the stream without it.
+One step is open at a time: it starts, receives pieces and stops. The end is `interaction.completed`, which
+has the status and the usage and, as a rule, none of the steps. An `error` event ends the stream without it.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ _SUMMARY: Final = {"type", "text"}
 
 
 class InteractionsChunks(RepeatedChunks):
-    """`event_id` is another in every event, and no reader goes by it."""
+    """`event_id` differs in every event, and no reader uses it."""
 
     __slots__ = ("_texts",)
 
@@ -144,7 +144,7 @@ class InteractionsReader(AnswerReader):
         self._body: dict[str, Any] = {}  # of the interaction, as far as events reported it
         self._usage: Usage | None = None
         self._early: list[ForeignEvent] = []
-        self._held: PartEnd | None = None  # of a text or medium: its signature may come behind it
+        self._held: PartEnd | None = None  # end of a text or medium: its signature may follow
         self._waiting: Signature | None = None  # of the call that comes next
 
     # Bytes
@@ -253,7 +253,7 @@ class InteractionsReader(AnswerReader):
                 self._part(step, part, out)
 
     def _start_call(self, step: _OpenStep, value: Fields, out: list[Event]) -> None:
-        """The arguments of the start are those of the call only where no delta brings any."""
+        """The arguments of the start are only used if no delta has any."""
         call = parse_call(value, self._context, str(self._count), self._waiting)
         self._calls, self._waiting = True, None
         step.arguments = value.value.get("arguments")
@@ -352,8 +352,8 @@ class InteractionsReader(AnswerReader):
         self._say(text, out)
 
     def _merge(self, step: _OpenStep, delta: Fields) -> None:
-        """A piece of a step that is known whole at its end: what a tool of Google's was called with, or
-        brought."""
+        """Merges a piece of a step that is only complete at its end: the input or the result of one of
+        Google's tools."""
         value = dict(step.value)
         for key, item in delta.value.items():
             before = value.get(key)

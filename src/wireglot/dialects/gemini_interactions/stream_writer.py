@@ -65,7 +65,7 @@ _TEXT: Final = b'{"type":"text","text":'
 _SUMMARY: Final = b'{"type":"thought_summary","content":{"type":"text","text":'
 _ARGUMENTS: Final = b'{"type":"arguments_delta","arguments":'
 _NAMED: Final = ("type", "id", "call_id", "name", "server_name")
-"""What a stream says of a hosted step at its start; the rest comes in one delta."""
+"""The fields of a hosted step in its start event; the rest comes in one delta."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
@@ -98,9 +98,9 @@ class InteractionsWriter(AnswerWriter):
         self._steps = 0  # how many have begun
         self._held = False  # whether the end of an output step is not written yet
         self._calls = False
-        self._head: _Waiting | None = None  # the part whose turn it is
+        self._head: _Waiting | None = None  # the part that is being written
         self._waiting: dict[int, _Waiting] = {}
-        self._live = -1  # the part whose text goes straight through
+        self._live = -1  # the part whose text is written without waiting
         self._prefix = b""
         self._tail = b""
         self._arguments: ArgumentStream | None = None
@@ -365,7 +365,7 @@ class InteractionsWriter(AnswerWriter):
     # Steps
 
     def _output(self, step: dict[str, Any], *, is_joined: bool, out: list[bytes]) -> None:
-        """Begin a step with output, or go on with the one that is open."""
+        """Begin a step with output, or continue the one that is open."""
         if not (is_joined and self._held):
             self._begin_step(step, out)
         self._held = True

@@ -229,7 +229,7 @@ class AnswerParts:
 
 
 def joined(message: Fragment, fragment: Fragment) -> None:
-    """Add to a message what a further part says."""
+    """Merge a further fragment into a message."""
     for key, value in fragment.items():
         if key not in message or not message[key]:
             message[key] = value
@@ -285,7 +285,7 @@ _ZERO: Final = "+-0.hmsnu\u00b5"
 
 
 def is_blank(outline: Outline, asks: Blanks) -> bool:
-    """Whether none of the members in `asks` says more than one of the blanks given there."""
+    """Whether each member in `asks` has one of the blank values given there, or is missing."""
     for name, blanks in asks.items():
         start, end = outline.members.get(name, (0, 0))
         if end - start > _NOTHING or outline.get(name) not in (None, *blanks):
@@ -294,8 +294,8 @@ def is_blank(outline: Outline, asks: Blanks) -> bool:
 
 
 def idle_answer(body: Body, context: Context, asks: Blanks, shape: AnswerShape) -> Document | None:
-    """The answer where all members in `asks` are blank: the model is to be loaded, or unloaded. Nothing need
-    be done for that."""
+    """The answer if all members in `asks` are blank: the request is to load or unload the model. Nothing
+    needs to be done for that."""
     outline = body.outline
     if not is_blank(outline, asks):
         return None

@@ -1,7 +1,7 @@
-"""Streams of JSON lines: each event is one line, and nothing is between them.
+"""Streams of JSON lines: each event is one line, with nothing between them.
 
-Everywhere inside, a stream is one of server-sent events: the framer is in front of clients, the unframer
-behind servers.
+Internally every stream consists of server-sent events: the framer converts it for clients, the unframer
+converts the streams of servers.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _or_raise(events: list[bytes], fault: BadFrame) -> bytes:
 
 
 class AsEvents:
-    """A stream in either framing, as server-sent events: the first byte tells which one it is."""
+    """A stream in either framing, as server-sent events: the first byte determines the framing."""
 
     __slots__ = ("_max_event", "_opening", "_unframer")
 

@@ -1,4 +1,5 @@
-"""Messages, both ways. A message has one text, one thought, pictures and calls; a tool result is a message.
+"""Parses and renders messages. A message has one text, one thought, pictures and calls; a tool result is a
+message.
 
 What does not fit into one message goes into several of the same role: so does Ollama with the lists of texts
 and pictures of OpenAI's clients (`openai.FromChatRequest`, read 2026-08-21), and its templates join them.
@@ -141,7 +142,7 @@ class MessageParser:
         if identifier:
             taken.add("tool_call_id")
         else:
-            # `name` is the word of older clients.
+            # `name` is the field of older clients.
             identifier = self._next_open(name or text_in(value.get("name"))) or self._mint(name)
             form["id"] = "absent"
         content: tuple[ResultPart, ...] = tuple(_content(message, taken))
@@ -160,7 +161,7 @@ class MessageParser:
 
 
 def _content(message: Fields, taken: set[str]) -> list[Text | Media]:
-    """The text and behind it the pictures of a message."""
+    """The text of a message, followed by its pictures."""
     parts: list[Text | Media] = []
     if text := message.text_or("content"):
         taken.add("content")
@@ -230,7 +231,7 @@ class MessageRenderer(TurnWriter):
                 assert_never(part)
 
     def _place(self, rank: int) -> dict[str, Any]:
-        """The message that a part of this rank goes into: the current one, unless it is past that."""
+        """The message for a part of this rank: the current one, unless that already has later parts."""
         if rank < self._rank or (rank == self._rank and rank < _SHOWN) or not self._current:
             self._current = {"role": self._role, "content": ""}
             self._out.append(self._current)

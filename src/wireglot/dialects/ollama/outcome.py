@@ -19,12 +19,12 @@ _NAMES: Final[dict[StopReason, str]] = {
     "context_full": "length",
     "tool_calls": "stop",
     "refused": "stop",
-    "paused": "length",  # the answer is not whole: no other word says so
+    "paused": "length",  # the answer is incomplete: no other value means that
     "malformed_call": "stop",
     "other": "stop",
 }
 _REASONS: Final[dict[str, StopReason]] = {
-    "": "end",  # servers before 0.3 do not say it
+    "": "end",  # servers before 0.3 do not report it
     "stop": "end",
     "length": "length",
     "load": "end",

@@ -43,7 +43,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 def read_settings(
     fields: Fields, messages: tuple[Message, ...], taken: set[str], form: dict[str, Any], context: Context
 ) -> Request:
-    """The request with these messages, and all that its other fields say."""
+    """The request with these messages and all other fields of the body."""
     body = fields.value
     taken |= REQUEST_FIELDS.known
     settings = REQUEST_FIELDS.read(fields, taken)

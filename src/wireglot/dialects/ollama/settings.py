@@ -79,7 +79,7 @@ MISSING: Final = MissingFields(
 def read_options(
     body: Fields, taken: set[str], form: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `options` set, and those of them that say nothing to others, by their paths."""
+    """The settings in `options`, and the options without meaning for other dialects, by path."""
     options = body.object_or_none("options")
     if options is None:
         return {}, {}
@@ -115,7 +115,7 @@ def write_options(request: Request, form: dict[str, Any], losses: list[Loss]) ->
 
 _LEVELS: Final[dict[str, Effort]] = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
 _USUAL: Final[Effort] = "medium"
-"""What `true` means to models that have levels (gpt-oss); to others there is no more to say."""
+"""The meaning of `true` for models that have levels (gpt-oss); other models have only on and off."""
 _NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "high"}
 
 
@@ -133,7 +133,7 @@ def parse_thinking(body: Fields, taken: set[str]) -> Thinking:
 
 
 def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses: list[Loss]) -> None:
-    """`reasons`: whether the model can; one that cannot refuses to be asked."""
+    """`reasons`: whether the model can think; one that cannot refuses the field."""
     if thinking == Thinking():
         return
     path = "$.thinking"

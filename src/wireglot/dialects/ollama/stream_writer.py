@@ -142,7 +142,7 @@ class OllamaWriter(AnswerWriter):
         out.append(before + (data if text.isascii() else _one_line(data)) + after)
 
     def _advance(self, out: list[bytes]) -> None:
-        """Write what may leave: all of the first part, and every complete one behind it."""
+        """Write what may be sent: all of the first part, and every complete one after it."""
         while (state := self._parts.get(self._head)) is not None:
             if state.is_live:
                 self._flush(state, out)

@@ -41,7 +41,7 @@ from wireglot.dialects.surface import (
 from wireglot.ir.errors import ApiError
 
 KEY_ROOT: Final = "/ollama/"
-"""Many of Ollama's clients cannot send a key: it may be in the path behind this."""
+"""Many of Ollama's clients cannot send a key: it may follow this path prefix."""
 
 _UNSERVED: Final = {
     "/api/push": "uploads of models",
@@ -67,7 +67,7 @@ _OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
 
 
 def status(error: ApiError) -> int:
-    """The one that the error brings, unless it says another kind of error: the body says none."""
+    """The error's own status, unless that means another kind of error: the body has no kind."""
     if error.code == UPSTREAM_AUTH:
         return 500
     stated = plain_status(error)

@@ -78,7 +78,7 @@ def _find_in_choices(choices: Any) -> dict[str, Any] | None:
 
 
 def render_error(error: ApiError) -> dict[str, Any]:
-    """The error envelope; an error of this dialect comes back as it was."""
+    """The error envelope; an error of this dialect is returned unchanged."""
     native = own_fields(error.extra, NAME)
     if native:
         return dict(native)

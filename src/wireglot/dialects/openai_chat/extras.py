@@ -34,8 +34,8 @@ def parse_cache(part: dict[str, Any]) -> CacheMark | None:
 
 
 def parse_stray_cache(holder: dict[str, Any]) -> CacheMark | None:
-    """The same behind a tool or a call, where Chat documents no mark: it goes back to who wrote it, and to
-    tell it from another dialect's its spelling is kept."""
+    """The same after a tool or a call, where Chat documents no marker: it is returned to its writer, and its
+    spelling is kept to distinguish it from another dialect's."""
     mark = parse_cache(holder)
     if mark is None or mark.extra is not None:
         return mark

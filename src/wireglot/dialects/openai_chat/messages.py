@@ -75,7 +75,7 @@ class Conversation:
         self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
-        if self._prefill:  # an assistant message at the end is a prefill: the flag says nothing more
+        if self._prefill:  # an assistant message at the end is a prefill: the flag adds nothing
             last = self.messages[-1]
             extra = last.extra
             assert extra is not None
@@ -239,7 +239,7 @@ class Conversation:
         self.messages.append(Message("assistant", tuple(parts), name, keep(value, taken, form)))
 
     def _add_beside(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
-        """What an assistant says in separate fields next to the content, before its calls."""
+        """Adds an assistant's separate fields next to the content, before its calls."""
         value = message.value
         refusal = message.text_or("refusal")
         if refusal:
@@ -323,7 +323,7 @@ class Conversation:
                 problem = f"expected a text part, got {describe(value['content'][index])}"
                 raise message.fault(problem, f"{message.path}.content[{index}]")
         if content and isinstance(last := content[-1], Text) and last.cache is not None:
-            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
+            # Chat has cache markers on parts only: one on the last part is one after the whole result.
             mark = last.cache
             content[-1] = Text(last.text, last.refusal, extra=last.extra)
         if mark is None and "cache_control" in value:

@@ -21,7 +21,7 @@ _NAMES: dict[StopReason, str] = {
     "context_full": "length",
     "tool_calls": "tool_calls",
     "refused": "content_filter",
-    "paused": "length",  # the answer is not whole: no other word says so
+    "paused": "length",  # the answer is incomplete: no other value means that
     "malformed_call": "stop",
     "other": "stop",
 }
@@ -43,7 +43,7 @@ _REASONS: dict[str, StopReason] = {
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
 _MAX_TOKENS_BELIEVED = 10**9
 
-# service_tier: OpenAI's word for the neutral one. The neutral names it shares stay as they are.
+# service_tier: OpenAI's name for the neutral one. Names that both share stay unchanged.
 _TIERS = {"default": "standard"}
 _TIER_NAMES = {"standard": "default"}
 _KNOWN_TIERS = frozenset({"auto", "standard", "flex", "scale", "priority", "fast"})
@@ -79,14 +79,14 @@ USAGE_FIELDS = UsageFields(
 
 
 def matched_sequence(choice: dict[str, Any]) -> str | None:
-    """The stop sequence that ended an answer, where a server reports it: vLLM, SGLang. Both report the number
-    of a token there if that was the end, and others a word for the reason."""
+    """The stop sequence that ended an answer, if a server reports it: vLLM, SGLang. Both report the number of
+    a token there if that was the end, and others a name for the reason."""
     matched = choice.get("stop_reason") or choice.get("matched_stop")
     return matched if type(matched) is str and matched not in _REASONS else None
 
 
 def parse_stop(raw: Any, calls: bool, refusal: bool, matched: str | None = None) -> Stop:
-    """The reason, derived from the content where the server's own word contradicts it."""
+    """The reason, derived from the content if the server's own value contradicts it."""
     spelled = raw if type(raw) is str else ""
     reason: StopReason = _REASONS.get(spelled, "other") if type(raw) is str else "other"
     if calls and reason in ("end", "other"):
@@ -101,7 +101,7 @@ def parse_stop(raw: Any, calls: bool, refusal: bool, matched: str | None = None)
 
 
 def is_vague(raw: str) -> bool:
-    """Whether a later word may tell more: some servers say `tool_calls`, then `stop`."""
+    """Whether a later value may be more specific: some servers send `tool_calls`, then `stop`."""
     return _REASONS.get(raw, "other") in ("end", "other")
 
 
@@ -111,7 +111,7 @@ def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> s
     losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     name = "tool_calls" if calls and stop.reason in ("end", "paused") else _NAMES[stop.reason]
     if stop.reason == "refused" and refusal:
-        name = "stop"  # the model's own words; `content_filter` is said where there are none
+        name = "stop"  # the model's own text; `content_filter` is used without one
     if stop.sequence is not None:
         losses.append(
             Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
@@ -148,7 +148,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     spent: dict[str, Any] = completion_details if type(completion_details) is dict else {}
     prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
     read = written = 0
-    # The second is Kimi's, the third DeepSeek's. Most tell 0, or nothing.
+    # The second is Kimi's, the third DeepSeek's. Most report 0, or nothing.
     for cached in (
         details.get("cached_tokens"),
         raw.get("cached_tokens"),
@@ -216,7 +216,7 @@ def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def asks_usage(request: Request) -> bool:
-    """Whether a stream reports its usage: only clients that ask for it take a chunk without choices."""
+    """Whether a stream reports its usage: only clients that request it accept a chunk without choices."""
     options = own_form(request.extra, NAME).get("stream_options")
     return type(options) is dict and bool(options.get("include_usage"))
 

@@ -49,7 +49,7 @@ class _Body:
     # Tools
 
     def tools(self, declared: list[AnyTool], context: Context) -> tuple[AnyTool, ...]:
-        """Those of the request, and behind them those that its messages have declared."""
+        """The tools of the request, followed by those that its messages declare."""
         stated: tuple[AnyTool, ...] = ()
         tools: list[AnyTool] = []
         listed = self.fields.array_or_empty("tools")
@@ -138,7 +138,7 @@ class _Body:
         return tier
 
     def cache(self) -> CacheMark | None:
-        """Implicit caching, asked for by name, is the neutral "cache it all"; explicit concerns the marks."""
+        """An explicit `implicit` mode is the neutral "cache it all"; `explicit` is about the markers."""
         options = self.value.get("prompt_cache_options")
         if type(options) is not dict or options.get("mode") != "implicit":
             return None

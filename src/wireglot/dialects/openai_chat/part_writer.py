@@ -70,7 +70,7 @@ class Chunks:
 
 
 class _Sink:
-    """An open part: the bytes before and behind each of its fragments."""
+    """An open part: the bytes before and after each of its fragments."""
 
     __slots__ = ("after", "before", "detail", "field", "held", "kind", "length", "number", "part")
 

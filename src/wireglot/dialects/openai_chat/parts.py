@@ -83,7 +83,7 @@ def _parse_linked(part: Fields, key: str, kind: Literal["image", "video"]) -> Me
 
 
 def split_url(url: str, form: dict[str, Any]) -> tuple[str, str | None, str | None]:
-    """Media type, base64 data or address. An unusual head of a data URL goes into `form`."""
+    """Media type, base64 data or address. An unusual prefix of a data URL is kept in `form`."""
     if url[:5].lower() == "data:":
         head, comma, data = url.partition(",")
         if comma and head[-7:].lower() == ";base64":
@@ -140,7 +140,7 @@ def _parse_file(part: Fields) -> Media | Foreign:
             mime, data, url = _mime_of(file.text_or("filename")), url, None
             form["bare"] = True
         elif url is not None:
-            form["address"] = True  # what OpenRouter reads is no file to OpenAI: it goes back to who wrote it
+            form["address"] = True  # OpenRouter's field, unknown to OpenAI: returned to its writer
     else:
         file_id = file.text_or_none("file_id")
         taken.add("file_id")
@@ -227,7 +227,7 @@ def is_plain(part: Text) -> bool:
 
 
 def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """A user's image, audio, file or video; None where there is no way to say it."""
+    """A user's image, audio, file or video; None if it cannot be expressed."""
     losses_of_extra(part.extra, NAME, path, losses)
     if part.signature is not None:
         losses.append(

@@ -31,14 +31,14 @@ BETWEEN = "\n\n"
 """Between thoughts, and between messages, that are written as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
-"""Minters whose signature is void once the text next to it has changed."""
+"""Minters whose signature becomes invalid when the text next to it changes."""
 
 
 def parse_reasoning(
     message: dict[str, Any], taken: set[str], origin: Origin, answer: bool
 ) -> Reasoning | None:
-    """The reasoning next to a message's content. In history an empty string is meaningful (Kimi: it thought,
-    and wrote nothing); in an answer it only says that the server has the field."""
+    """The reasoning next to a message's content. In history an empty string is meaningful (Kimi: the model
+    thought, and wrote nothing); in an answer it only shows that the server has the field."""
     texts = {field: value for field in FIELDS if type(value := message.get(field)) is str}
     details = message.get(DETAILS)
     has_details = type(details) is list and bool(details) and all(type(item) is dict for item in details)
@@ -83,7 +83,7 @@ def details_text(details: list[dict[str, Any]]) -> str:
 
 
 def details_data(details: list[dict[str, Any]]) -> str:
-    """The text of a list of details. Streams tell an entry's keys in another order: here they are sorted."""
+    """The text of a list of details. Streams send an entry's keys in another order: here they are sorted."""
     return encode_text([dict(sorted(item.items())) for item in details])
 
 
@@ -92,7 +92,7 @@ def text_key(detail: dict[str, Any]) -> str:
 
 
 def detail_template(detail: dict[str, Any]) -> dict[str, Any]:
-    """What each fragment of an entry repeats: all but its text and what comes at its end."""
+    """The fields that each fragment of an entry repeats: all but its text and those that come at its end."""
     return {key: value for key, value in detail.items() if key != text_key(detail) and key not in _OPAQUE}
 
 
@@ -180,8 +180,8 @@ def delta_signature(delta: dict[str, Any], google: Origin) -> Signature | None:
 
 
 def is_googles(part: ToolCall | Text, signature: Signature, context: Context) -> bool:
-    """Whether it goes back to the endpoint that minted it, in Google's own field: as far as that is known, or
-    because a client of this dialect wrote it there."""
+    """Whether the signature goes back to the endpoint that minted it, in Google's own field: because that is
+    known, or because a client of this dialect wrote it there."""
     origin = signature.origin
     if origin.dialect != "gemini":
         return False

@@ -50,7 +50,7 @@ class Order:
         self._bare = False  # a thought was nothing but a state
 
     def reasoning(self, path: str, part: Reasoning, signed: str) -> None:
-        # A redacted thought behind one whose own state was written is read back in the same place.
+        # A redacted thought after one whose own state was written is parsed into the same place.
         again = self._thought and not (part.redacted and self._marked)
         self._place(_REASONING, path, again or (self._bare and not part.redacted))
         self._marked = signed == "state"

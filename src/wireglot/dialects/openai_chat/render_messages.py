@@ -1,4 +1,4 @@
-"""The conversation, as Chat messages: one per tool result, directly behind the calls they answer."""
+"""Renders the conversation as Chat messages: one per tool result, directly after the calls they answer."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _plain_words(role: str, text: Text) -> list[Any] | None:
 
 
 def _plain_text(part: ToolResult, call: ToolCall | None, native: bool) -> str | None:
-    """The text of a result that says nothing else, as nearly all do."""
+    """The text of a result that has nothing else, as nearly all do."""
     extra = part.extra
     if call is None or call.kind != part.kind or (part.name and (native or part.name != call.name)):
         return None
@@ -136,7 +136,8 @@ def _put_name(
 
 
 def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any], list[Any], bool]:
-    """What the tool message holds, what a user message must hold, and whether a string says the former."""
+    """The content of the tool message, the content that needs a user message, and whether the former fits in
+    a string."""
     listed = own_form(part.extra, NAME).get("content") == "parts"
     entries: list[Any] = []
     moved: list[Any] = []
@@ -168,7 +169,7 @@ def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any]
 def _move(
     item: Media, call_id: str, path: str, entries: list[Any], moved: list[Any], losses: list[Loss]
 ) -> None:
-    """Results are text only: show the rest in a user message behind all results of the step."""
+    """Results are text only: other content is shown in a user message after all results of the step."""
     bent: list[Loss] = []
     seen = media_part(item, path, bent)
     if seen is None:
@@ -209,8 +210,7 @@ def render_messages(request: Request, native: bool, context: Context, losses: li
 
 
 class _Messages(TurnWriter):
-    """`native`: the conversation came in this dialect; `joined`: the roles whose texts are to be one
-    string."""
+    """`native`: the conversation came in this dialect; `joined`: the roles whose texts must be one string."""
 
     def __init__(
         self,
@@ -345,7 +345,8 @@ class _Messages(TurnWriter):
         ]
 
     def _users(self, run: list[tuple[str, Message]]) -> None:
-        """All results of the step, what they could not hold, then everything else the user said."""
+        """Writes all results of the step, then content that results cannot contain, then everything else from
+        the user."""
         others: list[tuple[Message, list[Placed]]] = []
         moved: list[Any] = []
         spoken = False
@@ -392,7 +393,7 @@ class _Messages(TurnWriter):
         self.losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
 
     def _finish(self, out: dict[str, Any], message: Message, entries: list[Placed]) -> None:
-        """Content, name and unknown fields of a system or user message; nothing if it says nothing."""
+        """Content, name and unknown fields of a system or user message; an empty message is left out."""
         parts = self._content(entries, message)
         known = own_fields(message.extra, NAME)
         form = own_form(message.extra, NAME)
@@ -414,7 +415,7 @@ class _Messages(TurnWriter):
                 put_message_cache(out, mark)
 
     def _content(self, entries: list[Placed], message: Message) -> str | list[Any] | None:
-        """A string where that says it all, else a list; None for nothing."""
+        """A string if that is sufficient, else a list; None for no content."""
         listed = own_form(message.extra, NAME).get("content") == "parts"
         if not listed:
             entries = [entry for entry in entries if not _is_empty(entry[1])]

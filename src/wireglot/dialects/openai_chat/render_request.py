@@ -56,7 +56,7 @@ def _put_tools(
     tools = request.tools
     rendered = context.rendered_once(tools, NAME, lambda lost: _render_tools(tools, lost), losses)
     for key, entries in rendered.items():
-        # Options of a search are an object: what the request says next to them may have to be put into it.
+        # Search options are an object: other fields of the request may have to be added to it.
         out[key] = entries.copy() if key == WEB_SEARCH else context.as_json(tools, (NAME, key), entries)
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice
@@ -111,13 +111,13 @@ def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> 
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
     if request.stream is not None:
         out["stream"] = request.stream
-    # `stream_options` are refused without a stream: anyone who turned streaming on or off since the request
-    # was read also changes them.
+    # `stream_options` are refused without a stream: they are also changed if streaming was turned on or off
+    # after the request was parsed.
     turned = native and bool(request.stream) != ("stream" in form)
     if "stream_options" in form and not turned:
         out["stream_options"] = form["stream_options"]
     elif request.stream and (turned or not native):
-        # Other dialects always tell the usage at the end of a stream; here one has to ask.
+        # Other dialects always report usage at the end of a stream; here it must be requested.
         out["stream_options"] = {"include_usage": True}
 
 

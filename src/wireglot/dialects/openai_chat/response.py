@@ -104,7 +104,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 
 
 def _usage_of_choice(choices: list[Any]) -> dict[str, Any]:
-    """Where Kimi's older deployments tell it; the choice keeps it as its own."""
+    """The usage inside the choice, as sent by Kimi's older deployments; the choice keeps it as its own."""
     first = choices[0] if choices else None
     usage = first.get("usage") if type(first) is dict else None
     return usage if type(usage) is dict else {}

@@ -158,7 +158,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) ->
         case "chat_template_kwargs":
             out.update(form["raw"])
         case "enable_thinking":
-            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, where a provider's limits say so
+            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, if a provider's limits name it
         case _:
             _put_effort(out, thinking, losses)
     put_back(out, thinking.extra)
@@ -182,7 +182,7 @@ def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
 
 
 def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
-    """`thinking: {type}`, for servers that have it: the request came so, or a provider's limits say so."""
+    """`thinking: {type}`, for servers that have it: as in the request, or as a provider's limits require."""
     raw = own_form(thinking.extra, NAME).get("raw", {})
     names = {"on": "enabled", "off": "disabled", "auto": raw.get("type", "auto")}
     switch: dict[str, Any] = {}

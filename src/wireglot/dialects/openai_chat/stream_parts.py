@@ -85,7 +85,7 @@ class Assembly:
         self._open = -1  # the part of prose or reasoning that is open
         self._kind = ""  # its kind: text, refusal, reasoning
         self._signature: Signature | None = None
-        self._separate: set[str] = set()  # kinds whose next text begins with a blank line of ours
+        self._separate: set[str] = set()  # kinds whose next text begins with our own blank line
         self._citations: list[Citation] = []
         self._details: list[dict[str, Any]] = []
         self._sound: list[str] = []  # base64, cut anywhere a piece of audio ends
@@ -208,8 +208,8 @@ class Assembly:
         self.count += 1
 
     def _begun(self, kind: str, text: str) -> str:
-        """The first text behind a part of this kind that a state has closed, without the blank line that
-        separates the two for clients that read them as one."""
+        """The first text after a part of this kind that a state has closed, without the blank line that
+        separates the two for clients that show them as one."""
         if kind not in self._separate:
             return text
         self._separate.discard(kind)

@@ -33,7 +33,7 @@ class ChatTap(SseTap):
 
     def feed(self, data: bytes) -> None:
         if self._between and len(data) <= self._max_frame:
-            # Frames before the first that tells something are skipped, not even cut.
+            # Frames before the first relevant one are skipped without being split.
             found = _TELLING.search(data)
             first = found.start() if found is not None else len(data)
             named = data.find(_NAMED, 0, first)
@@ -113,7 +113,7 @@ def glance(body: bytes) -> AnswerGlance:
 
 
 def _stop(raw: Any) -> str:
-    """Why an answer ended, in the words that logs use for every dialect."""
+    """Why an answer ended, as the value that logs use for every dialect."""
     return parse_stop(raw, raw in ("tool_calls", "function_call"), False).reason if raw else ""
 
 
@@ -129,7 +129,7 @@ def _asking(options: Any) -> dict[str, Any]:
 
 
 def _hide(data: bytes) -> bytes:
-    """Without the frame that tells only the usage."""
+    """The frames without the one that contains only the usage."""
     if _NO_CHOICE.search(data) is None:
         return data
     frames = _FRAMES.split(data)  # each followed by its gap

@@ -426,7 +426,8 @@ def call_body(part: ToolCall) -> dict[str, Any]:
     shape = own_form(part.extra, NAME).get("arguments")
     out: dict[str, Any] = {"name": part.name, key: part.arguments}
     if not part.arguments.strip() and not custom:
-        # Anyone who reads this decodes it: nothing must still be an object. As it came, it may go back.
+        # Every reader decodes this: no arguments must still be an object. The original spelling may be
+        # restored.
         if shape == "absent":
             del out[key]
         elif shape != "blank":
@@ -441,7 +442,7 @@ def call_body(part: ToolCall) -> dict[str, Any]:
 
 def plain_call(part: ToolCall) -> dict[str, Any]:
     """A call that `is_plain`, as nearly all are."""
-    # Anyone who reads them decodes them: no arguments are an empty object.
+    # Every reader decodes these: no arguments are an empty object.
     arguments = part.arguments if part.arguments and not part.arguments.isspace() else "{}"
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
 

@@ -16,7 +16,7 @@ from wireglot.ir.request import Tool
 from wireglot.wire.json import BadJson, decode, encode_text
 
 VERBATIM = "verbatim"
-"""Form key: the item as it came, which its own dialect gets again."""
+"""Form key: the item verbatim, which is sent back in its own dialect."""
 
 _CALLS = {
     "shell_call": "shell",
@@ -70,7 +70,7 @@ _DIRECT = {"type": "direct"}
 
 
 def is_client_call(value: dict[str, Any]) -> bool:
-    """Whether the client runs what such an item asks for."""
+    """Whether the client runs the call of such an item."""
     kind = value.get("type")
     if kind == "shell_call":
         environment = value.get("environment")
@@ -99,7 +99,7 @@ def _kept(value: dict[str, Any], known: frozenset[str]) -> Extra:
 
 
 def _arguments(item: Fields, kind: str) -> str:
-    """What the model asked for, without what it left open."""
+    """The model's arguments, without those it left out."""
     match kind:
         case "tool_search_call":
             stated = item.value.get("arguments")
@@ -230,7 +230,7 @@ def is_client_run(call: ToolCall, own_tools: Mapping[str, Tool]) -> bool:
 def item_of_client_tool(
     call: ToolCall, ids: ItemIds, position: int, own_tools: Mapping[str, Tool]
 ) -> dict[str, Any] | None:
-    """The item of a tool that the client runs; None: it is an ordinary call, or says too little for one."""
+    """The item of a tool that the client runs; None: it is an ordinary call, or lacks required arguments."""
     value = own_item(call, keeps_minted=True)
     if value is not None:
         return value
@@ -249,7 +249,7 @@ def begun(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def reported(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events between the announcement of such an item and its end: a shell's commands, one by one."""
+    """The events between the start of such an item and its end: a shell's commands, one by one."""
     action = value.get("action")
     if value["type"] != "shell_call" or type(action) is not dict:
         return
@@ -264,7 +264,7 @@ def reported(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[s
 
 
 def is_client_result(value: dict[str, Any], hosted: set[str]) -> bool:
-    """Whether an item answers such a call; `hosted` are the ids of calls that the server ran itself."""
+    """Whether an item is the result of such a call; `hosted`: the ids of calls that the server ran itself."""
     kind, call_id = value.get("type"), value.get("call_id")
     if type(kind) is not str or kind not in CLIENT_RESULTS:
         return False

@@ -67,7 +67,7 @@ def reported(request: Request | None) -> dict[str, Any]:
 
 
 def echo(request: Request | None) -> dict[str, Any]:
-    """The echoes for a client that asked `request` (in any dialect), or the defaults."""
+    """The echoed fields for a client that sent `request` (in any dialect), or the defaults."""
     value = dict(_DEFAULTS)
     if request is None:
         return value

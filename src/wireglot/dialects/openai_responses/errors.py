@@ -45,7 +45,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def event_error(event: dict[str, Any]) -> ApiError:
-    """The error of an event that is one. If only its name says so, its fields are those of the error."""
+    """The error of an error event. If only the event's name shows that it is one, its fields are those of the
+    error."""
     return parse_error(event) or _read(event, event, 0, "the response failed")
 
 
@@ -75,7 +76,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
 
 
 def error_object(error: ApiError) -> dict[str, Any]:
-    """The object inside the envelope, with the words of this dialect's own error."""
+    """The object inside the envelope, with type and code of an error of this dialect."""
     kind, code = type_and_code(error)
     if error.extra is not None and error.extra.dialect == NAME:
         kind, code = error.type or kind, error.code or code

@@ -1,4 +1,4 @@
-"""Output items as they are written: announced, streamed and closed under one id and one index.
+"""Writes output items: each is announced, streamed and closed under one id and one index.
 
 Items may be open side by side (parallel calls). The closing event of the newest one is held until it is known
 what follows: neighbouring texts share one message item, and an item the model was cut off in is `incomplete`.
@@ -69,7 +69,7 @@ _TEXT_TAIL = b',"logprobs":[]}\n\n'
 
 
 class Item:
-    """An output item on its way; `value` is what the final response will hold."""
+    """An open output item; `value` is what the final response will contain."""
 
     __slots__ = ("done", "position", "text", "value")
 
@@ -114,7 +114,7 @@ class ItemWriter:
     `content` the complete ones."""
 
     def __init__(self, context: Context, own_tools: Mapping[str, Tool]) -> None:
-        """`own_tools`: the tools of the client whose calls are items of their own, by name."""
+        """`own_tools`: the client's tools whose calls have their own item types, by name."""
         self.losses: list[Loss] = []
         self.out: list[bytes] = []
         self.sequence = context.first_event
@@ -127,7 +127,7 @@ class ItemWriter:
         self._own_tools = own_tools
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
-        self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
+        self._announced: dict[str, Item] = {}  # hosted items whose start was passed on
 
     def pass_on(self, event: ForeignEvent) -> None:
         """An event of this dialect that is no part of the answer."""
@@ -163,7 +163,7 @@ class ItemWriter:
             case ToolCall():
                 self.release()
                 if is_client_run(part, self._own_tools):
-                    opened.text.add(part.arguments)  # such an item is announced when it is known
+                    opened.text.add(part.arguments)  # such an item is announced when it is complete
                     opened.part = replace(part, arguments="")
                 else:
                     self._open_call(opened, part)
@@ -173,7 +173,7 @@ class ItemWriter:
                 self.losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
 
     def first_delta(self, part: OpenPart, event: Delta) -> None:
-        """A delta that opens its part, or that brings log probabilities."""
+        """Writes a delta that opens its part, or that has log probabilities."""
         if not event.text and not event.logprobs:
             return
         if not part.before:
@@ -300,7 +300,8 @@ class ItemWriter:
         self.content.append(whole)
 
     def _leave_out(self, part: OpenPart) -> None:
-        """As the vendor does: the item is done and incomplete, with what came of its arguments."""
+        """Ends an incomplete call like the vendor: the item is done and incomplete, with the partial
+        arguments."""
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(part.path, "tool_call.arguments", "dropped", detail))
         item = part.item
@@ -373,8 +374,8 @@ class ItemWriter:
         self._newest = item
 
     def _close_client_call(self, part: OpenPart, call: ToolCall) -> bool:
-        """A call of a tool that the client runs, whole. False: it says too little to be one."""
-        position = len(self.items) + (call.signature is not None)  # its state goes ahead of it
+        """Writes a complete call of a tool that the client runs. False: it lacks required arguments."""
+        position = len(self.items) + (call.signature is not None)  # its state goes before it
         value = item_of_client_tool(call, self.ids, position, self._own_tools)
         if value is None:
             return False
@@ -415,7 +416,8 @@ class ItemWriter:
     # Reasoning items, each of their parts in a separate frame
 
     def next_section(self, part: OpenPart) -> bool:
-        """At a delta that may be the seam of two parts. Only this dialect's reader tells seams from text."""
+        """Handles a delta that may be the boundary of two parts. Only this dialect's reader distinguishes
+        them from text."""
         if not part.source or not own_form(getattr(part.part, "extra", None), NAME):
             return False
         self._close_section(part)
@@ -517,7 +519,7 @@ class ItemWriter:
 
 
 def _section(part: OpenPart) -> str:
-    """The text of the part now open: what came behind all the complete ones and their seams."""
+    """The text of the part now open: everything after the complete ones and their separators."""
     return str(part.text)[sum(len(said) + len(SEAM) for said in part.sections) :]
 
 
@@ -526,7 +528,7 @@ def _entries(part: OpenPart, texts: list[str]) -> list[dict[str, Any]]:
 
 
 def _as_streamed(reasoning: Reasoning, part: OpenPart) -> Reasoning:
-    """With the entries that went out; the source's own while they say the same."""
+    """The reasoning with the entries that were sent; the source's own entries if they are equal."""
     extra = reasoning.extra
     if extra is None or extra.dialect != NAME:
         return reasoning

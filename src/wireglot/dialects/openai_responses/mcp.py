@@ -1,7 +1,7 @@
-"""Servers of tools that OpenAI connects to itself: the `mcp` tool.
+"""MCP servers that OpenAI connects to itself: the `mcp` tool.
 
-Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless it says that
-they do not. A call that was made is one item with its result; to everybody else it is a call and its result.
+Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless the tool
+sets otherwise. A finished call is one item with its result; in other dialects it is a call and its result.
 """
 
 from __future__ import annotations
@@ -93,14 +93,14 @@ _WITHIN = "within"
 
 
 def is_made(value: dict[str, Any]) -> bool:
-    """Whether an item tells a call and what came of it: two messages, in one place of the client's input."""
+    """Whether an item contains a call and its result: two messages, in one place of the client's input."""
     if value.get("type") != "mcp_call" or any(type(value.get(key)) is not str for key in _NAMED):
         return False
     return type(value.get("output")) is str or value.get("error") is not None
 
 
 def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
-    """The call of an item and what came of it; None where it was not made, or only its vendor knows."""
+    """The call of an item and its result; None if it was not made, or only its vendor knows the result."""
     value = item.value
     if not is_made(value):
         return None

@@ -49,7 +49,7 @@ class OpenItem:
         self.name(value)
 
     def name(self, value: dict[str, Any]) -> None:
-        """Take the ids that a value of this item tells."""
+        """Take the ids in a value of this item."""
         self.identity = identity(value)
         self.call_id = value.get("call_id")
 
@@ -96,7 +96,7 @@ class OpenItems:
         return self.open(place, kind_of(value), value)
 
     def about(self, event: dict[str, Any]) -> OpenItem | None:
-        """The item that an event goes on with: what is repeated on every delta is least to be trusted."""
+        """The item that an event continues: a field that is repeated on every delta is the least reliable."""
         index, name = event.get("output_index"), event.get("item_id")
         if type(index) is int and not self._crowded:
             return self._items.get(index)

@@ -27,7 +27,7 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "other": ("completed", ""),
     "length": ("incomplete", "max_output_tokens"),
     "context_full": ("incomplete", "max_output_tokens"),
-    # There is no word for a pause. The answer is not whole, and a client may ask for the rest of it.
+    # There is no value for a pause. The answer is incomplete, and a client may request the rest.
     "paused": ("incomplete", "max_output_tokens"),
     "refused": ("incomplete", "content_filter"),
     "malformed_call": ("failed", ""),
@@ -89,9 +89,9 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
         calls = calls or type(part) is ToolCall
         refused = refused or (type(part) is Text and part.refusal)
     if stop.reason == "paused" and calls:
-        status, why = "completed", ""  # the client goes on by running them
+        status, why = "completed", ""  # the client continues by running them
     if stop.reason == "refused" and refused and not calls:
-        status, why = "completed", ""  # the model's own words; a filter is said where there are none
+        status, why = "completed", ""  # the model's own text; a filter is reported without one
     back = parse_stop(status, {"reason": why}, calls, refused)
     if back.reason != stop.reason:
         losses.append(
@@ -124,7 +124,7 @@ def parse_usage(raw: Any) -> Usage | None:
 
 
 def contradictions(raw: Any) -> dict[str, Any]:
-    """Details larger than the total they are part of, under their path: the account holds less."""
+    """Details larger than the total they are part of, by path: the parsed usage has less."""
     usage = parse_usage(raw)
     if usage is None:
         return {}

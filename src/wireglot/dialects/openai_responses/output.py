@@ -15,7 +15,7 @@ from wireglot.ir.request import Request
 
 ENCRYPTED = "reasoning.encrypted_content"
 REPORTED = "told"
-"""Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
+"""Key in a request's form: state fields of its answer, from any upstream (its id, whether it is stored)."""
 
 PREFIXES = {
     "message": "msg",
@@ -49,7 +49,7 @@ class ItemIds:
         self._used: set[str] = set()
 
     def take(self, kind: str, position: int, native: Any = None) -> str:
-        """The id of the item at `position`. Two items must not share one: clients tell them apart by it."""
+        """The id of the item at `position`. Two items must not share one: clients distinguish them by it."""
         if type(native) is str and native and native not in self._used:
             self._used.add(native)
             return native
@@ -77,8 +77,8 @@ def without_ids(extra: Extra) -> Extra:
 
 
 def hides_state(request: Request | None) -> bool:
-    """Whether the client has not asked for the reasoning state that its answer brings. Then the gateway,
-    which stores its responses, keeps the state for it."""
+    """Whether the client did not request the reasoning state in its answer. Then the gateway, which stores
+    its responses, keeps the state for it."""
     form = own_form(request.extra, NAME) if request is not None else {}
     asked = form.get("include")
     return REPORTED in form and not (type(asked) is list and ENCRYPTED in asked)
@@ -197,7 +197,7 @@ def spoken(text: str) -> tuple[str, ...]:
 
 
 def pieces(entries: Any, sent: str = "") -> list[str]:
-    """The deltas for all parts of a list behind what was sent of it; nothing if that was other text."""
+    """The deltas for all parts of a list after the text already sent; empty if that was other text."""
     if not joined(entries).startswith(sent):
         return []
     out: list[str] = []

@@ -41,11 +41,13 @@ from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Thin
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
-"""What an answer tells everybody: the first where it was asked for, the second always."""
+"""Values of `include` that need no upstream support: the first is in answers if requested, the second
+always."""
 
 _USERS = ("safety_identifier", "user")
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
-"""How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
+"""Fields about how the exchange runs, without content. (`background: true` and `truncation: auto` do have a
+meaning.)"""
 
 _INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
 """Any of these can be a request without input."""
@@ -72,7 +74,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     telling: dict[str, Any] = {}
     known = set(_KNOWN)
 
-    # What is not there is not asked for by its reader: most requests have few of these.
+    # Readers of missing fields are not called: most requests have few of these.
     listed = fields.array_or_empty("tools") if "tools" in body else []
     stated: tuple[AnyTool, ...] = ()
     if listed:
@@ -195,7 +197,7 @@ def _found(tool: Tool) -> Tool:
 
 
 def new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
-    """Tools that input items brought, for everyone who takes tools with the request only."""
+    """Tools declared by input items, for dialects that take tools with the request only."""
     names = {(tool.namespace, tool.name) for tool in declared if isinstance(tool, Tool)}
     hosted = [tool.native.value for tool in declared if isinstance(tool, HostedTool)]
     new: list[AnyTool] = []
@@ -343,7 +345,7 @@ class InputReader:
         self.messages.append(Message("assistant", (part,)))
 
     def add_foreign(self, item: Fields, kind: str) -> None:
-        # The tools that it brings are among the request's.
+        # The tools that it declares are among the request's.
         foreign = Foreign(NAME, kind, item.value, stands_elsewhere=kind == "additional_tools")
         extra = Extra(NAME, form={"item": "foreign"})
         self.messages.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
@@ -353,7 +355,7 @@ class InputReader:
         return call if signature is None else replace(call, signature=signature)
 
     def carry(self, carried: Carried) -> None:
-        """A call's signature goes ahead of it; a text's comes behind, as in a stream it is known last."""
+        """A call's signature goes before it; a text's comes after it, as in a stream it is known last."""
         if carried.holder == "call":
             self.waiting = carried.signature
             return

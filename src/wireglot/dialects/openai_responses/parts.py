@@ -31,7 +31,7 @@ def plain_text(part: Any) -> Text | None:
 
 
 def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
-    """One content part. `usual` is the text type that goes without saying at this place."""
+    """One content part. `usual` is the default text type at this place."""
     kind = part.text("type")
     if kind in _TEXT_TYPES:
         return _parse_text(part, kind, usual)
@@ -174,7 +174,7 @@ def _render_logprobs(part: Text, form: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_plain(part: Any) -> bool:
-    """Whether a string can say it."""
+    """Whether the part can be written as a string."""
     return (
         type(part) is Text
         and not part.refusal

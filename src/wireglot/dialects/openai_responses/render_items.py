@@ -57,7 +57,7 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
 
 
 def _entries(text: str, kind: str, shown: Any) -> Any:
-    """The list as it was, while it still says `text`; else one entry."""
+    """The original list if its text is still `text`; else one entry."""
     if shown is not None and joined(shown) == text:
         return shown
     return [{"type": kind, "text": text}] if text else []
@@ -119,7 +119,7 @@ def _object(arguments: str) -> Any:
 
 
 def render_result(result: ToolResult, path: str, losses: list[Loss], called: str | None) -> dict[str, Any]:
-    """`called` is the name of the tool whose call this answers, where it is known."""
+    """`called` is the name of the tool whose call this answers, if known."""
     losses_of_extra(result.extra, NAME, path, losses)
     own = own_result(result)
     if own is not None:
@@ -262,7 +262,7 @@ def render_message(
         return None
     item: dict[str, Any] = {"type": "message", "role": form.get("role", _ROLE_NAMES[message.role])}
     if not native and isinstance(content[0][1], Text):
-        form = message_form(content[0][1])  # a part of an answer, put into a conversation as it came
+        form = message_form(content[0][1])  # a part of an answer, put into a conversation unchanged
     identifier = form.get("id")
     if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
         item["id"] = identifier

@@ -45,7 +45,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     form = own_form(request.extra, NAME)
     own = request.extra is not None and request.extra.dialect == NAME
     body: dict[str, Any] = {"model": request.model}
-    # What the gateway has stored, and what comes from another dialect, is not kept at the provider.
+    # Requests that the gateway stores, and those from another dialect, are not stored at the provider.
     unstored = not own or REPORTED in form
     writer = _Input(request, context, losses, unstored=unstored)
     writer.write(body)
@@ -106,8 +106,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _included(request: Request, asked: Any, context: Context) -> list[Any]:
-    """What the answer must bring. Models reason by default, and where nothing is stored their state comes in
-    the answer or not at all (R-DA-18). Those that do not reason refuse to be asked for it."""
+    """Values of `include` for the answer. Models reason by default, and if nothing is stored their state is
+    in the answer or lost (R-DA-18). Models that do not reason refuse the field."""
     include = list(asked) if type(asked) is list else []
     if context.reasons and ENCRYPTED not in include:
         include.append(ENCRYPTED)
@@ -125,7 +125,7 @@ def _render_tools(request: Request, own: bool, losses: list[Loss], context: Cont
 
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:
-    """Without the tools that an input item still brings."""
+    """The request's tools without those that an input item still declares."""
     if not any(map(_carrier, request.tools)):
         return request.tools
     brought = {kind for message in request.messages for part in message.content if (kind := _brings(part))}
@@ -133,7 +133,7 @@ def stated_tools(request: Request) -> tuple[AnyTool, ...]:
 
 
 def _carrier(tool: AnyTool) -> str:
-    """The kind of the input item that brought a tool, "" where it is one of those of the request."""
+    """The kind of the input item that declared a tool, "" for a tool of the request itself."""
     if tool.native is not None:
         return "additional_tools" if tool.native.stands_elsewhere and tool.native.dialect == NAME else ""
     assert isinstance(tool, Tool)
@@ -353,7 +353,7 @@ class _Input(TurnWriter):
         return item
 
     def own_reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
-        """Only what this provider minted goes back to it: encrypted items, or its own items as they came."""
+        """Only what this provider minted goes back to it: encrypted items, or its own items unchanged."""
         signature = part.signature
         form = own_form(part.extra, NAME)
         identifier = _usable(form.get("id"))

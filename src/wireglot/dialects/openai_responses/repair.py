@@ -20,8 +20,8 @@ _DONE: Final = "response.function_call_arguments.done"
 
 
 class ArgumentsRepair:
-    """Implements `StreamRepair`. Events pass as they came; those wait whose arguments may be too much
-    (`MendedArguments`), until their call is done."""
+    """Implements `StreamRepair`. Events pass unchanged, except that those whose arguments may be superfluous
+    are held back (`MendedArguments`) until their call is done."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
@@ -55,7 +55,8 @@ class ArgumentsRepair:
         return b"".join(map(self._end, list(self._calls))) + self._final(whole, event, *items)
 
     def _end(self, index: Any) -> bytes:
-        """What waits of a call; of a fixed one the first event that waits, with all that is left to say."""
+        """The held events of a call; for a repaired one the first held event, with all the remaining
+        arguments."""
         call, waiting = self._calls.pop(index, (None, []))
         rest = call.finish() if call is not None else ""
         if call is None or not call.form:

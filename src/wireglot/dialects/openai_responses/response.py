@@ -83,7 +83,7 @@ _KNOWN = frozenset(
 _CUT = frozenset({"message", "function_call", "custom_tool_call"})
 """Items the model can be cut off in."""
 _WITHHELD = {"action": "removed", "reason": "model_mismatch", "type": "reasoning"}
-"""What an answer says of reasoning that was minted for another model (openai-python 3.51)."""
+"""How an answer reports reasoning that was minted for another model (openai-python 3.51)."""
 _ALWAYS = ("id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "object")
 
 
@@ -118,7 +118,7 @@ def created_of(body: dict[str, Any]) -> int:
 
 
 _OWN_BILL = {"payer": "developer"}
-"""Who asks, pays: what nearly every answer says."""
+"""The caller pays: the value in nearly every answer."""
 
 
 def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
@@ -288,7 +288,7 @@ def render_output_items(
     *,
     hides_state: bool = False,
 ) -> list[dict[str, Any]]:
-    """`own_tools`: the tools of the client whose calls are items of their own, by name."""
+    """`own_tools`: the client's tools whose calls have their own item types, by name."""
     items: list[dict[str, Any]] = []
     before: Text | None = None
     for number, part in enumerate(content):

@@ -26,11 +26,11 @@ _OUTPUT: Final = "_output"
 _CALL: Final = "_call"
 _STATES: Final = ("encrypted_content", "content")
 _HISTORIES: Final = ("conversation", "prompt")
-"""Fields that bring items of their own."""
+"""Fields that add their own items."""
 _UNMARKED: Final = frozenset({"id", "status"})
 """Fields of an item that a client may leave out when it sends the item back."""
 _UNSENT: Final = frozenset({"stream", "background"})
-"""Fields of a body that say how it is answered: over a WebSocket there is one way."""
+"""Fields of a body that define how it is answered: over a WebSocket there is one way."""
 _LOST: Final = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
 _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
@@ -107,7 +107,7 @@ def continued(body: Document, before: list[Document], stored: str) -> Document:
 
 
 def _check_calls(before: list[Document], own: list[Document]) -> None:
-    """Without its call an output says nothing, and few providers would notice."""
+    """Refuses outputs without their calls: they are meaningless, and few providers would notice."""
     if any(map(is_reference, own)):
         return  # which may be to the call
     called = {id for item in (*before, *own) if (id := _call_id(item, _CALL))}
@@ -122,13 +122,13 @@ def _check_calls(before: list[Document], own: list[Document]) -> None:
 
 
 def _call_id(item: Document, ending: str) -> str:
-    """The call that an item of such a type names, "" where it is none."""
+    """The call id of an item of such a type, "" if it has none."""
     kind, id = item.get("type"), item.get("call_id")
     return id if type(id) is str and type(kind) is str and kind.endswith(ending) else ""
 
 
 def event(data: bytes, asked: SocketRequest) -> str:
-    """What the answer goes on from may be known only to the connection, which adds it."""
+    """Adds the answer that the response continues, which may be known only to the connection."""
     if asked.previous and _kind(data) in _WITH_RESPONSE:
         document = _decoded(data)
         answer = document.get("response")
@@ -172,7 +172,7 @@ def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
         report["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]
     elif type(inner := body.get("error")) is dict:
         report |= inner
-    else:  # an event tells it flat
+    else:  # the fields of an error event are not nested
         report |= {key: body[key] for key in ("code", "message", "param") if key in body}
     message: dict[str, Any] = {"type": "error", "status": status, "error": report}
     if headers:
@@ -204,7 +204,7 @@ def _is_stateless(item: Document) -> bool:
 
 
 def _marked(item: Document) -> Document:
-    """What an item says, in an order that does not depend on who wrote it."""
+    """The content of an item, in an order that does not depend on its writer."""
     marked: Document = {}
     for key in sorted(item):
         value = item[key]

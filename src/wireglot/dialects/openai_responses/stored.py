@@ -1,4 +1,4 @@
-"""Stored responses and conversations: what a request says of state, and the items they are made of."""
+"""Stored responses and conversations: the state fields of requests, and the stored items."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _WITH_STATUS: Final = frozenset(
 _BARE_REFERENCE: Final = re.compile(rb'\{\s*"id"\s*:\s*"[^"\\]*"\s*\}')
 
 
-# --- what a request says
+# --- the state fields of a request
 
 
 def options(body: Body, conversation: str) -> StateOptions:
@@ -155,13 +155,12 @@ def _kind(part: Part, role: Role) -> str:
 
 
 def render_item(message: Message, id: str, context: Context) -> dict[str, Any]:
-    """No matter who brought it: an item of another dialect's client is shown as this dialect would have
-    it."""
+    """Renders any client's item: one of another dialect's client is shown in the form of this dialect."""
     rendered = _rendered(message, context)
     shown = next((item for item in rendered[::-1] if item.get("type") != "reasoning"), None)
     if isinstance(message.content[0], Reasoning) and rendered:
         shown = rendered[0]
-    if shown is None:  # a part that only its own dialect can say
+    if shown is None:  # a part that only its own dialect can express
         shown = {"type": "message", "role": message.role, "content": []}
     item = {**shown, "id": id}
     if item["type"] in _WITH_STATUS:
@@ -231,7 +230,7 @@ _EVENTS: Final = StoredEvents(
 
 
 def _patch(id: str, now: int, document: dict[str, Any]) -> dict[str, Any]:
-    """With what the response says of the conversation it belongs to."""
+    """The response with its fields about the conversation it belongs to."""
     conversation = document.get("conversation")
     named = conversation.get("id") if isinstance(conversation, dict) else conversation
     return {

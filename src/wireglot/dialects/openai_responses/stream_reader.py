@@ -33,7 +33,7 @@ _KINDS: Final = frozenset(
     }
 )
 _BESIDE: Final = {"obfuscation": str, "sequence_number": int}
-"""Padding, and a number that no reader goes by."""
+"""Padding, and a number that no reader uses."""
 
 
 class ResponsesChunks(RepeatedChunks):
@@ -112,7 +112,7 @@ class ResponsesReader(AnswerReader):
         super().__init__(SseDecoder(context.max_frame), repeated)
         self._early: list[ForeignEvent] = []  # events that came before the response did
         self._started = False
-        self._number = -1  # of the last event that was looked at
+        self._number = -1  # of the last event that was processed
         self._highest = -1  # of the indices of items so far
 
     # Bytes

@@ -65,7 +65,7 @@ _MARKS: Final = StreamMarks(
     start=re.compile(rb'event: ?response\.created\s+data:[^\r\n]*|"response\.created"'),
 )
 _NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
-"""As OpenAI and Azure say it of models that do not reason."""
+"""The wording of OpenAI and Azure for models that do not reason."""
 
 _OWN_PATHS: Final = (
     Route("POST", "/v1/responses", "generate"),
@@ -88,7 +88,7 @@ _ROOTS: Final = ("", "/openai")
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
-    """The items of a web search that failed: its call, and a word about it."""
+    """The items of a web search that failed: its call, and an explanation."""
     asked = last_words(request.messages)
     call = {
         "type": "web_search_call",
@@ -135,7 +135,8 @@ _KINDS: Final[Mapping[str, Purpose]] = {
     "compact": "compaction",
     "memory_consolidation": "background",
 }
-"""Codex's words for a request or a sub-agent. Any other sub-agent is one; any other request is background."""
+"""Codex's names for a request or a sub-agent. Any other sub-agent is `subagent`; any other request is
+background."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
@@ -179,7 +180,7 @@ SURFACE: Final = Surface(
         timeout_field="timeout",
         session=session_by_cache_key,
         facts=facts,
-        conversation_field="conversation",  # a field of OpenAI's API, so the gateway does not handle it
+        conversation_field="conversation",  # a field of the dialect itself, not an extension of the gateway
         state_fields=("previous_response_id", "conversation", "background"),
         sealed_marks=(BODY_MARK, _UNSIGNED),
         media_marks=MEDIA_MARKS,

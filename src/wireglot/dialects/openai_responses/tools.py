@@ -46,7 +46,7 @@ _EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def parse_tools(entries: list[Any], path: str, carrier: str = "") -> list[AnyTool]:
-    """`carrier` names the input item that brought the tools, if it was not the request itself."""
+    """`carrier`: the input item that declared the tools, if it was not the request itself."""
     tools: list[AnyTool] = []
     for number, entry in enumerate(entries):
         tool = Fields(entry, f"{path}[{number}]")
@@ -146,8 +146,8 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
 
 
 def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss], own: bool = True) -> list[dict[str, Any]]:
-    """The declarations; neighbours of one namespace come together in one entry. `own`: those of a request of
-    this dialect, which says itself what searches for its deferred tools."""
+    """The declarations; neighbours of one namespace are grouped in one entry. `own`: those of a request of
+    this dialect, which itself declares what searches for its deferred tools."""
     out: list[dict[str, Any]] = []
     searches = own or any(isinstance(tool, HostedTool) and tool.kind == "tool_search" for tool in tools)
     open_group: tuple[str, Any] | None = None

@@ -1,5 +1,5 @@
-"""What each JSON Schema keyword holds, what it applies to, when it says nothing, and the type that a schema
-means when it does not say so."""
+"""For each JSON Schema keyword: its value, what it applies to, when it has no effect, and the type that a
+schema implies when it names none."""
 
 from typing import Any
 
@@ -28,7 +28,7 @@ STRING_KEYWORDS = words(
 )
 FLAG_KEYWORDS = words("uniqueItems nullable deprecated readOnly writeOnly")
 
-# These say nothing about values, so dropping them is no loss.
+# These do not restrict values, so dropping them is no loss.
 SILENT = words(
     "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary $defs definitions"
 )
@@ -45,8 +45,8 @@ TELLING = (
     )
 ) - DEFINITION_KEYWORDS
 
-# What only narrows the values of a type, or describes them: as text in a description it says the same to a
-# model whose arguments nothing checks.
+# Keywords that only narrow the values of a type, or describe them: as text in a description they have the
+# same effect on a model whose arguments are not checked.
 HINTS = (COUNT_KEYWORDS | NUMBER_KEYWORDS | ANNOTATIONS) | words(
     "format pattern contentEncoding contentMediaType uniqueItems"
 )

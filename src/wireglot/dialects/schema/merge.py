@@ -1,4 +1,4 @@
-"""Two schemas that must both hold, made one."""
+"""Merges two schemas that must both apply into one."""
 
 from collections.abc import Callable
 from typing import Any, Final

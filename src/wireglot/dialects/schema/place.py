@@ -1,4 +1,4 @@
-"""Where in a schema a rewrite is at work, and what it has to say about it."""
+"""The place in a schema where a rewrite works, and the notes that it makes."""
 
 import re
 from typing import Any, Literal, Protocol
@@ -7,14 +7,14 @@ from .keywords import HINTS, SILENT, TELLING, is_vacuous
 from .refs import Refs
 from .values import Node, SchemaNote, json_text
 
-# verbatim: left as they are. named: all under the root's $defs, without siblings. inline: none left.
+# verbatim: left unchanged. named: all under the root's $defs, without siblings. inline: none left.
 RefMode = Literal["verbatim", "named", "inline"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_$-]+")
 
 
 class Walker(Protocol):
-    """What a rewrite may ask of the walk that visits its place."""
+    """The interface of the schema walk that rewrites may use."""
 
     mode: RefMode
     refs: Refs
@@ -66,7 +66,7 @@ class Place:
         self.walk.notes.setdefault(SchemaNote(path, keyword, detail, hint))
 
     def tell(self, keyword: str, value: Any, detail: str = "not supported; kept as description text") -> None:
-        """Note a constraint that goes, and keep it as text for the model to read."""
+        """Note a removed constraint, and keep it as text for the model to read."""
         self.note(keyword, detail, hint=keyword in HINTS)
         self.hints[keyword] = value if isinstance(value, str) else json_text(value)
 

@@ -1,4 +1,4 @@
-"""The schema as a target takes it, from the cache where it was asked for before."""
+"""Projects a schema to a target's form, with a cache."""
 
 from __future__ import annotations
 

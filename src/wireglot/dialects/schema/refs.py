@@ -9,7 +9,7 @@ from .keywords import DEFINITION_KEYWORDS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_K
 from .values import Node
 
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
-_MAX_FOLLOWED = 100_000  # schemas looked at while searching for cycles
+_MAX_FOLLOWED = 100_000  # schemas visited while searching for cycles
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -55,7 +55,7 @@ class Refs:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
         self._anchors: dict[str, Any] | None = None
-        self._cyclic = self._find_cyclic()  # None: too tangled to tell, so everything counts as cyclic
+        self._cyclic = self._find_cyclic()  # None: too complex to decide, so everything counts as cyclic
 
     def find(self, ref: str) -> tuple[str, Any] | None:
         """The canonical pointer and the schema it points to; None when there is nothing there."""
@@ -70,7 +70,7 @@ class Refs:
         return found if found is not None and isinstance(found[1], dict | bool) else None
 
     def name(self, pointer: str) -> str:
-        """The name of the definition that holds what `pointer` points to. Equal on every run."""
+        """The name of the definition that `pointer` refers to. Equal on every run."""
         if pointer not in self._names:
             wanted = _UNSAFE.sub("_", last_name(pointer)) or "root"
             name, count = wanted, 1

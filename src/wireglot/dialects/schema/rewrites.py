@@ -33,7 +33,7 @@ def const_to_enum(node: Node, place: Place) -> Node:
 
 
 def one_of_to_any_of(node: Node, place: Place) -> Node:
-    """The same where no value can fit two branches; otherwise a loosening."""
+    """Equivalent if no value can match two branches; otherwise a loosening."""
     if "oneOf" not in node:
         return node
     branches = node["oneOf"]
@@ -80,7 +80,7 @@ def _beside_reference(branch: Node, node: Node, place: Place) -> Node:
 
 
 def drop_idle_keywords(node: Node, place: Place) -> Node:
-    """Keywords that say nothing about values of the declared type."""
+    """Drops keywords that do not restrict values of the declared type."""
     kinds = type_names(node)
     return {key: value for key, value in node.items() if concerns(key, kinds)} if kinds else node
 
@@ -168,7 +168,7 @@ def required_exists(node: Node, place: Place) -> Node:
 
 
 def drop_false_properties(node: Node, place: Place) -> Node:
-    """A property that must not be there, for targets that cannot say so."""
+    """Leaves out a property that must be absent, for targets that cannot express that."""
     for name in [name for name, schema in node.get("properties", {}).items() if schema is False]:
         place.note("properties", "a property that must be absent is left out", "properties", name)
         node["properties"] = {key: value for key, value in node["properties"].items() if key != name}
@@ -224,7 +224,7 @@ def _null_apart(node: Node, values: list[Any]) -> Node:
 
 
 def _without_enum(node: Node, place: Place) -> Node:
-    """The enum reported in words, unless the type says as much."""
+    """The enum described in text, unless the type is equivalent."""
     values = node["enum"]
     kinds = value_types(node)
     full = {"boolean": 2, "null": 1}
@@ -338,7 +338,7 @@ def _values_disjoint(one: Any, two: Any) -> bool:
 
 
 def _properties_disjoint(one: Node, two: Node) -> bool:
-    """A property that both require and that tells them apart."""
+    """Whether both require a property that distinguishes them."""
     try:
         shared = set(one.get("required", ())) & set(two.get("required", ()))
         return any(

@@ -19,8 +19,7 @@ _DEFINITIONS = tuple(f"#/{key}/" for key in sorted(DEFINITION_KEYWORDS))
 def object_root(schema: Any) -> tuple[Node, bool]:
     """The schema with an object at its root, and whether it had to be wrapped as `{"value": ...}` for that.
 
-    A schema that says nothing about its type counts as an object. Wrap before `project`, unwrap what comes
-    back.
+    A schema without a type counts as an object. Wrap before `project`, unwrap the returned value.
     """
     if not isinstance(schema, dict) or not schema:
         return {"type": "object", "properties": {}}, False
@@ -105,7 +104,7 @@ def plain_root(*refused: str) -> Step:
 
 
 def plain_typed_root(node: Node, place: Place) -> Node:
-    """Unions at the root merged, but only where the schema itself says that the root is an object."""
+    """Merges unions at the root, but only if the schema itself declares the root an object."""
     if not place.is_root or node.get("type") != "object":
         return node
     return flatten_unions(merge_all_of(node, place), place)

@@ -118,7 +118,7 @@ def _few_items(node: Node, place: Place) -> Node:
 
 
 def _simple_pattern(node: Node, place: Place) -> Node:
-    """Look-arounds, word boundaries and back references are refused."""
+    """Drops patterns with look-arounds, word boundaries and back references, which are refused."""
     if any(part in node.get("pattern", "") for part in _HARD_PATTERNS):
         place.drop(node, "pattern")
     return node
@@ -281,7 +281,7 @@ def _branches_without_null(node: Node, place: Place) -> list[Any]:
     rest = [branch for branch in branches if not _only_null(branch)]
     if not rest or len(rest) == len(branches):
         return branches
-    if not type_names(node):  # a type next to the branches says by itself whether null is allowed
+    if not type_names(node):  # a type next to the branches itself defines whether null is allowed
         place.nullable = True
     return rest
 

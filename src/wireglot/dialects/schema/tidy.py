@@ -121,7 +121,7 @@ _SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 def tidy(raw: Node, place: Place) -> Node:
-    """A copy of `raw` whose known keywords hold what they should."""
+    """A copy of `raw` whose known keywords have valid values."""
     node: Node = {}
     for key, value in raw.items():
         shape = _SHAPES.get(key)

@@ -21,7 +21,7 @@ SchemaTarget = Literal[
 
 
 class SchemaNote(msgspec.Struct, frozen=True):
-    """One thing the projected schema says differently from the original."""
+    """One difference between the projected schema and the original."""
 
     path: str
     keyword: str
@@ -36,7 +36,7 @@ class Projected(msgspec.Struct, frozen=True):
     schema: Node
     notes: tuple[SchemaNote, ...] = ()
     same: bool = False
-    """Whether it says what was given, word for word."""
+    """Whether the result is identical to the original."""
 
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
@@ -88,7 +88,7 @@ def json_text(value: Any) -> str:
 
 
 def same_json(one: Any, two: Any) -> bool:
-    """Equality of JSON values: unlike Python's, it tells true from 1."""
+    """Equality of JSON values: unlike Python's, it distinguishes true from 1."""
     if isinstance(one, bool) or isinstance(two, bool) or isinstance(one, dict | list):
         return type(one) is type(two) and json_text(one) == json_text(two)
     return bool(one == two)

@@ -1,5 +1,5 @@
-"""Tools that messages declare (Kimi), add or withdraw (Anthropic) on the way: the list that holds at the end,
-where there is one place for tools."""
+"""Tools that messages declare (Kimi), add or withdraw (Anthropic) in the middle of a conversation: the list
+in effect at the end, for endpoints with one place for tools."""
 
 from __future__ import annotations
 
@@ -56,8 +56,8 @@ def join_declared_tools(request: Request, fitting: Fitting) -> Request:
 
 
 def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
-    """The tools as they are behind the last message, without the parts that changed them. A part whose change
-    cannot be made stays, for the renderers to declare."""
+    """The tools in effect after the last message, without the parts that changed them. A part whose change
+    cannot be applied stays, and renderers report it as a loss."""
     client, trail = fitting.target.client, fitting.trail
     changes_of = client.client.tool_changes if client is not None else None
     assert changes_of is not None, "its row of the list says so"
@@ -88,8 +88,8 @@ def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
 
 
 def hold_back_deferred(request: Request, fitting: Fitting) -> Request:
-    """Without deferred tools that no search has found yet, where the client searches for them itself and the
-    endpoint cannot hold them back. A search that the provider runs is another's to run."""
+    """Leaves out deferred tools that no search has found yet, if the client searches for them itself and the
+    endpoint cannot defer them. A search that the provider runs is not affected."""
     tools, client = request.tools, fitting.target.client
     if client is None or not any(type(tool) is Tool and tool.deferred for tool in tools):
         return request

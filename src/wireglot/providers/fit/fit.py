@@ -1,7 +1,7 @@
-"""One `fit`: a request changed to what an endpoint takes, every change declared.
+"""Changes a request to what an endpoint accepts, and reports every change as a loss.
 
-The passes are one list. Each row says what must be seen of a request for the pass to have anything to do at a
-certain endpoint; for each endpoint the list is made once, of those passes only.
+The passes are one list. Each row names what a request must contain for the pass to have anything to do at a
+certain endpoint; for each endpoint the list of those passes is made once.
 """
 
 from __future__ import annotations
@@ -233,7 +233,7 @@ def _raise_max_tokens(request: Request, fitting: Fitting) -> Request:
 
 
 def _shorten_user(request: Request, fitting: Fitting) -> Request:
-    """The hash is the same in every request, so it still tells one user from another."""
+    """The hash is the same in every request, so it still distinguishes users."""
     longest = fitting.limits.user_max
     if len(request.user) <= longest:
         return request

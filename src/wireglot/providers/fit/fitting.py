@@ -1,4 +1,4 @@
-"""What the passes of `fit` share: the endpoint they fit to, the request on its way, and what comes of it."""
+"""State that the passes of `fit` share: the endpoint, the request being fitted, and the results."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _PLACE_BYTES: Final = 64
 _CHANGED_BYTES: Final = 512
 """Of a changed message."""
 _PART_BYTES: Final = 256
-"""Of a part in it: mostly the same words, held once more."""
+"""Estimated size of a part in it: mostly another copy of the same text."""
 
 _Pairing: TypeAlias = tuple[list[str], set[str]] | None
 """The calls that wait for an answer and all that were made; None: some call and its result do not pair."""
@@ -67,13 +67,13 @@ class FitTarget(msgspec.Struct, frozen=True, eq=False):
         client: Surface | None = None,
     ) -> FitTarget:
         if not foreign and not limits.media_urls:
-            # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
+            # Nothing is translated, so a media URL is sent to the provider as its own dialect wrote it.
             limits = msgspec.structs.replace(limits, media_urls=True)
         return cls(limits, surface(dialect), foreign, in_pieces, client, CallRules.of(limits))
 
     @property
     def has_variants(self) -> bool:
-        """Whether limits say how fields are spelled."""
+        """Whether the limits define how fields are spelled."""
         return self.server.upstream is not None and self.server.upstream.has_variants
 
 
@@ -123,7 +123,7 @@ class Fitting:
         self.losses.append(Loss(path, feature, action, detail))
 
     def settle(self, messages: tuple[Message, ...]) -> None:
-        """Look up what is known of these messages: those that came before are not looked at again."""
+        """Look up what is known of these messages: known ones are not processed again."""
         memory = self.context.memory
         self._known = messages
         self.memory = memory.for_turns(messages) if memory is not None else None

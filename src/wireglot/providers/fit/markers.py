@@ -1,4 +1,4 @@
-"""Prompt-cache markers: at most so many, and the last ones reach furthest."""
+"""Prompt-cache markers: limited in number; the last ones are kept, since they cover most of the prompt."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The format of the answer toward an endpoint: its schema bent, or asked for in words."""
+"""The output format for an endpoint: its schema is adapted, or requested in words."""
 
 from __future__ import annotations
 

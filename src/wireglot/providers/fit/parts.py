@@ -29,7 +29,7 @@ from wireglot.providers.fit.words import document_text
 from wireglot.providers.limits import ALL_MEDIA
 
 _CARRIER = "extra_content"
-"""Where Chat clients hold what Google signed."""
+"""The field in which Chat clients keep Google's signatures."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
 _SIGNER = "gemini"
@@ -298,7 +298,8 @@ class _PartFitter:
 
 
 def _without_blank(extra: Extra | None) -> Extra | None:
-    """openai-python gives a streamed call the content "", and sends it back so; it says what null says."""
+    """openai-python gives a streamed call the content "" and sends it back like that; it means the same as
+    null."""
     if extra is None or extra.fields.get("content") != "":
         return extra
     fields = {key: value for key, value in extra.fields.items() if key != "content"}

@@ -1,6 +1,6 @@
-"""Turns and files that only the source's own vendor holds: their ids are never sent to another one.
+"""Turns and files stored at the source's own vendor: their ids are never sent to another vendor.
 
-A gateway that keeps conversations puts the turns back before this runs.
+A gateway that stores conversations restores the turns before this runs.
 """
 
 from __future__ import annotations
@@ -78,13 +78,13 @@ _FIELDS: Final[dict[str, str]] = {
     "continuationToken": _DETAIL,
     "container": "files and skills are held by the provider that minted this id",
 }
-"""Fields of a request that name something which only its vendor holds, and what is missing without it."""
+"""Fields of a request that refer to something stored at its vendor, and what is missing without it."""
 _VENDORS_OWN: Final[dict[str, str]] = {
     "agent": "agents run only at the provider that has them",
     "environment": "environments are held by the provider that runs agents in them",
     "webhook_config": "webhooks are called only by the provider that offers them",
 }
-"""Fields of a request that ask for what only its vendor can do: without it the answer is another one."""
+"""Fields of a request for features that only its vendor has: without them the answer is a different one."""
 _MESSAGE_FIELDS: Final[dict[str, str]] = {
     "audio": "what was said is held by the provider that minted this id",
 }
@@ -125,11 +125,12 @@ def without_state(request: Request, fitting: Fitting) -> Request:
 
 
 _EMPTYING = ("conversation_state", "tool_result.pairing")
-"""What leaves a request without anything to answer: turns kept elsewhere, results whose calls are."""
+"""Losses that may leave nothing in a request to answer: turns stored elsewhere, and results whose calls
+are."""
 
 
 def refuse_nothing(request: Request, fitting: Fitting) -> Request:
-    """A request of which only its references remain cannot be asked of anyone else."""
+    """A request of which only references remain cannot be sent to another provider."""
     if any(message.role != "system" and any(map(_says, message.content)) for message in request.messages):
         return request
     first = next((loss for loss in fitting.losses if loss.feature in _EMPTYING), None)

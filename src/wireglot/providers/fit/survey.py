@@ -1,7 +1,7 @@
-"""One look at a request before it is fitted: which passes have anything to do.
+"""A single pass over a request before it is fitted, to find out which passes have anything to do.
 
-A bit is set where there may be something of its kind. It holds while the request is fitted: no pass puts
-anything there that a later one would change.
+A bit is set if there may be something of its kind. It stays valid while the request is fitted: no pass adds
+anything that a later pass would change.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ RESULTS: Final = 1 << 9
 ODD_CALLS: Final = 1 << 10
 """A call of a kind, a namespace or a name that the endpoint does not take."""
 ODD_IDS: Final = 1 << 11
-"""A call whose id the endpoint does not take."""
+"""A call with an id that the endpoint does not accept."""
 NO_IDS: Final = 1 << 12
 """A call or a result whose id was left out or empty."""
 ROLES: Final = 1 << 13
@@ -49,7 +49,7 @@ UNOPENED: Final = 1 << 17
 ANSWERED: Final = 1 << 18
 """The last turn is the model's."""
 
-# What else a request asks for.
+# Other contents of a request.
 NO_LIMIT: Final = 1 << 19
 """A negative number of tokens."""
 OWN_FIELDS: Final = 1 << 20
@@ -83,7 +83,7 @@ _NO_THINKING: Final = Thinking()
 
 
 class CallRules(NamedTuple):
-    """Which calls an endpoint takes as they are."""
+    """Which calls an endpoint accepts unchanged."""
 
     custom: bool
     namespaces: bool
@@ -179,12 +179,12 @@ def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownTurns | No
 
 
 def _opens(message: Message) -> bool:
-    """Whether it is surely a turn of the user: parts of another dialect alone may say nothing."""
+    """Whether the message is certainly a turn of the user: parts of another dialect alone may be empty."""
     return message.role == "user" and not (message.content and type(message.content[0]) is Foreign)
 
 
 def asks(request: Request) -> int:
-    """What a request asks for in addition to its conversation."""
+    """The contents of a request other than its conversation."""
     seen = ALWAYS
     if request.max_tokens is not None and request.max_tokens < 0:
         seen |= NO_LIMIT

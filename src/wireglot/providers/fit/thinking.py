@@ -1,5 +1,5 @@
-"""How much to think, in the words of each family: never more than the client asked for, unless the model has
-nothing lower. The catalog says what a model takes; the figures here follow common practice."""
+"""Thinking settings in the form of each model family: never more than the client requested, unless the model
+has no lower setting. The catalog defines what a model accepts; the figures here follow common practice."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         _declare_unreported(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
     wants = fitted.effort is not None or fitted.display == "summary"
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
-        # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
+        # In other dialects models think by default: only an effort, or the wish to see thoughts, is given.
         said = "an effort alone does" if fitted.effort is not None else "the wish to see thoughts does"
         detail = f"{said} not make this model think: thinking with a summary was asked for"
         _lose(losses, "mode", "invented", detail)
@@ -90,7 +90,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     if spelling is not None:
         fitted = _by_switch(fitted, spelling, losses)
     elif _says_nothing(fitted) and not _says_nothing(thinking):
-        # With nothing left to say, the kept spelling would still write an empty `thinking` field.
+        # With no other setting, the kept spelling would still write an empty `thinking` field.
         losses_of_extra(fitted.extra, "", "$.thinking", losses)
         fitted = Thinking()
     elif limits.thinking == "effort" and limits.thinking_own != "switch":
@@ -106,7 +106,7 @@ def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], l
     path = "$.thinking.effort"
     if asked.effort is not None and fitted.effort != asked.effort and path not in reported:
         if asked.effort == "none" and (fitted.effort is None or "$.thinking.mode" in reported):
-            pass  # it says `off` by another name, which was followed or reported
+            pass  # `off` in another spelling, which was applied or reported
         elif fitted.effort is not None and asked.mode != "off":
             _said(losses, asked.effort, fitted.effort)
         else:
@@ -124,7 +124,7 @@ def _control(thinking: Thinking) -> str | None:
 
 
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:
-    """Whether a wish in the endpoint's own dialect goes as the client put it."""
+    """Whether a setting in the endpoint's own dialect is sent as the client wrote it."""
     control = _control(thinking)
     if control == "chat_template_kwargs":
         return True  # a flag of the server's own, which no limit is about
@@ -165,7 +165,7 @@ def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
 
 
 def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
-    """Whether the model will think, as far as the request and its default tell."""
+    """Whether the model will think, as far as the request and its default show."""
     if fitted.mode == "off" or fitted.effort == "none" or asked.mode == "off":
         return False
     if fitted.mode is not None or fitted.effort is not None or fitted.budget is not None:
@@ -323,7 +323,7 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     if thinking.mode in ("on", "auto"):
-        thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to ask for
+        thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to request
     return _silenced(thinking, losses, "this model always thinks, in its own measure")
 
 

@@ -1,4 +1,4 @@
-"""Tools toward an endpoint: names, shapes, schemas, and who may be called."""
+"""Fits tools to an endpoint: names, shapes, schemas, and which may be called."""
 
 from __future__ import annotations
 
@@ -180,7 +180,7 @@ class _Disguise:
         self.reported: set[str] = set()
 
     def renames_calls(self, messages: tuple[Message, ...]) -> bool:
-        """Whether a tool that goes by another name or form here was called before."""
+        """Whether a tool with another name or form here was called before."""
         renamed = self.upstream.keys() | self.plain
         return bool(renamed) and any(
             type(part) is ToolCall and (part.namespace, part.name) in renamed
@@ -189,7 +189,7 @@ class _Disguise:
         )
 
     def chosen(self, name: str) -> str:
-        """The upstream name of a tool that a choice names, which says no namespace."""
+        """The upstream name of a tool that a choice names without a namespace."""
         return next((new for (_, old), new in self.upstream.items() if old == name), name)
 
     def aliases(self) -> Aliases:
@@ -199,7 +199,7 @@ class _Disguise:
         return Aliases(names, frozenset(self.custom))
 
     def known_tools(self, tools: tuple[AnyTool, ...], memory: Cache) -> tuple[AnyTool, ...] | None:
-        """What `tools` gives, known from an earlier turn; None where it has to be asked."""
+        """The result of `tools`, if it is known from an earlier turn; None if it has to be computed."""
         if not memory.is_known(tools):
             return None
         limits = self.limits
@@ -322,7 +322,7 @@ class _Disguise:
             self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return None
         if self.limits.tool_schema == "openai" and project(tool.schema, "openai-strict").notes:
-            # OpenAI refuses `strict` for schemas outside its subset, and tries it where nothing is said.
+            # OpenAI refuses `strict` for schemas outside its subset, and tries it if the field is missing.
             detail = "the schema is outside the subset that can be enforced"
             self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return False
@@ -337,7 +337,8 @@ class _Disguise:
         return tool.schema if projected.same else projected.schema
 
     def _noted(self, tool: Tool, notes: tuple[SchemaNote, ...]) -> None:
-        """Bounds and the like were a hint to the model before, unless the client asked for a strict tool."""
+        """Bounds and the like were only a hint to the model before, unless the client requested a strict
+        tool."""
         hints = () if tool.strict else tuple(note for note in notes if note.hint)
         changes = tuple(note for note in notes if note not in hints)
         path = f"{self.trail.of(tool)}.schema"
@@ -410,7 +411,7 @@ def _unspelled(part: _P) -> _P:
 
 
 _SWITCHED: Final = ("toggle", "budget")
-"""How models think that can be asked not to."""
+"""Thinking styles that can be switched off."""
 
 
 def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
@@ -456,8 +457,8 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
 def _weaken(
     choice: ToolChoice, allowed: tuple[str, ...], tools: tuple[AnyTool, ...]
 ) -> tuple[ToolChoice | None, tuple[AnyTool, ...]]:
-    """The nearest choice that is taken, and the tools to declare with it: where a choice cannot say which of
-    them may be called, the others are not declared."""
+    """The nearest choice that the endpoint accepts, and the tools to declare with it: if a choice cannot name
+    the tools that may be called, the others are not declared."""
     if choice.mode == "none":
         return (choice, tools) if "none" in allowed else (None, ())
     mode = choice.mode if choice.mode in allowed else "auto"

@@ -11,7 +11,7 @@ from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.survey import FOREIGN, MIDWAY, NEIGHBOURS
 
 _BEGIN = "Begin."
-"""One word for both: a request of system texts alone goes on as a conversation that the model began."""
+"""Used in both cases: a request with system texts only continues as a conversation that the model began."""
 _GO_ON = "Continue from exactly where your last message ended."
 
 
@@ -36,7 +36,8 @@ def arrange(request: Request, fitting: Fitting) -> Request:
 
 
 def _with_system_placed(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
-    """System messages behind the start, where the endpoint takes them: in place, moved, or as marked text."""
+    """Places system messages after the beginning where the endpoint accepts them: in place, moved, or as text
+    in tags."""
     head = 0
     while head < len(messages) and messages[head].role == "system":
         head += 1
@@ -131,7 +132,7 @@ def _speaks(message: Message) -> bool:
 
 
 def ask_to_go_on(request: Request, why: str, fitting: Fitting) -> Request:
-    """A last answer that cannot be continued as one, with a request to do so behind it."""
+    """For a last assistant message that cannot be continued: adds a request to do so after it."""
     messages = request.messages
     fitting.lose(fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on")
     return msgspec.structs.replace(request, messages=(*messages, Message("user", (Text(_GO_ON),))))
