@@ -33,7 +33,7 @@ _COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
 
 
 class Grown(NamedTuple):
-    """A body of which all but `rest` is known."""
+    """A body whose beginning and end are known; `rest` is new."""
 
     frame: BodyFrame
     spans: dict[str, Span]

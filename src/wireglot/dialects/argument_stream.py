@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _IN_NUMBER = frozenset("0123456789+-.eE")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
-# What may come next. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
+# What may follow. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
 _ROOT, _FIRST_KEY, _KEY, _COLON, _VALUE, _FIRST_VALUE, _LATER_VALUE = range(7)
 _NEXT, _STRING, _ESCAPE, _NUMERAL, _LITERAL, _DONE = range(7, 13)
 _AFTER_COMMA = (_KEY, _LATER_VALUE)
@@ -51,14 +51,14 @@ class ArgumentStream(msgspec.Struct, eq=False):
     """
 
     opened: bool = False  # whether the opening brace was passed on
-    form: Form = ""  # what has become of the text
+    form: Form = ""  # how the text was changed
     _raw: list[str] = []
     _place: int = _ROOT
     _stack: list[str] = []
     _is_key: bool = False
     _key_count: int = 0  # keys seen at the root
-    _escape: str = ""  # of the escape sequence we are in
-    _word: str = ""  # of the number or literal we are in
+    _escape: str = ""  # of the current escape sequence
+    _word: str = ""  # of the current number or literal
     _broken: bool = False
     _comma: str = ""  # a comma that is held back, and the blanks after it
 
@@ -144,7 +144,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return None
 
     def finish(self) -> str:
-        """What is still to be said: the held brace, or the way out of a broken text."""
+        """The rest of the output: the held brace, or the text that completes a broken document."""
         if self._place == _DONE and not self._broken:
             return "}"
         raw = self.raw
@@ -290,8 +290,8 @@ class ArgumentStream(msgspec.Struct, eq=False):
 
 
 class MendedArguments:
-    """Arguments that pass as they come, and are fixed where it is plain what was meant. Held back is only
-    what may be too much: a comma, an empty object, and everything from the first mistake on."""
+    """Passes arguments on as they arrive, and repairs them if their meaning is clear. Only superfluous text
+    is held back: a comma, an empty object, and everything from the first error on."""
 
     __slots__ = ("_arguments", "_held", "_sent", "form")
 
@@ -300,7 +300,7 @@ class MendedArguments:
         self._arguments = ArgumentStream()
         self._held: list[str] = []
         self._sent = 0
-        """Characters that have gone on."""
+        """Number of characters passed on."""
 
     @property
     def is_bent(self) -> bool:
@@ -323,7 +323,7 @@ class MendedArguments:
         return held
 
     def finish(self) -> str:
-        """What is still to be said."""
+        """The rest of the output."""
         if not self._arguments.is_bent:
             return self.release()
         raw = self._arguments.raw
@@ -340,7 +340,7 @@ class MendedArguments:
 
 
 class MendedCalls:
-    """Events of an answer, with the arguments of its calls fixed on the way."""
+    """Events of an answer, with the arguments of its calls repaired on the way."""
 
     __slots__ = ("_losses", "_open")
 

@@ -44,7 +44,7 @@ class RequestGlance(msgspec.Struct, frozen=True):
 
 
 def glance_body(body: Body) -> RequestGlance:
-    """For dialects that name both in the body."""
+    """The model and stream flag, for dialects that have both in the body."""
     outline = body.outline
     stream = stated_stream(outline) if "stream" in outline.members else None
     return RequestGlance(stated_model(outline), stream)
@@ -66,7 +66,7 @@ def stated_stream(outline: Outline) -> bool | None:
 
 _NAME_MAX: Final = 256
 _IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
-"""How Claude Code names its session inside `metadata.user_id`, where that is no JSON."""
+"""Claude Code's session inside `metadata.user_id`, if that is not JSON."""
 
 
 def session_in_metadata(outline: Outline) -> str:
@@ -89,18 +89,18 @@ def session_in_metadata(outline: Outline) -> str:
 
 
 def session_by_cache_key(outline: Outline) -> str:
-    """The same, or the key under which OpenAI's clients have a conversation cached."""
+    """The same, or the key under which OpenAI's clients cache a conversation."""
     key = outline.get("prompt_cache_key") if "prompt_cache_key" in outline.members else None
     return session_in_metadata(outline) or (key[:_NAME_MAX] if type(key) is str else "")
 
 
 def whole_number(value: object) -> int:
-    """A count that a body states, 0 where it states none."""
+    """A count in a body, 0 if there is none."""
     return value if type(value) is int and value > 0 else 0
 
 
 def stated_in(*names: str) -> Callable[[Body], int]:
-    """The count that one of these fields of a body states, the first that does."""
+    """A function that returns the first of these counts that a body states."""
 
     def stated(body: Body) -> int:
         for name in names:

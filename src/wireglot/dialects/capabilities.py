@@ -43,30 +43,30 @@ class EmbeddingForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     render_request: Callable[[EmbeddingRequest, Context], Rendered[Document]]
     """Losses are at neutral places: `$.inputs[2].task`. Raises Unsupported."""
     render_response: Callable[[EmbeddingResponse, Context, EmbeddingRequest], Rendered[Document]]
-    """Of an answer with a vector for each input. Raises UpstreamFault for one that cannot be written."""
+    """Renders an answer with a vector for each input. Raises UpstreamFault for one that cannot be written."""
     place: Callable[[str, EmbeddingRequest], str]
-    """A neutral place, in the client's document."""
+    """Converts a neutral place to a path in the client's document."""
     rename: Callable[[bytes, str], bytes]
     """A body with another model's name, and every other byte unchanged. Raises BadJson."""
     max_inputs: int = 0
-    """The most inputs of one request; 0: no limit is known."""
+    """Maximum number of inputs of one request; 0: unknown."""
     tells_usage: bool = True
     """Whether its clients expect the usage in an answer."""
     idle: Callable[[Body, Context], Document | None] | None = None
-    """As `ClientSide.idle`: the answer to a request without inputs, where that is none too many."""
+    """As `ClientSide.idle`: the answer to a request without inputs, if such a request is allowed."""
 
 
 class Embeddings(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Texts as vectors."""
+    """The embeddings capability."""
 
     forms: Mapping[EmbedOperation, EmbeddingForm]
-    """By endpoint, those first that requests of other dialects are sent to where they fit."""
+    """The forms by endpoint, in the order in which they are tried for requests of other dialects."""
     operation: Callable[[Document], EmbedOperation]
     """The endpoint that a request is for, by its body alone."""
     parse_response: Callable[[Document, Context], EmbeddingResponse]
-    """Of any of the endpoints."""
+    """Parses an answer of any of the endpoints."""
     usage: Callable[[bytes], Usage | None]
-    """Of an answer that passes through. Raises BadJson where the body is no JSON object."""
+    """The usage in an answer that passes through. Raises BadJson if the body is not a JSON object."""
 
 
 class StateOptions(msgspec.Struct, frozen=True):
@@ -78,7 +78,7 @@ class StateOptions(msgspec.Struct, frozen=True):
     """The conversation that it continues."""
     background: bool
     refers: bool
-    """Some of its items only name others."""
+    """Some of its items are only references."""
 
     @property
     def stateful(self) -> bool:
@@ -102,9 +102,9 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     sealed_text: Callable[[Part], str]
     """The sealed text of such an item, "" if it has none."""
     render_kept: Callable[[list[Message], Callable[[], str], Context], list[Document]]
-    """Messages that stay next to it, as items; ids for them are requested one by one."""
+    """Messages that are kept next to it, as items; ids for them are created one by one."""
     render_answer: Callable[[str, list[Document], Document | None, Context], Document]
-    """The whole answer: its id, its items, the usage that the summary cost."""
+    """The whole answer, from its id, its items and the usage of the summary."""
     texts: Callable[[Document], Iterator[str]]
     """The text of the answer that was requested as a summary."""
     put_in: Callable[[Document, Document], Document]
@@ -112,12 +112,12 @@ class Compaction(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class SocketRequest(msgspec.Struct, frozen=True, kw_only=True):
-    """A request that came as a message of a WebSocket."""
+    """A request received as a message of a WebSocket."""
 
     body: Document
-    """As it would be over HTTP, to be answered by a stream."""
+    """The body as over HTTP, to be answered by a stream."""
     lane: str = ""
-    """Its name for a row of requests, which every message of the answer bears."""
+    """The name of its lane, a sequence of requests; every message of the answer contains it."""
     generates: bool = True
     """False: the request is only to be stored, for later requests that continue it."""
     previous: str = ""
@@ -131,9 +131,10 @@ class SocketEnd(msgspec.Struct, frozen=True, kw_only=True):
     is_whole: bool
     """Whether a request may continue it."""
     is_stored: bool
-    """Whether others than this connection can, too."""
+    """Whether requests of other connections may continue it, too."""
     is_error: bool = False
-    """An error that is no end where one follows that reports the same; it has another form here."""
+    """An error that does not end the answer if another event repeats it; it has another form over a
+    WebSocket."""
 
 
 class SocketRefusal(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,17 +143,17 @@ class SocketRefusal(msgspec.Struct, frozen=True, kw_only=True):
     status: int
     headers: dict[str, str]
     body: bytes
-    """As it would be over HTTP."""
+    """The body as over HTTP."""
     is_lost: bool = False
-    """Whether it is about the connection, or what that keeps: the whole request on a new one may succeed."""
+    """Whether the error concerns the connection or its state: the whole request on a new one may succeed."""
 
 
 class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Requests and answers as messages of a WebSocket: one object each, events as in a stream."""
+    """Requests and answers as messages of a WebSocket: one object each; events as in a stream."""
 
     paths: tuple[str, ...]
     lane: Callable[[bytes], str]
-    """The lane of a message; "" where it names none, or none that could be."""
+    """The lane of a message; "" if it names none, or an invalid one."""
     read: Callable[[Any], SocketRequest | None]
     """Parses a message as a request; None for a message that is not one. Raises BadField."""
     items: Callable[[Document], list[Document]]
@@ -161,7 +162,7 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The items of an answer, as input for a request that continues it if it is not stored."""
     continued: Callable[[Document, list[Document], str], Document]
     """The request with these items before its own, after the stored answer of this id ("": none). Raises
-    BadField where it answers a call that is not among them."""
+    BadField if it answers a call that is not among them."""
     event: Callable[[bytes, SocketRequest], str]
     """An event of the answer to a request, as a message."""
     item: Callable[[bytes], Document | None]
@@ -169,27 +170,27 @@ class WebSockets(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     end: Callable[[bytes], SocketEnd | None]
     """The end of its answer, if the event is that."""
     is_beginning: Callable[[bytes], bool]
-    """Whether an event may be repeated to show that the answer is being worked on."""
+    """Whether an event may be repeated to show that the answer is being made."""
     error: Callable[[int, Any, Mapping[str, str], str], str]
     """A message that reports an error: status, the body of an HTTP answer, headers, lane."""
     is_missing: Callable[[str], Document]
     """The body of an error: there is no answer with this id to continue."""
     expired: Document
-    """The body of an error: the connection has lasted long enough."""
+    """The body of an error: the connection has reached its maximum age."""
     is_whole: Callable[[Document], bool]
     """Whether a request contains its whole history itself."""
     mark: Callable[[Document], bytes]
     """A mark by which an item is recognized in a later request; b"" for an item that requests do not
     repeat."""
     message: Callable[[Document, int, str], bytes]
-    """A request as a message to an upstream: its input from this place on, after the answer of this id. 0 and
+    """A request as a message to an upstream: its input from this index on, after the answer of this id. 0 and
     "": all of it, unchanged."""
     refused: Callable[[bytes], SocketRefusal | None]
     """The refusal that an upstream's message reports in place of an answer, if any."""
 
 
 class ItemForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Items in which conversations lie in stores."""
+    """The item format in which conversations are stored."""
 
     cut: Callable[[Message], Iterator[tuple[str, tuple[Part, ...]]]]
     """A neutral message divided into items: the id prefix and the parts of each."""
@@ -203,24 +204,24 @@ class StoredEvents(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The events of an answer that is made in the background, for clients that follow its stream."""
 
     number: Callable[[Document], int]
-    """By which an event is resumed after."""
+    """The number of an event, after which a stream can be resumed."""
     kind: Callable[[Document], str]
     event: Callable[[str, int, Document], Document]
     """An event of a kind, with its number and its content."""
     holder: str
-    """The field in which an event shows the answer."""
+    """The field of an event that contains the answer."""
     opening: frozenset[str]
-    """Kinds of events that show the answer before it has ended."""
+    """Kinds of events that contain the answer before it has ended."""
     ends: frozenset[str]
-    """Kinds of events after which none comes."""
+    """Kinds of events that end a stream."""
     last: Callable[[Document], tuple[str, Document]]
-    """The kind and the content of the last event of an answer that ended like this."""
+    """The kind and the content of the last event for an answer with this end."""
     after: str
-    """The parameter of the query that names the last event which a client has."""
+    """The query parameter for the last event that a client has."""
     closing: bytes = b""
-    """What a stream ends with after its last event."""
+    """The end of a stream after its last event."""
     waiting: str
-    """The status of an answer for which nothing has been done yet."""
+    """The status of an answer that has not been started."""
 
 
 def _refers_nowhere(item: Any) -> bool:
@@ -231,36 +232,36 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Answers and conversations that outlive their request."""
 
     noun: str
-    """What clients call an answer: `response`."""
+    """The clients' name for an answer: `response`."""
     prefix: str
-    """How the id of an answer begins."""
+    """Prefix of the id of an answer."""
     previous: str
     """The field of a request that names the answer it continues."""
     missing_previous: int
-    """The HTTP status where there is no such answer."""
+    """The HTTP status if there is no such answer."""
     options: Callable[[Body, str], StateOptions]
     """The state settings of a request; the second argument is the conversation named in its headers or
     body."""
     fields: frozenset[str]
     """The body's fields for state. The server handles them; they are not sent upstream."""
     is_reference: Callable[[Any], bool] = _refers_nowhere
-    """Whether an item only names another."""
+    """Whether an item is only a reference to another."""
     whole_items: Callable[[Any, Callable[[str, int], str]], list[Document]]
-    """The input of a request as items, each with all that a client may look for. An id is made of a prefix
-    and the item's place."""
+    """The input of a request as items with all fields that clients may read. An id is made from a prefix and
+    the item's index."""
     shown: Callable[[Document, list[Document], Mapping[str, str]], Document]
-    """The page about an answer: its document, the items of its input, the parameters of the query."""
+    """The document about an answer, from: its document, the items of its input, the query parameters."""
     deleted: Callable[[str], Document]
-    """The page about an answer of this id that was deleted."""
+    """The document about a deleted answer of this id."""
     items: ItemForm | None = None
-    """None: its documents are no items, and what is stored of them is in neutral terms."""
+    """None: its documents are not items, and they are stored in neutral form."""
     events: StoredEvents
     patch: Callable[[str, int, Document], Document]
     """The state fields of an answer in the background, from its id, the time and the body of its request."""
     begun: Callable[[Document], float]
-    """When an answer was begun, in unix seconds."""
+    """When an answer was started, in unix seconds."""
     ended: Callable[[Document, str, str], Document]
-    """An answer that has ended with a status before it was whole, and why it failed."""
+    """The document of an answer that ended early with a status, and why it failed."""
     without_state: Callable[[Request], Request]
     """The request without its state fields."""
     reported: Callable[[Request, Document], Request]
@@ -270,9 +271,9 @@ class Stored(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether the answer to such a request hides its reasoning state from the client."""
     instructions: Callable[[str], Message]
     is_instructions: Callable[[Message], bool]
-    """Instructions are those of one request alone: they are not part of its history."""
+    """Whether a message is an instruction of one request only, which does not belong to its history."""
     unstored: Extra
-    """Of a request that is made up here and must not be stored upstream."""
+    """The extra of a request that is made up here and must not be stored upstream."""
     compaction: Compaction | None = None
 
 
@@ -320,34 +321,32 @@ class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A dialect's form for MCP servers that the gateway connects to in the provider's place."""
 
     list_tools: Callable[[ToolListing, int], list[Event]] = lambda listing, index: []
-    """The tools of a server, as the client is shown them before the answer."""
+    """Shows the tools of a server to the client before the answer."""
     listed: Callable[[Foreign], str] = lambda part: ""
     """The server whose tools a part of an earlier turn lists."""
     allows: Callable[[HostedTool, ListedTool], bool] = _allows_all
     """Whether the request lets the model call a tool of the server."""
     is_deferred: Callable[[HostedTool, ListedTool], bool] = _server_defers
-    """Whether a tool of the server is offered once a search for tools has found it."""
+    """Whether a tool of the server is sent only after a search for tools has found it."""
     needs_approval: Callable[[HostedTool, ListedTool], bool] = lambda tool, listed: False
     headers: Callable[[HostedTool], Mapping[str, str]] = lambda tool: {}
     """Headers for the server besides its token."""
     approval: Callable[[Foreign], Approval | None] = lambda part: None
-    """A request for approval, or the answer to one, in a conversation."""
+    """A request for approval in a conversation, or the answer to one."""
 
 
 class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How clients are shown tools that the provider runs in the vendor's own API, when the gateway runs them.
-
-    By default nothing is shown but citations of the text.
-    """
+    """How clients are shown hosted tools of the vendor's own API, when the gateway runs them. By default only
+    citations of the text are shown."""
 
     announce: Callable[[HostedCall, int], list[Event]] = _show_nothing
-    """A call that begins to run; the number is the index of the next part."""
+    """Shows a call that begins to run; the number is the index of the next part."""
     report: Callable[[RanCall, int], list[Event]] = _report_nothing
     """The same call once it has run."""
     finish: Callable[[Finish, Sequence[RanCall]], Finish] = _finish_unchanged
     """The end of an answer, with totals of all calls: how many there were, what was searched for."""
     read: Callable[[Foreign], RanCall | None] = _read_nothing
-    """A part of an earlier turn that shows a call or its result; None: it is something else."""
+    """Parses a part of an earlier turn that shows a call or its result; None: it is something else."""
     found: Callable[[Extra | None], Sequence[tuple[str, tuple[WebSource, ...]]]] = _found_nothing
     """The searches that an answer as a whole reports: each query with its sources."""
     max_calls: Callable[[Request], int | None] = _unlimited
@@ -355,7 +354,7 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     searches_by_pattern: Callable[[HostedTool], bool] = _by_words
     """Whether a search for tools takes a regular expression instead of words."""
     is_search: Callable[[Tool], bool] = _is_no_search
-    """Whether a tool of the client's own is its search for deferred tools."""
+    """Whether a client's own tool is its search for deferred tools."""
     mcp: McpForm = McpForm()
     carried: frozenset[str] = frozenset()
     """Kinds of tools whose results clients send back with the next turn."""
@@ -368,4 +367,4 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     marks: tuple[bytes, ...] = ()
     """Byte sequences of which one is in a body with such a part made by the gateway."""
     vendor_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body with any such part."""
+    """Byte sequences of which one is in a body with any such part."""

@@ -1,4 +1,4 @@
-"""Vendors' own tools that the client runs: what their dialects have in common."""
+"""Vendors' own tools that the client runs: code common to their dialects."""
 
 from __future__ import annotations
 

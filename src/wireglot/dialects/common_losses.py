@@ -22,8 +22,8 @@ NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no pla
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
-    """Reported with the request: the answer no longer shows it. The text that was cut off is not
-    in it, so it cannot be found here either."""
+    """Reported with the request, since the answer no longer contains the sequence: it was cut off with the
+    text after it."""
     expected = client is not None and client.stop_sequences == "told"
     if request.stop and expected and server.stop_sequences == "hidden":
         detail = "the upstream does not report whether and which of them ended the answer"

@@ -1,4 +1,4 @@
-"""What a codec may not make up itself, and what a renderer gives back."""
+"""The context that codecs need from outside, and the result of rendering."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from wireglot.wire.sse import MAX_FRAME
 T = TypeVar("T")
 
 Framing = Literal["sse", "json-array"]
-"""How a stream is cut into events."""
+"""The framing of a stream."""
 
 _MINT_BYTES = 11
 _MINT_MARK = "wg"
@@ -46,41 +46,42 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     secret: bytes = b"wireglot"
     """Seals reasoning state (`dialects/envelope.py`)."""
     old_secrets: tuple[bytes, ...] = ()
-    """What they sealed is opened too."""
+    """Former secrets, whose envelopes are still opened."""
     owner: str = ""
-    """Whose reasoning state it is, where a secret serves several: sealed for one, it opens for no other."""
+    """The owner of reasoning state, if a secret serves several callers: state sealed for one is not opened
+    for another."""
     seed: str = ""
     now: int = 0
     call_prefix: str = "call"
     framing: Framing = "sse"
     max_frame: int = MAX_FRAME
-    """How much of one event of a stream is held before the stream is given up."""
+    """Maximum bytes held for one event; a stream with a larger one fails."""
     memory: Cache | None = None
-    """What the client's requests have in common. Nothing may differ where it is missing, but the time."""
+    """The cache of the client's requests. Without it only the time may differ."""
     reasons: bool = True
-    """Whether the model may reason: False only where it is known that it does not."""
+    """Whether the model may reason: False only if it is known that it does not."""
     first_event: int = 0
-    """The number of the first event, in a stream that others began (Responses counts its events)."""
+    """The number of the first event, in a stream that something else began (Responses counts its events)."""
 
     emulates: bool = True
-    """Whether the answer is cut at stop sequences that the upstream does not take, and made of the arguments
-    of a function where it has no output formats."""
+    """Whether the answer is cut at stop sequences that the upstream does not support, and taken from a
+    function's arguments if it has no output formats."""
 
     withheld: tuple[Reasoning, ...] = ()
     """Reasoning of the request that was not sent to the upstream, for dialects whose answers report it."""
 
     def new_id(self, prefix: str, *material: str) -> str:
-        """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
+        """An id that is the same for the same input, and recognizable as minted (see `is_minted`)."""
         return _minted(self.seed, prefix, *material)
 
     def lasting_id(self, prefix: str, *material: str) -> str:
-        """An id in what a client sends again with every turn: the same in each request, as the place of what
-        it names is. Another one would make another prompt of it, which no cache knows."""
+        """An id for something that a client sends again with every turn: the same in each request, as its
+        place is. Another id would change the prompt, and no cache would match."""
         return _minted("", prefix, *material)
 
     def scope(self, *reported: Hashable) -> int:
-        """A name for `reported` and all of this context that makes a difference to what is read or written of
-        a request: under it that is remembered."""
+        """A number for `reported` and all fields of this context that affect parsing or rendering of a
+        request: part of the cache key."""
         assert self.memory is not None
         return self.memory.scope(
             *reported,
@@ -94,17 +95,17 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once where `value` comes again. It must follow from value and key alone."""
+        """The result of `make`, computed once if `value` is cached. It must depend on value and key alone."""
         return make() if self.memory is None else self.memory.remembered(value, key, make)
 
     def share(self, value: T, source: object) -> T:
-        """The value, which comes again as long as the one does that it was made of."""
+        """The value, cached for as long as the one it was made from."""
         return value if self.memory is None else self.memory.share(value, source)
 
     def rendered_once(
         self, source: object, key: Hashable, render: Callable[[list[Loss]], T], losses: list[Loss]
     ) -> T:
-        """What `render` gives, with its losses, made once where `source` comes again."""
+        """The result of `render`, with its losses, computed once if `source` is cached."""
         if self.memory is None:
             return render(losses)
 
@@ -117,7 +118,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return rendered
 
     def as_json(self, source: object, key: Hashable, value: Any) -> Any:
-        """`value`, made of `source`: where that comes again, as the JSON that it was written to once."""
+        """`value`, made from `source`: as encoded JSON if `source` is cached."""
         memory = self.memory
         if memory is None or not memory.is_known(source):
             return value
@@ -139,7 +140,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return unseal_all(text, self.secret, self.owner, self.old_secrets)
 
     def origin(self, dialect: str, model: str = "") -> Origin:
-        """The stamp for opaque values read from the upstream of this context."""
+        """The origin of opaque values from the upstream of this context."""
         return Origin(dialect, self.provider, self.model or model, self.account)
 
     def may_replay(self, signature: Signature, dialect: str) -> bool:
@@ -176,5 +177,5 @@ _MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
 
 
 def is_minted(identifier: str) -> bool:
-    """Whether Wireglot made this id up (no provider ever saw it)."""
+    """Whether Wireglot minted this id (no provider ever saw it)."""
     return _MINT_MARK in identifier and _MINTED.fullmatch(identifier) is not None

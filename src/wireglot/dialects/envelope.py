@@ -35,7 +35,8 @@ Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
 `unsigned`: no signature; the envelope only satisfies clients that require one."""
 
 UNREADABLE = "unreadable"
-"""The origin of state in an envelope that could not be opened: no dialect's, so no provider gets it."""
+"""The origin of state in an envelope that could not be opened: it matches no dialect, so no provider gets
+it."""
 
 _BYPASSES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() for text in _BYPASSES}
@@ -45,9 +46,9 @@ absence."""
 
 _MAGIC = b"WG1"
 PREFIX = base64.b64encode(_MAGIC).decode()
-"""How every envelope begins."""
+"""The prefix of every envelope."""
 BODY_MARK = b'"' + PREFIX.encode()
-"""How an envelope shows in the bytes of a body that is not decoded."""
+"""The bytes by which an envelope is found in a body that is not decoded."""
 _TAG_LENGTH = 16
 
 
@@ -55,7 +56,7 @@ class Sealed(msgspec.Struct, frozen=True):
     signature: Signature
     holder: Holder
     letters: int = -1
-    """How long the text is that it belongs to, where that was reported: several may have become one."""
+    """The length of the text that it belongs to, if reported: several texts may have become one."""
 
 
 class _Named(msgspec.Struct, frozen=True, array_like=True):

@@ -1,4 +1,4 @@
-"""What errors of all providers have in common: statuses, wordings, bodies that are no JSON object."""
+"""Errors common to all providers: statuses, wordings, bodies that are not JSON objects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TRUNCATED: Final = ApiError("server", "the upstream stream ended before it was c
 
 
 def broken(problem: object) -> ApiError:
-    """The upstream sent what its dialect does not allow."""
+    """The upstream sent something that its dialect does not allow."""
     return ApiError("server", f"the upstream sent what cannot be read: {problem}", code=_UPSTREAM)
 
 
@@ -74,7 +74,7 @@ _OVERFLOW: Final = re.compile(
     ),
     re.IGNORECASE | re.DOTALL,
 )
-# Limits over time speak of tokens too: Bedrock's "Too many tokens, please wait before trying again".
+# Rate limits mention tokens too: Bedrock's "Too many tokens, please wait before trying again".
 _THROTTLED: Final = re.compile(
     r"rate[ _-]?limit|too many requests|throttl|\bper[ _-]?(?:second|min(?:ute)?|hour|day)\b|\btpm\b"
     r"|\bquota\b|please wait|try again (?:in|after|later)|service unavailable",
@@ -119,8 +119,8 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def kind_of_name(named: ErrorKind | None, status: int) -> ErrorKind:
-    """The kind that a type or code names. One that blames the server under a status that blames the request
-    is not believed: the same request would fail again."""
+    """The kind of error for a type or code. A type that blames the server is ignored if the status blames the
+    request: the same request would fail again."""
     if named is None or (named == "server" and 400 <= status < 500):
         return kind_of_status(status)
     return named
@@ -146,7 +146,7 @@ def is_context_overflow(message: str) -> bool:
 
 
 def wait_in_message(message: str) -> float | None:
-    """Seconds of "try again in 1m30s", "try again in 250ms", "retry after 26 seconds"."""
+    """The seconds in "try again in 1m30s", "try again in 250ms", "retry after 26 seconds"."""
     found = _WAIT.search(message)
     if found is None or not any(found.groups()):
         return None
@@ -161,7 +161,8 @@ def is_page(text: str) -> bool:
 
 
 def page_message(text: str) -> str:
-    """A page in one line: its title, else its heading, else all text. "502" alone is no title."""
+    """A web page as one line: its title, else its heading, else all text. "502" alone is not used as a
+    title."""
     text = text[:_PAGE_READ_CHARS]
     reported = ""
     for pattern in _TITLES:
@@ -185,14 +186,14 @@ def status_message(status: int) -> str:
 
 
 def error_beside(body: dict[str, Any], answer: str) -> Any:
-    """The `error` of a body; None where it is empty and next to a field of an answer:
-    some servers print every field of their schema."""
+    """The `error` of a body; None if it is empty and next to a field of an answer: some servers print every
+    field of their schema."""
     error = body.get("error")
     return None if type(error) is dict and type(body.get(answer)) is list and is_hollow(error) else error
 
 
 def bare_message(body: Any, status: int) -> str:
-    """The message of a body that is no object: text, a page, nothing at all."""
+    """The message of a body that is not an object: text, a page, or empty."""
     if type(body) is bytes:
         body = body.decode("utf-8", "replace")
     if type(body) is str:
@@ -205,7 +206,7 @@ def bare_message(body: Any, status: int) -> str:
 
 
 def stated_message(error: dict[str, Any]) -> str:
-    """The message of an error object, under whatever name its server gave it; empty if there is none."""
+    """The message of an error object, whatever the name of its field; empty if there is none."""
     for key in ("message", "Message", "detail", "msg", "error_message", "error_description", "title"):
         value = error.get(key)
         if type(value) is str and value:
@@ -219,7 +220,7 @@ def stated_message(error: dict[str, Any]) -> str:
 
 
 UPSTREAM_AUTH: Final = "upstream_auth_failed"
-"""The code of an error that a gateway's own key has caused. Its client has done nothing wrong."""
+"""The code of an error caused by the gateway's own key. The client has done nothing wrong."""
 
 
 def own_status(error: ApiError) -> int:

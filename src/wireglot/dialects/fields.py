@@ -1,8 +1,8 @@
-"""Reading wire JSON: take a field, keep the rest.
+"""Reads JSON from the wire: takes known fields, keeps the rest.
 
-A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of the one
-that sent it, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the
-same dialect gets it back.
+A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of its
+sender, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the same
+dialect gets it back.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NAMES = {
 
 
 def describe(value: Any) -> str:
-    """What a wrong value is, without repeating it: it may be long, or secret."""
+    """Describes a wrong value without repeating it: it may be long, or secret."""
     if value is None:
         return "null"
     return _NAMES.get(type(value), type(value).__name__)
@@ -123,13 +123,13 @@ class Fields:
         return [] if self.value.get(key) is None else self.array(key)
 
     def objects(self, key: str) -> Iterator[Fields]:
-        """The objects of an array; nothing if it is absent."""
+        """The objects of an array; empty if it is absent."""
         path, fault = f"{self.path}.{key}", self.fault
         for index, item in enumerate(self.array_or_empty(key)):
             yield Fields(item, f"{path}[{index}]", fault)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """An array of strings; nothing if it is absent."""
+        """An array of strings; empty if it is absent."""
         items = self.array_or_empty(key)
         for index, item in enumerate(items):
             if type(item) is not str:

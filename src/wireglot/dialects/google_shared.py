@@ -1,4 +1,4 @@
-"""What Google's dialects have in common: their list of models, and how their counts agree."""
+"""Code common to Google's dialects: their list of models, and consistency rules for their counts."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 from wireglot.wire.json import encode_text
 
 PATH_LONGEST: Final = 512
-"""Characters. A key can be as long as a body may be: a path ends before it grows longer than this."""
+"""Maximum characters of a path. A key can be as long as a body may be: a path ends before it exceeds this."""
 
 _INDEX = re.compile(r"\[(\d+)\]")
 _SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
@@ -60,7 +60,7 @@ def _quoted_step(value: dict[str, Any], rest: str) -> tuple[str, Any, int] | Non
         quoted = f"[{encode_text(key)}]"
         if rest.startswith(quoted):
             return written(key), value[key], len(quoted)
-    # One thing where a list belongs, which proto-JSON allows.
+    # A single value in place of a list, which proto-JSON allows.
     return ("", value, 3) if rest.startswith("[0]") else None
 
 

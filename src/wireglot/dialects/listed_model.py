@@ -27,22 +27,22 @@ class ModelFile(msgspec.Struct, frozen=True):
     format: str = ""
     family: str = ""
     parameters: str = ""
-    """How many, as people write it: "8.2B"."""
+    """The number of parameters as text: "8.2B"."""
     quantization: str = ""
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One name a client may send. Unknown figures are 0."""
+    """A model name that clients may use. Unknown figures are 0."""
 
     id: str
     provider: str
     title: str = ""
     context: int = 0
-    """Tokens that the model reads."""
+    """Maximum input tokens."""
     output: int = 0
-    """Tokens that it writes."""
+    """Maximum output tokens."""
     dialects: tuple[str, ...] = ()
-    """Those that its provider speaks."""
+    """The dialects of its provider."""
     thinking: str = ""
     """Its thinking style, as named in the catalog; "": it does not think."""
     efforts: tuple[str, ...] = ()
@@ -51,9 +51,9 @@ class ListedModel(msgspec.Struct, frozen=True):
     media: tuple[str, ...] = ()
     output_formats: tuple[str, ...] = ()
     embeds: bool = False
-    """It makes vectors of texts, and answers nothing."""
+    """An embedding model: it returns vectors for texts and generates no answers."""
     dimensions: int = 0
-    """Of its vectors."""
+    """The length of its vectors."""
     can: frozenset[str] | None = None
     """Capabilities reported by its own server, as in `UpstreamModel`; None: not reported."""
     file: ModelFile | None = None
@@ -64,7 +64,7 @@ class ListedModel(msgspec.Struct, frozen=True):
 
     @property
     def calls_tools(self) -> bool:
-        """As nearly every model does."""
+        """Whether the model calls tools, as nearly all do."""
         return not self.embeds and (self.can is None or "tools" in self.can)
 
 

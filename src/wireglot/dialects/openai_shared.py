@@ -1,4 +1,4 @@
-"""What OpenAI's two dialects have in common: values, errors, lists of models, counts that must agree."""
+"""Code common to OpenAI's two dialects: values, errors, lists of models, consistency rules for counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Grammar, Tool
 
 VENDOR: Final = "openai"
-"""Both dialects name the same files."""
+"""Both dialects use the same file ids."""
 
 # Cache marks
 
@@ -40,8 +40,8 @@ def breakpoint_value(ttl: Ttl, mode: Any = "explicit") -> dict[str, Any]:
 def cited_span(
     citation: Citation, length: int, own: bool, path: str, losses: list[Loss]
 ) -> tuple[int | None, int | None]:
-    """The offsets to write. Clients insist on both, so another dialect's citation without them cites the
-    whole text, which is what it means."""
+    """The offsets to write. Clients require both, so another dialect's citation without them cites the whole
+    text, which is equivalent."""
     start, end = citation.start, citation.end
     if own or (start is not None and end is not None):
         return start, end
@@ -117,7 +117,7 @@ def grammar_of(shape: dict[str, Any], default_syntax: str | None = None) -> Gram
 
 
 def custom_names(tools: tuple[AnyTool, ...]) -> set[str]:
-    """The freeform tools: a choice must call them by their kind."""
+    """The freeform tools: a choice must name them by their kind."""
     return {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
 
 
@@ -136,7 +136,7 @@ _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
     "timeout": ("server_error", "upstream_timeout"),
     "content_policy": ("invalid_request_error", "content_policy_violation"),
 }
-"""Type and code of the envelope."""
+"""Type and code in the envelope for each kind."""
 
 _UNSUPPORTED: Final = "unsupported"
 """The code for a 501, for which OpenAI has none."""
@@ -173,7 +173,7 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "invalid_prompt": "invalid_request",
     "invalid_encrypted_content": "invalid_request",
     "data_residency_mismatch": "permission",
-    # Of pictures that the client sent: another attempt fails alike.
+    # Errors about pictures that the client sent: another attempt would fail too.
     "invalid_image": "invalid_request",
     "invalid_image_format": "invalid_request",
     "invalid_base64_image": "invalid_request",
@@ -219,7 +219,7 @@ _TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billi
 
 
 def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> ErrorKind:
-    """What an error is: the code knows best, then the type, the status, the wording."""
+    """The kind of an error: the code has priority, then the type, the status, the wording."""
     named = _CODES.get(code.lower()) or _TYPES.get(type_name)
     kind = kind_of_name(named, status)
     # "invalid_request_error" is used for everything from 400 to 404: a more specific status has priority.
@@ -276,7 +276,7 @@ def envelope_object(error: ApiError, kind: str, code: str | None) -> dict[str, A
 
 
 def owns_error(body: Any) -> bool:
-    """Whether it is OpenAI's envelope, and not Anthropic's or Google's, which also have an `error`."""
+    """Whether it is OpenAI's envelope, not Anthropic's or Google's, which also have an `error`."""
     error = body.get("error") if type(body) is dict else None
     if type(error) is not dict or body.get("type") == "error" or type(error.get("message")) is not str:
         return False

@@ -62,7 +62,7 @@ def event_of(whole: bytes) -> bytes:
     at = whole.find(_DATA)
     start = at + len(_DATA)
     if at == 0 or (at > 0 and whole[at - 1] == _NEWLINE and whole.startswith(b"event:")):
-        # One line of data, at the end, as nearly all frames have it.
+        # One line of data, at the end, as in nearly all frames.
         end = whole.find(b"\n", start)
         if whole[end:] == _GAP and _RETURN not in whole:
             return whole[start:end]
@@ -74,7 +74,7 @@ def event_of(whole: bytes) -> bytes:
 
 
 class _Document(msgspec.Struct):
-    """Nothing of it is wanted: msgspec skips all members and still checks their syntax."""
+    """Validates only: msgspec skips all members and still checks their syntax."""
 
 
 _check: Final = msgspec.json.Decoder(_Document).decode
@@ -85,10 +85,10 @@ def _is_json(data: bytes, check: Callable[[bytes], object] = _check) -> bool:
     try:
         check(data)
         if not data.isascii():
-            data.decode()  # in what it skips msgspec does not look at it
+            data.decode()  # msgspec does not validate UTF-8 in what it skips
     except (ValueError, RecursionError):
         try:
-            decode(data)  # as every reader here does it, which forgives a little
+            decode(data)  # like every reader here, which is slightly lenient
         except BadJson:
             return False
     return True
@@ -100,7 +100,7 @@ def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
     size = len(frames)
     one_line = frames.endswith(_GAP) and frames.find(b"\n") == size - 2 and _RETURN not in frames
     if one_line and frames.startswith(_DATA):
-        try:  # as most reads are
+        try:  # the case of most reads
             if frames[6:-2] in _NO_DOCUMENTS:
                 return size
             _check(frames[6:])
@@ -118,7 +118,7 @@ def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
 
 
 def _is_readable(whole: bytes, is_end: Callable[[bytes], bool]) -> bool:
-    """The same for what looks like one frame and may be several: line ends may be mixed."""
+    """The same for something that looks like one frame and may be several: line ends may be mixed."""
     decoder = SseDecoder()
     documents = [frame.data for frame in (*decoder.feed(whole), *decoder.close())]
     if all(data.strip() in _NO_DOCUMENTS or _is_json(data) for data in documents):
@@ -127,7 +127,7 @@ def _is_readable(whole: bytes, is_end: Callable[[bytes], bool]) -> bool:
 
 
 def readable_elements(elements: bytes) -> int:
-    """The same for whole elements of a JSON array, which are objects, and what is between them."""
+    """The same for whole elements of a JSON array, which are objects, and the bytes between them."""
     array = b"[%b]" % elements.strip(b"[], \t\r\n")
     if _is_json(array, _check_all):
         return len(elements)
@@ -141,7 +141,7 @@ def readable_elements(elements: bytes) -> int:
 
 _SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')
 _THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|:\s*"thought"|"(?:summary|reasoning)_text"')
-"""Words that answer nothing, under the same key as those that do."""
+"""Thoughts, which are not an answer, under the same key as the answer's text."""
 _THOUGHT_SIGNS: Final = (b'"thought"', b'_text"')
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
 _ARGUMENTS_SIGN: Final = b'"arguments"'
@@ -238,8 +238,8 @@ def object_of(data: bytes) -> dict[str, Any]:
 
 
 def shaped(body: bytes, read: Callable[[bytes], T]) -> T | None:
-    """The few fields of an answer that `read` takes; None where they are of another shape. Raises BadJson
-    where the body is no JSON object at all."""
+    """The few fields of an answer that `read` decodes; None if they have another structure. Raises BadJson if
+    the body is not a JSON object."""
     try:
         return read(body)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
@@ -258,11 +258,11 @@ _VARYING: Final = re.compile(
 )
 """Values that may differ. An empty text differs in meaning, so it is not matched."""
 _QUOTE, _BACKSLASH = b'"\\'
-"""As numbers: they are found four times as fast."""
+"""As numbers: searching for them is four times as fast."""
 _PLAIN: Final = re.compile(rb"(?:[^\\]|\\(?:[\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
 """A quote after a backslash does not end its text, and JSON has no other escapes."""
 _CONTROL: Final = re.compile(rb"[\0-\x09\x0b-\x1f]")
-"""No value has one of them in JSON. A line end is what separates values here."""
+"""Control characters, which no JSON value contains. LF separates the values here."""
 _TRIES: Final = 4
 """Number of frames in a row that are learned without success: some servers send something new in each."""
 
@@ -277,13 +277,13 @@ class RepeatedFrames(msgspec.Struct, eq=False):
     """
 
     largest: int
-    """Bytes of a frame that need not be refused."""
+    """Maximum bytes of a frame."""
     shape: Shape | None = None
-    """Of the last frame that reported nothing; None where the last one reported something."""
+    """The shape of the last frame, if that reported nothing; else None."""
     _tries: int = _TRIES
 
     def hold(self, data: bytes) -> bool:
-        """Whether these are whole frames of that shape, and nothing else."""
+        """Whether these are only whole frames of that shape."""
         shape = self.shape
         if shape is None or len(data) > self.largest:
             return False
@@ -309,6 +309,6 @@ class RepeatedFrames(msgspec.Struct, eq=False):
         for gap in (_GAP, _CRLF_GAP):
             if data.endswith(gap):
                 frame = data[: -len(gap)].rpartition(gap)[2] + gap
-                # In JSON, and not in comments, what looks like a key and its value is one.
+                # In JSON, unlike in comments, what looks like a key and its value is one.
                 if frame.startswith(_FIELDS) and _VARYING.search(frame) is not None:
                     self.shape = Shape(frame, _VARYING)

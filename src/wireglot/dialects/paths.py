@@ -18,7 +18,7 @@ _FOUND_BY: Final = ("GET", "DELETE", "POST")
 
 
 class PathTaken(ValueError):
-    """Two dialects claim one path: a request there could be either's."""
+    """Two dialects claim the same path: a request there would be ambiguous."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Paths:
-    """Built once from the surfaces that there are."""
+    """Built once from all surfaces."""
 
     def __init__(self, surfaces: Iterable[Surface]) -> None:
         self._exact: dict[str, dict[str, Found]] = {}
@@ -65,7 +65,8 @@ class Paths:
         self._unserved += ((end, what, surface) for end, what in client.unserved.items())
 
     def find(self, method: str, path: str) -> Found | None:
-        """What a path means. Lists of models are apart (see `listed`): dialects share their paths."""
+        """The operation of a path. Lists of models are separate (see `listed`): dialects share their
+        paths."""
         exact = self._exact.get(method)
         found = exact.get(path) if exact is not None else None
         if found is not None:
@@ -96,7 +97,7 @@ class Paths:
         return found if found is not None and method in found.methods else None
 
     def unserved(self, path: str) -> str:
-        """What is requested at a path that SDKs know and no dialect serves; "" for any other path."""
+        """The purpose of a path that SDKs know and no dialect serves; "" for any other path."""
         return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
 
     def methods(self, path: str) -> tuple[str, ...]:

@@ -25,7 +25,7 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 _PART = re.compile(r"\$\.content\[(\d+)\]")
 _OTHER = re.compile(r"\$\.others\[(\d+)\]")
 Names = Mapping[str, tuple[str, ...]]
-"""A neutral name -> the names that a dialect may have for it, the likeliest first."""
+"""Neutral name -> possible names in a dialect, the most likely first."""
 
 
 class Node(msgspec.Struct, frozen=True):
@@ -62,7 +62,7 @@ def _paths(name: str, count: int) -> list[str]:
 
 
 def numbered_nodes(path: str, items: Any, kind: Callable[[Any], str]) -> list[Node]:
-    """The items of an array at this path, each a node; none where it is no array."""
+    """The items of an array at this path, each a node; empty if it is not an array."""
     if type(items) is not list:
         return []
     return [Node(f"{path}[{number}]", kind(item), item) for number, item in enumerate(items)]
@@ -83,7 +83,7 @@ def _nothing(*_: Any) -> list[Any]:
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dialect lays out its documents. Paths begin at `$`, or inside the envelope if there is one."""
+    """The layout of a dialect's documents. Paths begin at `$`, or inside the envelope if there is one."""
 
     turns: Callable[[dict[str, Any]], list[Turn]] = _nothing
     parts: Callable[[Turn], list[Node]] = _nothing
@@ -102,7 +102,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestPlaces:
-    """The places of one request. `request` is what its body was parsed to."""
+    """The places of one request. `request` is the parsed body."""
 
     __slots__ = ("_body", "_inner", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
 
@@ -125,11 +125,11 @@ class RequestPlaces:
     def located(self, losses: Iterable[Loss], asked: Request | None = None) -> tuple[Loss, ...]:
         """Losses of `asked` (default: the parsed request), with paths in the client's own document."""
         whole = asked if asked is not None else self._request
-        # Things that the client wrote in one place may have been several: they are reported once.
+        # Losses may coincide in one place of the client's document: they are reported once.
         return _once([_moved(loss, self._path(loss, whole)) for loss in losses])
 
     def of(self, path: str, asked: Request | None = None) -> str:
-        """One neutral place, in the client's own document."""
+        """The path of a neutral place in the client's own document."""
         # Not a field that only the client knows: the path consists of neutral names.
         return self._path(Loss(path, "metadata", "dropped"), asked if asked is not None else self._request)
 
@@ -153,7 +153,7 @@ class RequestPlaces:
     def _setting(self, loss: Loss) -> str:
         name = loss.path.removeprefix("$").removeprefix(".")
         candidates = _candidates(name, self._places.settings)
-        if loss.feature == "unknown_field":  # its name is the client's own, also where the IR has one like it
+        if loss.feature == "unknown_field":  # its name is the client's own, even if the IR has the same name
             holder, _, own = name.rpartition(".")
             candidates = [f"{one}.{own}" for one in self._places.settings.get(holder, ())] + candidates
         roots = (self._root,) if self._root == "$" else (self._root, "$")
@@ -170,7 +170,7 @@ class RequestPlaces:
         name = rest.removeprefix(".")
         own_names = self._places.fields.get(name)
         if own_names is not None and type(value) is dict:
-            # As nearly all: fields of the thing itself, no way to look for.
+            # The usual case: fields of the value itself, without a nested path.
             for own in own_names:
                 if "." in own:
                     break  # a shorter name after it would be found first
@@ -259,8 +259,8 @@ def answer_located(
     body: dict[str, Any] | None = None,
     content: Sequence[Part] = (),
 ) -> tuple[Loss, ...]:
-    """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client puts
-    the document together) they are reported where that document has such things."""
+    """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client
+    assembles the document) they are reported at the usual places of that document."""
     if places is None:
         return tuple([_moved(loss, loss.path, "response") for loss in losses])
     moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]
@@ -308,7 +308,7 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
 
 
 class _OfKind:
-    """Stands for a part of which only the kind is known."""
+    """Placeholder for a part of which only the kind is known."""
 
     __slots__ = ("kind",)
 
@@ -321,7 +321,8 @@ def _kind(part: object) -> str:
 
 
 def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int | None:
-    """Where the part is, as the n-th of its kind, among others; the last of that kind if there are fewer."""
+    """The index of the part, as the n-th of its kind, among others; the last of that kind if there are
+    fewer."""
     kind = _kind(part)
     places = [place for place, other in enumerate(others) if _kind(other) == kind]
     if not places:
@@ -335,7 +336,7 @@ def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int
 
 
 def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list[Node]:
-    """A node for each part, in their order: some nodes are no part (the state of a neighbour)."""
+    """A node for each part, in order: some nodes are not parts (the state of a neighbour)."""
     out: list[Node] = []
     place = 0
     for part in content:
@@ -352,7 +353,7 @@ def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list
 def _aligned_turns(
     turns: list[Turn], messages: Sequence[Message], parts: Callable[[Turn], list[Node]]
 ) -> list[Turn]:
-    """A turn for each message, where there are turns that became none or part of another."""
+    """A turn for each message, if there are turns that became none or part of another."""
     nodes = [parts(turn) for turn in turns]
     out: list[Turn] = []
     place = 0
@@ -375,7 +376,7 @@ def _aligned_turns(
 
 
 def _tool_names(tool: AnyTool) -> tuple[str, str]:
-    """Its own, and the type of its vendor's declaration; "" where it has none."""
+    """The tool's own name, and the type of its vendor's declaration; "" if it has none."""
     if isinstance(tool, Tool):
         return tool.name, tool.native.type if tool.native is not None else ""
     return "", tool.native.type
@@ -391,7 +392,7 @@ def _candidates(name: str, names: Names) -> list[str]:
         if own is not None:
             rest = name[end:]
             out += (one + rest for one in own)
-            if rest.startswith("."):  # unknown fields are under their own names
+            if rest.startswith("."):  # unknown fields keep their own names
                 out.append(rest[1:])
             break
         end = max(map(name[:end].rfind, ".["))
@@ -408,8 +409,8 @@ def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
         return loss
     detail = loss.detail
     if loss.feature in _MANY or (document == "response" and loss.action == "dropped"):
-        # Many counts and one place for them all; or what the document does not have, since it was lost.
-        # Audio tokens of a question are others than those of its answer, so counts keep their whole name.
+        # Several counts have one place, or the document has no such field, since it was lost. Audio tokens of
+        # a request differ from those of its answer, so counts keep their whole name.
         counted = loss.path.startswith(_USAGE)
         name = loss.path[len(_USAGE) :] if counted else loss.path.rpartition(".")[2]
         if name != "$" and "[" not in name and not path.endswith(name):

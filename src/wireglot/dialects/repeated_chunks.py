@@ -27,13 +27,14 @@ _LINE_END: Final = b"\n"
 _GAP: Final = b"\n\n"
 _QUOTE, _BACKSLASH, _ZERO = b'"\\0'
 _TRIES: Final = 4
-"""How many frames in a row are learned in vain: some servers number or time each one."""
+"""Number of frames in a row that are learned without success: some servers number or time each one."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 class RepeatedChunks(ABC):
-    """The shape of the last frame, where a text was all it said: a frame of the same shape repeats it."""
+    """Keeps the shape of the last frame if a text was all its content: a frame of the same shape repeats
+    it."""
 
     __slots__ = (
         "_end", "_index", "_most", "_place", "_said", "_shape", "_strings", "_tries", "is_between",
@@ -41,10 +42,10 @@ class RepeatedChunks(ABC):
     )  # fmt: skip
 
     varying: ClassVar[re.Pattern[bytes]]
-    """Values that may differ: a group is the inside of a string that is not empty, or an integer."""
+    """Matches values that may differ: the group is the inside of a non-empty string, or an integer."""
 
     def __init__(self, most: int) -> None:
-        """`most`: bytes of a frame that need not be refused."""
+        """`most`: maximum bytes of a frame."""
         self.is_between = False
         """Whether the next bytes begin a frame; set by the reader."""
         self._most = most
@@ -81,7 +82,7 @@ class RepeatedChunks(ABC):
         return document
 
     def tells_again(self, said: list[str], text: str) -> bool:
-        """Whether a piece of what is noted must be read in full."""
+        """Whether a collected piece must be parsed in full."""
         return False
 
     def alone(self, data: bytes) -> Delta | None:
@@ -96,7 +97,8 @@ class RepeatedChunks(ABC):
         return self._delta(shape, data, end)
 
     def read(self, blocks: list[bytes], at: int, out: list[Event]) -> int:
-        """Read the frames from `at` on that repeat the last one; the place of the first that does not."""
+        """Parse the frames from index `at` on that repeat the last one; returns the index of the first that
+        does not."""
         shape = self._shape
         if shape is None:
             return at
@@ -120,7 +122,7 @@ class RepeatedChunks(ABC):
                 if shape.between
                 else data[shape.start - 1 : end + 1]
             )
-        except ValueError:  # half a character, or no text at all: it is read in full
+        except ValueError:  # half a character, or not a string: it is parsed in full
             return None
         if not text:
             return None
@@ -134,7 +136,7 @@ class RepeatedChunks(ABC):
         return Delta(self._index, text)
 
     def _among_others(self, shape: Shape, inside: bytes) -> bytes:
-        """The text of a frame with other values; empty where these may be more than they were."""
+        """The text of a frame with other values; empty if these cannot be verified cheaply."""
         text = b""
         place, strings = self._place, self._strings
         for number, literal in enumerate(shape.between):
@@ -152,7 +154,7 @@ class RepeatedChunks(ABC):
         return b'"%b"' % text
 
     def learn(self, block: bytes, said: list[Event]) -> None:
-        """Remember a frame that was read in full and gave the events `said`."""
+        """Remember a frame that was parsed in full and gave the events `said`."""
         self._shape = None
         if len(said) != 1 or not self._tries:
             return
@@ -200,7 +202,7 @@ def _may_stand(value: bytes, is_string: bool) -> bool:
     reader that parses the whole frame."""
     if not is_string:
         return value.isdigit() and (len(value) == 1 or value[0] != _ZERO)
-    if value.isalnum():  # as padding mostly is
+    if value.isalnum():  # the case of most padding
         return True
     if _QUOTE in value or _BACKSLASH in value:
         return False
@@ -208,7 +210,7 @@ def _may_stand(value: bytes, is_string: bool) -> bool:
 
 
 def _data_start(block: bytes) -> int:
-    """Where the data begins of a frame that is one line of it, with a name before it or not; else 0."""
+    """The start of the data in a frame with one data line, with or without an event name; else 0."""
     if block.startswith(_DATA):
         start = len(_DATA)
     elif block.startswith(_EVENT) and (end := block.find(_LINE_END + _DATA)) >= 0:

@@ -38,21 +38,21 @@ class F(NamedTuple):
 
     name: str
     setting: str
-    """A field of the neutral request, or one of its sampling: `max_tokens`, `sampling.top_p`."""
+    """A field of the neutral request, or of its sampling: `max_tokens`, `sampling.top_p`."""
     kind: FieldKind
     also: tuple[str, ...] = ()
     """Other fields of the dialect in which the setting may be found."""
     apart: bool = False
-    """Whether the dialect writes it by itself: at another place of the body, or under a condition."""
+    """Whether the dialect's own code writes it: elsewhere in the body, or conditionally."""
     usual: Any = None
-    """What every server takes it for without the field: neither a setting nor written."""
+    """The default of every server without the field: not parsed as a setting, and not written."""
 
 
 _Reader = tuple[str, str, tuple[type, ...], Callable[[Fields, str], Any], tuple[Any, ...]]
-"""The group and name of a setting, types that are taken, the reader of others, values that set nothing."""
+"""The group and name of a setting, accepted types, the parser of others, values that set nothing."""
 
 _BLANK: Final = Request("", ())
-"""A request that sets nothing."""
+"""A request without settings."""
 _UNSET: Final = ("", ())
 
 
@@ -112,7 +112,7 @@ class RequestFields:
         losses: list[Loss],
         spelled: Mapping[str, str] = {},
     ) -> None:
-        """Put what is set into `out`. `spelled`: other names for some of the fields."""
+        """Write the settings to `out`. `spelled`: other names for some of the fields."""
         values = self._stated(request)
         if values != self._nothing:
             usual = self._usual
@@ -139,7 +139,7 @@ _DEFAULTS: Final[dict[str, Any]] = {
 
 
 class MissingFields:
-    """Settings that a dialect has no field for, each with what is reported where a request states it."""
+    """Settings that a dialect has no field for, each with the loss to report if a request sets it."""
 
     def __init__(self, details: Mapping[str, str]) -> None:
         self._losses: Final = [

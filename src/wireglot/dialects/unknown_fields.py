@@ -15,7 +15,7 @@ from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 WITHOUT = "without"
 """Form key: names the renderer would write and the source left out."""
 HOLLOW = "rest"
-"""Form key: unknown fields with nothing in them."""
+"""Form key: unknown fields without content."""
 _BLANK = "blank"
 _EMPTY_TYPES = (bool, str, list, dict)
 
@@ -138,7 +138,7 @@ def merge(out: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_hollow(value: Any) -> bool:
-    """Whether there is nothing in it at any depth."""
+    """Whether a value is empty at every depth."""
     if type(value) is dict:
         return all(is_hollow(item) for item in value.values())
     if type(value) is list:

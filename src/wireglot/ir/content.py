@@ -63,7 +63,7 @@ class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A source for a stretch of text; offsets count characters of the part's text.
+    """A source for a span of text; offsets count characters of the part's text.
 
     `native` holds a citation of a kind only one dialect has (page, file, search-result locations).
     """
@@ -85,7 +85,7 @@ class TokenLogprob(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @final
 class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """Prose. `refusal` marks the model's own refusal text, which OpenAI's dialects keep apart."""
+    """Prose. `refusal` marks the model's own refusal text, which is separate in OpenAI's dialects."""
 
     text: str
     refusal: bool = False
@@ -96,8 +96,8 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
     extra: Extra | None = None
 
     def is_plain(self, dialect: str, *, marked: bool = False) -> bool:
-        """Whether it is nothing but its characters to this dialect, as most texts are. `marked`: it may have
-        a mark of the cache."""
+        """Whether the text has nothing but its characters in this dialect, as most texts. `marked`: it may
+        have a cache marker."""
         extra = self.extra
         return (
             (extra is None or (extra.dialect != dialect and not extra.fields))
@@ -111,7 +111,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
 
 @final
 class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """The model's thinking. Empty text is meaningful: it thought, and shows nothing of it.
+    """The model's thinking. Empty text is meaningful: the model thought, and shows nothing of it.
 
     `redacted`: the whole block is opaque (`signature.data` holds it) and there is no text to show.
     """
@@ -138,7 +138,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_def
     extra: Extra | None = None
 
     def is_plain(self) -> bool:
-        """Whether it is a function's, with nothing but its id, name and arguments."""
+        """Whether it is a function call with only its id, name and arguments."""
         return (
             self.kind == "function"
             and not self.namespace
@@ -167,7 +167,7 @@ class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaul
 
 @final
 class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """A part only one dialect knows (server tools, compaction, things newer than us), verbatim."""
+    """A part that only one dialect has (server tools, compaction, newer features), verbatim."""
 
     dialect: str
     type: str
@@ -177,12 +177,12 @@ class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defa
     stands_elsewhere: bool = False
     """All of its content is repeated in another place of the same request: leaving it out loses little."""
     for_vendor: bool = False
-    """A note to the dialect's own vendor, which no model needs to read."""
+    """A note to the dialect's own vendor, which models do not read."""
 
 
 @final
 class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """The answer to a call, a part of a user turn. `name` is filled where the dialect states it."""
+    """The result of a call, a part of a user turn. `name` is set if the dialect states it."""
 
     call_id: str
     content: tuple[ResultPart, ...] = ()
@@ -193,8 +193,8 @@ class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_d
     extra: Extra | None = None
 
     def plain_texts(self, dialect: str) -> list[str] | None:
-        """Its texts but for empty ones; None where there is anything else, or one that is more than its
-        characters to this dialect."""
+        """Its non-empty texts; None if there is any other content, or a text with more than its characters in
+        this dialect."""
         texts: list[str] = []
         for item in self.content:
             if type(item) is not Text or not item.is_plain(dialect):
@@ -209,7 +209,7 @@ Part = Text | Reasoning | ToolCall | ToolResult | Media | Foreign
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message as its dialect cut them. Neighbours of one role mean the same as one merged message."""
+    """One message as divided by its dialect. Neighbours of one role are equivalent to one merged message."""
 
     role: Role
     content: tuple[Part, ...]

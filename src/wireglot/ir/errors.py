@@ -71,7 +71,7 @@ class UpstreamFault(WireglotError):
 
 
 class Unsupported(WireglotError):
-    """Well-formed, but it cannot be expressed toward the target and must not be dropped."""
+    """The request is well-formed, but cannot be expressed for the target and must not be dropped."""
 
     code = "UNSUPPORTED"
 
@@ -89,7 +89,7 @@ MESSAGE_MAX = 512
 
 
 def legible(message: str, limit: int = MESSAGE_MAX) -> str:
-    """One line, no control characters, not too long."""
+    """A message as one line, without control characters, limited in length."""
     if not message.isprintable():
         message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     return message if len(message) <= limit else message[: limit - 1] + "…"

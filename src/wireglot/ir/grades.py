@@ -262,8 +262,8 @@ generated from this; every loss declared in the code must be listed (tests/ir/te
 
 @lru_cache(maxsize=1024)
 def grade_of(feature: str, action: str) -> tuple[Grade, str]:
-    """The grade of what could happen to a feature, and the reason. A feature that only an extension knows is
-    taken seriously."""
+    """The grade of a loss of this feature, and the reason. A feature that only an extension has is graded
+    serious."""
     known = GRADES.get((feature, action))
     if known is not None:
         return known

@@ -41,7 +41,7 @@ class TaggedCall(msgspec.Struct, forbid_unknown_fields=True):
 
 
 LeakFamily = Literal["kimi", "deepseek", "hermes"]
-"""Whose tokens they are. Hermes and Qwen write the same tags."""
+"""The model family of the tokens. Hermes and Qwen write the same tags."""
 LEAK_FAMILIES: Final[tuple[LeakFamily, ...]] = ("kimi", "deepseek", "hermes")
 
 TAG: Final = "<tool_call>"
@@ -80,7 +80,7 @@ _HEADS: Final[dict[LeakFamily, str]] = {
 
 
 def _beginning(literal: str) -> str:
-    """A pattern for every beginning of a text, from nothing to all of it."""
+    """A pattern for every prefix of a text, including the empty one and all of it."""
     return "".join(f"(?:{re.escape(char)}" for char in literal) + ")?" * len(literal)
 
 
@@ -93,7 +93,7 @@ _UNDECIDED: Final[dict[LeakFamily, str]] = {
     rf"|<｜tool▁call▁begin｜>[^<\s`]{{0,256}}(?:{_beginning('<｜tool▁sep｜>')}|\s{{0,99}}{_beginning('```')}))",
     "hermes": rf"{_beginning(TAG)}|{TAG}\s{{0,99}}",
 }
-"""What may still become one."""
+"""Patterns for text that may still become a head."""
 
 _LINE: Final = 100
 """How far back to search for the beginning of a line; tags that are indented further are text."""
@@ -116,14 +116,14 @@ def _tokens(families: frozenset[LeakFamily]) -> _Tokens | None:
 
 
 def _families(part: Part, families: Iterable[LeakFamily]) -> frozenset[LeakFamily]:
-    """Those that may leak into a part."""
+    """The families whose tokens may leak into a part."""
     if type(part) is Text:
         return frozenset(families)
     return frozenset(families) - {"hermes"} if type(part) is Reasoning else frozenset()
 
 
 def _begins_line(before: str) -> bool:
-    """Whether only blanks are between the last line break of a text, or its start, and its end."""
+    """Whether there are only blanks between the last line break (or start) of a text and its end."""
     line = before[-_LINE:].rpartition("\n")[2]
     return len(line) < _LINE and not line.strip(" \t")
 
@@ -138,7 +138,7 @@ _read_arguments = msgspec.json.Decoder().decode
 
 def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> frozenset[str]:
     """The names under which a model may call tools as functions: those of the request that its choice allows.
-    None where the request is unknown. `renamed`: see `Aliases.functions`."""
+    Empty if the request is unknown. `renamed`: see `Aliases.functions`."""
     if request is None:
         return frozenset()
     choice = request.tool_choice
@@ -249,7 +249,7 @@ def _read(head: re.Match[str], text: str, seed: str) -> list[ToolCall] | None:
 
 
 def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
-    """Whether a text that begins so and cannot be read as calls is one all the same: it names an offered
+    """Whether a text with this head that cannot be parsed is nevertheless a broken call: it names an offered
     tool. A tag may begin any text."""
     if head.lastgroup is None or head.lastgroup == "hermes":
         return False
@@ -258,8 +258,8 @@ def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
 
 
 def _repeats(found: Iterable[ToolCall], known: Iterable[ToolCall]) -> bool:
-    """Whether one of these calls is in the answer already: some servers read the calls and leave the text,
-    and some add the defaults that a tool's schema has."""
+    """Whether one of these calls is in the answer already: some servers parse the calls and leave the text,
+    and some add the defaults from a tool's schema."""
     pairs = [(call.name, _value(call.arguments)) for call in known]
     return any((call.name, _value(call.arguments)) in pairs for call in found)
 
@@ -282,7 +282,7 @@ def _called(stop: Stop) -> Stop:
 
 
 def read_tagged(text: str, seed: str) -> list[ToolCall] | None:
-    """The calls in a text that is nothing but tagged calls; None for any other."""
+    """The calls in a text that consists of tagged calls only; None for any other."""
     calls: list[ToolCall] = []
     at = 0
     while at < len(text):
@@ -305,7 +305,7 @@ def _tagged(text: str) -> TaggedCall | None:
 
 
 def read_calls(text: str, family: Literal["kimi", "deepseek"], seed: str) -> list[ToolCall] | None:
-    """The calls in leaked tokens; None where they are not whole, or something is between them."""
+    """The calls in leaked tokens; None if they are incomplete, or something is between them."""
     opening = _OPENING.match(text)
     at = opening.end() if opening is not None else 0
     calls: list[ToolCall] = []
@@ -348,21 +348,21 @@ class LeakFilter:
 
     def __init__(self, names: frozenset[str], families: Iterable[LeakFamily]) -> None:
         self.recovered = False
-        """Whether calls were read from a text."""
+        """Whether calls were recovered from a text."""
         self._names = names
         self._families = tuple(families)
         self._seed = ""
         self._started = 0
         self._parts: dict[int, Part] = {}
         self._before: dict[int, str] = {}
-        """The end of what has gone out of a text, blank only where all of it is."""
+        """The end of the text already passed on, for each part; blank only if all of it is."""
         self._calls: dict[int, tuple[ToolCall, GrowingText]] = {}
         self._waiting: list[Event] = []
         self._at = -1
-        """The part in which a call may begin; its text from there on is `_tail`."""
+        """The part in which a call may begin; its text from that position is `_tail`."""
         self._tail = ""
         self._sure = False
-        """Whether that is the head of a call."""
+        """Whether that text has a complete call head."""
 
     def events(self, events: list[Event]) -> list[Event]:
         passed: list[Event] = []
@@ -431,7 +431,8 @@ class LeakFilter:
             passed.append(said)
 
     def _pass(self, index: int, text: str) -> None:
-        """Keep the end of what went out: enough to see a line begin, and whether anything was said."""
+        """Keep the end of the text passed on: enough to detect the start of a line, and whether there was any
+        content."""
         before = self._before[index] + text
         if len(before) > _LINE:
             before = ("." if before.strip() else "") + before[-_LINE:]
@@ -457,7 +458,7 @@ class LeakFilter:
             self._take(event, passed)
 
     def _decided(self, finish: Finish) -> list[Event]:
-        """All that waits, with its calls as calls, and the end."""
+        """All held events, with leaked calls converted to calls, and the end."""
         waiting, self._waiting = self._waiting, []
         if not _allows_calls(finish.stop):
             return [*waiting, finish]

@@ -177,7 +177,7 @@ FEATURES: dict[Feature, str] = {
     "verbosity": "How long the answer should be.",
     "video": "Moving pictures, which the target cannot take.",
 }
-"""What each feature is; `docs/reference/losses.md` is written from this."""
+"""The description of each feature; `docs/reference/losses.md` is generated from this."""
 
 
 class Loss(msgspec.Struct, frozen=True):
@@ -200,7 +200,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why it has this grade, in a sentence."""
+        """The reason for its grade, in a sentence."""
         return grade_of(self.feature, self.action)[1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -232,7 +232,7 @@ _PLACE = re.compile(r"(\[\d+\])")
 
 
 def grouped(losses: Sequence[Loss]) -> list[Loss]:
-    """Those that are alike as one, where the first of them was. A long conversation loses the same in every
+    """Groups similar losses, at the position of the first. A long conversation has the same loss in every
     turn, which is worth one line."""
     if len(losses) < 2:
         return list(losses)
@@ -245,7 +245,7 @@ def grouped(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def _group(alike: list[tuple[Loss, list[str]]]) -> LossGroup:
-    """Of losses and the pieces of their paths: names, with a place between any two."""
+    """The group of losses whose paths, split into pieces, differ only in indexes."""
     first = alike[0][0]
     pieces = zip(*[pieces for _, pieces in alike], strict=True)
     return LossGroup(
@@ -267,7 +267,7 @@ _SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}
 
 
 def worst_first(losses: Iterable[Loss]) -> list[Loss]:
-    """Serious ones first; among equals, in the order in which they were found."""
+    """Serious losses first; equal ones in the order in which they were found."""
     found = list(losses)
     if len(found) > 1:
         found.sort(key=_seriousness)
@@ -284,7 +284,7 @@ def _seriousness_of(feature: Feature, action: Action) -> int:
 
 
 def feature_of(signature: Signature) -> Feature:
-    """What is lost with a signature."""
+    """The feature that is lost with a signature."""
     return "message.phase" if signature.id == PHASE else "reasoning.signature"
 
 
@@ -300,14 +300,15 @@ _SETTINGS: dict[str, Feature] = {
 
 
 def feature_of_setting(setting: str) -> Feature:
-    """What is lost with a setting of a request (`sampling.seed`, `stop`). Most have its name."""
+    """The feature that is lost with a setting of a request (`sampling.seed`, `stop`). Most have the same
+    name."""
     return _SETTINGS[setting]
 
 
 _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
 """Fields in which a provider reports a loss, and the feature that is lost."""
 _NAMED: dict[str, Feature] = {"context_management": "context_management"}
-"""Fields of a request that the IR has no place for, and that have a feature of their own."""
+"""Fields of a request that the IR has no field for, and that have their own feature."""
 _READ: dict[tuple[str, str], Loss] = {
     ("$.thinking.type", "between_tools"): Loss(
         "$.thinking.type", "thinking.display", "dropped", "between_tools: off here, without notes on progress"
@@ -319,7 +320,8 @@ _READ: dict[tuple[str, str], Loss] = {
 def losses_of_extra(
     extra: Extra | None, own: str, path: str, out: list[Loss], feature: Feature = "unknown_field"
 ) -> None:
-    """Declare the fields another dialect left in `extra`. Nulls, zeros and empties carry no information."""
+    """Report the fields another dialect left in `extra`. Nulls, zeros and empty values carry no
+    information."""
     if extra is None or extra.dialect == own:
         return
     for key, value in extra.fields.items():
@@ -340,7 +342,7 @@ def is_blank(value: Any) -> bool:
     return value is None or value is False or value == 0 or value == "" or value == [] or value == {}
 
 
-# Parts that do not reach the other side.
+# Parts that are not sent to the other side.
 
 _PART: Final = re.compile(r"\$\.messages\[(\d+)\]\.content\[(\d+)\](\.signature)?")
 _WHOLE: Final = frozenset({"reasoning.text", "reasoning.redacted"})
@@ -356,8 +358,8 @@ def left_out(part: Foreign, path: str) -> Loss:
 
 
 def withheld(request: Request, losses: Iterable[Loss]) -> tuple[Reasoning, ...]:
-    """The reasoning of a history of which nothing reaches the model, in its order. `losses` are at their
-    neutral places in the request."""
+    """The reasoning in a history that does not reach the model at all, in order. `losses` have their neutral
+    places in the request."""
     found: dict[tuple[int, int], Reasoning] = {}
     for loss in losses:
         if loss.action != "dropped" or not loss.feature.startswith("reasoning."):

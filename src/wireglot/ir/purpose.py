@@ -32,7 +32,7 @@ class RequestFacts(msgspec.Struct, frozen=True, gc=False):
     word: str = ""
     """The client's own word for the purpose."""
     agent: str = ""
-    """Name or type of the agent, where it is not the main one."""
+    """Name or type of the agent, if it is not the main one."""
     agent_id: str = ""
     parent_id: str = ""
     """The agent that started it, "" for the main one."""

@@ -39,7 +39,7 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     extra: Extra | None = None
 
     def is_plain(self) -> bool:
-        """Whether it is a function, with nothing beside its name, description, schema and strictness."""
+        """Whether it is a function with only name, description, schema and strictness."""
         return (
             self.kind == "function"
             and self.extra is None
@@ -52,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server of tools that the provider connects to itself. `allowed` None: all of its tools."""
+    """An MCP server that the provider connects to itself. `allowed` None: all of its tools."""
 
     name: str
     url: str
@@ -68,16 +68,16 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
 @final
 class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
-    native type where there is none; `native` is the declaration verbatim.
+    native type if there is none; `native` is the declaration verbatim.
 
-    `options` are what several dialects can say of it: `allowed_domains`, `blocked_domains`, `location` (city,
-    region, country, timezone), `max_uses`, `context_size`. `untold` names what only this one says.
+    `options` are those that several dialects have: `allowed_domains`, `blocked_domains`, `location` (city,
+    region, country, timezone), `max_uses`, `context_size`. `untold` names those that only this one has.
     """
 
     kind: str
     native: Foreign
     server: McpServer | None = None
-    """Of the kind `mcp`: where its tools are."""
+    """For the kind `mcp`: the server with its tools."""
     options: dict[str, Any] = {}
     untold: tuple[str, ...] = ()
 
@@ -93,8 +93,8 @@ parts declares them."""
 
 
 class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message changes in the tools from there on: it offers `tools` that it defines, or a declared one
-    by its name, or those of a server; or it withdraws one."""
+    """A change of the tools from a message on: it adds `tools` that it defines, or a declared one by name, or
+    those of a server; or it withdraws one."""
 
     removes: bool = False
     name: str = ""
@@ -108,7 +108,7 @@ class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def tool_name(tool: AnyTool) -> str:
-    """How a model calls it; "" for what has several tools in it."""
+    """The name by which a model calls it; "" for a declaration of several tools."""
     if isinstance(tool, Tool):
         return tool.name
     name = tool.native.value.get("name")
@@ -143,7 +143,7 @@ class ToolChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether it forces one tool of the client's."""
+        """Whether it forces one tool of the client."""
         return self.mode == "required" and len(self.only) == 1 and not self.hosted
 
     def allows(self, tool: AnyTool) -> bool:
@@ -167,10 +167,10 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How much to think and what to show of it. Everything unsaid stays None: the provider's default.
+    """How much to think and what to show of it. Unset values are None: the provider's default.
 
-    mode: `on` (with a budget: manual), `auto` (the model decides), `off`.
-    display: `summary` shows (a summary of) the thinking, `omitted` hides it.
+    mode: `on` (with a budget: manual), `auto` (the model decides), `off`. display: `summary` shows (a summary
+    of) the thinking, `omitted` hides it.
     """
 
     mode: Literal["on", "auto", "off"] | None = None
@@ -220,4 +220,4 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_key: str = ""
     extra: Extra | None = None
     safeguards: tuple[Safeguard, ...] = ()
-    """What is to be checked of the answer before the client acts on it."""
+    """The checks that the client requests before it acts on the answer."""

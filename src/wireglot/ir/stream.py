@@ -63,7 +63,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 
 
 class PartStart(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """`part` is what is known at the start: a ToolCall with its final id and name, or a whole Media."""
+    """`part`: what is known at the start: a ToolCall with its final id and name, or a whole Media."""
 
     index: int
     part: Part
@@ -78,10 +78,8 @@ class Delta(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 
 
 class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it.
-
-    `cut`: the answer reached its limit inside this part, which is a call: it must not be executed.
-    """
+    """What is only known at the end. None and empty values keep those of PartStart; `extra` replaces it.
+    `cut`: the answer reached its limit inside this part, which is a call: it must not be executed."""
 
     index: int
     signature: Signature | None = None
@@ -91,7 +89,7 @@ class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_def
 
 
 class UsageReport(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """The account so far; a later report replaces an earlier one."""
+    """The usage so far; a later report replaces an earlier one."""
 
     usage: Usage
 
@@ -105,13 +103,14 @@ class ForeignEvent(msgspec.Struct, frozen=True, tag_field="event", tag=True, omi
 
 
 class OtherAnswer(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """A second or later answer to one request, in the order of their numbers."""
+    """A second or later answer to one request, in order of their numbers."""
 
     answer: Candidate
 
 
 class Finish(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """`usage` is final. `extra` replaces Start's where given (fields known only at the end)."""
+    """The end of an answer. `usage` is final. `extra` replaces that of Start if given (fields known only at
+    the end)."""
 
     stop: Stop
     usage: Usage | None = None
@@ -140,7 +139,7 @@ and taps report each once (`flaws`), for the metrics, the log and the trace."""
 
 
 class BrokenGrammar(AssertionError):
-    """A reader produced events out of order: a bug of ours, never of the provider."""
+    """A reader produced events out of order: a bug of Wireglot, never of the provider."""
 
 
 class StreamFailed(Exception):
@@ -241,13 +240,13 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
 
 
 class Folding:
-    """A response collected from its events as they come: parts and texts are kept, the events are not."""
+    """Collects a response from its events as they arrive: parts and texts are kept, the events are not."""
 
     __slots__ = ("_failure", "_finish", "_live", "_others", "_parts", "_start", "_usage", "cut")
 
     def __init__(self) -> None:
         self.cut: list[ToolCall] = []
-        """Calls without an end, which are no part of the response (see `PartEnd.cut`)."""
+        """Calls without an end, which do not belong to the response (see `PartEnd.cut`)."""
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._parts: dict[int, Part] = {}
@@ -316,7 +315,7 @@ class Folding:
         )
 
     def response(self) -> Response:
-        """What the events amount to. Raises StreamFailed if they end in a Failure."""
+        """The response that the events add up to. Raises StreamFailed if they end in a Failure."""
         if self._failure is not None:
             raise StreamFailed(self._failure.error)
         start, finish = self._start, self._finish
@@ -337,7 +336,7 @@ class Folding:
 
 
 def fold(events: Iterable[Event]) -> Response:
-    """The whole response a stream of events amounts to. Raises StreamFailed on a Failure."""
+    """The whole response that a stream of events adds up to. Raises StreamFailed on a Failure."""
     folding = Folding()
     folding.add(events)
     return folding.response()

@@ -21,7 +21,7 @@ INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
 _MAX_WORDS = 1000
-"""Characters: a search engine takes no longer question."""
+"""Maximum characters: search engines take no longer queries."""
 
 
 def last_words(messages: tuple[Message, ...]) -> str:
@@ -35,7 +35,7 @@ def last_words(messages: tuple[Message, ...]) -> str:
 
 
 def joined(turn: list[Message]) -> Message:
-    """One message of all of them."""
+    """One message with the content of all of them."""
     first = turn[0]
     content = tuple([part for message in turn for part in message.content])
     return Message(first.role, content, first.name, first.extra)
@@ -103,7 +103,7 @@ def still_paired(messages: Iterable[Message], waiting: list[str], seen: set[str]
         if answers:
             rest = message.content[len(answers) :]
             if rest and any(type(part) is ToolResult for part in rest):
-                return False  # something else is before them
+                return False  # something else precedes them
             waiting.clear()
     return True
 
@@ -117,7 +117,7 @@ def repair_pairs(
     """Every call answered exactly once, directly after its turn and in call order.
 
     `unique_id(id, ordinal)` names the second and later calls that repeat an id (Kimi's ids recur every turn).
-    Calls of the very last turn stay open: their results are not lost but not there yet.
+    Calls of the very last turn stay open: their results are not lost, only still to come.
     """
     if is_paired(messages):
         return messages
@@ -220,7 +220,7 @@ class _Repair:
             return None
         calls = self.calls[call_id]
         again = next((later for later in calls if later > call_index), None)
-        # Behind a later call of the same id they answer that one.
+        # Results after a later call with the same id answer that call.
         found = [entry for entry in queue if again is None or entry[0] <= again]
         if not found:
             return None
@@ -240,7 +240,7 @@ class _Repair:
         return result
 
     def _take_nameless(self, call_index: int) -> ToolResult | None:
-        """A result that names no call answers the first of the turn before it that nothing else answers."""
+        """A result without a call id answers the first call of the turn before that has no other result."""
         queue = self.results.get("")
         if not queue:
             return None

@@ -55,7 +55,7 @@ CUT_BY_LIMIT: Final = ApiError(
     status=400,
     code=_TRUNCATED,
 )
-"""Of a stream that has reported the beginning of the call. The same request would be cut again."""
+"""For a stream that has already sent the beginning of the call. The same request would be cut again."""
 CUT_BY_FILTER: Final = ApiError(
     "content_policy", "the answer was stopped inside a tool call", status=400, code=_TRUNCATED
 )
@@ -71,7 +71,7 @@ _look_over = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class NoAnswer(Exception):
-    """What came is no answer, though its status said so. It was paid for: `usage`."""
+    """The response is not a valid answer, though its status was successful. It was billed: `usage`."""
 
     def __init__(self, error: ApiError, usage: Usage | None = None) -> None:
         super().__init__(error.message)
@@ -86,7 +86,7 @@ def malformed(stop: Stop) -> ApiError:
 
 
 def is_cut(arguments: str) -> bool:
-    """Whether arguments end before they are whole. What is no JSON for another reason is not cut."""
+    """Whether arguments end too early. Arguments that are invalid JSON for another reason are not cut."""
     if not arguments or arguments.isspace():
         return False
     try:
@@ -99,15 +99,16 @@ def is_cut(arguments: str) -> bool:
 
 
 class CallIds:
-    """The ids of calls, each once in a conversation. Some servers count them again in every turn (`call_0`),
-    and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for `call_0`."""
+    """Makes the ids of calls unique in a conversation. Some servers restart the numbers in every turn
+    (`call_0`), and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for
+    `call_0`."""
 
     __slots__ = ("_request", "_taken")
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
         self._taken: set[str] | None = None
-        """None: no call has come so far."""
+        """None: there was no call so far."""
 
     def distinct(self, part: Part) -> Part:
         if type(part) is not ToolCall:
@@ -253,7 +254,7 @@ def _ends_in_answer(request: Request) -> bool:
 
 
 def _ends_in_result(request: Request) -> bool:
-    """Whether the model was shown what its tools did: it may have nothing to add."""
+    """Whether the model was sent results of its tools: it may have nothing to add."""
     for message in reversed(request.messages):
         if message.role == "assistant":
             return False
@@ -304,7 +305,7 @@ class Watch:
 
     @property
     def is_clear(self) -> bool:
-        """Whether something was said, and nothing of it is open that could still turn out to be cut."""
+        """Whether there was content, and no open part could still turn out to be cut."""
         return self._said and not self.has_open_calls
 
     @property
@@ -312,12 +313,12 @@ class Watch:
         return bool(self._arguments or self._held)
 
     def is_known(self, index: int) -> bool:
-        """Whether further pieces of this part, and of no other, have nothing new and pass: they need not be
-        read."""
+        """Whether further pieces of this part, and of no other, cannot change the verdict and pass: they need
+        not be parsed."""
         return (self._said or index in self._thoughts) and not self._arguments and self._leaks is None
 
     def pass_on(self, events: list[Event]) -> list[Event]:
-        """The same list where nothing is wrong with it; a Finish may have become a Failure."""
+        """The same list if nothing is wrong; a Finish may be replaced by a Failure."""
         arguments = self._arguments
         if self._leaks is not None:
             events = self._leaks.events(events)
@@ -365,7 +366,7 @@ class Watch:
             self._said = _says(part)
 
     def _judged(self, events: list[Event]) -> list[Event]:
-        """Calls have ended here, or the answer has."""
+        """The events after the end of calls or of the answer, judged."""
         passed: list[Event] = []
         for event in events:
             if type(event) is PartStart and self._held:
@@ -427,7 +428,8 @@ class Watch:
         return [*released, *(PartEnd(index, cut=True) for index in self._held), finish]
 
     def _released_but_last(self) -> list[Event]:
-        """Only the last call can be one that was cut off before its arguments began."""
+        """Releases all held calls but the last: only that one can have been cut off before its arguments
+        began."""
         last = next(reversed(self._held), -1)
         kept = self._held.pop(last, None)
         released: list[Event] = []

@@ -29,7 +29,8 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def legal_name(name: str, longest: int) -> str:
-    """A name every target takes: readable, deterministic, and kept apart from others by its hash."""
+    """A name that every target accepts: readable, deterministic, and distinguished from others by its
+    hash."""
     stem = _ILLEGAL.sub("_", name)
     if not stem or not (stem[0].isalpha() or stem[0] == "_"):
         stem = f"t_{stem}"
@@ -57,12 +58,12 @@ class Aliases(msgspec.Struct, frozen=True):
 
     @property
     def functions(self) -> dict[str, tuple[str, str]]:
-        """The functions that are another tool to the client, or a freeform one: upstream name ->
-        (namespace, client's name)."""
+        """The functions that are another tool, or a freeform one, to the client: upstream name -> (namespace,
+        client's name)."""
         return {**{name: ("", name) for name in self.custom}, **self.names}
 
     def joined(self, others: Aliases) -> Aliases:
-        """What either knows; of two owners of a name, this one's."""
+        """The aliases of both; if both have a name, those of this one win."""
         if not others:
             return self
         return Aliases(
@@ -82,7 +83,7 @@ class Aliases(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, custom=self.custom | freeform)
 
     def restore(self, part: Part) -> Part:
-        """A whole part as the client's request named it."""
+        """A whole part with the names of the client's request."""
         if type(part) is Text and self.restores_text:
             return msgspec.structs.replace(part, text=self.restore_text(part.text))
         if type(part) is not ToolCall:
@@ -103,7 +104,7 @@ class Aliases(msgspec.Struct, frozen=True):
         return unquoted(text) if self.bare else text
 
     def restore_answer(self, answer: Candidate) -> Candidate:
-        """The same of a further answer."""
+        """The same for a further answer."""
         return msgspec.structs.replace(answer, content=tuple(map(self.restore, answer.content)))
 
 
@@ -131,7 +132,7 @@ def unwrapped(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The string that a JSON text is; any other text is unchanged."""
+    """The string in a JSON text; any other text is returned unchanged."""
     try:
         value = decode(text.encode())
     except (BadJson, UnicodeEncodeError):
@@ -141,7 +142,7 @@ def unquoted(text: str) -> str:
 
 class EventRestorer:
     """Restores calls and wrapped answers in a stream. Arguments of an emulated freeform call and a wrapped
-    answer wait for their end: half a JSON string cannot be unwrapped."""
+    answer are held back until their end: half a JSON string cannot be unwrapped."""
 
     def __init__(self, aliases: Aliases) -> None:
         self.aliases = aliases

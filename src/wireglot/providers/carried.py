@@ -37,7 +37,8 @@ without them. A part of any other type may be something that the client was to s
 
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
-    """The answer as it is reported to a client of another dialect, and what it does not get to see."""
+    """The answer as reported to a client of another dialect; adds the losses of what that client does not
+    see."""
     if not response.others:
         for part in response.content:
             if type(part) is Reasoning or type(part) is Foreign:
@@ -101,7 +102,7 @@ class MinterNamer:
         self._answers = 0
 
     def events(self, events: list[Event]) -> list[Event]:
-        """The list itself where there is nothing to name, as mostly: a thought is many deltas."""
+        """Returns the list itself if there is nothing to name, which is usual: a thought is many deltas."""
         for event in events:
             kind = type(event)
             if kind is PartStart or kind is PartEnd or kind is OtherAnswer:

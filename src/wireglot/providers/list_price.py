@@ -18,8 +18,8 @@ _HOUR_MS: Final = 3_600_000
 
 
 class Rates(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: as the price it is a kind
-    of (reasoning as output, all others as input)."""
+    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: the price of the count it
+    belongs to (reasoning as output, all others as input)."""
 
     input: Annotated[PerMillion, Meta(description="tokens of the request")]
     output: Annotated[PerMillion, Meta(description="tokens of the answer")]
@@ -50,10 +50,10 @@ class ListPrice(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
     """One published price. If a model has several, the last one that applies at a moment is its price."""
 
     model: str
-    """One name: a pattern would give a price to models that are not out yet."""
+    """A single name: a pattern would price models that are not released yet."""
     price: Price
     source: Annotated[str, Meta(pattern="^https://")]
-    """Where the vendor publishes it."""
+    """The vendor's page with the price."""
     date: Day | None = None
     """When the price was read from its source, or from a list of prices. None in the generated list, which
     has one date for all."""
@@ -78,7 +78,7 @@ class ListPrice(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class Unpriced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Models that are in service and have no price here, and why."""
+    """Models in service without a price here, and why."""
 
     match: str
     why: str
@@ -87,7 +87,7 @@ class Unpriced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generated list: what a registry of prices knows of the catalog's models (`make prices`)."""
+    """The generated list: data of a price registry about the catalog's models (`make prices`)."""
 
     registry: str
     version: str
@@ -106,8 +106,8 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def day_number(day: str) -> int:
-    """Days since 1970-01-01. Years are counted from March, so that the leap day is the last of one; this
-    room has no calendar."""
+    """Days since 1970-01-01. Years are counted from March, so that the leap day is the last of a year; this
+    module cannot use a calendar."""
     year, month, date = map(int, day.split("-"))
     year -= month < 3
     leaps = year // 4 - year // 100 + year // 400

@@ -91,7 +91,7 @@ def tier_of(price: Price, tokens: int) -> Rates:
 
 @lru_cache(4096)
 def _per_count(rates: Rates) -> tuple[int, ...]:
-    """For each count, the first of its prices that has a value; the last one always has."""
+    """For each count, the first of its prices that is set; the last one always is."""
     known = [[getattr(rates, name) for name in count.prices] for count in COUNTS.values()]
     return tuple(next(value for value in values if value is not None) for values in known)
 

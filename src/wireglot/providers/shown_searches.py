@@ -46,7 +46,7 @@ class ShownSearches(Struct, eq=False):
 
     @classmethod
     def of(cls, request: Request, upstream: Surface, client: Surface, seed: str) -> ShownSearches | None:
-        """None: both are of one family, or the request declares no search."""
+        """Returns None if both are of one family, or the request declares no search."""
         if upstream.family == client.family:
             return None
         for tool in request.tools:

@@ -23,15 +23,15 @@ _NOT_SHOWN: Final = Loss(_PLACE, "thinking.display", "dropped", "the request doe
 
 
 class Unasked(Struct, eq=False):
-    """One answer, whole or as the events of a stream. `signs`: texts and calls of the client's dialect have a
-    place for their state, and keep it."""
+    """Filters one answer, whole or as the events of a stream. `signs`: texts and calls of the client's
+    dialect have a field for their state, and keep it."""
 
     minter: Origin
     signs: bool
     losses: list[Loss] = []
     _left_out: set[int] = set()
     _moved: dict[int, int] = {}
-    """By its number in the stream that of each part which is shown."""
+    """Index of each shown part in the stream -> its index for the client."""
 
     def response(self, response: Response) -> Response:
         others = tuple(map(self._other, response.others))

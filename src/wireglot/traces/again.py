@@ -39,14 +39,14 @@ class RequestAgain(msgspec.Struct, frozen=True):
     document: dict[str, Any]
     """The document sent upstream."""
     losses: tuple[Loss, ...]
-    """At their places in the client's document."""
+    """Losses, with their places in the client's document."""
     context: Context
 
 
 def ask_again(
     client: str, body: dict[str, Any], target: TraceTarget, context: Context | None = None
 ) -> RequestAgain:
-    """Raises what the translation raises: a `WireglotError`."""
+    """Translates a request again. Raises the translation's errors: a `WireglotError`."""
     spoken = dialect(target.source or client)
     context = replace(
         context or Context(),
@@ -80,13 +80,13 @@ def ask_again(
 
 
 def finished(document: dict[str, Any], target: TraceTarget) -> dict[str, Any]:
-    """An upstream's body with what its provider's configuration puts into it and takes out of it."""
+    """An upstream's body after its provider's configuration has added and removed fields."""
     whole = {**document, **target.fields}
     return {name: value for name, value in whole.items() if name not in target.without}
 
 
 class Amounted(msgspec.Struct, frozen=True):
-    """What a stream comes to."""
+    """The document that a stream adds up to."""
 
     document: dict[str, Any]
     """The answer as its dialect returns it when no stream is requested. For a stream without an end: what had
@@ -96,7 +96,7 @@ class Amounted(msgspec.Struct, frozen=True):
 
 
 def amounted(name: str, data: bytes) -> Amounted:
-    """Raises UpstreamFault where not even the beginning of an answer came."""
+    """Raises UpstreamFault if not even the beginning of an answer has arrived."""
     spoken, context = dialect(name), Context()
     reader, folding = spoken.stream_reader(context), Folding()
     folding.add(reader.read(data))
@@ -119,17 +119,17 @@ def amounted(name: str, data: bytes) -> Amounted:
 
 
 def folded(name: str, data: bytes) -> dict[str, Any]:
-    """A stream as the document that its dialect answers with when no stream is requested."""
+    """A stream as the document that its dialect returns when no stream is requested."""
     return amounted(name, data).document
 
 
 def without_error(document: dict[str, Any]) -> dict[str, Any]:
-    """What came before the error that a stream ended in."""
+    """The answer before the error that a stream ended with."""
     return {name: value for name, value in document.items() if name != "error"}
 
 
 def _no_stop(name: str, status: str) -> Stop:
-    """What a dialect writes where nothing is reported about the end: no reason, or a status."""
+    """What a dialect writes if the end was not reported: no reason, or a status."""
     raw = status if name == "openai-responses" else ""
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
@@ -158,7 +158,7 @@ def withholding(target: TraceTarget, client: str, context: Context) -> Unasked |
 
 
 class StreamAgain:
-    """The client's stream, made again of the upstream's events as a gateway makes it."""
+    """The client's stream, made again from the upstream's events as a gateway makes it."""
 
     def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
         reported, answered = dialect(target.source or client), dialect(target.dialect)
@@ -184,7 +184,7 @@ class StreamAgain:
             self._steps.append(MinterNamer(Origin(family, context.provider, context.model)).events)
 
     def events(self, events: list[Event]) -> list[Event]:
-        """For `writer`."""
+        """The events to pass to `writer`."""
         for step in self._steps:
             events = step(events)
         return events
@@ -193,7 +193,7 @@ class StreamAgain:
 UNREPORTED: Final = frozenset(
     {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
 )
-"""Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
+"""Fields of an answer that belong to one exchange rather than to its content: addresses and times."""
 USAGE: Final = frozenset({"usage", "usageMetadata"})
 
 

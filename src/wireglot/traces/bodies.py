@@ -15,8 +15,8 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
 _COMMA, _QUOTE = b',"'
 MAX_CONTAINERS: Final = 50_000
 MAX_VALUES: Final = 200_000
-"""Of a body that is taken apart to be shown. To read it is one call that no other thread can interrupt: four
-megabytes of nothing but brackets would take a gateway's interpreter for a second."""
+"""Limit for a body that is analysed for display. Parsing it is one call that no other thread can interrupt:
+four megabytes of brackets would block a gateway's interpreter for a second."""
 
 
 class UnreadableBody(ValueError):
@@ -24,7 +24,7 @@ class UnreadableBody(ValueError):
 
 
 def payload(message: TraceMessage) -> bytes:
-    """The body, or the pieces of its stream in their order. Raises Unreadable."""
+    """The body, or the concatenated pieces of its stream. Raises UnreadableBody."""
     if message.frames:
         return "".join(frame.data for frame in message.frames).encode("utf-8", "surrogatepass")
     if not message.base64:
@@ -41,7 +41,7 @@ def is_tangled(data: bytes) -> bool:
     if data.count(b"{") + data.count(b"[") <= MAX_CONTAINERS and data.count(b",") <= MAX_VALUES:
         return False
     containers = values = 0
-    for token in _TOKEN.finditer(data):  # brackets within texts are none: a program may be full of them
+    for token in _TOKEN.finditer(data):  # brackets within texts do not count: a program may be full of them
         sign = data[token.start()]
         if sign == _COMMA:
             values += 1
@@ -53,7 +53,7 @@ def is_tangled(data: bytes) -> bool:
 
 
 def check_linkable(message: TraceMessage | None, name: str) -> None:
-    """Raises Unreadable if it is too large to take apart while other requests are served."""
+    """Raises UnreadableBody if the message is too large to analyse while other requests are served."""
     if message is None:
         return
     texts = [frame.data for frame in message.frames] or [message.body]
@@ -62,7 +62,7 @@ def check_linkable(message: TraceMessage | None, name: str) -> None:
 
 
 def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
-    """The JSON object that a message is. Raises Unreadable; `name` is what it is called there."""
+    """The JSON object in a message. Raises UnreadableBody; `name` is used for the message in the error."""
     if message is None or not (message.body or message.frames):
         raise UnreadableBody(f"{name}: no body was recorded")
     if message.truncated:
@@ -71,7 +71,7 @@ def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
         value = decode(payload(message))
     except BadJson as fault:
         raise UnreadableBody(f"{name}: {fault}") from None
-    if type(value) is list and len(value) == 1:  # Gemini wraps an error so
+    if type(value) is list and len(value) == 1:  # Gemini wraps an error like this
         value = value[0]
     if type(value) is not dict:
         raise UnreadableBody(f"{name}: expected a JSON object")
@@ -79,12 +79,12 @@ def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
 
 
 def whole(message: TraceMessage | None, dialect: str, name: str) -> dict[str, Any]:
-    """The document that an answer is, or that its stream amounts to. Raises Unreadable."""
+    """The document of an answer, or the one that its stream adds up to. Raises UnreadableBody."""
     return amount(message, dialect, name).document
 
 
 def amount(message: TraceMessage | None, dialect: str, name: str) -> Amounted:
-    """The same, and whether its stream stops before its end. Raises Unreadable."""
+    """The same, and whether its stream stops before its end. Raises UnreadableBody."""
     if message is None or not message.frames:
         return Amounted(document(message, name))
     if message.truncated:

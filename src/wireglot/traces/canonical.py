@@ -113,7 +113,7 @@ def canonical_response(response: Response) -> Response:
 
 
 def canonical_events(events: Iterable[Event]) -> Response:
-    """What a stream amounts to; raises StreamFailed where it ends in a Failure."""
+    """The canonical form of the answer in a stream; raises StreamFailed if it ends in a Failure."""
     return canonical_response(fold(events))
 
 
@@ -232,7 +232,7 @@ def _media(part: Media) -> Media:
 
 
 def _carried(part: SignedPart, **changes: Any) -> SignedPart:
-    """With these changes, and what it carries in addition to its content in canonical form."""
+    """A part with these changes, and its additional fields in canonical form."""
     return replace(
         part,
         signature=_signature(part.signature),

@@ -61,7 +61,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is."""
+    """The JSON object in a text."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -72,7 +72,7 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def shown(value: Any, most: int = _SHOWN) -> str:
-    """A value on one line, as much of it as a person reads."""
+    """A value on one line, cut to a readable length."""
     if value is ABSENT:
         return "absent"
     text = encode_text(value)
@@ -111,7 +111,7 @@ _FORM: Final = frozenset({"type", "role", "object", "status"})
 class Side(msgspec.Struct, frozen=True):
     fate: Fate
     client: str = ""
-    """A pointer into the client's request; "" where it has no such part."""
+    """A pointer into the client's request; "" if the part is not there."""
     upstream: str = ""
     detail: str = ""
 
@@ -119,7 +119,7 @@ class Side(msgspec.Struct, frozen=True):
 def sides(
     body: dict[str, Any], sent: dict[str, Any], links: Sequence[Link], losses: Sequence[TracedLoss]
 ) -> list[Side]:
-    """In the order of the client's document; what only the upstream's has comes last."""
+    """Both sides in the order of the client's document; parts that only the upstream's has come last."""
     lost = [loss for loss in losses if loss.document == "request"]
     out: list[Side] = []
     for link in _innermost(links):
@@ -142,7 +142,7 @@ def _lost(loss: TracedLoss) -> Side:
 
 
 def _innermost(links: Sequence[Link]) -> Iterable[Link]:
-    """Parts rather than the turns around them."""
+    """The links of parts, without those of the turns around them."""
     around = _around({link.client for link in links})
     inner = [link for link in links if link.client not in around]
     there: dict[str, set[str]] = {}

@@ -67,12 +67,12 @@ class Spot(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """One document."""
+    """One document, divided into parts."""
 
     turns: tuple[Steps, ...]
     spots: tuple[Spot, ...]
     tools: tuple[tuple[Steps, str], ...]
-    """With their names, or the types of their vendor's declarations."""
+    """Tools with their names, or the types of their vendor's declarations."""
 
 
 class Index:
@@ -86,7 +86,7 @@ class Index:
         self._turns = frozenset(cut.turns)
 
     def around(self, at: Steps) -> Spot | None:
-        """The part that a place is in, or is."""
+        """The part that contains a path, or is at it."""
         for size in range(len(at), -1, -1):
             found = self._spots.get(at[:size])
             if found is not None:
@@ -152,7 +152,7 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _PLAIN_KEYS: Final = 64
 
 Place = tuple[int, int, int]
-"""A message, a part of it, and an item of that result or -1."""
+"""The indexes of a message, of its part, and of an item of that result, or -1."""
 
 
 class Marker:
@@ -287,16 +287,16 @@ class Marker:
 
 
 def _container(value: Any) -> type | None:
-    """What a value is, as far as places go by it."""
+    """The kind of container a value is, as far as paths are concerned."""
     kind = type(value)
     return kind if kind in (dict, list, str) else None
 
 
 _DEGREES: Final = ((True, True), (False, True), (True, False), (False, False))
-"""Which parts are marked, the most first: blank ones, opaque ones."""
+"""Which parts are marked, most first: (blank parts, opaque parts)."""
 _COUNTED: Final[dict[type[Part], str]] = {ToolCall: "ToolCall", ToolResult: "ToolResult"}
 _NOBODY: Final = "$.messages"
-"""Where the trail puts what no client wrote."""
+"""The trail's path for values that no client wrote."""
 
 Pair = tuple[Steps, Steps]
 
@@ -324,12 +324,12 @@ def request_links(
     again = asked or ask_again(client, body, target, context)
     there = cut_request(theirs, again.document)
     if len(cut_request(theirs, upstream).turns) != len(there.turns):
-        return []  # it was another conversation that went upstream: nothing is known of its places
+        return []  # another conversation was sent upstream: its places are unknown
     return linked(_Translated(again, target, ours, body, there).pairs(theirs), body, upstream)
 
 
 def linked(pairs: Iterable[Pair], body: Any, upstream: Any) -> list[Link]:
-    """Those of which both sides are there, each once, in the order of the first side."""
+    """The pairs whose sides both exist, each once, in the order of the first side."""
     order = {pointer(mine): None for mine, _ in pairs}
     links = {Link(pointer(mine), pointer(place)): None for mine, place in pairs if mine and place}
     known = [link for link in links if found(body, link.client) and found(upstream, link.upstream)]
@@ -346,7 +346,7 @@ def _as_it_is(places: Places, body: dict[str, Any]) -> list[Pair]:
 
 
 class _Translated:
-    """One request on its way from one document into the other."""
+    """The translation of one request from one document to the other."""
 
     def __init__(
         self, again: RequestAgain, target: TraceTarget, places: Places, body: dict[str, Any], there: Cut
@@ -369,7 +369,7 @@ class _Translated:
         return [*self._conversation(), *self._tools(sent.tools), *settings]
 
     def _home(self, value: Any, neutral: str) -> Steps | None:
-        """Where the client wrote what became this value."""
+        """The place where the client wrote what became this value."""
         trail = self.planned.trail
         before = neutral if trail is None else trail.of(value)
         return steps_of(self.way.of(before, self.planned.client)) if before != _NOBODY else None
@@ -393,7 +393,7 @@ class _Translated:
         return [(here, there)] if here is not None and there is not None else []
 
     def _tools(self, tools: tuple[AnyTool, ...]) -> list[Pair]:
-        """A tool is known by its name there; one that its provider runs by its place among those."""
+        """Links the tools: by name; one that its provider runs, by its position among those."""
         pairs: list[Pair] = []
         left = dict(self.there.tools)
         unnamed: list[Steps] = []
@@ -423,7 +423,7 @@ class _Translated:
             messages = marker.marked(sent.messages, blank=blank, opaque=opaque)
             try:
                 marked = self.answered.render_request(replace(sent, messages=messages), context).value
-            except WireglotError:  # this dialect looks into what it is given
+            except WireglotError:  # this dialect validates the values it renders
                 continue
             if marker.same_shape(marked, real):
                 marks = marker.found(marked)
@@ -489,8 +489,8 @@ def answer_links(
     asked: RequestAgain | None = None,
     context: Context | None = None,
 ) -> list[Link]:
-    """Pairs of what the client was `reported` and what `came` from upstream. Raises what a translation
-    raises."""
+    """Pairs of places in what the client was `reported` and what `came` from upstream. Raises the
+    translation's errors."""
     spoken, answered = dialect(target.source or client), dialect(target.dialect)
     if spoken.places is None or answered.places is None:
         return []
@@ -498,7 +498,7 @@ def answer_links(
     if answered.parse_error(came) is not None:
         if not there.spots:
             return []
-        came = without_error(came)  # a stream may have said something before it
+        came = without_error(came)  # a stream may contain an answer before it
     if target.passthrough:
         return linked([(spot.steps, spot.steps) for spot in there.spots], reported, came)
     context = context or (asked.context if asked is not None else Context())
@@ -525,7 +525,7 @@ def answer_links(
 
 
 def _aligned(spots: Sequence[Spot], content: Sequence[Part]) -> list[Spot | None]:
-    """A place for each part, in their order: some places are no part (the state of a neighbour)."""
+    """A place for each part, in order: some places are not parts (the state of a neighbour)."""
     out: list[Spot | None] = []
     at = 0
     for part in content:

@@ -49,7 +49,8 @@ class NotReplayed(Exception):
 
 
 def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
-    """Between the error that the client was sent and what the upstream's comes to now."""
+    """Differences between the error that the client was sent and what the upstream's error is translated to
+    now."""
     client, upstream = dialect(trace.row.dialect), dialect(attempt.dialect)
     reported = reported_error(trace, client)
     came = attempt.answer
@@ -67,7 +68,7 @@ def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
 
 
 def refusal_differences(trace: Trace) -> list[Difference]:
-    """The same, where nothing went upstream: the request itself may be why."""
+    """The same for a request that was not sent upstream: the request itself may be the cause."""
     client = dialect(trace.row.dialect)
     reported = reported_error(trace, client)
     body = document(trace.request, "the client's request")
@@ -79,7 +80,7 @@ def refusal_differences(trace: Trace) -> list[Difference]:
 
 
 def reported_error(trace: Trace, client: Dialect) -> ApiError:
-    """What the client was sent. Raises NotReplayed where that is no error."""
+    """The error that the client was sent. Raises NotReplayed if it was not an error."""
     got = trace.answer
     error = client.parse_error(whole(got, trace.row.dialect, "the client's answer"), got.status)
     if error is None:
@@ -88,7 +89,8 @@ def reported_error(trace: Trace, client: Dialect) -> ApiError:
 
 
 def stream_error_differences(was: ApiError, now: dict[str, Any], client: Dialect) -> list[Difference]:
-    """Of a stream that ended in one. Where the upstream broke off, only that it did is the same."""
+    """Differences for a stream that ended in an error. If the upstream broke off, only that fact is
+    compared."""
     error = client.parse_error(now)
     if error is None:
         return [Difference("/error", encode_text(was.message), "null")]
@@ -145,21 +147,21 @@ class Replayed(msgspec.Struct, frozen=True):
     notes: list[str] = []
     """What could not be compared, and why."""
     compared: list[str] = []
-    """`request`, `answer`: which of them were."""
+    """What was compared: `request`, `answer`."""
 
     @property
     def is_same(self) -> bool:
         return bool(self.compared) and not self.request and not self.answer
 
     def report(self) -> str:
-        """For people: nothing where nothing differs."""
+        """The differences as text; empty if there are none."""
         lines = [f"upstream request {each}" for each in self.request]
         lines += [f"client answer {each}" for each in self.answer]
         return "\n".join(lines)
 
 
 def replay(trace: Trace) -> Replayed:
-    """Never raises: what cannot be compared is a note."""
+    """Replays a trace. Never raises: what cannot be compared becomes a note."""
     notes: list[str] = []
     compared: list[str] = []
     request: list[Difference] = []
@@ -281,7 +283,7 @@ def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: Requ
 def answer_differences(
     was: dict[str, Any], now: dict[str, Any], left: frozenset[str] = UNREPORTED
 ) -> list[Difference]:
-    """Between two answers, without their fields `left` and the ids that we make up."""
+    """Differences between two answers, ignoring the fields in `left` and ids made by Wireglot."""
     one, other = ({name: value for name, value in each.items() if name not in left} for each in (was, now))
     return [
         each

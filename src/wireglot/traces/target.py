@@ -17,7 +17,7 @@ class BadTarget(ValueError):
 
 
 class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an `Attempt` keeps as its `limits`."""
+    """The content of an `Attempt`'s `limits`."""
 
     limits: Limits | None = None
     """None: those of the catalog."""
@@ -25,16 +25,17 @@ class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tr
     """Whether the upstream streams, whatever the client requested; None: like the client."""
     account: str = ""
     fields: dict[str, Any] = {}
-    """Of the upstream's body, set once it was translated: the configuration's, and the question for usage."""
+    """Fields of the upstream's body set after the translation: those of the configuration, and the request
+    for usage."""
     without: list[str] = []
-    """Taken out of it again, for a host that is reported them elsewhere."""
+    """Fields removed again, for a host that receives them elsewhere."""
     asked: Request | None = None
     """The translated request, if it differs from the client's body: with turns that the gateway stores, and
     reasoning that it remembers or has unsealed."""
     emulates: bool = True
-    """Whether the gateway emulated what the upstream cannot do."""
+    """Whether the gateway emulated features that the upstream lacks."""
     source: str = ""
-    """The dialect it was translated from, where that is not the client's."""
+    """The dialect it was translated from, if that is not the client's."""
 
     def written(self) -> dict[str, Any]:
         reported: dict[str, Any] = msgspec.to_builtins(self)
@@ -59,7 +60,7 @@ class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def target_of(attempt: Attempt) -> TraceTarget:
-    """Raises BadTarget."""
+    """Parses an attempt's target. Raises BadTarget."""
     written = attempt.limits
     try:
         if isinstance(asked := written.get("asked"), msgspec.Raw):  # never written to a file

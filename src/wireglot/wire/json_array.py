@@ -57,7 +57,8 @@ class ArrayDecoder:
         return self._place == "end" and self._fault is None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The elements that `data` completes. Those before garbage come out, then the next call raises."""
+        """The elements that `data` completes. Elements before invalid bytes are returned; the next call
+        raises."""
         if self._fault is not None:
             raise self._fault
         self._buffer += data
@@ -73,7 +74,7 @@ class ArrayDecoder:
         return elements
 
     def _step(self, elements: list[bytes]) -> bool:
-        """Read one thing; False if that needs more bytes."""
+        """Read one token; False if that needs more bytes."""
         match self._place:
             case "nested":
                 return self._read_nested(elements)

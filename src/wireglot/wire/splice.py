@@ -25,7 +25,7 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 
 
 class Outline:
-    """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
+    """The top-level members of a JSON object, found once: for reading, and for replacing one of them."""
 
     __slots__ = ("body", "grown", "is_sound", "members", "repeated")
 
@@ -115,7 +115,7 @@ def decode_member(text: memoryview, depth: int) -> Any:
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
     """The body with the values of some top-level keys replaced, each occurrence of them.
 
-    A key that is not there is inserted at the start of the object.
+    A missing key is inserted at the start of the object.
     """
     values, readable = _values(body)
     opening = _OPENING.match(readable)

@@ -1,4 +1,4 @@
-"""Parts of an answer -> content blocks, toward the client."""
+"""Renders the parts of an answer as content blocks for the client."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def message_id(identifier: str, context: Context) -> str:
-    """The id of the answer, in the form clients of this dialect know."""
+    """The id of the answer, in the form that clients of this dialect expect."""
     if not identifier:
         return context.new_id("msg", context.model, str(context.now))
     return identifier if identifier.startswith("msg_") else f"msg_{_ILLEGAL.sub('-', identifier)}"
@@ -110,7 +110,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         return call_id(identifier, self.response_id, self.context)
 
     def empty_text(self) -> Block:
-        """A text block to be filled. The vendor requires `citations`, null where there are none."""
+        """An empty text block for deltas. The vendor requires `citations`, null if there are none."""
         return (
             {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": None}
         )
@@ -141,7 +141,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 "data": redacted_for_client(part.signature, self.context),
             }
             return put_back(block, part.extra, path, self.losses)
-        # Clients look for the key without asking whether it is there; some hosts leave it out.
+        # Clients read the key without checking that it exists; some hosts leave it out.
         signature = signature_for_client(part, self.context) or ""
         block = {"type": "thinking", "thinking": part.text, "signature": signature}
         return put_back(block, part.extra, path, self.losses)
@@ -181,8 +181,8 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
 
 def streamed(block: Block) -> tuple[Block, Block | None]:
-    """The start and the delta of a block we do not know, in the shape its upstream streams it: clients that
-    follow the deltas must find them."""
+    """The start and the delta of an unknown block, in the form its upstream streams it: clients that follow
+    the deltas must find them."""
     given, content = block.get("input"), block.get("content")
     if given:
         text = given if type(given) is str else encode_text(given)

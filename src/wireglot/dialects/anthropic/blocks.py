@@ -1,4 +1,4 @@
-"""Parts of a request -> content blocks."""
+"""Renders the parts of a request as content blocks."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class RequestBlocks:
         return blocks
 
     def _plain(self, part: Part, role: Role) -> Block | None:
-        """The block of a part as nearly all are, of which nothing is lost; None: it takes a closer look."""
+        """The block of an ordinary part, which loses nothing; None: the part needs the full conversion."""
         if type(part) is Text:
             return _plain_text(part)
         if type(part) is ToolCall:
@@ -241,6 +241,6 @@ def _only_text(blocks: list[Block]) -> str | None:
 
 
 def shorthand(blocks: list[Block]) -> list[Block] | str:
-    """A content of one plain text is written as that text."""
+    """A content of one plain text is written as a string."""
     text = _only_text(blocks)
     return blocks if text is None else text

@@ -166,7 +166,7 @@ _TOOLS: tuple[tuple[str, str, Callable[[dict[str, Any]], _Made]], ...] = (
     ("memory_", "memory", _memory),
     ("computer_", "computer", _computer),
 )
-"""Type prefix, the name where none is stated, and what makes the function of it."""
+"""Type prefix, the default name, and the function that builds the tool's definition."""
 _POINT = arguments(
     {
         "type": text("What the target is.", "coordinate"),
@@ -341,7 +341,7 @@ def _tool(fields: Fields, kind: str, name: str, made: _Made) -> Tool:
 
 
 def _members(fields: Fields, kind: str, prefix: str) -> list[Tool]:
-    """One declaration for a whole family: a function for each member that is not switched off."""
+    """One declaration of a whole family: a function for each member that is not switched off."""
     namespace, members, off = _FAMILIES[prefix]
     configs = fields.dict_or_none("configs") or {}
     native = Foreign(NAME, kind, fields.value)

@@ -38,7 +38,7 @@ _ERRORS: Final = {
 
 class _Chunk(msgspec.Struct, rename={"event": "bytes"}):
     event: bytes
-    """In base64 on the wire."""
+    """Base64 on the wire."""
 
 
 class _Kind(msgspec.Struct):
@@ -48,7 +48,7 @@ class _Kind(msgspec.Struct):
 class _Exception(msgspec.Struct, rename={"original": "originalMessage"}):
     message: str = ""
     original: str = ""
-    """Of the model, where the message is only about it."""
+    """The model's message, if the exception only wraps it."""
 
 
 _read_chunk: Final = msgspec.json.Decoder(_Chunk).decode
@@ -83,7 +83,7 @@ def _event(message: StreamMessage) -> bytes:
         reported = message.headers.get(":error-message", "")
         return _error(message.headers.get(":error-code", ""), encode({"message": reported}))
     if message.headers.get(":event-type", "chunk") != "chunk":
-        return b""  # what a later version may send next to the answer
+        return b""  # messages that a later version may send next to the answer
     try:
         data = _read_chunk(message.payload).event
         name = _read_kind(data).type

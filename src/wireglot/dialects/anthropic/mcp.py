@@ -1,4 +1,4 @@
-"""Servers of tools that Anthropic connects to itself: `mcp_servers`, and a toolset that offers each one's.
+"""MCP servers that Anthropic connects to itself: `mcp_servers`, and a toolset for each server's tools.
 
 Source: the types of anthropic-sdk-python 2.8.0 (beta `mcp-client-2025-11-20`), read 2026-11-15.
 """
@@ -22,7 +22,7 @@ _SAID = frozenset({"type", "mcp_server_name", "default_config", "configs"})
 
 
 def servers_of(body: Fields) -> dict[str, dict[str, Any]]:
-    """The servers of a request, by their name."""
+    """The servers of a request, by name."""
     declared = body.value.get(SERVERS)
     if type(declared) is not list:
         return {}
@@ -141,7 +141,7 @@ def render_result(call: HostedCall, result: HostedResult) -> dict[str, Any]:
 
 
 def read_call(part: Foreign) -> RanCall | None:
-    """A call of an earlier turn, or its result."""
+    """Parses a call of an earlier turn, or its result."""
     value = part.value
     if part.type == CALL:
         id, name, server, given = (value.get(key) for key in ("id", "name", "server_name", "input"))

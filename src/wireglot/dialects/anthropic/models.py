@@ -23,7 +23,7 @@ _CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
 _DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
 _HINTS: Final = "CLAUDE_CODE_GATEWAY_HINT_HEADERS"
 _MIN_CONTEXT: Final = 64_000
-"""Its instructions and tools alone take a third of it: a smaller one is useless."""
+"""Claude Code's instructions and tools alone take a third of it: a smaller context is useless."""
 _CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 """Anthropic's own value for an unknown release date."""
@@ -124,9 +124,9 @@ def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedM
 
 
 def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
-    """Claude Code's settings with what it cannot know: that the gateway lists its models and wants to know
-    what requests are for, and the context of models that it does not recognize: one figure for all, so that
-    of the model that is set, or the smallest that is of use. What is set stays."""
+    """Adds to Claude Code's settings what it cannot know: that the gateway lists its models and needs the
+    purpose of requests, and the context of models that it does not recognize: one figure for all, so that of
+    the configured model, or the smallest useful one. Existing settings are kept."""
     given = settings.get("env", {})
     if not isinstance(given, dict):
         return settings

@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost: tables both ways."""
+"""Stop reasons and usage: tables for both directions."""
 
 from __future__ import annotations
 
@@ -74,7 +74,8 @@ _NOWHERE = "not_available"
 
 
 def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
-    """`details`: `stop_details` where it was said. Calls make an `end_turn` (or silence) a call for tools."""
+    """`details`: `stop_details`, if present. If there are calls, an `end_turn` (or no reason) becomes a stop
+    for tool calls."""
     text = raw if type(raw) is str else ""
     reason: StopReason = REASONS.get(text, "other")
     if calls and (reason == "end" or not text):
@@ -84,7 +85,7 @@ def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) ->
 
 
 def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """The stop fields. A malformed call has no stop reason here: the caller makes it an error."""
+    """The stop fields. This dialect has no stop reason for a malformed call: the caller reports an error."""
     if stop.dialect == NAME and stop.raw:
         raw: str | None = stop.raw
     elif stop.dialect == NAME and stop.reason == "other":
@@ -107,7 +108,7 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def parse_usage(raw: dict[str, Any]) -> Usage:
-    """The account of a usage object. Total output includes thinking; input excludes everything cached."""
+    """Parses a usage object. Total output includes thinking; input excludes all cached tokens."""
     split = raw.get("cache_creation")
     short = long = 0
     if type(split) is dict:
@@ -154,7 +155,7 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
         "ephemeral_5m_input_tokens": usage.cache_write,
         "ephemeral_1h_input_tokens": usage.cache_write_long,
     }
-    # The vendor's OpenAPI document requires all of these; what is not known is null.
+    # The vendor's OpenAPI document requires all of these; unknown values are null.
     return {
         "input_tokens": usage.input + usage.tool_prompt,
         "cache_creation_input_tokens": written,
@@ -169,8 +170,8 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def shorten_final(usage: dict[str, Any], estimate: Usage | None) -> None:
-    """The usage of a message_delta has no place for fields that only message_start must have. What that one
-    did not report yet stays."""
+    """The usage of a message_delta, without fields that only message_start must have. Values not yet reported
+    there are kept."""
     raw = estimate.raw if estimate is not None else None
     reported = raw.form if raw is not None and raw.dialect == NAME else {}
     for key in _AT_START_ONLY:
@@ -205,7 +206,7 @@ def tier_of_usage(usage: Any) -> str:
 
 
 def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
-    """With the tier that the answer was served at; zeros where the upstream reported nothing."""
+    """Includes the tier of the answer; zeros if the upstream reported nothing."""
     rendered = render_usage(usage or Usage(), "$.usage", losses)
     stated = rendered.get("service_tier")
     if tier and stated != tier:

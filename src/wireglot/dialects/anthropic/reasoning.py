@@ -24,7 +24,8 @@ _UNSIGNED = Signature("", Origin(""))
 
 
 def open_signature(text: str, context: Context, origin: Origin) -> Sealed:
-    """Who signed, and what the signature belongs to. What is not our envelope is this dialect's own."""
+    """The minter of a signature, and what it belongs to. Anything other than our envelope is this dialect's
+    own."""
     sealed = context.unseal(text) if is_sealed(text) else None
     return sealed if sealed is not None else Sealed(Signature(text, origin), "reasoning")
 
@@ -117,7 +118,7 @@ def carrier(signature: Signature, holder: Holder, context: Context) -> dict[str,
 def render_for_upstream(
     reasoning: Reasoning, context: Context, path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """The block to replay, or None (declared): an upstream refuses thinking it did not sign."""
+    """The block to replay, or None (with a loss): an upstream refuses thinking it did not sign."""
     signature = reasoning.signature
     if signature is not None and not context.may_replay(signature, NAME):
         if reasoning.redacted:
@@ -140,7 +141,7 @@ def render_for_upstream(
         return {"type": "thinking", "thinking": reasoning.text, "signature": signature.data}
     if "signature" in own_form(reasoning.extra, NAME):
         # This dialect's own client sent it unsigned: some upstreams (Kimi, Ollama) never sign. The empty
-        # string is left out, because a signature that is there gets verified.
+        # string is left out, because a signature field is always verified.
         return {"type": "thinking", "thinking": reasoning.text}
     if reasoning.text:
         losses.append(

@@ -30,7 +30,7 @@ class _InputDelta(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    """What is worth decoding of the frames that come while a call is open."""
+    """The fields needed from frames that arrive while a call is open."""
 
     type: str = ""
     index: int | None = None
@@ -103,7 +103,7 @@ class MessageRepair:
             if said == {}:
                 return before + whole
         else:
-            return before + whole  # no object, so there are no deltas to replace
+            return before + whole  # not an input that deltas could be added to
         bare = {**document, "content_block": {**block, "input": {}}}
         return before + frame(encode(bare), b"content_block_start")
 
@@ -150,7 +150,7 @@ class _StreamedCall:
         return b"" if self._arguments.waits else self._release()
 
     def go_on(self) -> bytes:
-        """Something else follows: what only waited for more is let go."""
+        """Something else follows: text that was only held for more is released."""
         if self._arguments.is_bent:
             return b""
         self._arguments.release()
@@ -167,7 +167,7 @@ class _StreamedCall:
 
 
 def _given(value: Any) -> dict[str, Any] | None:
-    """The input that a start gives; None where it gives none, or what no client could take for one."""
+    """The input in a start; None if it has none, or one that no client could parse."""
     if type(value) is str:
         try:
             value = decode(value)

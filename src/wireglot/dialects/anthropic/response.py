@@ -1,4 +1,4 @@
-"""A whole message, both ways."""
+"""Parses and renders a whole message."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def render_response(
 
 
 def malformed_call(stop: Stop) -> ApiError:
-    """A call the model broke is no answer: the client sees an error it may retry."""
+    """A call the model broke is not an answer: the client sees an error that it may retry."""
     return ApiError(
         "server", f"the model produced a malformed tool call{f' ({stop.raw})' if stop.raw else ''}", 502
     )

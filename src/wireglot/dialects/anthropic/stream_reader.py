@@ -50,7 +50,7 @@ _TEXTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "input_json
 
 
 class MessageChunks(RepeatedChunks):
-    """A reader notes nothing of the pieces of a block, once they go straight through."""
+    """The reader does not collect the pieces of a block that are passed on immediately."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class MessageReader(AnswerReader):
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._highest = -1  # of the indices of blocks so far
         self._bare: OpenCall | None = None  # a call that has ended without arguments
-        self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
+        self._preset: list[Any] = []  # blocks of message_start, until their contents are known
         self._usage: dict[str, Any] | None = None
         self._tier = ""
         self._extra: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class MessageReader(AnswerReader):
         self._details: dict[str, Any] = {}
         self._started = False
         self._message = ""  # the id that message_start reported
-        self._stopped = False  # message_delta reported why it stops
+        self._stopped = False  # message_delta has reported the stop reason
         self._events = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
@@ -130,7 +130,7 @@ class MessageReader(AnswerReader):
             return
         kind = event.get("type")
         if kind == "content_block_delta":
-            # The hot case: one more piece of an open text.
+            # The most frequent case: one more piece of an open text.
             index, delta = event.get("index"), event.get("delta")
             block = self._blocks.get(index) if type(index) is int else None
             if type(block) is OpenText and type(delta) is dict and delta.get("type") == "text_delta":
@@ -146,7 +146,7 @@ class MessageReader(AnswerReader):
             self._message_stop({}, out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """What came is no stream: an error, a whole answer, or a list of events."""
+        """Reads a response that is not a stream: an error, a whole answer, or a list of events."""
         body = json_or_text(document)
         error = parse_error(body)
         if error is not None:
@@ -173,7 +173,7 @@ class MessageReader(AnswerReader):
             out.append(ForeignEvent(NAME, kind, event))
 
     def _start(self, event: dict[str, Any], out: list[Event]) -> None:
-        """Some hosts send no message_start; everything else needs one before it."""
+        """Begins the answer. Some hosts send no message_start; everything else requires one before it."""
         if self._started:
             return
         self._started = True
@@ -199,7 +199,7 @@ class MessageReader(AnswerReader):
         identifier = message.get("id")
         if type(identifier) is str and identifier:
             if self._message and identifier != self._message:
-                # Both count their blocks from 0: the calls of the one would be cut by the other's.
+                # Both count their blocks from 0: calls of one would be mixed with the other's.
                 self._fail(broken("a second message begins inside the first"), out)
                 return
             self._message = identifier
@@ -320,13 +320,13 @@ class MessageReader(AnswerReader):
     def _block_stop(self, event: dict[str, Any], out: list[Event]) -> None:
         block = self._blocks.pop(_index(event.get("index")), None)
         if type(block) is OpenCall and block.is_bare:
-            self._end_bare(out)  # of several that were open at once, the last waits
+            self._end_bare(out)  # of several that were open at once, the last is held
             self._bare = block
         elif block is not None:
             block.stop(out)
 
     def _end_bare(self, out: list[Event]) -> None:
-        """A call without arguments has none, unless the answer was cut off before they began."""
+        """Ends a held call without arguments as such, unless the answer was cut off before they began."""
         bare, self._bare = self._bare, None
         if bare is not None and REASONS.get(self._reason) in _CUT_OFF:
             out.append(PartEnd(bare.index))

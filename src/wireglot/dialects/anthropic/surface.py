@@ -127,7 +127,7 @@ COUNTED: Final = frozenset(
         "cache_control", "context_management", "compaction", "mcp_servers", "speed",
     }
 )  # fmt: skip
-"""What the counter takes of a request; more (max_tokens, stream, sampling) it refuses."""
+"""The request fields that the counter accepts; others (max_tokens, stream, sampling) are refused."""
 
 
 def render_count(tokens: int) -> dict[str, Any]:
@@ -151,10 +151,11 @@ _CLASSES: Final[Mapping[str, Purpose]] = {
     "compaction": "compaction",
     "auxiliary": "auxiliary",
 }
-"""All classes of Claude Code 2.1.326."""
+"""All request classes of Claude Code 2.1.326."""
 _UNATTENDED: Final = frozenset({"summary-extraction", "followup-generation", "background-task"})
-"""In its second header where no one waits. The safety checks of auto mode, web searches and the like are
-`auxiliary` too, with `main` in that header: a model that is good enough for titles may not be for them."""
+"""Values of its second header when no one waits. The safety checks of auto mode, web searches and the like
+are `auxiliary` too, with `main` in that header: a model that is good enough for titles may not be for
+them."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
@@ -205,7 +206,7 @@ SURFACE: Final = Surface(
         probes={
             # Claude Code 2.1.325 warms its connection with HEAD here.
             "/api/hello": Probe(("GET", "HEAD"), {"message": "hello"}),
-            # Claude Code's own usage events, where its base URL is a gateway: taken, and thrown away unread.
+            # Claude Code's own usage events, if its base URL is a gateway: accepted and discarded unread.
             "/api/event_logging/batch": Probe(("POST",), {}),
             "/api/event_logging/v2/batch": Probe(("POST",), {}),
         },

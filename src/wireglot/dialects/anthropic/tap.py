@@ -63,7 +63,7 @@ class MessageTap(SseTap):
 
 
 class _Message(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     stop_reason: Any = None
@@ -107,7 +107,7 @@ _read_opening: Final = msgspec.json.Decoder(_Opening).decode
 
 
 def in_answer(body: bytes, asked: str) -> bytes:
-    """A whole answer."""
+    """Replaces the model in a whole answer."""
     try:
         named = _read_name(body).model
         return body if named in ("", asked) else splice(body, {"model": encode(asked)})
@@ -116,7 +116,7 @@ def in_answer(body: bytes, asked: str) -> bytes:
 
 
 def in_opening(frames: bytes, asked: str) -> bytes:
-    """The first bytes of a stream, with its `message_start` among them."""
+    """Replaces the model in the first bytes of a stream, which contain its `message_start`."""
     at = 0
     while (start := frames.find(_DATA, at)) >= 0:
         start += len(_DATA)

@@ -31,14 +31,14 @@ _Answer = Callable[[dict[str, Any], Iterable[ListedModel]], dict[str, Any]]
 
 
 def answer(verb: str, body: dict[str, Any], models: Iterable[ListedModel] = ()) -> dict[str, Any] | None:
-    """The answer to `POST /v1internal:{verb}` (and to GET, for those in `GET_VERBS`), None where there is no
+    """The answer to `POST /v1internal:{verb}` (and to GET, for those in `GET_VERBS`), None if there is no
     such verb."""
     found = _ANSWERS.get(verb)
     return found(body, models) if found is not None else None
 
 
 def operation(name: str) -> dict[str, Any] | None:
-    """The answer to `GET /v1internal/{name}`: the one operation there is was done when it began."""
+    """The answer to `GET /v1internal/{name}`: the only operation is done from its beginning."""
     return _onboard({}, ()) if name == OPERATION else None
 
 
@@ -61,8 +61,8 @@ def _onboard(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, A
 
 
 def _quota(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any]:
-    """Full buckets without an amount or an end: what providers allow shows only in their answers. Gemini CLI
-    also reads from them which preview models it may use."""
+    """Full quotas without an amount or an end: the limits of providers are only known from their answers.
+    Gemini CLI also derives from them which preview models it may use."""
     return {
         "buckets": [
             {"modelId": model.id, "tokenType": "REQUESTS", "remainingFraction": 1}

@@ -1,4 +1,4 @@
-"""Grounding and citation metadata, both ways. Gemini counts bytes of a part, the IR counts characters."""
+"""Parses and renders grounding and citation metadata. Gemini counts bytes of a part, the IR characters."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
 
 
 def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
-    """A field of a streamed candidate, joined with what an earlier event said there: sources may come with
-    one event, and what they are about with a later one."""
+    """A field of a streamed candidate, joined with that of earlier events: sources may come with one event,
+    and the spans they support with a later one."""
     before = candidate.get(key)
     if key in ("groundingMetadata", "citationMetadata") and type(before) is dict and type(value) is dict:
         return {**before, **value}
@@ -171,7 +171,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 def grounding_metadata(
     cited: list[tuple[int, str, tuple[Citation, ...], str]], out: list[Loss]
 ) -> dict[str, Any]:
-    """Grounding for (part index, text, citations, path) of each cited part; {} if nothing can be said."""
+    """Grounding for (part index, text, citations, path) of each cited part; {} if none can be written."""
     chunks: list[dict[str, Any]] = []
     places: dict[tuple[str, str], int] = {}
     supports: list[dict[str, Any]] = []

@@ -1,4 +1,4 @@
-"""Errors, both ways: google.rpc.Status as JSON."""
+"""Parses and renders errors: google.rpc.Status as JSON."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
 
 
 def unsigned_error(message: Any) -> ApiError:
-    """A request that lacks a thought signature, which is reported as the reason that an answer ended."""
+    """The error for a request that lacks a thought signature, which is reported as a finish reason."""
     said = f": {message}" if type(message) is str and message else ""
     return ApiError(
         "invalid_request",
@@ -66,7 +66,7 @@ def unsigned_error(message: Any) -> ApiError:
 
 
 def _unsigned(body: Any) -> ApiError | None:
-    """The same of a whole answer, unless there is something in it."""
+    """The same for a whole answer, unless it has content."""
     candidates = body.get("candidates") if type(body) is dict else None
     only = candidates[0] if type(candidates) is list and len(candidates) == 1 else None
     if type(only) is not dict or only.get("finishReason") != UNSIGNED:
@@ -79,7 +79,7 @@ def _unsigned(body: Any) -> ApiError | None:
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error in a body of any of the shapes Google and the proxies before it send."""
+    """The error in a body, in any of the forms that Google and proxies in front of it send."""
     listed = type(body) is list and bool(body)
     whole = _opened(body[0] if listed else body)
     error = error_beside(whole, "candidates") if type(whole) is dict else None
@@ -189,7 +189,7 @@ def error_body(error: ApiError, code: int, status: str, reason: str) -> dict[str
 
 
 def owns_error(body: Any) -> bool:
-    """Google's envelope, which streams that are a list wrap into one."""
+    """Whether the body is Google's envelope, which list streams wrap into a list."""
     whole = body[0] if type(body) is list and len(body) == 1 else body
     error = whole.get("error") if type(whole) is dict else None
     return type(error) is dict and type(error.get("status")) is str and type(error.get("message")) is str

@@ -1,4 +1,4 @@
-"""`generationConfig`, both ways: sampling, limits, thinking, output format."""
+"""Parses and renders `generationConfig`: sampling, limits, thinking, output format."""
 
 from __future__ import annotations
 
@@ -226,7 +226,8 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
 
 
 def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | None:
-    """Level or budget, never both: together they are a 400. `fit` has chosen which; else the level wins."""
+    """Level or budget, never both: together they give a 400. `fit` has chosen which; otherwise the level has
+    priority."""
     path = "$.thinking"
     losses_of_extra(thinking.extra, OWN, path, out)
     form = own_form(thinking.extra, OWN)

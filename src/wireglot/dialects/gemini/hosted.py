@@ -45,7 +45,7 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def _found(extra: Extra | None) -> list[tuple[str, tuple[WebSource, ...]]]:
-    """Sources do not name their query: all are those of the first."""
+    """Sources do not name their query: all are assigned to the first."""
     grounding = own_form(extra, OWN).get("groundingMetadata")
     if type(grounding) is not dict:
         return []

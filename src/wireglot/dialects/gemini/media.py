@@ -1,4 +1,4 @@
-"""Inline data and files by URI, both ways."""
+"""Parses and renders inline data and files by URI."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def parse_file(part: Fields, file: Fields, signature: Signature | None) -> Media
 
 
 def _detail(part: Fields, data_key: str) -> tuple[str, frozenset[str]]:
-    """The media resolution, where it is one we can name, and the fields of the part that are read with it."""
+    """The media resolution, if the IR has it, and the fields of the part that it was read from."""
     known = frozenset({data_key, "thoughtSignature"})
     resolution = part.value.get("mediaResolution")
     if type(resolution) is dict and resolution.keys() == {"level"}:
@@ -173,7 +173,7 @@ def _mime(media: Media, path: str, out: list[Loss]) -> dict[str, str]:
 
 
 def _name(media: Media, path: str, form: dict[str, Any], out: list[Loss]) -> dict[str, str]:
-    """Only Vertex takes display names, so only a client that stated one gets it sent."""
+    """Only Vertex accepts display names, so only one that the client stated is sent."""
     if form.get("displayName") == "stated":
         return {"displayName": media.name}
     if media.name:

@@ -1,4 +1,4 @@
-"""generateContent requests, wire -> IR."""
+"""Parses generateContent requests."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _parse_tools(fields: Fields, context: Context) -> tuple[tuple[AnyTool, ...],
 
 
 def _parse_model(fields: Fields, form: dict[str, Any]) -> str:
-    """The path names the model; some clients repeat it in the body."""
+    """The path contains the model; some clients repeat it in the body."""
     stated = fields.text_or("model")
     if stated:
         form["model"] = stated
@@ -120,14 +120,14 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
 
 
 class _Turns:
-    """Reads contents: results are matched with the calls that wait for them."""
+    """Parses contents: results are matched with the pending calls."""
 
     def __init__(self, messages: list[Message], parser: PartParser) -> None:
         self.messages = messages
         self._parser = parser
         self._last: Role = "system"
         self._alone = True
-        """Whether the last one was read without a change to those before it."""
+        """Whether the last content was parsed without changing earlier messages."""
 
     def read_message(self, item: Any, index: int) -> None:
         read = message = _parse_content(item, f"$.contents[{index}]", self._parser, self._last)
@@ -184,13 +184,13 @@ def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Mes
         if stated != _USUAL.get(role):
             form["role"] = stated
     if role == "assistant" and last != "assistant":
-        parser.results.pending.clear()  # only calls of the turn before wait; older ones were given up
+        parser.results.pending.clear()  # only calls of the turn before are pending; older ones were given up
     parts = _parse_parts(content, parser, form)
     if not parts:
         form["parts"] = "empty" if "parts" in content.value else "absent"
     if role == last:
         form["cut"] = True
-    # A role no one knows is kept as information: elsewhere it is a declared loss.
+    # An unknown role is kept as information: other dialects report it as a loss.
     known = names.CONTENT.known if stated is None or str(stated).lower() in _ROLES or not stated else _PARTS
     return Message(role, parts, extra=content.rest(known, OWN, form))
 
@@ -281,7 +281,7 @@ def parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None
 
 
 def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """The settings in `generationConfig`, by the names that `Request` has for them."""
+    """The settings in `generationConfig`, under their names in `Request`."""
     if fields.value.get("generationConfig") is None:
         return {"sampling": Sampling(), "thinking": Thinking()}
     config = GENERATION.child(fields, "generationConfig")

@@ -1,4 +1,4 @@
-"""Arguments that Vertex streams piece by piece: JSON paths and values, put together again.
+"""Joins arguments that Vertex streams piece by piece: JSON paths and values.
 
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling
 (streamFunctionCallArguments)

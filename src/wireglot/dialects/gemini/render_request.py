@@ -1,4 +1,4 @@
-"""generateContent requests, IR -> wire."""
+"""Renders generateContent requests."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], conte
 
 
 _Placed = tuple[Part, int, dict[str, Any]]
-"""A part of a message, its place there, and what it is written as."""
+"""A part of a message, its index there, and its rendered form."""
 
 
 class _Contents(JoiningWriter):
-    """Neighbours of one role are one content. System texts before all of them are the instruction."""
+    """Neighbours of one role become one content. System texts before all of them are the instruction."""
 
     roles: ClassVar[dict[Role, str]] = {"system": "user", "user": "user", "assistant": "model"}
 
@@ -164,7 +164,7 @@ def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss])
         return False
     calls = [placed[0].id for _, placed in before.pieces if type(placed[0]) is ToolCall] if before else []
     if answered == calls and len(answered) == len(turn.pieces) == len(set(calls)):
-        return False  # as nearly all are
+        return False  # the case of nearly all
     results: list[tuple[int, _Placed]] = []
     others: list[tuple[int, _Placed]] = []
     for piece in turn.pieces:

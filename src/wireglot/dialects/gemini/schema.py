@@ -31,7 +31,8 @@ _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT",
 
 
 def json_schema(schema: Any) -> Any:
-    """Lower-case types, `nullable` as a type or branch, `defs`/`ref` with their dollar, counts as numbers."""
+    """Converts to lower-case types, `nullable` to a type or branch, `defs`/`ref` to `$defs`/`$ref`, counts to
+    numbers."""
     if type(schema) is not dict:
         return schema
     result: dict[str, Any] = {}
@@ -82,6 +83,6 @@ def is_trivial(schema: dict[str, Any] | None) -> bool:
 
 
 def is_openapi(schema: dict[str, Any] | None) -> bool:
-    """Whether a schema has types in capitals, as Google's own message: the older field takes it."""
+    """Whether a schema has types in capitals, like Google's own message: the older field accepts it."""
     kind = (schema or {}).get("type")
     return type(kind) is str and kind.isupper()

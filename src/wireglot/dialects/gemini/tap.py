@@ -1,4 +1,4 @@
-"""Listening to Gemini's answers that pass through untouched, bare or in Code Assist's envelope."""
+"""Reads Gemini's answers that pass through untouched, bare or in Code Assist's envelope."""
 
 from __future__ import annotations
 
@@ -130,11 +130,12 @@ class StreamDocuments:
 
     @property
     def settled(self) -> int:
-        """How many bytes of an array, from its start on, are whole elements (or all of it)."""
+        """The number of bytes of an array, from its start, that are whole elements (or all of it)."""
         return self._array.settled
 
     def close(self) -> list[bytes]:
-        """What the end of the bytes completes: a frame without its blank line, or the whole object."""
+        """The document that the end of the bytes completes: a frame without its blank line, or the whole
+        object."""
         if self._kind == "sse":
             return [frame.data for frame in self._sse.close()]
         return [bytes(self._pending)] if self._kind == "object" else []
@@ -155,7 +156,7 @@ def wrapped_tap(max_frame: int) -> GeminiTap:
 
 
 def _first(document: dict[str, Any]) -> dict[str, Any]:
-    """The first candidate, if this document has a piece of it."""
+    """The first candidate, if this document has a part of it."""
     candidates = document.get("candidates")
     for position, candidate in enumerate(candidates if type(candidates) is list else ()):
         if type(candidate) is dict and not candidate.get("index", position):
@@ -191,7 +192,7 @@ class _Candidate(msgspec.Struct, rename="camel"):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage_metadata: Any = None
     candidates: list[_Candidate] | None = None

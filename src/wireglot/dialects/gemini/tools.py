@@ -1,4 +1,4 @@
-"""Tools and the choice among them, both ways."""
+"""Parses and renders tools and the tool choice."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ after a minus, the name of a field that was null."""
 
 
 def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
-    """The tools in order, and their grouping where it is not the usual one."""
+    """The tools in order, and their grouping if it is not the usual one."""
     given = fields.value.get("tools")
     if given is None:
         return (), None
@@ -260,7 +260,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
         out.append(Loss(path, "tool_choice", "approximated", detail))
         if only:
             return {"mode": "VALIDATED", **only}
-        # Of the functions: what Google runs is not meant by it.
+        # Refers to functions only: tools that Google runs are not affected.
         return {"mode": "NONE"} if any(type(tool) is Tool for tool in tools) else None
     match choice.mode:
         case "required":

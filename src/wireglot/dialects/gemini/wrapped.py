@@ -83,7 +83,7 @@ class WrappedReader(GeminiReader):
 
 
 def _trace(envelope: dict[str, Any]) -> str:
-    """The trace id, which plays the response id where there is none."""
+    """The trace id, which is used as response id if there is none."""
     trace = envelope.get("traceId")
     return trace if type(trace) is str else ""
 

@@ -1,4 +1,4 @@
-"""Content of steps, both ways: texts with their annotations, and media."""
+"""Parses and renders the content of steps: texts with their annotations, and media."""
 
 from __future__ import annotations
 

@@ -73,7 +73,7 @@ _KINDS: Final[dict[str, ErrorKind]] = {
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error that a body or an event of a stream reports."""
+    """The error in a body or an event of a stream."""
     whole = body[0] if type(body) is list and body else body
     if type(whole) is not dict:
         return _read({}, body, whole, status, bare_message(whole, status)) if status >= 400 else None
@@ -129,7 +129,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
 
 
 def error_object(error: ApiError) -> dict[str, Any]:
-    """The object inside the envelope, with the field that is wrong before the message."""
+    """The object inside the envelope, with the name of the wrong field before the message."""
     own = error.extra is not None and error.extra.dialect == OWN
     is_known = _KINDS.get(error.code) == error.kind
     code = error.code if error.code and (own or is_known) else _CODES[error.kind]

@@ -1,4 +1,4 @@
-"""Tools and the choice among them, IR -> wire."""
+"""Renders tools and the choice among them."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         losses.append(Loss(path, "tool_choice", "approximated", detail))
         if choice.only:
             return _allowed(VALIDATED, choice)
-        # Of the functions: what Google runs is not meant by it.
+        # Refers to functions only: tools that Google runs are not affected.
         return "none" if any(type(tool) is Tool for tool in tools) else None
     match choice.mode:
         case "required":

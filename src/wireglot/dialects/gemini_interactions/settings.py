@@ -1,4 +1,4 @@
-"""`generation_config` and `response_format`, wire -> IR; and the rows of regular fields for both ways."""
+"""Parses `generation_config` and `response_format`; also the tables of regular fields for both directions."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
 
 
 def _parse_bare(entry: dict[str, Any], form: dict[str, Any]) -> OutputFormat | None:
-    """A JSON Schema in place of a format, as the first version of the API took it."""
+    """A JSON Schema in place of a format, as accepted by the first version of the API."""
     if form or not entry or "mime_type" in entry or "schema" in entry:
         return None
     if entry.get("type") not in ("object", "array") and not entry.keys() & {"properties", "anyOf", "$ref"}:

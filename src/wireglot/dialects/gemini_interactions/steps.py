@@ -63,7 +63,7 @@ class CarriedSignature(msgspec.Struct, frozen=True):
 
 
 class StepReader:
-    """The steps of a request in their order. A signature that travels before its call is in `waiting`."""
+    """Parses the steps of a request in order. `waiting`: a signature that precedes its call."""
 
     def __init__(self, context: Context) -> None:
         self.messages: list[Message] = []
@@ -136,7 +136,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
     given = step.value.get("content")
     form: dict[str, Any] = {}
     parts: tuple[Part, ...] = ()
-    if type(given) is str:  # no SDK writes it, and clients by hand do
+    if type(given) is str:  # no SDK writes it, but hand-written clients do
         form["content"] = "string"
         parts = (Text(given),)
     elif given is None:
@@ -149,7 +149,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
         if not parts:
             form["content"] = "empty"
         if any(type(part) is Foreign for part in parts):
-            form["turn"] = True  # it is content, and no step
+            form["turn"] = True  # it is content rather than a step
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 
@@ -275,14 +275,14 @@ def parse_result(step: Fields) -> ToolResult:
 
 
 def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
-    """What a client gets and sends back: the signature itself if Google minted it, else an envelope."""
+    """The value for a client to echo: the signature itself if Google minted it, else an envelope."""
     if signature.origin.dialect == OWN and not signature.id and holder == "reasoning":
         return signature.data
     return context.seal(signature, holder)
 
 
 def carrier(part: Text | Media | ToolCall, signature: Signature, context: Context) -> dict[str, Any]:
-    """A thought that shows nothing and carries the signature of its neighbour."""
+    """A thought without content that carries the signature of its neighbour."""
     holder: Holder = "call" if type(part) is ToolCall else "text" if type(part) is Text else "media"
     return {"type": THOUGHT, "signature": context.seal(signature, holder)}
 
@@ -327,7 +327,7 @@ def render_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]
 
 
 def begin_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """The step as a stream announces it: the arguments come in pieces."""
+    """The step as announced in a stream: the arguments follow in pieces."""
     losses_of_extra(part.extra, OWN, path, losses)
     if part.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))

@@ -44,7 +44,7 @@ def without_state(request: Request) -> Request:
     extra = request.extra or Extra(OWN)
     fields = {key: value for key, value in extra.fields.items() if key not in FIELDS}
     form = {key: value for key, value in extra.form.items() if key not in FIELDS}
-    form.pop("input", None)  # its history comes before it: all of it is steps
+    form.pop("input", None)  # its history comes first: all of it is steps
     return replace(request, extra=replace(extra, fields=fields, form=form))
 
 

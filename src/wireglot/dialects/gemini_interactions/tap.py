@@ -1,4 +1,4 @@
-"""Listening to Interactions that pass through untouched."""
+"""Reads Interactions that pass through untouched."""
 
 from __future__ import annotations
 
@@ -102,7 +102,7 @@ class InteractionsTap(SseTap):
 
 
 class _Interaction(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     status: Any = None

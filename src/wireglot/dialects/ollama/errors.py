@@ -22,7 +22,7 @@ from wireglot.wire.json import encode_text
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
+    """The error in a body; None if neither the body nor the status (0: unknown) is an error."""
     failed = 400 <= status < 600
     said = _message(body, status)
     if not said:

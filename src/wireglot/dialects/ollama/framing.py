@@ -15,8 +15,8 @@ from wireglot.wire.sse import FrameTooLarge, SseDecoder
 CONTENT_TYPE: Final = "application/x-ndjson"
 
 _PING: Final = b" "
-"""What a comment becomes: JSON may begin with blanks. An empty line would be an error: the Python SDK (0.6.3)
-decodes every line, and so does the Go client."""
+"""Written in place of a comment: JSON may begin with blanks. An empty line would be an error: the Python SDK
+(0.6.3) decodes every line, and so does the Go client."""
 
 
 class LineFramer:
@@ -108,5 +108,5 @@ class AsEvents:
             raise FrameTooLarge(str(fault)) from None
 
     def close(self) -> bytes:
-        """The last line, if it has no end."""
+        """The last line, if it has no line end."""
         return self.feed(b"\n") if self._unframer is not None else b""

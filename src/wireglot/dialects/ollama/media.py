@@ -24,7 +24,7 @@ _TYPES: Final[tuple[tuple[bytes, int, str], ...]] = (
     (b"OggS", 0, "audio/ogg"),
     (b"fLaC", 0, "audio/flac"),
 )
-"""Bytes, where they are, and the type."""
+"""Signature bytes, their offset, and the media type."""
 
 
 def media_type(data: str) -> str:

@@ -41,7 +41,7 @@ _ROLES: Final[dict[str, Role]] = {
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """What a message changes for those after it."""
+    """The state that a message changes for those after it."""
 
     calls: tuple[ToolCall, ...]
     answered: str
@@ -56,11 +56,11 @@ class MessageParser:
         self._context = context
         self.messages: list[Message] = []
         self._open: dict[str, tuple[int, ToolCall]] = {}
-        """Calls without a result so far, each with the turn it was made in, by their ids."""
+        """Calls without a result so far, by id, each with the number of its turn."""
         self._turn = 0
-        """How many user messages there were."""
+        """Number of user messages so far."""
         self._asked = False
-        """Whether the newest message is one of them."""
+        """Whether the newest message is a user message."""
         self._ordinal = 0
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
@@ -181,7 +181,7 @@ _BETWEEN: Final = "\n"
 
 
 class MessageRenderer(TurnWriter):
-    """`native`: the conversation came in this dialect."""
+    """Implements `TurnWriter`. `native`: the conversation came in this dialect."""
 
     def __init__(self, native: bool, losses: list[Loss]) -> None:
         self._native = native

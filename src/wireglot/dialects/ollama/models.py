@@ -20,14 +20,14 @@ from wireglot.dialects.surface import ModelLists
 LATEST: Final = ":latest"
 """The default tag: `name` and `name:latest` are one model."""
 VERSION: Final = "0.30.0"
-"""The API that is served is that of this version of Ollama, read 2026-08-21."""
+"""The API served here is that of this version of Ollama, read 2026-08-21."""
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 _ARCHITECTURE: Final = "wireglot"
 _NO_FILE: Final = ModelFile()
 
 
 def capabilities(model: ListedModel) -> list[str]:
-    """A model that is listed answers and calls tools, or embeds."""
+    """Capabilities of a listed model: it generates text and calls tools, or embeds."""
     if model.embeds:
         return ["embedding"]
     found = ["completion", "tools"] if model.calls_tools else ["completion"]
@@ -99,7 +99,7 @@ def _info(model: ListedModel) -> dict[str, Any]:
 
 
 def _confirm(model: ListedModel) -> dict[str, Any]:
-    """As of a model that has been pulled already. The one line of a stream, too."""
+    """The answer for a model that has been pulled already; also the one line of a stream."""
     return {"status": "success"}
 
 

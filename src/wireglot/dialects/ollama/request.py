@@ -1,4 +1,4 @@
-"""Requests to `/api/chat`, both ways."""
+"""Parses and renders requests to `/api/chat`."""
 
 from __future__ import annotations
 
@@ -98,7 +98,7 @@ def start_request(request: Request, form: dict[str, Any]) -> dict[str, Any]:
 def finish_request(
     out: dict[str, Any], request: Request, form: dict[str, Any], context: Context, losses: list[Loss]
 ) -> None:
-    """All but the conversation and the tools."""
+    """Writes everything except the conversation and the tools."""
     put_output(out, request.output, losses)
     options = write_options(request, form, losses)
     own = own_fields(request.extra, NAME)

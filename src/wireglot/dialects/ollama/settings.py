@@ -1,4 +1,4 @@
-"""How to generate: `options`, `think`, `format` and tools, each both ways."""
+"""Parses and renders the generation settings: `options`, `think`, `format` and tools."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTION_FIELDS: Final = RequestFields(
     F("stop", "stop", _STOPS),
     inside="options.",
 )
-"""Those of `options` that others have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
+"""The `options` that other dialects have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
 
 MISSING: Final = MissingFields(
     dict.fromkeys(
@@ -271,7 +271,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def offered(request: Request, losses: list[Loss]) -> tuple[AnyTool, ...]:
-    """The tools that a request sends: with no field for the choice, those that may be called."""
+    """The tools to send: there is no field for the choice, so only those that may be called."""
     choice, tools = request.tool_choice, request.tools
     if choice is None:
         return tools

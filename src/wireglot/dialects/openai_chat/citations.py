@@ -1,4 +1,4 @@
-"""Citations (`annotations`), both ways."""
+"""Parses and renders citations (`annotations`)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What hangs on any object of the wire: fields no one knows, and cache marks."""
+"""Fields that any object on the wire may have: unknown ones, and cache markers."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def put_message_cache(out: dict[str, Any], mark: CacheMark | None) -> None:
 
 
 def cache_key(mark: CacheMark | None) -> str:
-    """The field a mark was read from: the one that must not be kept as unknown too."""
+    """The field a marker was read from, which must not be kept as unknown too."""
     if mark is None:
         return ""
     return str(own_form(mark.extra, NAME).get("key", BREAKPOINT))

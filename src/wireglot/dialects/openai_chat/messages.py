@@ -1,4 +1,4 @@
-"""A request's messages, into the IR."""
+"""Parses the messages of a request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """What a message changes for those after it."""
+    """The state that a message changes for those after it."""
 
     calls: tuple[ToolCall, ...]
     prefill: str
@@ -57,7 +57,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """Reads message after message; knows the calls so far, because answers do not repeat what they answer."""
+    """Parses message after message; keeps the calls so far, because results do not repeat them."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -67,7 +67,7 @@ class Conversation:
         self._ordinal = 0
         self._declarations = 0
         self.tools: list[AnyTool] = []
-        """Those that messages declare."""
+        """Tools that messages declare."""
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
         self._answered = ""  # the call that it answers
@@ -108,7 +108,7 @@ class Conversation:
                 raise message.wrong("role", _ROLES)
 
     def _read_usual(self, value: dict[str, Any]) -> bool:
-        """Read a message that is nothing but a text or the text of a result, as most are."""
+        """Parse a message that is only a text or the text of a result, as most are."""
         role, text = value.get("role"), value.get("content")
         if type(text) is not str or not text:
             return False
@@ -127,7 +127,7 @@ class Conversation:
         match item.get("role") if type(item) is dict else None:
             case "user" | "system" | "developer":
                 return ""
-            case "assistant":  # a call without an id gets one by its number
+            case "assistant":  # a call without an id gets one from its number
                 return self._ordinal
             case "tool" if type(identifier := item.get("tool_call_id")) is str and identifier:
                 call = self._calls.get(identifier)
@@ -308,7 +308,7 @@ class Conversation:
         self._result(identifier, message, {"role"}, {"legacy": True})
 
     def _next_open(self, name: str, legacy: bool = False) -> str:
-        """The first call without an answer, of that name if one is given."""
+        """The first call without a result, of that name if one is given."""
         for identifier, call in self._open.items():
             if (not name or call.name == name) and (not legacy or is_legacy(call.extra)):
                 return identifier

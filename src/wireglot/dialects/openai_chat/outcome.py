@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost: tables both ways."""
+"""Stop reasons and usage: tables for both directions."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NAMES: dict[StopReason, str] = {
 _REASONS: dict[str, StopReason] = {
     **{name: reason for reason, name in reversed(_NAMES.items())},
     "function_call": "tool_calls",
-    # Servers that only resemble OpenAI's.
+    # Servers that imitate OpenAI's.
     "": "end",
     "eos": "end",
     "eos_token": "end",
@@ -68,7 +68,7 @@ USAGE_FIELDS = UsageFields(
         ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
-    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    # Text tokens are the remainder of all tokens: other kinds are reported next to them.
     again=(
         "reasoning_tokens",
         "prompt_cache_miss_tokens",
@@ -133,7 +133,7 @@ def render_tier(value: str, native: bool, path: str, losses: list[Loss]) -> str 
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; what is absurd counts as not reported."""
+    """A number of tokens; absurd values count as not reported."""
     if value is None:
         return 0
     if type(value) is float and value.is_integer():
@@ -165,7 +165,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     reasoning = None if thought is None else _count(thought)
     output = completion
     if reasoning:
-        # xAI counts reasoning in addition to the completion, not within it: the total gives it away.
+        # xAI counts reasoning in addition to the completion, not within it: the total shows that.
         beside = _count(raw.get("total_tokens")) == prompt + completion + reasoning
         output = split_output(completion, reasoning, beside=beside)
     return Usage(
@@ -222,5 +222,5 @@ def asks_usage(request: Request) -> bool:
 
 
 def tells_usage(request: Request) -> bool:
-    """Whether the answer to a request does."""
+    """Whether the answer to a request reports its usage."""
     return not request.stream or asks_usage(request)

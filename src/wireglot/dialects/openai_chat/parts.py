@@ -1,4 +1,4 @@
-"""Content parts, both ways."""
+"""Parses and renders content parts."""
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def _parse_audio(part: Fields) -> Media:
 
 
 def _parse_document_url(part: Fields) -> Media:
-    """Mistral's documents: an address, or data in one."""
+    """Mistral's documents: an address, or a data URL."""
     item = part.value
     form: dict[str, Any] = {"part": "document_url"}
     mime, data, url = split_url(part.text("document_url"), form)
@@ -208,7 +208,7 @@ def text_part(part: Text, path: str, losses: list[Loss]) -> dict[str, Any] | str
 
 
 def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
-    """Declare what a text in a request cannot keep."""
+    """Report what a text in a request cannot keep."""
     if part.extra is not None:
         losses_of_extra(part.extra, NAME, path, losses)
     if part.citations:
@@ -370,10 +370,10 @@ def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any]
 
 
 def is_text(part: Any) -> bool:
-    """Whether a rendered part is nothing but a text: no marker, no field of its server's own."""
+    """Whether a rendered part is only a text: no marker, no unknown field."""
     return type(part) is dict and part.keys() == {"type", "text"}
 
 
 def joined_texts(parts: list[Any]) -> str:
-    """By a blank line (R-H-02)."""
+    """Joins texts with a blank line (R-H-02)."""
     return "\n\n".join(part["text"] for part in parts)

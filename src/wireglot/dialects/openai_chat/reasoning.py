@@ -1,8 +1,8 @@
-"""Reasoning in its several spellings, and the opaque state that travels with it.
+"""Reasoning in its various fields, and the opaque state that travels with it.
 
-OpenAI's own Chat API shows no reasoning. The others write `reasoning_content` (DeepSeek, Kimi, vLLM),
-`reasoning` (OpenRouter, Ollama, Groq) and `reasoning_details` (OpenRouter: a list with signatures and
-encrypted entries, to be sent back whole). Opaque state of other dialects travels in `extra_content`.
+OpenAI's own Chat API shows no reasoning. Others write `reasoning_content` (DeepSeek, Kimi, vLLM), `reasoning`
+(OpenRouter, Ollama, Groq) and `reasoning_details` (OpenRouter: a list with signatures and encrypted entries,
+to be sent back whole). Opaque state of other dialects travels in `extra_content`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _GOOGLE = ("google", "vertex")
 _CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
 BETWEEN = "\n\n"
-"""Between thoughts, and between messages, that are written as one text."""
+"""Separator of thoughts, and of messages, that are written as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
 """Minters whose signature becomes invalid when the text next to it changes."""
@@ -112,7 +112,7 @@ def opaque_details(signature: Signature) -> list[Any] | None:
 
 
 def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any]) -> None:
-    """One message's reasoning, in the spelling it came in."""
+    """Adds one message's reasoning, in its original fields."""
     if not parts and not details:
         return
     text = BETWEEN.join(part.text for part in parts if part.text)
@@ -235,7 +235,8 @@ def holder_of(part: Part) -> Holder:
 
 
 def state_field(state: Sealed, ordinal: int, context: Context) -> dict[str, Any]:
-    """Never a list, never the same key twice: openai-python would refuse or concatenate them."""
+    """The field for a state: never a list, never the same key twice, which openai-python would refuse or
+    concatenate."""
     key = _STATE if ordinal == 0 else f"{_STATE}_{ordinal + 1}"
     return {key: context.seal(state.signature, state.holder, state.letters)}
 
@@ -278,7 +279,8 @@ def is_separate(kind: type[Part], signature: Signature | None) -> bool:
 
 
 def _cut(parts: list[Part], kind: type[Text] | type[Reasoning], states: list[Sealed]) -> bool:
-    """Several thoughts or messages in one text, each a part again; True where it stays one of several."""
+    """Splits joined thoughts or messages into parts again; True if a text could not be split and remains
+    several in one."""
     at = next((at for at, part in enumerate(parts) if isinstance(part, kind) and part.text), -1)
     if len(states) < 2 or at < 0:
         return False

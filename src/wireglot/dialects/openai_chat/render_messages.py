@@ -62,8 +62,8 @@ def render_result(
     *,
     joined: bool = False,
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
-    the conversation came in this dialect."""
+    """The message, and the parts only a user message can show. `calls`: those so far, by id; `native`: the
+    conversation came in this dialect."""
     losses_of_extra(part.extra, NAME, path, losses)
     form = own_form(part.extra, NAME)
     call = calls.get(part.call_id)
@@ -98,7 +98,7 @@ def render_result(
 
 
 def _plain_words(role: str, text: Text) -> list[Any] | None:
-    """The message of one text."""
+    """The message for one text."""
     if not text.text or not text.is_plain(NAME, marked=True):
         return None
     mark = text.cache
@@ -229,10 +229,11 @@ class _Messages(TurnWriter):
         self.calls: dict[str, ToolCall] = {}
 
     def state(self, message: Message) -> Hashable:
-        return None if message.role == "system" else 0  # which may show tools, and these are the request's
+        return None if message.role == "system" else 0  # which may declare tools, and these are the request's
 
     def turn_end(self, messages: tuple[Message, ...], start: int) -> int:
-        """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
+        """The index after the neighbours that form one turn. Messages that this dialect divided stay
+        divided."""
         end = start + 1
         if self._native:
             return end
@@ -250,8 +251,8 @@ class _Messages(TurnWriter):
         return self._plain(message) or self._written([(f"$.messages[{index}]", message)])
 
     def _plain(self, message: Message) -> list[Any] | None:
-        """The items of a message as nearly all are, with nothing that Chat has no place for; None: it takes a
-        closer look."""
+        """The items of an ordinary message, with nothing that Chat cannot express; None: it needs the full
+        conversion."""
         content, extra = message.content, message.extra
         if not content or message.name:
             return None
@@ -264,7 +265,7 @@ class _Messages(TurnWriter):
         return self._plain_results(content) if message.role == "user" else None
 
     def _plain_answer(self, content: tuple[Part, ...]) -> list[Any] | None:
-        """An answer of calls, with one text before them."""
+        """An answer of calls, with at most one text before them."""
         said: str | None = None
         made: list[ToolCall] = []
         for part in content:
@@ -276,11 +277,11 @@ class _Messages(TurnWriter):
                 return None
         for call in made:
             self.calls[call.id] = call
-        # A call alone has null.
+        # The content of a call alone is null.
         return [{"role": "assistant", "content": said, "tool_calls": [plain_call(call) for call in made]}]
 
     def _plain_results(self, content: tuple[Part, ...]) -> list[Any] | None:
-        """Results alone."""
+        """Results only."""
         calls, items = self.calls, []
         for part in content:
             if type(part) is not ToolResult:
@@ -437,7 +438,7 @@ class _Messages(TurnWriter):
         match part:
             case Text():
                 lose_of_text(part, path, self.losses)
-                if not part.text and part.signature is not None:  # it was there for its signature
+                if not part.text and part.signature is not None:  # it only carried its signature
                     return None
                 return text_part(part, path, self.losses)
             case Media():
@@ -514,7 +515,7 @@ class _Messages(TurnWriter):
         if content is not None:
             out["content"] = content
         elif "content" not in own_fields(extra, NAME) and form.get("content") != "absent":
-            # A call alone has null; an answer of nothing but reasoning still needs a string.
+            # The content of a call alone is null; an answer of only reasoning still needs a string.
             if not calls and out.keys().isdisjoint(("refusal", "audio", "images", "function_call")):
                 if not thoughts and not details:
                     return
@@ -535,7 +536,7 @@ class _Messages(TurnWriter):
         self._out.append(out)
 
     def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
-        """One that came in this dialect, in the field next to the content."""
+        """An image that came in this dialect, in the field next to the content."""
         entry = media_part(part, path, self.losses)
         if entry is not None:
             images = out.setdefault("images", [])

@@ -1,4 +1,4 @@
-"""The IR, as a request to an upstream."""
+"""Renders a request to an upstream."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> dict[str, A
 
 def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:
     if request.max_tokens is not None:
-        # The spelling the request came in, or the only one that the provider's limits allow.
+        # The spelling of the request, or the only one that the provider's limits allow.
         out[form.get("limit", "max_completion_tokens")] = request.max_tokens
         if "max_tokens" in form:
             out["max_tokens"] = form["max_tokens"]

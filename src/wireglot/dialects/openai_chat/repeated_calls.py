@@ -55,7 +55,7 @@ class CallRepair(msgspec.Struct, eq=False):
     losses: list[Loss] = []
     _calls: dict[_Key, MendedArguments] = {}
     _begun: set[_Key] = set()
-    """Calls of which something has gone out: their names are known."""
+    """Calls of which something was sent: their names are known."""
     _waiting: list[bytes] = []
 
     def repair(self, data: bytes) -> bytes:
@@ -81,7 +81,7 @@ class CallRepair(msgspec.Struct, eq=False):
         present = {key for key, _, _ in fragments}
         for key, call in self._calls.items():
             if key not in present and not call.is_bent:
-                call.release()  # the next call follows: what only waited for more is whole
+                call.release()  # the next call follows: text that was only held for more is complete
         for key, fragment, _ in fragments:
             self._calls.setdefault(key, MendedArguments()).feed(fragment)
 
@@ -108,7 +108,7 @@ class CallRepair(msgspec.Struct, eq=False):
         return b"".join(frames)
 
     def _left_over(self, whole: bytes, rests: dict[_Key, str]) -> bytes:
-        """A chunk that waited: the first one of a fixed call has all that is left of it."""
+        """A held chunk: the first one of a repaired call gets all the remaining arguments."""
         chunk = object_of(event_of(whole))
         fragments = [fragment for fragment in _fragments(chunk) if fragment[0] in rests]
         if not fragments:

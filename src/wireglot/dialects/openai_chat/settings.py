@@ -1,4 +1,4 @@
-"""How to generate: the regular settings, thinking and output format, each both ways."""
+"""Parses and renders the generation settings: regular ones, thinking and output format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SCHEMA = _NAMELESS | {"name"}
 
 
 def parse_thinking(value: dict[str, Any], effort: str, known: set[str]) -> Thinking:
-    """`effort`: the `reasoning_effort` that the request states, "" without one."""
+    """`effort`: the `reasoning_effort` of the request, "" if it has none."""
     switch = value.get("thinking")
     if type(switch) is dict and _is_switch(switch):
         return _parse_switch(switch, effort, known)
@@ -62,7 +62,7 @@ def parse_thinking(value: dict[str, Any], effort: str, known: set[str]) -> Think
 
 def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thinking | None:
     """`chat_template_kwargs: {enable_thinking}` of vLLM, SGLang and llama.cpp (some templates call it
-    `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` next to it changes that."""
+    `thinking`), and Qwen's `enable_thinking`. If it is off, an `effort` next to it does not change that."""
     for key, holder in ((_TEMPLATE, value.get(_TEMPLATE)), ("", value)):
         given = holder if type(holder) is dict else {}
         flags = [name for name in _TEMPLATE_FLAGS if type(given.get(name)) is bool]
@@ -73,7 +73,7 @@ def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thin
             raw = {name: given[name] for name in flags}
         elif len(flags) == len(given):
             raw = {key: given}
-        known.update(raw)  # flags with others next to them stay among the fields that only Chat knows
+        known.update(raw)  # flags with others next to them stay fields of Chat alone
         if effort:
             raw["reasoning_effort"] = effort
         return Thinking(

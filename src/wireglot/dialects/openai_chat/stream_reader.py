@@ -140,11 +140,11 @@ class ChatReader(AnswerReader):
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)
-        if self._finish and not self._ended:  # some write "" in every chunk, for none
+        if self._finish and not self._ended:  # some send "" in every chunk for none
             self._close(out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """A body without frames: an error, or an answer that was not streamed after all."""
+        """A body without frames: an error, or an answer that was not streamed."""
         body = json_or_text(document)
         error = parse_error(body, 0)
         if error is None and type(body) is dict:
@@ -198,7 +198,7 @@ class ChatReader(AnswerReader):
             self._use(usage, out)
 
     def _bare(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
-        """A chunk without choices: an error, the usage, or something a server adds."""
+        """A chunk without choices: an error, the usage, or a server's extension."""
         if self._failed(chunk, out):
             return
         self._head(chunk)
@@ -316,7 +316,7 @@ class ChatReader(AnswerReader):
         out.append(Finish(stop, self._total(), self._tier, extra))
 
     def _other(self, number: int, fragments: list[dict[str, Any]]) -> OtherAnswer:
-        """A further answer, read as if it were the only one. Ids that are made up are its own."""
+        """A further answer, parsed as if it were the only one. Minted ids are separate."""
         reader = ChatReader(self._context)
         out: list[Event] = []
         head = {"id": f"{self._id}#{number}", "model": self._model}

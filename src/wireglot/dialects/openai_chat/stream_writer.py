@@ -155,7 +155,8 @@ class ChatWriter(AnswerWriter):
         out.append(_DONE)
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        """One error and no `[DONE]`. openai-python looks for a top-level `error` and for nothing else."""
+        """Writes one error and no `[DONE]`. openai-python looks for a top-level `error` and for nothing
+        else."""
         self._ended = True
         body = render_error(error)
         if not body.get("error"):

@@ -1,5 +1,5 @@
-"""Calls of tools that the client runs, and their results: items of their own (`shell_call`,
-`computer_call_output`), function calls and tool results to everybody else."""
+"""Calls of tools that the client runs, and their results: separate item types (`shell_call`,
+`computer_call_output`), function calls and tool results for other dialects."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _CALLS = {
     "computer_call": "computer",
     "tool_search_call": "tool_search",
 }
-"""Item -> the name of the function that it calls, for everybody else."""
+"""Item type -> the name of the function that represents it in other dialects."""
 CLIENT_CALLS = frozenset(_CALLS)
 _ITEMS = {
     "shell": "shell_call",
@@ -35,7 +35,7 @@ _ITEMS = {
     "computer_use_preview": "computer_call",
     "tool_search": "tool_search_call",
 }
-"""The tool's type -> the item of a call."""
+"""Tool type -> the item type of its calls."""
 CLIENT_RESULTS = frozenset(
     {
         "shell_call_output",
@@ -117,7 +117,7 @@ def _arguments(item: Fields, kind: str) -> str:
 
 
 def own_item(call: ToolCall, keeps_minted: bool = False) -> dict[str, Any] | None:
-    """The item that a call came in, None where it was an ordinary one."""
+    """The original item of a call, None if it was an ordinary one."""
     value = own_form(call.extra, NAME).get(VERBATIM)
     return _again(value, call.id, keeps_minted) if type(value) is dict else None
 
@@ -241,7 +241,7 @@ def item_of_client_tool(
 
 
 def begun(value: dict[str, Any]) -> dict[str, Any]:
-    """Such an item as a stream announces it."""
+    """The item as announced in a stream."""
     item = {**value, "status": "in_progress"} if "status" in value else dict(value)
     if value["type"] == "shell_call" and type(value.get("action")) is dict:
         item["action"] = {**value["action"], "commands": []}
@@ -305,7 +305,7 @@ def _content(item: Fields, kind: str) -> tuple[tuple[ResultPart, ...], bool]:
 
 
 def _ran(piece: dict[str, Any]) -> str:
-    """One command's output, as a terminal would show it, and how it ended."""
+    """One command's output, as a terminal would show it, and its exit."""
     outcome = piece.get("outcome")
     ended = outcome if type(outcome) is dict else {}
     how = "timed out" if ended.get("type") == "timeout" else f"exit code {ended.get('exit_code')}"
@@ -314,7 +314,7 @@ def _ran(piece: dict[str, Any]) -> str:
 
 
 def _found(tools: list[Any]) -> str:
-    """What a search found, by the names that everybody else has them under (see `providers/fit/tools.py`)."""
+    """The tools that a search found, under their names in other dialects (see `providers/fit/tools.py`)."""
     names: list[str] = []
     for tool in tools:
         if type(tool) is not dict:
@@ -328,7 +328,7 @@ def _found(tools: list[Any]) -> str:
 
 
 def own_result(result: ToolResult) -> dict[str, Any] | None:
-    """The item that a result came in, None where it was an ordinary one."""
+    """The original item of a result, None if it was an ordinary one."""
     value = own_form(result.extra, NAME).get(VERBATIM)
     if type(value) is not dict:
         return None

@@ -16,7 +16,7 @@ from wireglot.ir.content import Foreign
 from wireglot.ir.request import AnyTool, Tool
 
 _Made = tuple[str, str, Schema]
-"""Name, description, arguments."""
+"""Name, description, schema of the arguments."""
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 

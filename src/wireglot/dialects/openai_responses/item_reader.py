@@ -33,7 +33,7 @@ _STREAMED = _CALLS | {"message", "reasoning"}
 
 
 class ItemReader:
-    """Adds events to `out`, which its owner sets, as it does `response` and `model`."""
+    """Adds events to `out`, which its owner sets, like `response` and `model`."""
 
     def __init__(self, context: Context) -> None:
         self.out: list[Event] = []
@@ -73,7 +73,7 @@ class ItemReader:
             self.out.append(Delta(part.index, delta, parse_logprobs(event.get("logprobs"))))
 
     def sent_of(self, index: int) -> list[str] | None:
-        """What went out so far of the part with this index; None where it is not open."""
+        """The text sent so far of the part with this index; None if it is not open."""
         for item in self._items:
             for part in item.parts.values():
                 if part.index == index:
@@ -104,7 +104,7 @@ class ItemReader:
             self._finish_item(self._items.finished(event, value), value)
 
     def final_output(self, output: list[Any]) -> None:
-        """Items that the stream announced and did not finish, or never announced."""
+        """Handles items that the stream announced and did not finish, or never announced."""
         for item, value in self._items.pair(output):
             self._finish_item(item, value)
 
@@ -212,7 +212,7 @@ class ItemReader:
         part = item.parts.get(number)
         if part is not None:
             return part
-        for other in item.parts.values():  # earlier texts of the item are over when the next one begins
+        for other in item.parts.values():  # earlier texts of the item end when the next one begins
             if other.final is not None:
                 self._end_text(other, other.final)
         self.refused = self.refused or refusal

@@ -81,7 +81,7 @@ class Item:
 
 
 class OpenPart:
-    """A part on its way. `before` and `after` frame a delta's sequence number; empty until it opens."""
+    """An open part. `before` and `after` surround a delta's sequence number; empty until it opens."""
 
     __slots__ = (
         "after", "before", "item", "logprobs", "number", "part", "path", "sections", "source", "tail",
@@ -98,8 +98,8 @@ class OpenPart:
         self.before = b""
         self.after = b""
         self.tail = TAIL
-        self.source = ""  # reasoning: the list of the item it is shown in
-        self.sections: list[str] = []  # reasoning: the entries of that list that are complete
+        self.source = ""  # reasoning: the list of the item that shows it
+        self.sections: list[str] = []  # reasoning: the complete entries of that list
 
 
 # The list of the item -> type of its entries, key of their number, names of the events about an entry.
@@ -110,8 +110,8 @@ _SPOKEN = {
 
 
 class ItemWriter:
-    """Collects bytes in `out`. `items` is what became of the answer so far; `parts` are those now open,
-    `content` the complete ones."""
+    """Collects bytes in `out`. `items`: the output so far; `parts`: the open ones, `content`: the complete
+    ones."""
 
     def __init__(self, context: Context, own_tools: Mapping[str, Tool]) -> None:
         """`own_tools`: the client's tools whose calls have their own item types, by name."""
@@ -130,7 +130,7 @@ class ItemWriter:
         self._announced: dict[str, Item] = {}  # hosted items whose start was passed on
 
     def pass_on(self, event: ForeignEvent) -> None:
-        """An event of this dialect that is no part of the answer."""
+        """Writes an event of this dialect that does not belong to the answer."""
         payload = {key: value for key, value in event.value.items() if key not in ("type", "sequence_number")}
         value = payload.get("item")
         if (
@@ -202,7 +202,7 @@ class ItemWriter:
         if logprobs and tail is _TEXT_TAIL:
             tail = b',"logprobs":%b}\n\n' % encode(render_logprobs(logprobs))
         elif logprobs and type(part.part) is not Text:
-            part.logprobs.clear()  # a refusal has none either, which is reported at its end
+            part.logprobs.clear()  # a refusal has none either; reported at its end
         number = self.sequence
         self.sequence += 1
         self.out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), tail))
@@ -251,7 +251,7 @@ class ItemWriter:
             part.part = replace(call, arguments="")
 
     def _carry(self, part: ToolCall | Text | Media, signature: Signature) -> None:
-        """An item for the state of a part that has no place for it."""
+        """Writes an item for the state of a part that has no field for it."""
         identifier = self.ids.take("reasoning", len(self.items))
         self._whole(carrier(part, signature, identifier, self._context))
 
@@ -403,7 +403,7 @@ class ItemWriter:
             self._close_whole(value)
 
     def _close_whole(self, value: dict[str, Any]) -> None:
-        """An item that is known at once; some were announced by an event that was passed on."""
+        """Writes an item that is complete at once; some were announced by an event that was passed on."""
         self.release()
         identifier = value.get("id")
         item = self._announced.pop(identifier, None) if type(identifier) is str else None
@@ -427,7 +427,7 @@ class ItemWriter:
         return True
 
     def _open_reasoning(self, part: OpenPart, reasoning: Reasoning, end: PartEnd | None) -> None:
-        """Announce the item; its first part too, unless it ends without showing anything."""
+        """Announces the item; its first part too, unless it ends without showing anything."""
         signature = (end.signature if end is not None else None) or reasoning.signature
         native = reasoning_id(reasoning, signature)
         identifier = self.ids.take("reasoning", len(self.items), native)
@@ -472,10 +472,10 @@ class ItemWriter:
     def _reasoning_so_far(self, part: OpenPart) -> dict[str, Any]:
         return {part.source: _entries(part, [*part.sections, _section(part)])}
 
-    # What all items have in common: numbers, ids, announcement and end
+    # Common to all items: numbers, ids, announcement and end
 
     def emit(self, kind: str, payload: dict[str, Any]) -> None:
-        # An event that is passed on has the name that its provider gave it, whatever that is.
+        # An event that is passed on keeps its provider's name, whatever it is.
         name = kind if kind.isprintable() else " ".join(kind.split())
         data = encode({"type": kind, "sequence_number": self.sequence, **payload})
         self.out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), data))

@@ -73,7 +73,7 @@ _FOREIGN_ROLES: dict[str, Role] = {
     "mcp_approval_response": "user",
     "program_output": "assistant",
 }
-"""Whose turn an item belongs to that the IR has no part for; `_call_output` items are the client's."""
+"""The role for items that the IR has no part for; `_call_output` items are the client's."""
 
 ITEM_TYPES = frozenset(
     {
@@ -107,7 +107,7 @@ ITEM_TYPES = frozenset(
 
 
 def item_form(item: Fields) -> dict[str, Any]:
-    """Id and status: they belong to OpenAI's store and are spelling to everyone else."""
+    """Id and status: they belong to OpenAI's store and are spelling for other dialects."""
     form: dict[str, Any] = {}
     identifier, status = item.value.get("id"), item.value.get("status")
     if identifier is not None:
@@ -118,7 +118,7 @@ def item_form(item: Fields) -> dict[str, Any]:
 
 
 def light_form(value: dict[str, Any]) -> dict[str, Any]:
-    """Of the form, what is final when a stream announces the item."""
+    """The fields of the form that are final when a stream announces the item."""
     return {key: value[key] for key in ("id", "phase") if value.get(key) is not None}
 
 
@@ -192,7 +192,7 @@ def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> li
     parts: list[Part] = []
     for part in message.parts or (Text("", extra=Extra(NAME, form={"empty": True})),):
         if isinstance(part, Foreign):
-            # As an item its type could be one that we know, and that must have fields this one has not.
+            # As an item its type could be a known one, whose required fields this one lacks.
             shell = {"type": "message", "role": "assistant", "content": [part.value]}
             parts.append(Foreign(NAME, part.type, shell))
             continue

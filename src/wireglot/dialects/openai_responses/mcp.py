@@ -36,7 +36,7 @@ _BEARER = "Bearer "
 
 
 def parse_server(tool: Fields) -> McpServer | None:
-    """None where the server is not named by its URL (a connector, a tunnel)."""
+    """Returns None if the server is not named by its URL (a connector, a tunnel)."""
     value = tool.value
     label, url = value.get("server_label"), value.get("server_url")
     if type(label) is not str or type(url) is not str:
@@ -220,7 +220,7 @@ def _listed(part: Foreign) -> str:
 
 
 def _is_named(tools: Any, listed: ListedTool) -> bool:
-    """Whether a filter of tools means this one."""
+    """Whether a filter of tools matches this one."""
     filtered = object_in(tools)
     names, read_only = filtered.get("tool_names"), filtered.get("read_only")
     if type(names) is list and listed.name not in names:

@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost, both ways."""
+"""Parses and renders stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ USAGE_FIELDS = UsageFields(
         ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
-    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    # Text tokens are the remainder of all tokens: other kinds are reported next to them.
     again=(
         "input_tokens_details.cache_write_tokens_details",
         "input_tokens_details.text_tokens",
@@ -49,13 +49,13 @@ USAGE_FIELDS = UsageFields(
 )
 
 USAGE = "usage."
-"""Prefix of a key in a response's extra: a count that the account could not take."""
+"""Prefix of a key in a response's extra: a count without a place in the usage."""
 
 MALFORMED = {"code": "server_error", "message": "the model produced a malformed tool call"}
 
 
 def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
-    """There is no finish reason here: it follows from the status and from what was said."""
+    """There is no finish reason here: it follows from the status and from the content."""
     if status in _COMPLETE:
         reason: StopReason = "tool_calls" if calls else "refused" if refused else "end"
         return Stop(reason, status or "completed", NAME)
@@ -68,7 +68,7 @@ def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
 
 
 def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tuple[str, str]:
-    """Status and the reason of incompleteness ("" for none)."""
+    """Status and the reason why it is incomplete ("" for none)."""
     if stop.extra is not None:
         losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
@@ -101,7 +101,7 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
 
 
 def parse_usage(raw: Any) -> Usage | None:
-    """Totals include their details here; the IR's numbers do not overlap."""
+    """Totals include their details in this dialect; the IR's numbers do not overlap."""
     if type(raw) is not dict:
         return None
     total_in, total_out = _count(raw, "input_tokens"), _count(raw, "output_tokens")
@@ -141,7 +141,7 @@ def contradictions(raw: Any) -> dict[str, Any]:
 
 
 def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
-    """All numbers, always: clients take them as integers without looking."""
+    """All numbers, always: clients read them as integers without checking."""
     if usage is None:
         usage = Usage()
     raw = usage.raw

@@ -68,7 +68,8 @@ def is_raw(reasoning: Reasoning) -> bool:
 
 
 def without_ids(extra: Extra) -> Extra:
-    """OpenAI demands the reasoning that an item was made with, by the item's id: without one it is text."""
+    """The extra without item ids: OpenAI requires the reasoning that an item with an id was made with;
+    without an id it is text."""
     form = {key: value for key, value in extra.form.items() if key != "id"}
     item = form.get("item")
     if type(item) is dict and "id" in item:
@@ -94,7 +95,7 @@ def encrypted_content(
     part: Reasoning, signature: Signature | None, context: Context, *, hidden: bool
 ) -> str | None:
     """The state of a reasoning item: raw if OpenAI minted it, else in our envelope. `hidden`: OpenAI's own is
-    not shown."""
+    left out."""
     if signature is None or (hidden and signature.origin.dialect == NAME):
         return None
     if part.redacted:
@@ -107,7 +108,7 @@ def encrypted_content(
 def carrier(
     part: Text | Media | ToolCall, signature: Signature, identifier: str, context: Context
 ) -> dict[str, Any]:
-    """A reasoning item that shows nothing and carries the signature of its neighbour."""
+    """A reasoning item without content that carries the signature of its neighbour."""
     holder: Holder = "call" if type(part) is ToolCall else "text" if type(part) is Text else "media"
     return {
         "type": "reasoning",
@@ -118,7 +119,7 @@ def carrier(
 
 
 def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
-    """Declare that a signature is bound to an id that another item has, or that came too late."""
+    """Report that a signature is bound to an id that another item has, or that came too late."""
     if type(native) is str and native and native != taken:
         losses.append(
             Loss(
@@ -159,7 +160,7 @@ def part_extra(part: Text) -> Extra | None:
 
 
 def phase_said(part: Text | Media) -> str | None:
-    """The phase that a text carries for its message item."""
+    """The phase in a text's signature, for its message item."""
     signature = part.signature
     return signature.data if signature is not None and signature.id == PHASE else None
 

@@ -1,4 +1,4 @@
-"""A client's request: `POST /v1/responses`."""
+"""Parses a client's request: `POST /v1/responses`."""
 
 from __future__ import annotations
 
@@ -41,8 +41,7 @@ from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Thin
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
-"""Values of `include` that need no upstream support: the first is in answers if requested, the second
-always."""
+"""Values of `include` that hold for answers of every upstream: the first if requested, the second always."""
 
 _USERS = ("safety_identifier", "user")
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
@@ -50,7 +49,7 @@ _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation"
 meaning.)"""
 
 _INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
-"""Any of these can be a request without input."""
+"""With any of these, a request needs no other input."""
 
 _KNOWN = REQUEST_FIELDS.known.union(
     {
@@ -167,7 +166,8 @@ def _read_text(
 
 
 def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
-    """The end user: `safety_identifier`, or `user`, which it replaced. Of two the other stays extra."""
+    """The end user: `safety_identifier`, or `user`, which it replaced. If both are set, the other stays in
+    the extra."""
     for key in _USERS:
         value = fields.text_or(key)
         if value:
@@ -178,7 +178,7 @@ def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
 
 
 def _loaded(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
-    """Deferred tools that a search has found are no longer deferred."""
+    """Marks deferred tools that a search has found as no longer deferred."""
     found = {(tool.namespace, tool.name) for tool in brought if isinstance(tool, Tool) and not tool.deferred}
     if not found:
         return declared
@@ -222,7 +222,7 @@ _ALONE = frozenset(
         "reasoning",
     }
 )
-"""Items that are read without a look at others; but for a signature that waits for one."""
+"""Items that are parsed independently of others, except for a pending signature."""
 
 
 def _is_alone(item: Any) -> bool:
@@ -231,7 +231,7 @@ def _is_alone(item: Any) -> bool:
 
 
 class InputReader:
-    """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
+    """Parses the input, item by item. `waiting`: a signature that precedes its call."""
 
     def __init__(self, context: Context, tools: Sequence[AnyTool] = ()) -> None:
         self.context = context
@@ -239,7 +239,7 @@ class InputReader:
         self.brought: list[AnyTool] = []
         self.hosted_shell = "shell" in [tool.kind for tool in tools if isinstance(tool, HostedTool)]
         self.hosted_calls: set[str] = set()
-        """Ids of calls that look like the client's and were the server's."""
+        """Ids of calls that look like the client's but were run by the server."""
         self.waiting: Signature | None = None
         self.calls = 0
 
@@ -263,7 +263,8 @@ class InputReader:
         self.read_item(Fields(item, f"$.input[{index}]"))
 
     def state(self, item: Any) -> Hashable:
-        """A call without an id gets one by its number; a signature that waits belongs to the next call."""
+        """The state an item depends on: a call without an id gets one from its number; a pending signature
+        belongs to the next call."""
         return self.calls if self.waiting is None and _is_alone(item) else None
 
     def mark(self) -> int | None:
@@ -325,7 +326,7 @@ class InputReader:
                 self.add_foreign(item, kind)
 
     def bring(self, item: Fields, kind: str) -> None:
-        """Tools that come with an item. One that was searched for is no longer deferred."""
+        """Adds tools declared by an item. A tool that was searched for is no longer deferred."""
         for tool in parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind):
             loaded = kind == "tool_search_output" and isinstance(tool, Tool) and tool.deferred
             if tool.native is not None:

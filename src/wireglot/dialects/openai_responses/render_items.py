@@ -1,4 +1,5 @@
-"""Parts of the IR as items of an input or output list; ids and carriers of state are up to the caller."""
+"""Renders parts of the IR as items of an input or output list; ids and carriers of state are up to the
+caller."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from wireglot.wire.json import BadJson, decode
 
 ERROR_PREFIX = "Error: "
 _MARKABLE = frozenset({"input_text", "input_image", "input_file"})
-"""Content parts that take a breakpoint."""
+"""Content parts that accept a breakpoint."""
 
 
 def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | None) -> dict[str, Any]:
@@ -234,7 +235,7 @@ def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Los
 def render_message(
     message: Message, content: list[tuple[int, Text | Media | Foreign]], path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """The message item for some parts of a message (with their positions in it); None if nothing is left."""
+    """The message item for some parts of a message (with their indexes in it); None if none are left."""
     form = own_form(message.extra, NAME)
     native = form.get("item") == "message"
     usual = "output_text" if message.role == "assistant" else "input_text"

@@ -1,4 +1,4 @@
-"""A request toward an upstream that speaks Responses."""
+"""Renders a request toward an upstream that speaks Responses."""
 
 from __future__ import annotations
 
@@ -188,7 +188,7 @@ def _render_tier(request: Request, form: dict[str, Any], body: dict[str, Any], l
 
 
 class _Input(TurnWriter):
-    """Messages as items. `unstored`: the provider has kept none of them under their ids."""
+    """Renders messages as items. `unstored`: the provider has not stored them under their ids."""
 
     def __init__(self, request: Request, context: Context, losses: list[Loss], *, unstored: bool) -> None:
         self.messages = request.messages
@@ -197,11 +197,11 @@ class _Input(TurnWriter):
         self.losses = losses
         self.items: list[Any] = []
         self.calls: dict[str, str] = {}
-        """The names of the tools that were called."""
+        """The tool name of each call."""
         self.unstored = unstored
         self.reasoned = not unstored
-        """Whether items of the answer that is being written may have ids: OpenAI refuses the id of an item
-        that comes without the reasoning it was made with."""
+        """Whether items of the current answer may have ids: OpenAI refuses the id of an item that comes
+        without the reasoning it was made with."""
 
     def write(self, body: dict[str, Any]) -> None:
         messages, start = self.messages, 0
@@ -233,7 +233,8 @@ class _Input(TurnWriter):
         self.reasoned = mark
 
     def is_instructions(self, first: Message) -> bool:
-        """The `instructions` of a client, or the one system text of another dialect in front of the rest."""
+        """Whether the message becomes `instructions`: a client's own, or the only system text of another
+        dialect before the rest."""
         if first.role != "system" or len(first.content) != 1 or not is_plain(first.content[0]):
             return False
         form = own_form(first.extra, NAME)
@@ -243,7 +244,7 @@ class _Input(TurnWriter):
             return False
         follower = self.messages[1] if len(self.messages) > 1 else None
         assert isinstance(first.content[0], Text)
-        # Instructions alone are no question: then they are what is put in.
+        # Instructions alone are not a request: then they are sent as the input.
         return bool(first.content[0].text) and follower is not None and follower.role != "system"
 
     def declare(self, message: Message, path: str) -> None:
@@ -337,7 +338,7 @@ class _Input(TurnWriter):
         form = own_form(part.extra, NAME)
         item = render_call(part, _usable(form.get("id")), form.get("status"))
         if "call_id" in form and self.is_answered(part):
-            item["call_id"] = part.id  # it came without one, and its result was given this one
+            item["call_id"] = part.id  # it had no id, and its result was given this one
         return item
 
     def is_answered(self, call: ToolCall) -> bool:
@@ -390,5 +391,5 @@ class _Input(TurnWriter):
 
 
 def _usable(identifier: Any) -> str | None:
-    """An id the provider may know; ours it never saw."""
+    """An id the provider may know; it never saw minted ones."""
     return identifier if type(identifier) is str and not is_minted(identifier) else None

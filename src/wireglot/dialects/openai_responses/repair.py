@@ -1,4 +1,4 @@
-"""Calls in Responses that pass through: their arguments are JSON, where it is plain what was meant.
+"""Repairs calls in Responses that pass through: makes their arguments valid JSON if their meaning is clear.
 
 A stream has them up to four times: in pieces, at their end, in the item and in the response.
 """
@@ -66,7 +66,7 @@ class ArgumentsRepair:
         return frame(encode({**event, "delta": rest}), _DELTA.encode()) if rest else b""
 
     def _final(self, whole: bytes, event: dict[str, Any], *calls: dict[str, Any]) -> bytes:
-        """An event with whole calls in it."""
+        """Repairs an event that contains whole calls."""
         changed = False
         for call in calls:
             text = call.get("arguments")

@@ -45,7 +45,7 @@ _BARE_REFERENCE: Final = re.compile(rb'\{\s*"id"\s*:\s*"[^"\\]*"\s*\}')
 
 
 def options(body: Body, conversation: str) -> StateOptions:
-    """Read from the body's outline: what needs no state is not read any further."""
+    """Read from the body's outline: a request without state is not parsed any further."""
     outline = body.outline
     store, previous = outline.get("store"), outline.get("previous_response_id")
     if store is not None and type(store) is not bool:
@@ -70,7 +70,7 @@ def _refers(body: Body) -> bool:
 
 
 def is_reference(item: Any) -> bool:
-    """Its type may be left out."""
+    """Whether an item is a reference, whose type may be left out."""
     if not isinstance(item, dict):
         return False
     kind = item.get("type")
@@ -102,7 +102,7 @@ def is_instructions(message: Message) -> bool:
 
 
 def whole_items(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
-    """Each with an id, a type, parts."""
+    """The items, each with an id, a type and parts."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     if not isinstance(value, list):
@@ -132,8 +132,8 @@ def _text_part(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(message: Message) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """One item for each thought, call, result and picture of the model, and for each stretch of text (and of
-    the client's media) between them."""
+    """One item for each thought, call, result and picture of the model, and for each run of text (and of the
+    client's media) between them."""
     for kind, parts in groupby(message.content, key=lambda part: _kind(part, message.role)):
         if kind == "message":
             yield _PREFIXES[kind], tuple(parts)
@@ -259,7 +259,7 @@ STORED: Final = Stored(
     noun="response",
     prefix="resp_",
     previous="previous_response_id",
-    missing_previous=400,  # as OpenAI has it: the request is at fault
+    missing_previous=400,  # as OpenAI: the request is at fault
     options=options,
     fields=FIELDS,
     is_reference=is_reference,

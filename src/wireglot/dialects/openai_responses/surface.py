@@ -47,7 +47,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.turns import last_words
 
 _UNSIGNED: Final = b'"rs_wg'
-"""Unsigned reasoning, under an id that only we know."""
+"""Unsigned reasoning, marked by an id prefix of Wireglot."""
 
 _STATE_REFUSED: Final = re.compile(
     r"encrypted.?content.{0,60}(?:could not be|cannot be|invalid|verif|decrypt|did not match)"
@@ -105,7 +105,7 @@ COUNTED: Final = frozenset(
         "text", "truncation", "previous_response_id", "conversation", "personality",
     }
 )  # fmt: skip
-"""What the counter takes of a request; more (stream, sampling) it refuses."""
+"""The request fields that the counter accepts; others (stream, sampling) are refused."""
 
 
 def parse_count(body: dict[str, Any], context: Context) -> Request:
@@ -140,8 +140,8 @@ background."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
-    """Codex names the kind of a request in a header of JSON, and its sub-agents in headers of their own (seen
-    with 0.169.0)."""
+    """Codex names the kind of a request in a JSON header, and its sub-agents in separate headers (seen with
+    0.169.0)."""
     metadata = headers.get("x-codex-turn-metadata")
     agent = client_word(headers.get("x-openai-subagent"))
     if metadata is None and not agent:

@@ -1,4 +1,4 @@
-"""Listening to Responses that pass through untouched."""
+"""Reads Responses that pass through untouched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResponsesTap(SseTap):
         whole = self._last
         super().close()
         if not object_of(self._last):
-            self._last = whole  # half an event has no number
+            self._last = whole  # an incomplete event has no number
 
     @property
     def next_event(self) -> int:
@@ -83,7 +83,7 @@ class ResponsesTap(SseTap):
 
 
 class _Response(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     status: Any = None

@@ -35,7 +35,7 @@ SILENT = words(
 ANNOTATIONS = words(
     "title description default example examples deprecated readOnly writeOnly propertyOrdering"
 )
-# Put into the description where the target has no place for them. Unknown keywords (x-...) are declared lost
+# Added to the description if the target does not support them. Unknown keywords (x-...) are reported as lost
 # but not described: the model could do nothing with them.
 TELLING = (
     (SCHEMA_KEYWORDS | LIST_KEYWORDS | MAP_KEYWORDS | COUNT_KEYWORDS | NUMBER_KEYWORDS | FLAG_KEYWORDS)
@@ -87,12 +87,12 @@ _VACUOUS: dict[str, tuple[Any, ...]] = {
 
 
 def is_vacuous(keyword: str, value: Any) -> bool:
-    """True when leaving the keyword out means the same."""
+    """True if leaving the keyword out is equivalent."""
     return any(type(value) is type(idle) and value == idle for idle in _VACUOUS.get(keyword, ()))
 
 
 def concerns(keyword: str, kinds: tuple[str, ...]) -> bool:
-    """True when the keyword can matter to a value of one of these types."""
+    """True if the keyword can affect a value of one of these types."""
     kind = APPLIES_TO.get(keyword)
     return kind is None or kind in kinds or (kind == "number" and "integer" in kinds)
 
@@ -101,8 +101,8 @@ _GUESS_DEPTH = 8  # how far into nested anyOf/oneOf/allOf a guess is worth makin
 
 
 def infer_type(node: Any, look: int = _GUESS_DEPTH) -> str | None:
-    """The single JSON type of the values `node` describes (not counting null), or None when there is no one
-    type."""
+    """The single JSON type of the values that `node` describes (not counting null), or None if there are
+    several."""
     if not isinstance(node, dict) or look == 0:
         return None
     named = [name for name in type_names(node) if name in TYPES]

@@ -30,11 +30,8 @@ def step_text(key: str | int) -> str:
 
 
 class Place:
-    """One node being visited.
-
-    `home` is the definition it lies in, `active` the references inlined around it, `merged` those inlined
-    into it.
-    """
+    """One node being visited. `home`: the definition that contains it, `active`: the references inlined
+    around it, `merged`: those inlined into it."""
 
     __slots__ = ("active", "depth", "hints", "home", "merged", "nullable", "path", "walk")
 
@@ -71,7 +68,7 @@ class Place:
         self.hints[keyword] = value if isinstance(value, str) else json_text(value)
 
     def drop(self, node: Node, keyword: str) -> None:
-        """Take a keyword the target does not know out of the node."""
+        """Remove a keyword the target does not know from the node."""
         value = node.pop(keyword)
         if keyword in SILENT or is_vacuous(keyword, value):
             return
@@ -81,7 +78,7 @@ class Place:
             self.note(keyword, "not supported; dropped")
 
     def describe(self, node: Node) -> Node:
-        """Write what was reported into the description."""
+        """Write the notes into the description."""
         if self.hints:
             text = "; ".join(f"{key}: {self.hints[key]}" for key in sorted(self.hints))
             before = node.get("description")

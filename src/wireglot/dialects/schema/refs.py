@@ -1,4 +1,4 @@
-"""`$ref`: where it points, which definitions are recursive, and a stable name for each."""
+"""`$ref`: its target, which definitions are recursive, and a stable name for each."""
 
 import re
 from collections import defaultdict
@@ -58,7 +58,7 @@ class Refs:
         self._cyclic = self._find_cyclic()  # None: too complex to decide, so everything counts as cyclic
 
     def find(self, ref: str) -> tuple[str, Any] | None:
-        """The canonical pointer and the schema it points to; None when there is nothing there."""
+        """The canonical pointer and the schema it points to; None if there is none."""
         own = self._root.get("$id")
         if isinstance(own, str) and own and ref.startswith(own):
             ref = ref[len(own) :] or "#"
@@ -92,7 +92,7 @@ class Refs:
         return any(self.is_cyclic(found[0]) for ref in refs_in(schema) if (found := self.find(ref)))
 
     def peek(self, node: Any) -> Any:
-        """A node with a lone `$ref` followed to where it leads; never loops."""
+        """Follows a lone `$ref` of a node to its target; never loops."""
         for _ in range(16):
             if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
                 return node
@@ -138,7 +138,7 @@ class Refs:
 
 
 def last_name(pointer: str) -> str:
-    """A readable name for a pointer: the definition's own, or its whole way joined."""
+    """A readable name for a pointer: the definition's own, or all its segments joined."""
     if not pointer.startswith("#/"):
         return pointer[1:]
     tokens = pointer.split("/")[1:]
@@ -162,7 +162,7 @@ def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def _without_ends(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What is left after taking away, again and again, the nodes that lead nowhere."""
+    """The graph after repeatedly removing nodes that lead nowhere."""
     sources: dict[str, list[str]] = defaultdict(list)
     ahead = {node: len(targets & graph.keys()) for node, targets in graph.items()}
     for node, targets in graph.items():

@@ -52,7 +52,7 @@ def _free_name(output: OutputFormat, taken: list[str], fitting: Fitting) -> str:
 
 
 def _choice(request: Request, name: str, fitting: Fitting) -> ToolChoice | None:
-    """None: it cannot be demanded."""
+    """The tool choice that forces the call; None: it cannot be forced."""
     limits, choice = fitting.limits, request.tool_choice
     allowed = limits.tool_choices
     if limits.tool_choices_thinking is not None and thinks(fitting.asked, request.thinking, limits):

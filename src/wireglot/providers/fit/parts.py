@@ -1,4 +1,4 @@
-"""Parts toward an endpoint: blank text, reasoning, media, and signatures on calls."""
+"""Fits parts to an endpoint: blank text, reasoning, media, and signatures on calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CARRIER = "extra_content"
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
 _SIGNER = "gemini"
-"""Whose signatures calls need, in whatever dialect its models are served."""
+"""The dialect whose signatures calls need, whichever dialect its models are served in."""
 _BYPASS = Signature(SKIP_SIGNATURE, Origin(_SIGNER))
 
 
@@ -98,7 +98,7 @@ class _PartFitter:
         return Message(message.role, content, name, extra)
 
     def _content(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The same tuple, unless a part of it had to change."""
+        """The fitted parts; the same tuple if no part changed."""
         by_type = self._by_type
         fitted: list[Part] | None = None
         for position, part in enumerate(content):
@@ -226,7 +226,7 @@ class _PartFitter:
         return raw and part.signature is None and self._may_be_own(part)
 
     def _plainly(self, part: Reasoning) -> Reasoning:
-        """Written the way this provider reads it, not the way another one did."""
+        """The reasoning in the fields that this provider reads, not those of another one."""
         if self.limits.reasoning_field and self.fitting.target.has_variants:
             return self._in_its_field(part)
         form = self.fitting.target.server.reasoning.unsigned if part.signature is None else None
@@ -268,8 +268,8 @@ class _PartFitter:
         return not taken and self.limits.tool_result_media != "inside"
 
     def _with_media_reported(self, part: ToolResult) -> ToolResult:
-        """A document of text is text wherever it cannot stay one, and what would leave the result for a place
-        that does not take it either becomes a note."""
+        """Converts text documents to text if they cannot stay documents, and replaces media that could be
+        placed neither in the result nor after it by notes."""
         content: list[ResultPart] = []
         changed = False
         for number, item in enumerate(part.content):
@@ -290,7 +290,7 @@ class _PartFitter:
         if not calls or any(type(part) is Reasoning for part in content):
             return content
         if not self.invented_reasoning:
-            # Declared once: every turn with calls gets the same invention.
+            # Reported once: every turn with calls gets the same addition.
             self.invented_reasoning = True
             detail = "this provider demands reasoning on turns with calls; an empty one was put there"
             self.fitting.lose(self.trail.of(message), "reasoning.text", "invented", detail)
@@ -335,7 +335,7 @@ def _with_signed_call(message: Message, fitting: Fitting) -> Message:
 
 
 def _signed(message: Message) -> tuple[Part, ...]:
-    """With the bypass on the first call."""
+    """The message with the bypass on its first call."""
     content = list(message.content)
     position, call = next((at, part) for at, part in enumerate(content) if type(part) is ToolCall)
     content[position] = msgspec.structs.replace(call, signature=_BYPASS)

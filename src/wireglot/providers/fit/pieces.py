@@ -58,7 +58,7 @@ def _message(message: Message, is_taken: Taken, losses: list[Loss], trail: Trail
 
 
 def _wholes(content: tuple[Part, ...]) -> Iterator[list[Part]]:
-    """The parts, those of one text or thought together. A signature ends it."""
+    """The parts, grouped by text or thought. A signature ends a group."""
     pieces: list[Part] = []
     for part in content:
         if not pieces or not _goes_on(pieces[-1], part):

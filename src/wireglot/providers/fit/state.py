@@ -19,12 +19,12 @@ from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.survey import FIELDS, FOREIGN
 
 _NOTHING = frozenset({"content", "thought"})
-"""Fields everybody knows, kept where they are empty only to be written again as they were: the empty text
-next to a Chat message's calls, Gemini's mark that a part is no thought."""
+"""Fields that every dialect has, kept when empty only to be written again unchanged: the empty text next to a
+Chat message's calls, Gemini's mark that a part is not a thought."""
 
 
 def declare_switches(request: Request, fitting: Fitting) -> Request:
-    """Fields that another dialect's upstream never sees, where renderers would pass over them: those that are
+    """Reports fields that another dialect's upstream never sees and renderers would skip: those that are
     false, zero or empty text."""
     for path, extra in _extras(request, fitting.trail, bool(fitting.seen & FIELDS)):
         if extra.dialect == fitting.dialect:
@@ -37,7 +37,7 @@ def declare_switches(request: Request, fitting: Fitting) -> Request:
 
 
 def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple[str, Extra]]:
-    """Those that have fields. `in_messages`: whether there can be any in the conversation."""
+    """The extras that have fields. `in_messages`: whether the conversation can have any."""
     if request.extra is not None and request.extra.fields:
         yield "$", request.extra
     for path, setting in (
@@ -95,16 +95,16 @@ _ADDRESSES: Final[dict[str, str]] = {
     "files/": "gemini",
     "https://generativelanguage.googleapis.com/": "gemini",
 }
-"""How addresses begin that only one issuer's servers open (ai.google.dev/api/files, cloud.google.com/storage,
-read 2026-11-17)."""
+"""Prefixes of addresses that only one issuer's servers can open (ai.google.dev/api/files,
+cloud.google.com/storage, read 2026-11-17)."""
 _BUCKETS: Final = ("ms://",)
-"""Those that also hosts of the same dialect cannot open, unless they are their vendor's: Moonshot's
-(platform.kimi.ai/docs/api/chat)."""
+"""Prefixes of addresses that hosts of the same dialect cannot open either, unless they belong to the vendor:
+Moonshot's (platform.kimi.ai/docs/api/chat)."""
 _WEB: Final = ("http://", "https://", "data:")
 
 
 def without_state(request: Request, fitting: Fitting) -> Request:
-    """The request without its references to what is held elsewhere, each declared."""
+    """The request without references to anything stored elsewhere, each reported as a loss."""
     extra = request.extra
     for name, why in _VENDORS_OWN.items() if extra is not None and extra.fields else ():
         if extra is not None and extra.fields.get(name):

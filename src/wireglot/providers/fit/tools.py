@@ -41,7 +41,7 @@ _FREEFORM_SCHEMA = {
 
 
 def fit_tools(request: Request, fitting: Fitting) -> Request:
-    """The request with every tool in the endpoint's own shape, and the way back to the client's."""
+    """The request with every tool in the endpoint's own form, and the aliases to convert back."""
     limits, losses, trail = fitting.limits, fitting.losses, fitting.trail
     client, memory = fitting.target.client, fitting.context.memory
     foreign = fitting.foreign and (client is None or client.family != fitting.dialect)
@@ -69,7 +69,7 @@ def fit_tools(request: Request, fitting: Fitting) -> Request:
 
 
 def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
-    """A choice that names a hosted tool as if it were the client's (Anthropic), with its kind instead."""
+    """Converts a choice that names a hosted tool like a client's tool (Anthropic) to one by its kind."""
     if not choice.only:
         return choice
     functions = {tool.name for tool in tools if type(tool) is Tool}
@@ -87,8 +87,8 @@ def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
 def _offered_choice(
     choice: ToolChoice, tools: tuple[AnyTool, ...], limits: Limits, losses: list[Loss], trail: Trail
 ) -> tuple[ToolChoice, tuple[AnyTool, ...]]:
-    """A choice among the tools that are offered, and the tools without hosted ones that it does not allow: a
-    provider runs those unasked. No tool takes the place of one that is not offered."""
+    """A choice among the tools that are sent, and the tools without hosted ones that it does not allow: a
+    provider may run those unrequested. A tool that is not sent is not replaced by another."""
     if not tools:
         return choice, tools
     names = {tool.name for tool in tools if type(tool) is Tool}
@@ -132,7 +132,7 @@ _UNDECLARED: Final = Loss(
 
 
 def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool:
-    """A server of tools, without those that the choice does not name."""
+    """A server's tool declaration, limited to the tools that the choice names."""
     chosen = [each for each in choice.hosted if each.names(tool)]
     if tool.server is None or not all(each.tool for each in chosen):
         return tool
@@ -143,7 +143,7 @@ def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool
 
 
 class _Undisguised(msgspec.Struct, frozen=True):
-    """Tools that an endpoint takes under their own names, with no loss of any of them."""
+    """Tools that an endpoint accepts under their own names, without any loss."""
 
     tools: tuple[AnyTool, ...]
     owners: dict[str, tuple[str, str]]
@@ -170,13 +170,13 @@ class _Disguise:
         self.upstream: dict[tuple[str, str], str] = {}
         """(namespace, client's name) -> upstream name, where they differ."""
         self.owners: dict[str, tuple[str, str]] = {}
-        """Upstream name -> the tool that has it. Plain legal names are given away first."""
+        """Upstream name -> the tool that has it. Plain legal names are assigned first."""
         self.custom: set[str] = set()
         self.dialect = target.server.family
         self.kept: set[tuple[str, str]] = set()
-        """(namespace, name) of the vendor's own tools that stay what they are: their calls do, too."""
+        """(namespace, name) of vendor's own tools that stay unchanged, as do their calls."""
         self.plain: set[tuple[str, str]] = set()
-        """Of those that are functions here: so are their calls."""
+        """The same for those that become functions here, as do their calls."""
         self.reported: set[str] = set()
 
     def renames_calls(self, messages: tuple[Message, ...]) -> bool:
@@ -270,7 +270,7 @@ class _Disguise:
         return msgspec.structs.replace(tool, name=name, namespace=namespace, strict=strict, schema=schema)
 
     def name(self, named: Tool | ToolCall) -> str:
-        """The upstream name of a tool; remembered where it differs. No two tools ever share one."""
+        """The upstream name of a tool; recorded if it differs. No two tools ever share one."""
         namespace, name = key = (named.namespace, named.name)
         known = self.upstream.get(key)
         if known is not None:
@@ -292,7 +292,7 @@ class _Disguise:
         return legal
 
     def _report(self, path: str, feature: Feature, detail: str) -> None:
-        """Once per kind of disguise and name: history repeats what the tools already said."""
+        """Reports once per kind of change and name: the history repeats what was reported for the tools."""
         if detail not in self.reported:
             self.reported.add(detail)
             self.losses.append(Loss(path, feature, "emulated", detail))
@@ -351,7 +351,7 @@ class _Disguise:
                 self.losses.append(Loss(path, feature, "approximated", reported_notes(some)))
 
     def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Earlier calls and results under the names and shapes the tools now have."""
+        """Earlier calls and results, with the names and forms that the tools now have."""
         custom_ids: set[str] = set()
         plain_ids: set[str] = set()
 
@@ -365,7 +365,7 @@ class _Disguise:
         return self.trail.changed_parts(messages, disguised)
 
     def _plain(self, call: ToolCall, plain_ids: set[str]) -> ToolCall:
-        """A call of a vendor's own tool that is a function here, without how that vendor spells it."""
+        """A call of a vendor's own tool that is a function here, without the vendor's spelling."""
         if (call.namespace, call.name) not in self.plain:
             return call
         plain_ids.add(call.id)
@@ -415,7 +415,7 @@ _SWITCHED: Final = ("toggle", "budget")
 
 
 def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
-    """The choice in a form the endpoint takes; without tools there is nothing to choose."""
+    """The choice in a form the endpoint accepts; without tools there is none."""
     limits, losses = fitting.limits, fitting.losses
     choice, parallel = request.tool_choice, request.parallel_tools
     if not request.tools:

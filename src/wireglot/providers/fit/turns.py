@@ -16,7 +16,8 @@ _GO_ON = "Continue from exactly where your last message ended."
 
 
 def _is_wordless(message: Message, dialect: str) -> bool:
-    """Whether it has only parts of another dialect: the renderer reports them, and writes nothing."""
+    """Whether the message has only parts of another dialect: the renderer reports them, and writes
+    nothing."""
     for part in message.content:
         if type(part) is not Foreign or part.dialect == dialect:
             return False
@@ -24,7 +25,8 @@ def _is_wordless(message: Message, dialect: str) -> bool:
 
 
 def arrange(request: Request, fitting: Fitting) -> Request:
-    """System texts where the endpoint takes them; for other dialects, one message for each turn."""
+    """Places system texts where the endpoint accepts them; for other dialects, joins each turn to one
+    message."""
     messages = request.messages
     if fitting.limits.system_midway != "anywhere" and fitting.seen & (MIDWAY | FOREIGN):
         messages = _with_system_placed(messages, fitting)
@@ -90,7 +92,7 @@ def _as_reminder(message: Message, fitting: Fitting) -> Message:
 
 
 def fit_beginning(request: Request, fitting: Fitting) -> Request:
-    """A first turn of the user."""
+    """Adds a first turn of the user."""
     messages, begin = request.messages, Message("user", (Text(_BEGIN),))
     first = None
     for index, message in enumerate(messages):
@@ -109,8 +111,8 @@ def fit_beginning(request: Request, fitting: Fitting) -> Request:
 
 
 def fit_end(request: Request, fitting: Fitting) -> Request:
-    """A last turn that the model may answer, where the endpoint insists, and where it would not continue what
-    a client of another dialect wants continued."""
+    """Adds a last turn that the model may answer, if the endpoint requires one, or if it would not continue
+    what a client of another dialect wants continued."""
     messages = request.messages
     if not messages or messages[-1].role != "assistant":
         return request
