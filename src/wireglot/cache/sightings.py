@@ -42,7 +42,7 @@ class Sightings:
         seen."""
 
     def pass_by(self, caller: str, size: int) -> tuple[int, int]:
-        """Count a body of this size. Returns the bytes before it, of all callers and of this one."""
+        """Count a body of this size. Returns the total bytes so far, of all callers and of this one."""
         self._bytes += size
         own = self._bytes_of[caller] = self._bytes_of.get(caller, 0) + size
         if len(self._bytes_of) > _MAX_CALLERS:

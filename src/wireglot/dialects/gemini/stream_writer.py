@@ -178,8 +178,7 @@ class GeminiWriter(AnswerWriter):
         state.begun = True
 
     def _join(self, state: _Part) -> None:
-        """Before the first text of a part is written: separate it from the part before if they would run
-        together."""
+        """Before the first text of a part is written: reports a loss if it runs into the part before."""
         if not state.begun and self._tail is type(state.part):
             detail = "neighbouring texts of one kind run together in a stream"
             self.losses.append(Loss(f"$.content[{self._head}]", "content.position", "approximated", detail))

@@ -174,7 +174,7 @@ class _Disguise:
         self.custom: set[str] = set()
         self.dialect = target.server.family
         self.kept: set[tuple[str, str]] = set()
-        """(namespace, name) of vendor's own tools that stay unchanged, as do their calls."""
+        """(namespace, name) of vendors' own tools that stay unchanged, as do their calls."""
         self.plain: set[tuple[str, str]] = set()
         """The same for those that become functions here, as do their calls."""
         self.reported: set[str] = set()
