@@ -1,4 +1,4 @@
-"""What stands around the turns of a body: the members before them and behind them, as they were read once."""
+"""The frame of a body: the members before and after its turns, as they were parsed the first time."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ SPACES: Final = b" \t\n\r"
 
 _WORDS_BYTES: Final = 64
 _MAX_MET: Final = 64
-"""Conversations that have begun lately, and of which nothing else is known."""
+"""Limit for `_met`: conversations that began recently and of which nothing else is known."""
 
 
 class Piece(NamedTuple):
-    """Bytes of a frame; None: the known text of this number and this length."""
+    """A piece of a frame. `text` is its bytes; None means the known text with this number and length."""
 
     text: bytes | None
     number: int
@@ -27,7 +27,7 @@ class Piece(NamedTuple):
 
 
 class BodyFrame:
-    """Its head ends where the first turn begins, its tail begins where the last one ends."""
+    """The head ends where the first turn begins; the tail begins where the last turn ends."""
 
     __slots__ = (
         "_met",
@@ -45,8 +45,8 @@ class BodyFrame:
     def __init__(
         self, body: bytes, spans: Mapping[str, Span], known: Mapping[str, tuple[int, int]], turns: str
     ) -> None:
-        """`spans`: of all members, none of which stands there twice, in their order. `known`: members whose
-        text is, by number and length. The member `turns` is an array with something in it."""
+        """`spans`: all members in order, without repeated keys. `known`: the number and length of the text of
+        each member that is known. The member `turns` is a non-empty array."""
         start, end = spans[turns]
         opening = SPACE.match(body, start + 1)
         assert opening is not None
@@ -55,25 +55,25 @@ class BodyFrame:
             tail_starts -= 1
         self.turns: Final = turns
         self.start: Final = start
-        """Of the array."""
+        """Offset at which the array begins."""
         self.before: Final = {key: span for key, span in spans.items() if span[0] < start}
         self.after: Final = {
             key: (span[0] - tail_starts, span[1] - tail_starts)
             for key, span in spans.items()
             if span[0] > start
         }
-        """Counted from the start of the tail."""
+        """Spans relative to the start of the tail."""
         self.head: Final = _pieces(body, 0, opening.end(), spans, known)
         self.tail: Final = _pieces(body, tail_starts, len(body), spans, known)
         self.tail_bytes: Final = len(body) - tail_starts
         self.openings: Final[list[int]] = []
-        """The numbers of the turns that conversations in this frame have begun with, the latest first."""
+        """The numbers of the first turns of conversations in this frame, the latest first."""
         self._met: Final[dict[int, None]] = {}
         self.size: Final = sum([len(piece.text) for piece in (*self.head, *self.tail) if piece.text])
 
     def has_met(self, turn: msgspec.Raw) -> bool:
-        """Whether a conversation in this frame has begun with this turn before. From now on one has. Called
-        under the memory's lock."""
+        """Whether a conversation in this frame has begun with this turn before. Marks the turn as seen.
+        Called under the memory's lock."""
         key = hash(bytes(turn))
         if key in self._met:
             return True
@@ -84,26 +84,26 @@ class BodyFrame:
 
 
 class KnownRun:
-    """A body that came, as far as it is sure to come again: up to the end of a turn, a few before its last.
-    One comparison tells that another body begins with all of that."""
+    """The beginning of an earlier body that is expected to be repeated: up to the end of a turn a few before
+    the last one. A single comparison shows whether another body begins with all of it."""
 
     __slots__ = ("beginning", "body", "end", "frame", "members", "numbers", "words")
 
     def __init__(
         self, body: bytes, end: int, frame: BodyFrame, members: dict[int, int], numbers: tuple[int, ...]
     ) -> None:
-        """`members`: the numbers of texts in its head, by where they start. `numbers`: those of its turns."""
+        """`members`: start offset -> number of the text, for members of the head. `numbers`: of its turns."""
         self.body: Final = body
         self.end: Final = end
         self.beginning: Final = memoryview(body)[:end]
         self.words: Final = body[max(0, end - _WORDS_BYTES) : end]
-        """Its last ones: many begin with the same system text and tools."""
+        """The last bytes of the beginning: many bodies begin with the same system text and tools."""
         self.frame: Final = frame
         self.members: Final = members
         self.numbers: Final = numbers
 
     def may_begin(self, body: bytes) -> bool:
-        """Whether it seems so, by a few bytes."""
+        """Whether `body` probably begins with this run, judged by a few bytes."""
         return body.startswith(self.words, self.end - len(self.words))
 
 

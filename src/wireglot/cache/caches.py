@@ -1,4 +1,4 @@
-"""What is remembered of each caller's requests: one memory each, so none can meet another's (decision 18).
+"""The caches of all callers: one memory each, so that no caller can see another's data (decision 18).
 
 Large bodies are read in worker threads, and look up their caller's memory from there.
 """
@@ -14,13 +14,13 @@ from wireglot.cache.memory import Memory
 from wireglot.cache.sightings import Sightings
 
 _LEAST_BYTES: Final = 8 * 1024
-"""Smaller bodies are read as quickly as found."""
+"""Smaller bodies are parsed as fast as they are looked up."""
 _HELD_FOR_BYTE: Final = 7
-"""What is held for each byte of a conversation, with all that is made of it."""
+"""Bytes held for each byte of a conversation, including everything derived from it."""
 
 
 class CacheLimits(Protocol):
-    """In bytes, of all callers and of each. 0: nothing is cached."""
+    """Limits in bytes, for all callers together and for each. 0: nothing is cached."""
 
     @property
     def remembered(self) -> int: ...
@@ -30,7 +30,7 @@ class CacheLimits(Protocol):
 
 
 class CacheAccount(Protocol):
-    """Counts what is cached among all that the process holds."""
+    """Reports how many bytes are cached, as part of all memory that the process accounts for."""
 
     remembered: int
     forget: Callable[[int], None]
@@ -48,8 +48,8 @@ class Memories:
         self._counting = Lock()
         self._lock = RLock()
         self._settings = 0
-        """Which ones they are that bodies are read with."""
-        self._of: OrderedDict[str, Memory] = OrderedDict()  # the caller that was not here for longest first
+        """Version of the settings that bodies are parsed with."""
+        self._of: OrderedDict[str, Memory] = OrderedDict()  # the least recently used first
         self._sightings = Sightings()
         account.forget = self.forget
 
@@ -57,7 +57,7 @@ class Memories:
         return len(self._of)
 
     def for_next_turn(self, caller: str, body: bytes) -> Memory | None:
-        """The caller's own, for a body that seems to go on with a conversation that is known."""
+        """The caller's own cache, if the body probably continues a known conversation."""
         memory = self._of.get(caller) if len(body) >= _LEAST_BYTES else None
         if memory is None or not memory.may_know(body):
             return None
@@ -67,7 +67,7 @@ class Memories:
             return self.of(caller)
 
     def for_body(self, caller: str, body: bytes) -> Memory | None:
-        """The caller's own, for any other body that comes again; None where it would only cost."""
+        """The caller's cache for any other repeated body; None if caching it would not pay."""
         if len(body) < _LEAST_BYTES:
             return None
         limits = self._limits()
@@ -85,7 +85,7 @@ class Memories:
             return self.of(caller) if worth else None
 
     def finder(self, caller: str) -> Callable[[bytes], Memory | None]:
-        """`for_body` of the caller, while the settings are those of now."""
+        """Returns `for_body` of the caller, as long as the current settings are valid."""
         settings = self._settings
 
         def find(body: bytes) -> Memory | None:
@@ -95,7 +95,7 @@ class Memories:
         return find
 
     def of(self, caller: str) -> Memory | None:
-        """The caller's own; None where nothing is to be remembered."""
+        """The caller's cache; None if caching is off."""
         with self._lock:
             limits = self._limits()
             most = limits.remembered
@@ -114,7 +114,7 @@ class Memories:
             return memory
 
     def forget(self, size: int) -> None:
-        """At least so many bytes, or all there is."""
+        """Evict at least this many bytes, or everything if there are fewer."""
         with self._lock:
             while size > 0 and self._of:
                 caller, memory = next(iter(self._of.items()))
@@ -127,7 +127,7 @@ class Memories:
                 size -= before - memory.held
 
     def clear(self) -> None:
-        """Other settings may read the same bytes in another way."""
+        """Called when settings change: others may parse the same bytes differently."""
         with self._lock:
             self._settings += 1
             for memory in self._of.values():

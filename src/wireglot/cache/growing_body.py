@@ -1,14 +1,15 @@
-"""Bodies that were there before, but for a few turns at their end: what is known is compared, not read.
+"""Finds the known part of a body that differs from an earlier one only by a few turns at its end. Known bytes
+are compared, not parsed.
 
-A client sends one conversation again and again in one frame: the same members before its turns (the head) and
-behind them (the tail). Where a body begins with a head that was read before, goes on with turns that were and
-ends with the tail, only what stands between the last of those and the tail is looked at, as the items of an
-array. That is as good as reading all of it: each of these texts begins where the one before it has left off,
-and a text that was read there before is read there in the same way again.
+A client sends one conversation repeatedly in one frame: the same members before its turns (the head) and
+after them (the tail). If a body begins with a known head, continues with known turns and ends with the known
+tail, only the bytes between the last of those turns and the tail are parsed, as the items of an array. This
+is equivalent to parsing the whole body: each of these texts begins where the one before it ended, and a text
+that was parsed at that point before is parsed there in the same way again.
 
-A turn is looked for where it stood last time: behind the one before it. Its bytes are compared, so whatever
-is tried there can only be found or not. Of a conversation that comes again and again all turns but the last
-ones are compared at once, with the body that came before (`KnownRun`).
+A turn is looked up where it was last time: after the one before it. Its bytes are compared, so a lookup can
+only match or fail. In a repeated conversation, all turns but the last few are compared at once with the
+previous body (`KnownRun`).
 """
 
 from __future__ import annotations
@@ -25,25 +26,25 @@ from wireglot.wire.scan import Span
 
 _items: Final = msgspec.json.Decoder(list[msgspec.Raw]).decode
 _LEAST: Final = 8
-"""Fewer turns are looked for one by one as quickly."""
+"""With fewer turns, looking them up one by one is as fast."""
 _TURN_BYTES: Final = 200
-"""A turn is as much work as this many new bytes: the shortest turns are the most work for their size."""
+"""The fixed cost of a turn, in new bytes: short turns cost the most for their size."""
 _COMMA: Final = re.compile(rb"[ \t\n\r]*,[ \t\n\r]*")
 
 
 class Grown(NamedTuple):
-    """A body of which all but `rest` is known."""
+    """A body whose beginning and end are known; `rest` is new."""
 
     frame: BodyFrame
     spans: dict[str, Span]
     texts: dict[int, KnownText]
-    """Members that are known as a whole, by where they start."""
+    """Members that are known as a whole, by start offset."""
     turns: list[KnownText]
-    """Those at the beginning that are known."""
+    """The known turns at the beginning."""
     rest: list[msgspec.Raw]
-    """The others."""
+    """The other turns."""
     fresh: int
-    """How many bytes those have."""
+    """Number of bytes of `rest`."""
 
     @property
     def work(self) -> int:
@@ -51,20 +52,20 @@ class Grown(NamedTuple):
 
 
 class _Begun(NamedTuple):
-    """What of a body is known to stand there, from its beginning on."""
+    """The known part of a body, from its beginning on."""
 
     frame: BodyFrame
     texts: dict[int, KnownText]
-    """Members of its head, by where they start."""
+    """Members of its head, by start offset."""
     turns: list[KnownText]
     at: int
-    """Where the last of these turns ends; where the first one begins, if there is none yet."""
+    """Where the last of these turns ends, or where the first turn begins if there are none yet."""
     run: KnownRun | None
 
 
 def compare(body: bytes, memory: Texts, turns: str, max_fresh: int | None = None) -> Grown | None:
-    """None where it is in no frame that is known; then it may be no JSON at all. Also where more than
-    `max_fresh` bytes of it would be to read."""
+    """Returns None if the body is in no known frame (it may then be invalid JSON), or if more than
+    `max_fresh` bytes of it would have to be parsed."""
     for run in memory.runs:
         if run.may_begin(body) and run.frame.turns == turns and body.startswith(run.beginning):
             known, members = memory.texts(run.numbers), memory.texts(tuple(run.members.values()))
@@ -86,7 +87,7 @@ def compare(body: bytes, memory: Texts, turns: str, max_fresh: int | None = None
 
 
 def _behind(body: bytes, memory: Texts, begun: _Begun) -> dict[int, KnownText] | None:
-    """The members of the frame's tail; None where the body ends in another way."""
+    """The members of the frame's tail; None if the body ends differently."""
     texts: dict[int, KnownText] = {}
     tail_starts = len(body) - begun.frame.tail_bytes
     is_there = begun.at <= tail_starts and _match(body, tail_starts, begun.frame.tail, memory, texts)
@@ -122,7 +123,8 @@ def _read_on(
 
 
 def _settle(body: bytes, memory: Texts, begun: _Begun, ends: list[int], most: int) -> None:
-    """So many turns are compared at once next time. `ends`: where those end that were found by themselves."""
+    """Register the first `most` turns to be compared at once next time. `ends`: the end offsets of the turns
+    that were found one by one."""
     run = begun.run
     before = len(begun.turns) - len(ends)
     settled = min(len(begun.turns), most)
@@ -140,7 +142,7 @@ def _settle(body: bytes, memory: Texts, begun: _Begun, ends: list[int], most: in
 def _match(
     body: bytes, at: int, pieces: tuple[Piece, ...], memory: Texts, texts: dict[int, KnownText]
 ) -> int:
-    """Where they end; 0 where something else stands there."""
+    """The end offset of the pieces; 0 if the body has other bytes at that position."""
     for text, number, length in pieces:
         if text is None:
             known = memory.text(number)
@@ -155,17 +157,17 @@ def _match(
 
 
 def _follow(body: bytes, end: int, memory: Texts, begun: _Begun, ends: list[int]) -> int:
-    """Where known turns leave off: at `end`, before it where another one begins, behind it where the text
-    cannot go on so. They are added to those of `begun`."""
+    """The offset at which known turns end: `end` itself, less than `end` if an unknown turn begins there,
+    more than `end` if the text cannot continue like this. Adds the turns found to those of `begun`."""
     found, at = begun.turns, begun.at
     numbers = begun.frame.openings
     text_of = memory.text
     starts = body.startswith
-    used = {known.number for known in found}  # two turns of the same words are two
+    used = {known.number for known in found}  # two turns with the same text are two turns
     comma = b","
     last = found[-1] if found else None
     while True:
-        if last is not None:  # it ends here
+        if last is not None:  # a turn ends here
             if at >= end:
                 return end if at == end else end + 1
             if not starts(comma, at) or body[at + len(comma)] in SPACES:

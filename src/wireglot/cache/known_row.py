@@ -1,7 +1,8 @@
-"""A conversation as far as it came before, and what is known of it, so that its turns are not read again.
+"""The settled beginning of a conversation and what is known about it, so that its turns are not processed
+again.
 
-Clients change the last turns of a conversation (a mark of the cache moves on, an answer is asked for once
-more). So only what stands before those counts as settled, and what was found out about it is kept.
+Clients change the last turns of a conversation (a cache marker moves on, an answer is requested again). So
+only the turns before those count as settled, and results about them are kept.
 """
 
 from __future__ import annotations
@@ -15,26 +16,26 @@ import msgspec
 from wireglot.cache.texts import Texts
 
 OPEN_TURNS: Final = 4
-"""So many turns at the end may come otherwise."""
+"""Number of turns at the end that may change."""
 _MAX_LEAD: Final = 2
-"""So many at the beginning may be new each time, as a system text is that stands elsewhere. They are the same
-if they say the same in the same form; the others are if they are the very same."""
+"""Number of turns at the beginning that may be new each time, such as a system text that the client sends
+elsewhere. These are compared by value and form; all others by identity."""
 _LEAST: Final = 8
-"""Shorter conversations are walked through as quickly."""
+"""In shorter conversations, walking through the turns is as fast."""
 _STEP: Final = 6
-"""So many more turns are settled at once: to note that takes as long as to walk through them."""
+"""Turns are settled in steps of this many: recording them takes as long as walking through them."""
 _MAX_ROWS: Final = 16
-"""Conversations that begin with the same turn."""
+"""Limit of rows that begin with the same turn."""
 _MAX_MADE: Final = 32
 _VALUE_BYTES: Final = 128
-"""Of a turn in a row, with what is found out about it."""
+"""Estimated size of one turn in a row, including the results about it."""
 _ROW_BYTES: Final = 2048
 _KEY: Final = "rows"
 
 
 class KnownRow:
-    """`made`: what was found out about the first turns, by the one that asked: after how many of them, and
-    what. None of that may be changed."""
+    """`made`: what callers found out about the first turns: key -> (number of turns covered, result). The
+    results must not be changed."""
 
     __slots__ = ("made", "values")
 
@@ -46,15 +47,15 @@ class KnownRow:
         return self.made.get(key)
 
     def settle(self, key: Hashable, found: Any, count: int | None = None) -> None:
-        """What is known after all that is settled, or after `count` of it."""
+        """Store a result that covers all settled turns, or the first `count` of them."""
         if len(self.made) >= _MAX_MADE and key not in self.made:
             self.made.clear()
         self.made[key] = (len(self.values) if count is None else count, found)
 
 
 def row_of(memory: Texts, values: Sequence[Any]) -> KnownRow | None:
-    """The settled part of these turns, or nearly all of it; None where it is short, or none of the first
-    ones is known."""
+    """The row that covers the settled part of these turns, or nearly all of it. None if that part is short,
+    or if none of the first turns is known."""
     settled = len(values) - OPEN_TURNS
     if settled < _LEAST:
         return None
@@ -80,8 +81,8 @@ def row_of(memory: Texts, values: Sequence[Any]) -> KnownRow | None:
 
 
 def is_alike(one: Any, other: Any) -> bool:
-    """Whether they are equal also in what JSON tells apart and Python does not: 1, 1.0 and true, zeros of
-    both signs, the order of members."""
+    """Whether two values are equal, including differences that JSON makes and Python does not: 1, 1.0 and
+    true, positive and negative zero, the order of members."""
     if one is other:
         return True
     kind = type(one)

@@ -1,4 +1,4 @@
-"""One caller's cache: what comes again, byte for byte, and what was made of it."""
+"""One caller's cache: JSON texts that are received repeatedly, and what was derived from them."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from wireglot.wire.json import MAX_DEPTH, decode
 from wireglot.wire.splice import decode_items, decode_member
 
 _SHORT_BYTES: Final = 1024
-"""Members up to here are decoded sooner than found."""
+"""Members up to this size are decoded faster than looked up."""
 _MAX_EQUAL: Final = 128
-"""So many equal turns of one conversation are cached, any more are decoded again."""
+"""Limit of equal turns of one conversation that are cached; further ones are decoded each time."""
 _NESTED: Final = b"[{"
 
 
@@ -65,7 +65,7 @@ class Memory(Texts):
         return document
 
     def _learn(self, outline: BodyOutline, found: Any, texts: Mapping[str, KnownText], turns: str) -> None:
-        """For the next body that is this one and a little more."""
+        """Prepare for a next body that is this one with a few more turns."""
         if type(found) is not list or not found:
             return
         grown = outline.grown
@@ -79,10 +79,10 @@ class Memory(Texts):
 
 
 def _decode_turns(text: memoryview, depth: int, memory: Texts, grown: Grown | None, learn: bool) -> Any:
-    """An array whose items are found one by one: a conversation grows at its end."""
+    """Decode an array whose items are looked up one by one, since a conversation grows at its end."""
     turns: list[Any] = []
     times: dict[int, int] = {}
-    """How often the value of this identity, and those of the same words, stand among the turns."""
+    """id(value) -> how many turns have this value or an equal one."""
     if grown is not None and not {text.depth for text in grown.turns} - {depth - 1}:
         turns = memory.recall_all(grown.turns)
         items = grown.rest
@@ -92,14 +92,14 @@ def _decode_turns(text: memoryview, depth: int, memory: Texts, grown: Grown | No
         try:
             items = decode_items(text)
         except (ValueError, RecursionError):
-            return decode(text, depth)  # which tells what is wrong, or reads an object
+            return decode(text, depth)  # which reports the error, or decodes an object
     for item in items:
         value = memory.decode(item, depth - 1, learn=learn)
         if type(value) is dict or type(value) is list:
             first, again = id(value), times.get(id(value), 0)
             while id(value) in times and again <= _MAX_EQUAL:
-                # Two turns of the same words are two: places in a conversation are known by identity. With
-                # spaces behind it, it is another text of the same value.
+                # Two turns with the same text are two: places in a conversation are known by identity. With
+                # trailing spaces, it is another text with an equal value.
                 value = memory.decode(bytes(item) + b" " * again, depth - 1, learn=learn)
                 again += 1
             if id(value) in times:

@@ -1,10 +1,10 @@
-"""Whether a body continues one that came before: only then is it worth caching.
+"""Decides whether a body continues an earlier one: only then is it worth caching.
 
-To cache a body costs one to three times as much as reading it, and pays when it is sent again. A conversation
-is; a template with other ids in it is not, nor is a document with a question. So a body is cached where most
-of it, from its beginning and from its end, is equal to one before, byte for byte, and has grown since. A body
-that was sent twice unchanged is a repetition, not a conversation: it is cached when it comes a third time.
-None of this counts if it was so long ago that the cache has dropped it meanwhile: nothing would be found.
+Caching a body costs one to three times as much as parsing it, and pays when it is sent again. A conversation
+is; a template with other ids in it is not, nor is a document with a question. So a body is cached if most of
+it, from its beginning and from its end, is equal to an earlier one, byte for byte, and has grown since. A
+body that was sent twice unchanged is a repetition, not a conversation: it is cached the third time. Sightings
+so old that the cache has evicted the body meanwhile do not count: nothing would be found.
 """
 
 from __future__ import annotations
@@ -15,42 +15,45 @@ from typing import Final
 from wireglot.wire.scan import fold
 
 _FIRST_BYTES: Final = 4096
-"""The first piece on either side; each further one ends a quarter further."""
+"""Size of the first piece on either side; each further one ends a quarter further."""
 _HEAD_BYTES: Final = 256 * 1024
 _TAIL_BYTES: Final = 128 * 1024
-"""How far is compared from either side: hashing 100 KB takes a hundredth of a millisecond, or a twentieth."""
+"""Maximum bytes compared from either side: hashing 100 KB takes a hundredth of a millisecond, or a
+twentieth."""
 _MAX_PIECES: Final = 8192
-"""Of some 250 conversations of 100 KB, more than are cached: two megabytes."""
+"""The pieces of some 250 conversations of 100 KB, more than are cached: two megabytes."""
 _MAX_CALLERS: Final = 1024
 _KEY_BITS: Final = 0xFFFF_FFFF_FFFF_FFFF
 
 
 class Sightings:
-    """Bodies are not held, only hashes of their pieces: a collision would cost time, and nothing else. What
-    one caller sent says nothing about what another sends."""
+    """Bodies are not stored, only hashes of their pieces: a collision would cost time and nothing else.
+    Sightings are kept per caller."""
 
     __slots__ = ("_bytes", "_bytes_of", "_seen")
 
     def __init__(self) -> None:
         self._bytes = 0
-        """Of all bodies so far."""
+        """Total bytes of all bodies so far."""
         self._bytes_of: dict[str, int] = {}
-        """The same of each caller."""
+        """The same for each caller."""
         self._seen: OrderedDict[int, tuple[int, int, int]] = OrderedDict()
-        """When a piece came last, after how many bytes of all and of its caller, and how often it came."""
+        """For each piece: the total bytes and the caller's bytes when it was last seen, and how often it was
+        seen."""
 
     def pass_by(self, caller: str, size: int) -> tuple[int, int]:
-        """A body of this size has come. How many bytes there were so far, of all and of its caller."""
+        """Count a body of this size. Returns the total bytes so far, of all callers and of this one."""
         self._bytes += size
         own = self._bytes_of[caller] = self._bytes_of.get(caller, 0) + size
         if len(self._bytes_of) > _MAX_CALLERS:
             del self._bytes_of[
                 next(iter(self._bytes_of))
-            ]  # starts again: what it sent seems a little fresher
+            ]  # starts again: its sightings seem slightly more recent
         return self._bytes, own
 
     def comes_again(self, caller: str, body: bytes, *, within: int, within_own: int) -> bool:
-        """Whether three fifths of it came before, at most that many bytes of all and of its caller ago."""
+        """Whether three fifths of a body were seen before, at most that many bytes (of all callers and of its
+        own) ago."""
         now = self.pass_by(caller, len(body))
         since = now[0] - len(body) - within, now[1] - len(body) - within_own
         view = memoryview(body)
@@ -73,12 +76,12 @@ class Sightings:
         *,
         from_end: bool = False,
     ) -> tuple[int, int]:
-        """How many bytes of one side came before, and the hash of all that was compared."""
+        """The number of known bytes on one side, and the hash of all that was compared."""
         known, fits = 0, True
         start, end = 0, _FIRST_BYTES
         while end <= reach:
             piece = body[len(body) - end : len(body) - start] if from_end else body[start:end]
-            key = fold(piece, key)  # a chain: equal where everything before it is equal, too
+            key = fold(piece, key)  # a chain: equal only if everything before it is equal, too
             fits = self._look(key, now, since) > 0 and fits
             if fits:
                 known = end
@@ -86,7 +89,7 @@ class Sightings:
         return known, key
 
     def _look(self, key: int, now: tuple[int, int], since: tuple[int, int]) -> int:
-        """How often it came before, lately enough; noted as seen now."""
+        """How often the piece was seen recently enough; records it as seen now."""
         last, last_own, times = self._seen.pop(key, (-1, -1, 0))
         if last < since[0] or last_own < since[1]:
             times = 0

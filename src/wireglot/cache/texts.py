@@ -1,14 +1,14 @@
-"""What comes again and again, byte for byte, and what was made of it.
+"""Caches JSON texts that are received repeatedly, byte for byte, and what was derived from them.
 
-An agent sends its tools and its whole conversation with every turn. Decoded with a `Texts` they give
-the values it got before, and `remembered` keeps what was made of one: what was read of it, how it was fitted,
-how it was written. A value that came from here must not be changed, nor anything inside it. A value that did
-not come from here is never taken for one that did.
+An agent sends its tools and its whole conversation with every turn. A `Texts` decodes a known text to the
+same value as before, and `remembered` keeps what was derived from a value: how it was parsed, fitted and
+written. A value from here must not be changed, nor anything inside it. A value from elsewhere is never
+mistaken for one from here.
 
-The one that holds a memory decides whose it is: this module has none of its own.
+The owner of a memory decides which caller it belongs to: this module has no global memory.
 
-Several threads may come at once. Finding is a single step that the interpreter does not interrupt; whatever
-changes the memory is done under its lock. Between two steps another thread may have forgotten anything.
+Several threads may use it at once. A lookup is a single step that the interpreter does not interrupt; every
+change of the memory is made under its lock. Between two steps another thread may have evicted anything.
 """
 
 from __future__ import annotations
@@ -25,37 +25,38 @@ from wireglot.cache.body_frame import BodyFrame, KnownRun
 from wireglot.wire.json import MAX_DEPTH, decode
 
 _VALUE_BYTES: Final = 3
-"""A text is held as it came, decoded, and (mostly the same objects) parsed: about so many times its bytes."""
+"""A text is held as received, decoded, and (mostly the same objects) parsed: about this many times its
+bytes."""
 _ENTRY_BYTES: Final = 2304
-"""And these bytes for each text, however short it is: its value, its places in the memory and in what is
-read. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
+"""Added for each text, however short it is: its value, its places in the memory and in what is parsed from
+it. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
 _KEPT_BYTES: Final = 384
-"""Of anything that was made of it, in addition to what its maker counts."""
+"""Added for each derived value, in addition to the size its maker reports."""
 _MAX_MADE: Final = 32
-"""How much is kept of one value: one for each kind of endpoint it goes to."""
+"""Limit of derived values per value: one for each kind of endpoint it is sent to."""
 _MAX_SCOPES: Final = 1024
 _MAX_FRAMES: Final = 64
 _FRAME_BYTES: Final = 4096
-"""In addition to its own texts."""
+"""Added for each frame, in addition to its own texts."""
 _FRAME_SHARE: Final = 8
-"""One that takes more than such a part of the room is not kept."""
+"""A frame larger than this fraction (1/8) of the memory is not kept."""
 _MAX_RUNS: Final = 128
-"""Conversations that are known from their beginning on: to try one takes a tenth of a microsecond."""
+"""Conversations whose beginning is known: testing one takes a tenth of a microsecond."""
 _RUN_BYTES: Final = 1024
-"""In addition to its body."""
+"""Added for each run, in addition to its body."""
 _RUN_SHARE: Final = 8
-"""All of them take no more than such a part of the room."""
+"""All runs together take at most this fraction (1/8) of the memory."""
 _MAX_BEHIND: Final = 256
-"""Conversations that begin alike and go on in different ways: to try one takes a hundredth of what it costs
-to read a turn."""
+"""Conversations that begin alike and continue differently: testing one takes a hundredth of the time of
+parsing a turn."""
 
 _CREDIT: Final = 256 * 1024
 _MAX_CREDIT: Final = 1024 * 1024
 _LEARNING_COST: Final = 2
-"""Learning a byte takes as long as reading two more; finding one saves reading it."""
+"""Learning a byte takes as long as parsing two more; finding one saves parsing it."""
 _SENT_SHARE: Final = 32
-"""What a caller sends pays for learning, too, so that one who was given up is tried again: the 32nd part,
-which costs less than 5 % where nothing is ever found."""
+"""Fraction of the bytes a caller sends that is added to its credit, so that learning is tried again for a
+caller it was disabled for: 1/32, which costs less than 5 % where nothing is ever found."""
 
 _MISSING: Final = object()
 
@@ -66,16 +67,17 @@ class Known:
     __slots__ = ("_root", "beside", "costs", "made", "value")
 
     def __init__(self, value: Any, root: KnownText | None) -> None:
-        self.value = value  # held, so that no other can take its identity
+        self.value = value  # held so that no other object can get the same id()
         self._root = root
         self.made: dict[Hashable, Any] = {}
         self.costs: dict[Hashable, tuple[int, Known | None]] = {}
-        """What each of them is counted with, and who became known with it and goes with it."""
+        """For each derived value: its counted size, and the value that was registered and is evicted with
+        it."""
         self.beside: list[Known] = []
 
     @property
     def root(self) -> KnownText:
-        """The one that came as text: with it this one goes, and it bears the size."""
+        """The text this value belongs to: it is evicted with that text, and its size is counted there."""
         assert self._root is not None, "only a text has none"
         return self._root
 
@@ -89,11 +91,11 @@ class KnownText(Known):
         self.text = text
         self.depth = depth
         self.number = 0
-        """Of all that this memory ever held it is the only one that has it."""
+        """Unique among all texts this memory has ever held."""
         self.stated = text.rstrip(b" ")
-        """As it stands in a body: the spaces are for another value of the same words."""
+        """The text as it appears in a body. Trailing spaces only mark a second value of the same text."""
         self.behind: list[int] = []
-        """The numbers of the texts that stood behind it in a list, the latest first."""
+        """The numbers of the texts that followed it in a list, the latest first."""
 
     @property
     def root(self) -> KnownText:
@@ -101,7 +103,7 @@ class KnownText(Known):
 
 
 class Texts:
-    """Holds about `most` bytes; what was not used for longest goes first."""
+    """Holds about `most` bytes and evicts the least recently used texts first."""
 
     __slots__ = (
         "_counted", "_credit", "_known", "_lock", "_numbered", "_numbers", "_run_bytes", "_scopes", "_texts",
@@ -114,12 +116,12 @@ class Texts:
         lock: AbstractContextManager[object] | None = None,
         counted: Callable[[int], None] | None = None,
     ) -> None:
-        """`lock`: where several threads may come. `counted` is informed of each change of `held`, by anyone
-        who makes it."""
+        """`lock` is needed if several threads use the memory. `counted` is called with each change of `held`,
+        by the thread that makes it."""
         self.most = most
         self._counted = counted
         self.held = 0
-        """An estimate of the bytes of all that is in it."""
+        """Estimated bytes of everything in this memory."""
         self._lock: AbstractContextManager[object] = lock if lock is not None else nullcontext()
         self._texts: OrderedDict[bytes, KnownText] = OrderedDict()  # the least recently used first
         self._known: dict[int, Known] = {}
@@ -127,31 +129,32 @@ class Texts:
         self._scopes: dict[Hashable, int] = {}
         self._numbers = count()
         self.frames: list[BodyFrame] = []
-        """The latest first."""
+        """The most recently used first."""
         self._credit = _CREDIT
         self.learned = 0
         """Bytes of all texts that were ever learned."""
         self._run_bytes = 0
         self.runs: tuple[KnownRun, ...] = ()
-        """The latest first."""
+        """The most recently used first."""
 
     def __len__(self) -> int:
         return len(self._texts)
 
     @property
     def learns(self) -> bool:
-        """Whether what was learned so far is worth what it cost, or may still become so: a caller whose
-        texts are not found again is given up. To be asked before a body, not within it."""
+        """Whether learning has been worth its cost so far, or may still become so: it is disabled for a
+        caller whose texts are not found again. To be checked before a body, not within it."""
         return self._credit > 0
 
     def sent(self, size: int) -> None:
-        """The caller has sent a body of this size."""
+        """Count a body of this size that the caller has sent."""
         self._credit = min(self._credit + size // _SENT_SHARE, _MAX_CREDIT)
 
     def decode(
         self, text: bytes | memoryview | msgspec.Raw, depth: int = MAX_DEPTH, *, learn: bool = True
     ) -> Any:
-        """As `decode` of JSON, but an array or an object that was decoded lately is the same one."""
+        """Like `wire.json.decode`, but an array or object that was decoded recently is returned as the same
+        object."""
         key = bytes(text)
         known = self._texts.get(key)
         if known is not None and known.depth == depth:
@@ -162,7 +165,7 @@ class Texts:
         return value
 
     def recall(self, known: KnownText) -> Any:
-        """Its value, which is in use again."""
+        """The value of a known text, which is marked as recently used."""
         self._credit = min(self._credit + len(known.text), _MAX_CREDIT)
         try:
             self._texts.move_to_end(known.text)
@@ -171,7 +174,7 @@ class Texts:
         return known.value
 
     def recall_all(self, texts: Sequence[KnownText]) -> list[Any]:
-        """The values of texts, which are in use again."""
+        """The values of known texts, which are marked as recently used."""
         move = self._texts.move_to_end
         found = 0
         for known in texts:
@@ -184,23 +187,23 @@ class Texts:
         return [known.value for known in texts]
 
     def text(self, number: int) -> KnownText | None:
-        """The text of this number, if it is still known."""
+        """The text with this number, if it is still known."""
         return self._numbered.get(number)
 
     def text_of(self, value: object) -> KnownText | None:
-        """The text that this very value was decoded of, if it is still known."""
+        """The text that this very value was decoded from, if it is still known."""
         known = self._known.get(id(value))
         return known if type(known) is KnownText and known.value is value else None
 
     def texts(self, numbers: Sequence[int]) -> list[KnownText] | None:
-        """The texts of these numbers, if all are still known."""
+        """The texts with these numbers, if all are still known."""
         try:
             return list(map(self._numbered.__getitem__, numbers))
         except KeyError:
             return None
 
     def use(self, frame: BodyFrame) -> None:
-        """It was found again, or is new: the next body is compared with it first."""
+        """Add a frame or mark it as recently used: the next body is compared with it first."""
         if (self.frames and self.frames[0] is frame) or frame.size > self.most // _FRAME_SHARE:
             return
         with self._lock:
@@ -214,16 +217,16 @@ class Texts:
             self._make_room()
 
     def may_know(self, body: bytes) -> bool:
-        """Whether it seems to go on as a conversation that is known, by a few of its bytes."""
+        """Whether the body probably continues a known conversation, judged by a few of its bytes."""
         return any(run.may_begin(body) for run in self.runs)
 
     def may_frame(self, body: bytes) -> bool:
-        """Whether it seems to begin as a body that is known, by a few of its bytes."""
+        """Whether the body probably begins with a known frame, judged by a few of its bytes."""
         return any(body.startswith(frame.head[0].text or b"") for frame in self.frames)
 
     def use_run(self, run: KnownRun, instead: KnownRun | None = None) -> None:
-        """It was found again, or is new, and so the next body is compared with it first. `instead`: what it
-        replaces."""
+        """Add a run or mark it as recently used: the next body is compared with it first. `instead`: the run
+        it replaces."""
         room = self.most // _RUN_SHARE
         if (self.runs and self.runs[0] is run) or len(run.body) + _RUN_BYTES > room:
             return
@@ -250,7 +253,7 @@ class Texts:
                 self._count_run(run, -1)
 
     def follow(self, frame: BodyFrame, turns: Sequence[Any], start: int = 0) -> None:
-        """Note in which order these turns came, those before `start` as they did before."""
+        """Record the order of these turns; those before `start` are already recorded."""
         numbers = frame.openings
         if start:
             known = self.text_of(turns[start - 1])
@@ -273,24 +276,25 @@ class Texts:
         return known is not None and known.value is value
 
     def for_turns(self, turns: Sequence[Any]) -> Self | None:
-        """This one, if some of these turns are known; otherwise nothing can be found or kept for any of them.
-        They are where one looks: in the middle, of a conversation that has grown."""
+        """This memory if some of these turns are known; otherwise nothing can be found or kept for any of
+        them. Turns in the middle are tested: in a conversation that has grown, they are known."""
         middle = len(turns) // 2
         nearby = turns[max(0, middle - 2) : middle + 3]
         return self if any(map(self.is_known, nearby)) else None
 
     def find(self, value: object, key: Hashable) -> Any:
-        """What was made of it under this key; None where nothing was, or where the value is not known."""
+        """What was derived from the value under this key; None if there is nothing, or if the value is not
+        known."""
         known = self._known.get(id(value))
         return known.made.get(key) if known is not None and known.value is value else None
 
     def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
-        """Remember what was made of `value`, if that is known. It must follow from value and key alone.
-        `shared` becomes known with it. `size`: bytes that it takes in addition to the value's own."""
+        """Keep what was derived from `value`, if that is known. It must depend on value and key alone.
+        `shared` becomes known with it. `size`: its bytes, in addition to those of the value."""
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return
-        with self._lock:  # a conversation is kept in hundreds of these: what could be called stands here
+        with self._lock:  # inlined instead of calling helpers: a conversation is kept in hundreds of these
             if self._known.get(id(value)) is not known:
                 return  # forgotten meanwhile
             already = known.made
@@ -303,7 +307,7 @@ class Texts:
             child = None
             if shared is not None:
                 if already and known is root:
-                    size += len(root.text)  # it was read once more, in another way
+                    size += len(root.text)  # parsed again in another way
                 other = self._known.get(id(shared))
                 if other is None or other.value is not shared:
                     child = self._known[id(shared)] = Known(shared, root)
@@ -317,7 +321,7 @@ class Texts:
                 self._make_room()
 
     def grow(self, value: object, key: Hashable, size: int) -> None:
-        """Count what a caller has added to what was made of it."""
+        """Count bytes that a caller has added to what was derived from `value`."""
         known = self._known.get(id(value))
         if known is not None and known.value is value:
             with self._lock:
@@ -327,7 +331,7 @@ class Texts:
                     self._grow(known, size)
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What `make` gives, made once where `value` is known. It must follow from value and key alone."""
+        """The result of `make`, computed once if `value` is known. It must depend on value and key alone."""
         known = self._known.get(id(value))
         if known is None or known.value is not value:
             return make()
@@ -340,7 +344,8 @@ class Texts:
         return made
 
     def share(self, value: _T, beside: object) -> _T:
-        """The value, known as long as the one it was made of is, if that is."""
+        """Make `value` known for as long as `beside`, the value it was derived from, is known. Returns
+        `value`."""
         if value:
             with self._lock:
                 source = self._known.get(id(beside))
@@ -351,22 +356,22 @@ class Texts:
         return value
 
     def scope(self, *reported: Hashable) -> int:
-        """A short name for all that is equal in many keys."""
+        """A short number for a tuple of keys: equal tuples get the same number."""
         number = self._scopes.get(reported)
         if number is None:
             with self._lock:
                 if len(self._scopes) >= _MAX_SCOPES:
-                    self._scopes.clear()  # numbers are never given twice: what has one of them is not found
+                    self._scopes.clear()  # never reused: entries under old ones are not found
                 number = self._scopes.setdefault(reported, next(self._numbers))
         return number
 
     def shrink(self, most: int) -> None:
-        """Forget the longest unused until about `most` bytes are left."""
+        """Evict the least recently used until about `most` bytes are left."""
         with self._lock:
             self._make_room(most)
 
     def retire(self) -> None:
-        """Forget everything, and remember nothing from here on: anyone who still uses it finds nothing."""
+        """Evict everything and keep nothing from now on: later lookups find nothing."""
         self.most = 0
         self.shrink(0)
 
@@ -425,7 +430,7 @@ class Texts:
         self._count(-text.size)
 
     def _drop(self, known: Known, key: Hashable) -> None:
-        """One of the things that were made of it, with what became known with it."""
+        """Remove one derived value and what became known with it."""
         del known.made[key]
         size, child = known.costs.pop(key)
         if child is not None:
@@ -434,11 +439,11 @@ class Texts:
         self._count(-size)
 
     def _let_go(self, known: Known) -> int:
-        """Forget it and all that became known with it. What was counted for what was made of them. Nothing
-        of it refers to itself from here on, so that it is freed at once and not by the collector."""
+        """Forget a value and all that became known with it; returns the bytes counted for what was derived
+        from them. Reference cycles are broken here, so that it is freed at once and not by the collector."""
         size = 0
         waiting: list[Known] = [known]
-        while waiting:  # there may be a long row of them, one made of the other
+        while waiting:  # there may be a long chain of them, each derived from the one before
             each = waiting.pop()
             if self._known.get(id(each.value)) is not each:
                 continue

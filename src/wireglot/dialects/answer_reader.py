@@ -1,7 +1,8 @@
-"""The shell of every stream reader: a stream or one document, a byte-order mark, too much, an early end.
+"""The common part of every stream reader: a stream or one document, a byte-order mark, oversized input, an
+early end.
 
 Upstreams that were asked for a stream may answer with one JSON document (an error, a whole answer) or with a
-web page. No line of an event stream starts with a bracket, so the first byte that is no blank tells.
+web page. No line of an event stream starts with a bracket, so the first non-blank byte decides.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
 
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 LAST_BLANK_LINE = b"\n\n"
-"""To be read at the end of an event stream: several servers leave it out behind their last frame."""
+"""Appended at the end of an event stream: several servers leave it out after their last frame."""
 
 _BOM = b"\xef\xbb\xbf"
 _FAULTS = (BadJson, FrameTooLarge, UpstreamFault)
 
 
 def first_byte(opening: bytes) -> bytes:
-    """The first byte that is no blank; empty while there is none or a byte-order mark may yet come."""
+    """The first non-blank byte; empty if there is none yet or a byte-order mark may still follow."""
     if len(opening) < len(_BOM) and _BOM.startswith(opening):
         return b""
     return opening.removeprefix(_BOM).lstrip()[:1]
 
 
 def json_or_text(document: bytes) -> Any:
-    """The JSON value of a document, or its text where it is none: a page of some proxy."""
+    """The JSON value of a document, or its text if it is not JSON: a proxy's error page."""
     try:
         return decode(document)
     except BadJson:
@@ -40,7 +41,8 @@ def json_or_text(document: bytes) -> Any:
 
 
 def named_event(frame: Frame) -> Any:
-    """The value of a frame; None for the end mark of Chat, which some servers send in other dialects too."""
+    """The decoded value of a frame; None for Chat's end mark, which some servers send in other dialects
+    too."""
     try:
         return decode(frame.data)
     except BadJson:
@@ -50,13 +52,13 @@ def named_event(frame: Frame) -> Any:
 
 
 class AnswerReader(ABC):
-    """Hands the frames of a stream to `_frame`, or a document to `_read_document`. What cannot be read and
-    what ends too early becomes a Failure; nothing follows it."""
+    """Passes the frames of a stream to `_frame`, or a document to `_read_document`. Unreadable input and an
+    early end become a Failure; nothing follows it."""
 
     __slots__ = ("_ended", "_first", "_opening", "_repeated", "_sse", "flaws")
 
     document_starts = b"{[<"
-    """What a document begins with that is held until it is whole."""
+    """First bytes of a document that is held until it is complete."""
 
     def __init__(self, sse: SseDecoder, repeated: RepeatedChunks) -> None:
         self._sse = sse
@@ -99,11 +101,11 @@ class AnswerReader(ABC):
         return out
 
     def _sniff(self, opening: bytearray, data: bytes) -> bytes:
-        """All bytes so far, once they are known to be a stream."""
+        """Returns all bytes so far, once they are known to be a stream."""
         opening += data
         if not self._first:
             self._first = first_byte(bytes(opening))
-        if self._first in self.document_starts:  # empty bytes, too: nothing has reported yet
+        if self._first in self.document_starts:  # empty input, too: nothing has arrived
             if len(opening) > MAX_DOCUMENT_BYTES:
                 opening.clear()
                 raise FrameTooLarge("the answer is too large")
@@ -131,7 +133,7 @@ class AnswerReader(ABC):
 
     @abstractmethod
     def _read_end(self, out: list[Event]) -> None:
-        """The bytes of the stream are over. A stream that is not ended by this was cut off."""
+        """The end of the stream's bytes. A stream that is not ended by this was cut off."""
 
     @abstractmethod
     def _read_document(self, document: bytes, out: list[Event]) -> None: ...

@@ -1,6 +1,6 @@
-"""The shell of every stream writer: which method takes which event, and what is known at the end.
+"""Base of all stream writers: dispatches events to methods, and keeps what is known at the end.
 
-Pieces of text are most of a stream: each writer puts them out by itself.
+Pieces of text are most of a stream: each writer writes them itself.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class AnswerWriter(ABC):
 
     dialect: ClassVar[str]
     events: ClassVar[dict[type[Any], _Take]]
-    """What takes an event of each kind, but for pieces of text."""
+    """The method for each kind of event, except for pieces of text."""
 
     def __init_subclass__(cls) -> None:
         cls.events = {
@@ -56,10 +56,10 @@ class AnswerWriter(ABC):
         self._request = request
         self._start: Start | None = None
         self._usage: Usage | None = None
-        """The account so far."""
+        """The usage so far."""
         self._foreign_kinds: set[str] = set()
         self._ended = False
-        """Nothing may follow."""
+        """Whether the end has been written."""
 
     def _begin(self, start: Start, out: list[bytes]) -> None:
         self._start, self._usage = start, start.usage
@@ -88,7 +88,7 @@ class AnswerWriter(ABC):
         self._lose_foreign(event)
 
     def _lose_foreign(self, event: ForeignEvent) -> None:
-        """Each kind is declared once for a stream: some come hundreds of times."""
+        """Each kind is reported once per stream: some come hundreds of times."""
         detail = f"{event.type} of {event.dialect}"
         if detail not in self._foreign_kinds:
             self._foreign_kinds.add(detail)
@@ -98,7 +98,7 @@ class AnswerWriter(ABC):
         self._write_other(event.answer, out)
 
     def _write_other(self, answer: Candidate, out: list[bytes]) -> None:
-        """A further answer, which is whole."""
+        """A further answer, which is complete."""
         if ONE_ANSWER not in self.losses:
             self.losses.append(ONE_ANSWER)
 
@@ -106,7 +106,7 @@ class AnswerWriter(ABC):
     def _finish(self, finish: Finish, out: list[bytes]) -> None: ...
 
     def _completed(self, finish: Finish) -> Finish:
-        """With what was known before, where the end says nothing else."""
+        """The finish, completed with what was known before where it has no value."""
         start = self._start
         return replace(
             finish,

@@ -1,10 +1,10 @@
-"""Streamed tool arguments that are JSON whatever the model writes.
+"""Makes streamed tool arguments valid JSON whatever the model writes.
 
-Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be no JSON. But
-every prefix that was passed on is checked, and a valid beginning can always be brought to a valid end: the
-open strings and brackets are closed, and the whole raw text is added as `_raw`, from which the parser of
-requests restores it. What can be repaired is repaired on the way: a comma waits for what follows it, control
-characters are escaped, and what stands behind the last brace is judged at the end.
+Arguments are passed on as they arrive, so it is too late to wrap them when they turn out to be invalid JSON.
+But every prefix that was passed on is checked, and a valid beginning can always be completed: the open
+strings and brackets are closed, and the whole raw text is added as `_raw`, from which the request parser
+restores it. What can be repaired is repaired immediately: a comma is held back until the next character is
+known, control characters are escaped, and text after the last brace is judged at the end.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _IN_NUMBER = frozenset("0123456789+-.eE")
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
-# What may come next. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
+# What may follow. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
 _ROOT, _FIRST_KEY, _KEY, _COLON, _VALUE, _FIRST_VALUE, _LATER_VALUE = range(7)
 _NEXT, _STRING, _ESCAPE, _NUMERAL, _LITERAL, _DONE = range(7, 13)
 _AFTER_COMMA = (_KEY, _LATER_VALUE)
@@ -44,23 +44,23 @@ _WORDS = (_ESCAPE, _NUMERAL, _LITERAL)
 
 
 class ArgumentStream(msgspec.Struct, eq=False):
-    """Feed it what the model writes; what it returns may be passed on. `finish` gives the rest.
+    """Feed it the model's text; what it returns may be passed on. `finish` returns the rest.
 
-    The last brace is held back until then: what follows it may show that it was not the end. So is a comma
-    at the end of what came, until more comes.
+    The last brace is held back until then: what follows may show that it was not the end. So is a comma at
+    the end of the text, until more arrives.
     """
 
     opened: bool = False  # whether the opening brace was passed on
-    form: Form = ""  # what has become of the text
+    form: Form = ""  # how the text was changed
     _raw: list[str] = []
     _place: int = _ROOT
     _stack: list[str] = []
     _is_key: bool = False
     _key_count: int = 0  # keys seen at the root
-    _escape: str = ""  # of the escape sequence we are in
-    _word: str = ""  # of the number or literal we are in
+    _escape: str = ""  # of the current escape sequence
+    _word: str = ""  # of the current number or literal
     _broken: bool = False
-    _comma: str = ""  # one that waits, and the blanks behind it
+    _comma: str = ""  # a comma that is held back, and the blanks after it
 
     @property
     def raw(self) -> str:
@@ -68,12 +68,12 @@ class ArgumentStream(msgspec.Struct, eq=False):
 
     @property
     def is_bent(self) -> bool:
-        """Whether what came so far is no beginning of JSON, or more than one whole."""
+        """Whether the text so far is not the beginning of valid JSON, or is more than one document."""
         return self._broken or self.form != ""
 
     @property
     def waits(self) -> bool:
-        """Whether what came last may have to be taken back."""
+        """Whether the last text may have to be taken back."""
         empty = self._place == _DONE and not self._key_count
         return bool(self._comma) or empty or self._broken or self.form != ""
 
@@ -108,7 +108,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
                     self._broken = True
                     break
                 self.form = "repaired"
-                if self._place in _AFTER_COMMA:  # a character left out behind a comma, which still waits
+                if self._place in _AFTER_COMMA:  # a character dropped after a comma, which is still held back
                     text, size = text[:at] + text[at + 1 :], size - 1
                     continue
                 passed, text, at = passed + repaired, text[at + 1 :], 0
@@ -131,8 +131,8 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return passed
 
     def _repair(self, text: str, at: int) -> str | None:
-        """What to pass on up to and for the character at `at`, which cannot stand there; None where it is not
-        plain what was meant. A closing brace of the root is held back."""
+        """The text to pass on up to and including the character at `at`, which is not valid there; None if it
+        is not clear what was meant. A closing brace of the root is held back."""
         char = text[at]
         if self._place == _STRING:  # nothing else is refused in strings
             return text[:at] + escaped(char)
@@ -144,7 +144,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return None
 
     def finish(self) -> str:
-        """What is still to be said: the held brace, or the way out of a broken text."""
+        """The rest of the output: the held brace, or the text that completes a broken document."""
         if self._place == _DONE and not self._broken:
             return "}"
         raw = self.raw
@@ -166,7 +166,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return self._close() + members[1:]
 
     def _take(self, char: str) -> bool:
-        """Step over one character; False, and no step, if it cannot stand here."""
+        """Advance by one character; False, without advancing, if it is not valid there."""
         place = self._place
         if place == _STRING:
             return self._take_in_string(char)
@@ -263,8 +263,9 @@ class ArgumentStream(msgspec.Struct, eq=False):
         return True
 
     def _close(self) -> str:
-        """From where the passed text stands to a place inside the root where members may follow. It never
-        ends in a comma, which is held back until more has come."""
+        """The text that closes everything open in the passed text, up to a place inside the root where
+        members may follow. The passed text never ends in a comma, which is held back until more has
+        arrived."""
         closing = []
         place = self._place
         if place == _ESCAPE:
@@ -289,8 +290,8 @@ class ArgumentStream(msgspec.Struct, eq=False):
 
 
 class MendedArguments:
-    """Arguments that pass as they come, and are fixed where it is plain what was meant. Held back is only
-    what may be too much: a comma, an empty object, and everything from the first mistake on."""
+    """Passes arguments on as they arrive, and repairs them if their meaning is clear. Only superfluous text
+    is held back: a comma, an empty object, and everything from the first error on."""
 
     __slots__ = ("_arguments", "_held", "_sent", "form")
 
@@ -299,7 +300,7 @@ class MendedArguments:
         self._arguments = ArgumentStream()
         self._held: list[str] = []
         self._sent = 0
-        """Characters that have gone on."""
+        """Number of characters passed on."""
 
     @property
     def is_bent(self) -> bool:
@@ -315,14 +316,14 @@ class MendedArguments:
         return "" if self.waits else self.release()
 
     def release(self) -> str:
-        """What is held, as it came."""
+        """The held text, unchanged."""
         held = "".join(self._held)
         self._held.clear()
         self._sent += len(held)
         return held
 
     def finish(self) -> str:
-        """What is still to be said."""
+        """The rest of the output."""
         if not self._arguments.is_bent:
             return self.release()
         raw = self._arguments.raw
@@ -330,7 +331,7 @@ class MendedArguments:
         whole = again.feed(raw) + again.finish()
         sent = raw[: self._sent].lstrip()
         if sent.rstrip() == whole:
-            sent = whole  # blanks behind the last brace
+            sent = whole  # blanks after the last brace
         if again.form != "repaired" or not whole.startswith(sent):
             return self.release()  # cannot be fixed any more
         self.form = again.form
@@ -339,7 +340,7 @@ class MendedArguments:
 
 
 class MendedCalls:
-    """Events of an answer, with the arguments of its calls fixed on the way."""
+    """Events of an answer, with the arguments of its calls repaired on the way."""
 
     __slots__ = ("_losses", "_open")
 

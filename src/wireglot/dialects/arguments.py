@@ -1,8 +1,8 @@
-"""Tool arguments: the text a model wrote, as the JSON that clients decode.
+"""Converts tool arguments, the text a model wrote, to the JSON that clients decode.
 
-Text that is no JSON object is fixed where it is plain what was meant. Where it is not, dialects that demand
-an object wrap it, and a wrapped call comes back as the raw text it was; dialects whose arguments are text
-pass it on unchanged.
+Text that is not a JSON object is repaired if its meaning is clear. If not, dialects that require an object
+wrap it, and a wrapped call is restored to the raw text; dialects whose arguments are text pass it on
+unchanged.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _SURPLUS = " \t\n\r}]"
 
 
 def repaired_object(text: str) -> dict[str, Any] | None:
-    """The object that `text` was meant to spell; None where that is not plain."""
+    """The object that `text` was meant to be; None if that is not clear."""
     found: list[dict[str, Any]] = []
     rest = text
     while rest.strip(_SURPLUS if found else None):
@@ -46,13 +46,13 @@ def repaired_object(text: str) -> dict[str, Any] | None:
 
 
 def escaped(control: str) -> str:
-    """A control character as a JSON string may hold it."""
+    """A control character, escaped for a JSON string."""
     return f"\\u{ord(control):04x}"
 
 
 def _first_document(text: str) -> tuple[str, str]:
-    """The first value of a text that begins with a bracket, spelled as JSON, and what follows it. Empty where
-    there is none: other beginnings, and ends that never come."""
+    """The first value of a text that begins with a bracket, as JSON, and the rest of the text. Empty if there
+    is none: the text begins differently or never ends."""
     if text[:1] not in ("{", "["):
         return "", ""
     out: list[str] = []
@@ -76,7 +76,7 @@ def _first_document(text: str) -> tuple[str, str]:
 
 
 def _drop_comma(out: list[str]) -> None:
-    """Before a closing bracket, unless nothing stands before the comma either."""
+    """Removes a comma before a closing bracket, unless nothing precedes the comma."""
     at = _before_blanks(out, len(out) - 1)
     if out[at] == "," and out[_before_blanks(out, at - 1)] not in ("{", "[", ","):
         del out[at:]
@@ -84,7 +84,7 @@ def _drop_comma(out: list[str]) -> None:
 
 def _before_blanks(out: list[str], at: int) -> int:
     while not out[at].strip():
-        at -= 1  # an opening bracket stands before all of them
+        at -= 1  # an opening bracket precedes all of them
     return at
 
 
@@ -92,7 +92,7 @@ RAW = "_raw"
 PARSE_ERROR = "_parse_error"
 
 Form = Literal["", "repaired", "wrapped"]
-"""What became of a text: the object that it spells, the one that it was meant to spell, one around it."""
+"""How a text was converted: it is an object, it was repaired to one, or it was wrapped in one."""
 
 _REPORTED: dict[Form, tuple[Action, str]] = {
     "repaired": ("approximated", "invalid JSON, repaired: the meaning is clear"),
@@ -103,8 +103,8 @@ _look_over = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def read_arguments(text: str) -> tuple[dict[str, Any], Form]:
-    """The object for `text`: `{}` for blank or null, the object it spells or was meant to spell, or
-    `{_parse_error, _raw}`."""
+    """The object for `text`: `{}` for blank or null, the object in it (possibly repaired), or `{_parse_error,
+    _raw}`."""
     if not text.strip():
         return {}, ""
     try:
@@ -116,7 +116,7 @@ def read_arguments(text: str) -> tuple[dict[str, Any], Form]:
         return {PARSE_ERROR: f"invalid tool arguments JSON: {problem}", RAW: text}, "wrapped"
     if type(value) is dict:
         return value, "wrapped" if is_wrapped(value) else ""
-    if value is None:  # some models write this where they mean no arguments
+    if value is None:  # some models write this for no arguments
         return {}, ""
     return {PARSE_ERROR: "invalid tool arguments JSON: not an object", RAW: text}, "wrapped"
 
@@ -126,14 +126,14 @@ def arguments_object(text: str) -> dict[str, Any]:
 
 
 def declare_arguments(form: Form, path: str, losses: list[Loss]) -> None:
-    """Tell that the arguments of the call at `path` are not those that were written."""
+    """Report that the arguments of the call at `path` were changed."""
     if form:
         losses.append(Loss(f"{path}.arguments", "tool_call.arguments", *_REPORTED[form]))
 
 
 def with_repaired_calls(content: tuple[Part, ...], path: str, losses: list[Loss]) -> tuple[Part, ...]:
-    """Parts of an answer, with arguments that are JSON where it is plain what was meant. The same object
-    where nothing was fixed. `path`: of the parts."""
+    """Parts of an answer, with arguments repaired to JSON if their meaning is clear. The same object if
+    nothing was repaired. `path`: of the parts."""
     fixed: list[Part] = []
     for index, part in enumerate(content):
         if type(part) is ToolCall and part.kind == "function" and not is_json(part.arguments):
@@ -155,12 +155,12 @@ def is_json(text: str) -> bool:
 
 
 def is_wrapped(value: dict[str, Any]) -> bool:
-    """Whether `value` only wraps a text that is no JSON object."""
+    """Whether `value` only wraps a text that is not a JSON object."""
     return value.keys() == {RAW, PARSE_ERROR} and type(value[RAW]) is str
 
 
 def arguments_text(value: dict[str, Any]) -> str:
-    """The text for an object; a wrapped one gives back what it wraps."""
+    """The text for an object; for a wrapper, the wrapped text."""
     if is_wrapped(value):
         return str(value[RAW])
     return encode_text(value)

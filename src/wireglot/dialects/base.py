@@ -1,4 +1,4 @@
-"""The contract every dialect fulfils: eight functions for its documents and streams, and its surface."""
+"""The interface of every dialect: eight functions for its documents and streams, and its surface."""
 
 from __future__ import annotations
 
@@ -148,11 +148,12 @@ __all__ = [
 
 
 class StreamReader(Protocol):
-    """Upstream bytes in, events out, cut anywhere. After `end` every stream has had its Finish or Failure.
+    """Converts upstream bytes, however they are split, to events.
 
-    Bytes that are no stream of the dialect become a Failure, never another exception. Feeding after the
-    terminal event yields nothing. The events of one stream always satisfy the grammar of `ir.stream`.
-    A reader may have `flaws`, a list of names of `ir.stream.FLAWS`: rules that the upstream broke.
+    After `end` every stream has had its Finish or Failure. Bytes that are not a stream of the dialect become
+    a Failure, never another exception. Feeding after the terminal event yields nothing. The events of one
+    stream always satisfy the grammar of `ir.stream`. A reader may have `flaws`, a list of names of
+    `ir.stream.FLAWS`: rules that the upstream broke.
     """
 
     def read(self, data: bytes) -> list[Event]: ...
@@ -161,7 +162,7 @@ class StreamReader(Protocol):
 
 
 class StreamWriter(Protocol):
-    """Events in (grammatical), the client's bytes out. `losses` grows as things cannot be said."""
+    """Converts events (grammatical) to the client's bytes. `losses` grows as things cannot be expressed."""
 
     losses: list[Loss]
 
@@ -180,16 +181,14 @@ class OpenWriter(Protocol):
 
 class ParseError(Protocol):
     def __call__(self, body: Any, status: int = 0, /) -> ApiError | None:
-        """The error a body reports; None where it reports none and the status (0: unknown) does not say that
-        it is one."""
+        """The error a body reports; None if it reports none and the status (0: unknown) is not an error
+        either."""
         ...
 
 
 class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """One wire format, both ways: what a client of it sends and reads, and what an upstream does.
-
-    A dialect that differs from another in little is `msgspec.structs.replace(OTHER, ...)`.
-    """
+    """One wire format, both ways: the requests and answers of its clients and of its upstreams. A dialect
+    that differs little from another is `msgspec.structs.replace(OTHER, ...)`."""
 
     surface: Surface
 
@@ -206,7 +205,7 @@ class Dialect(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     stream_reader: Callable[[Context], StreamReader]
 
     places: Places | None = None
-    """Where things stand in its clients' documents; None: losses keep their neutral places."""
+    """Paths in its clients' documents; None: losses keep their neutral paths."""
 
     @property
     def name(self) -> str:

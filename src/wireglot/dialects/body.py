@@ -1,4 +1,4 @@
-"""A client's body, looked at before it is parsed: its model, its stream flag, how much may be answered."""
+"""A client's body, inspected before it is parsed: its model, its stream flag, its limit for the answer."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wireglot.wire.json import BadJson, decode
 from wireglot.wire.splice import Outline
 
 MEDIA_MARKS: Final = (b"base64", b"inlineData", b"inline_data")
-"""What stands in a body that carries pictures or files: their letters are not their tokens."""
+"""Byte sequences in a body that contains pictures or files, whose length says nothing about their tokens."""
 
 
 class Body(Protocol):
-    """As far as anybody has looked at it; `document` decodes all of it, once."""
+    """A body, parsed only as far as needed; `document` decodes all of it, once."""
 
     @property
     def body(self) -> bytes: ...
@@ -29,7 +29,7 @@ class Body(Protocol):
 
 
 class BadField(ClientFault):
-    """A field that is wrong before the body is parsed. The message is reported as it is, under this code."""
+    """A field that is wrong before the body is parsed. The message is reported unchanged, under this code."""
 
     def __init__(self, message: str, path: str, code: str = "invalid_type") -> None:
         super().__init__(message, path)
@@ -37,14 +37,14 @@ class BadField(ClientFault):
 
 
 class RequestGlance(msgspec.Struct, frozen=True):
-    """What of a request decides where it goes. `stream` None: the body does not say."""
+    """The fields of a request that decide its route. `stream` None: not stated in the body."""
 
     model: str = ""
     stream: bool | None = None
 
 
 def glance_body(body: Body) -> RequestGlance:
-    """For dialects that name both in the body."""
+    """The model and stream flag, for dialects that have both in the body."""
     outline = body.outline
     stream = stated_stream(outline) if "stream" in outline.members else None
     return RequestGlance(stated_model(outline), stream)
@@ -66,7 +66,7 @@ def stated_stream(outline: Outline) -> bool | None:
 
 _NAME_MAX: Final = 256
 _IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
-"""How Claude Code names its session inside `metadata.user_id`, where that is no JSON."""
+"""Claude Code's session inside `metadata.user_id`, if that is not JSON."""
 
 
 def session_in_metadata(outline: Outline) -> str:
@@ -89,18 +89,18 @@ def session_in_metadata(outline: Outline) -> str:
 
 
 def session_by_cache_key(outline: Outline) -> str:
-    """The same, or the key under which OpenAI's clients have a conversation cached."""
+    """The same, or the key under which OpenAI's clients cache a conversation."""
     key = outline.get("prompt_cache_key") if "prompt_cache_key" in outline.members else None
     return session_in_metadata(outline) or (key[:_NAME_MAX] if type(key) is str else "")
 
 
 def whole_number(value: object) -> int:
-    """A count that a body states, 0 where it states none."""
+    """A count in a body, 0 if there is none."""
     return value if type(value) is int and value > 0 else 0
 
 
 def stated_in(*names: str) -> Callable[[Body], int]:
-    """The count that one of these fields of a body states, the first that does."""
+    """A function that returns the first of these counts that a body states."""
 
     def stated(body: Body) -> int:
         for name in names:

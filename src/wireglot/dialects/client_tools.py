@@ -1,4 +1,4 @@
-"""Vendors' own tools that the client runs: what their dialects have in common."""
+"""Vendors' own tools that the client runs: code common to their dialects."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def is_own(tool: Tool, dialect: str) -> bool:
 
 
 def declare_native(tool: Tool, path: str, losses: list[Loss]) -> None:
-    """Say that a vendor's own tool goes as the function it amounts to."""
+    """Report that a vendor's own tool is sent as an equivalent function."""
     if tool.native is not None:
         losses.append(Loss(path, "tool.native", "emulated", reported(tool)))
 

@@ -1,4 +1,4 @@
-"""Losses that several dialects report alike: nothing to say, several answers, events and checks of others."""
+"""Losses common to several dialects: filler turns, several answers, events and checks of other dialects."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 FILLER: Final = "Continue."
-"""What the user says where the wire wants a turn of theirs and there is none."""
+"""The user's text if the dialect requires a turn of the user and there is none."""
 NO_MESSAGE: Final = Loss("$.messages", "content.position", "invented", "there must be a message")
 
 
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
-"""Of an answer that brings several, whole or streamed."""
+"""The loss for further answers, whole or streamed."""
 
 NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
 NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:
-    """Reported with the request: the answer no longer shows it. The text that was cut off is not
-    in it, so it cannot be found here either."""
+    """Reported with the request, since the answer no longer contains the sequence: it was cut off with the
+    text after it."""
     expected = client is not None and client.stop_sequences == "told"
     if request.stop and expected and server.stop_sequences == "hidden":
         detail = "the upstream does not report whether and which of them ended the answer"

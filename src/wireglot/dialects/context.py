@@ -1,4 +1,4 @@
-"""What a codec may not make up itself, and what a renderer gives back."""
+"""The context that codecs need from outside, and the result of rendering."""
 
 from __future__ import annotations
 
@@ -20,24 +20,24 @@ from wireglot.wire.sse import MAX_FRAME
 T = TypeVar("T")
 
 Framing = Literal["sse", "json-array"]
-"""How a stream is cut into events."""
+"""The framing of a stream."""
 
 _MINT_BYTES = 11
 _MINT_MARK = "wg"
 
 
 class Rendered(msgspec.Struct, Generic[T], frozen=True):
-    """A wire document and everything it could not say."""
+    """A wire document, and the losses in rendering it."""
 
     value: T
     losses: tuple[Loss, ...] = ()
 
 
 class Context(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What reaches a codec from outside: who is on the other end, the time, the secret, the seed of ids.
+    """The environment of a codec: the upstream or client, the time, the secret, the seed of ids.
 
-    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare
-    them before they replay one. `seed` makes minted ids unique to a conversation or process.
+    `provider`, `model`, `account` name the upstream: readers stamp them on signatures, renderers compare them
+    before they replay one. `seed` makes minted ids unique to a conversation or process.
     """
 
     provider: str = ""
@@ -46,41 +46,42 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     secret: bytes = b"wireglot"
     """Seals reasoning state (`dialects/envelope.py`)."""
     old_secrets: tuple[bytes, ...] = ()
-    """What they sealed is opened too."""
+    """Former secrets, whose envelopes are still opened."""
     owner: str = ""
-    """Whose reasoning state it is, where a secret serves several: sealed for one, it opens for no other."""
+    """The owner of reasoning state, if a secret serves several callers: state sealed for one is not opened
+    for another."""
     seed: str = ""
     now: int = 0
     call_prefix: str = "call"
     framing: Framing = "sse"
     max_frame: int = MAX_FRAME
-    """How much of one event of a stream is held before the stream is given up."""
+    """Maximum bytes held for one event; a stream with a larger one fails."""
     memory: Cache | None = None
-    """What the client's requests have in common. Nothing may differ where it is missing, but the time."""
+    """The cache of the client's requests. Without it only the time may differ."""
     reasons: bool = True
-    """Whether the model may reason: False only where it is known that it does not."""
+    """Whether the model may reason: False only if it is known that it does not."""
     first_event: int = 0
-    """The number of the first event, in a stream that others began (Responses counts its events)."""
+    """The number of the first event, in a stream that something else began (Responses counts its events)."""
 
     emulates: bool = True
-    """Whether the answer is cut at stop sequences that the upstream does not take, and made of the arguments
-    of a function where it has no output formats."""
+    """Whether the answer is cut at stop sequences that the upstream does not support, and taken from a
+    function's arguments if it has no output formats."""
 
     withheld: tuple[Reasoning, ...] = ()
-    """Reasoning of the request that the upstream was not given, for dialects whose answers name it."""
+    """Reasoning of the request that was not sent to the upstream, for dialects whose answers report it."""
 
     def new_id(self, prefix: str, *material: str) -> str:
-        """An id that is the same for the same material, and recognisable as ours (see `is_minted`)."""
+        """An id that is the same for the same input, and recognizable as minted (see `is_minted`)."""
         return _minted(self.seed, prefix, *material)
 
     def lasting_id(self, prefix: str, *material: str) -> str:
-        """An id in what a client sends again with every turn: the same in each request, as the place of what
-        it names is. Another one would make another prompt of it, which no cache knows."""
+        """An id for something that a client sends again with every turn: the same in each request, as its
+        place is. Another id would change the prompt, and no cache would match."""
         return _minted("", prefix, *material)
 
     def scope(self, *reported: Hashable) -> int:
-        """A name for `reported` and all of this context that makes a difference to what is read or written of
-        a request: under it that is remembered."""
+        """A number for `reported` and all fields of this context that affect parsing or rendering of a
+        request: part of the cache key."""
         assert self.memory is not None
         return self.memory.scope(
             *reported,
@@ -94,17 +95,17 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         )
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], T]) -> T:
-        """What `make` gives, made once where `value` comes again. It must follow from value and key alone."""
+        """The result of `make`, computed once if `value` is cached. It must depend on value and key alone."""
         return make() if self.memory is None else self.memory.remembered(value, key, make)
 
     def share(self, value: T, source: object) -> T:
-        """The value, which comes again as long as the one does that it was made of."""
+        """The value, cached for as long as the one it was made from."""
         return value if self.memory is None else self.memory.share(value, source)
 
     def rendered_once(
         self, source: object, key: Hashable, render: Callable[[list[Loss]], T], losses: list[Loss]
     ) -> T:
-        """What `render` gives, with its losses, made once where `source` comes again."""
+        """The result of `render`, with its losses, computed once if `source` is cached."""
         if self.memory is None:
             return render(losses)
 
@@ -117,7 +118,7 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return rendered
 
     def as_json(self, source: object, key: Hashable, value: Any) -> Any:
-        """`value`, made of `source`: where that comes again, as the JSON that it was written to once."""
+        """`value`, made from `source`: as encoded JSON if `source` is cached."""
         memory = self.memory
         if memory is None or not memory.is_known(source):
             return value
@@ -132,18 +133,18 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
         return seal(signature, holder, self.secret, letters, self.owner)
 
     def unseal(self, text: str) -> Sealed | None:
-        """What an envelope holds that this client brings; see `envelope.unseal`."""
+        """The content of an envelope sent by this client; see `envelope.unseal`."""
         return unseal(text, self.secret, self.owner, self.old_secrets)
 
     def unseal_all(self, text: str) -> list[Sealed]:
         return unseal_all(text, self.secret, self.owner, self.old_secrets)
 
     def origin(self, dialect: str, model: str = "") -> Origin:
-        """The stamp for opaque values read from the upstream of this context."""
+        """The origin of opaque values from the upstream of this context."""
         return Origin(dialect, self.provider, self.model or model, self.account)
 
     def may_replay(self, signature: Signature, dialect: str) -> bool:
-        """Whether this upstream minted the signature, as far as both sides say who they are."""
+        """Whether this upstream minted the signature, as far as both sides are known."""
         origin = signature.origin
         return (
             origin.dialect == dialect
@@ -159,7 +160,7 @@ def _minted(seed: str, prefix: str, *material: str) -> str:
 
 
 def reported_model(model: str, context: Context, request: Request | None) -> str:
-    """The model that an answer names: where its upstream names none, the one that was asked."""
+    """The model name of an answer: if its upstream names none, the requested model."""
     return model or (request.model if request is not None else "") or context.model
 
 
@@ -168,7 +169,7 @@ def _agree(one: str, other: str) -> bool:
 
 
 def _same_family(one: str, other: str) -> bool:
-    """Providers answer with dated names for the alias that was asked: a common prefix is the same model."""
+    """Providers answer with a dated name for an alias: a common prefix means the same model."""
     return not one or not other or one.startswith(other) or other.startswith(one)
 
 
@@ -176,5 +177,5 @@ _MINTED = re.compile(rf"[A-Za-z]+_{_MINT_MARK}[0-9a-f]{{{2 * _MINT_BYTES}}}")
 
 
 def is_minted(identifier: str) -> bool:
-    """Whether Wireglot made this id up (no provider ever saw it)."""
+    """Whether Wireglot minted this id (no provider ever saw it)."""
     return _MINT_MARK in identifier and _MINTED.fullmatch(identifier) is not None

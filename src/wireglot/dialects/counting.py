@@ -1,4 +1,4 @@
-"""Counting tokens by a provider's own endpoint: what the dialects that have one share."""
+"""Counting tokens with a provider's own endpoint: code common to the dialects that have one."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wireglot.ir.request import Request, Sampling
 
 
 def without_settings(request: Request) -> Request:
-    """How to answer does not matter to a count, and must not be reported as lost."""
+    """Removes generation settings, which do not affect a count and must not be reported as lost."""
     return msgspec.structs.replace(
         request,
         max_tokens=None,
@@ -30,7 +30,7 @@ def without_settings(request: Request) -> Request:
 
 
 def counted(body: dict[str, Any], losses: tuple[Loss, ...]) -> Rendered[dict[str, Any]]:
-    """A question for a count, which needs no limit for an answer."""
+    """A request body for a count, without a limit for an answer."""
     return Rendered(body, tuple(loss for loss in losses if loss.feature != "max_tokens"))
 
 
@@ -39,7 +39,7 @@ def only(body: dict[str, Any], names: Container[str]) -> dict[str, Any]:
 
 
 def tokens_in(body: Any, name: str) -> int:
-    """The count that an answer has in the field `name`."""
+    """The count in the field `name` of an answer."""
     tokens = body.get(name) if type(body) is dict else None
     if type(tokens) is not int or tokens < 0:
         raise UpstreamFault("expected a count of tokens", f"$.{name}")
@@ -47,14 +47,14 @@ def tokens_in(body: Any, name: str) -> int:
 
 
 def input_tokens(body: Any) -> int:
-    """As Anthropic and Responses tell a count."""
+    """The count in the form of Anthropic and Responses."""
     return tokens_in(body, "input_tokens")
 
 
 def counting_only(
     render: Callable[[Request, Context], Rendered[dict[str, Any]]], names: Container[str]
 ) -> Callable[[Request, Context, str], Rendered[dict[str, Any]]]:
-    """A question for a count that is a request with these fields alone, at whatever address."""
+    """A renderer of count requests with only these fields, for any base URL."""
 
     def render_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
         rendered = render(without_settings(request), context)

@@ -1,4 +1,4 @@
-"""Embeddings on the wire: what the dialects that have them share."""
+"""Embeddings on the wire: code common to the dialects that have them."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wireglot.ir.outcome import added
 
 _FLOAT: Final = "f"
 _MAX_INTEGER: Final = 2**53
-"""A float has all up to here. JSON has integers of any length, which few readers take."""
+"""Floats are exact up to here. JSON integers may have any length, which few parsers support."""
 _BIG_ENDIAN: Final = sys.byteorder == "big"
 _PLACE: Final = re.compile(r"\$\.inputs\[(\d+)\](?:\.(\w+))?(.*)", re.DOTALL)
 
@@ -31,8 +31,8 @@ _PLACE: Final = re.compile(r"\$\.inputs\[(\d+)\](?:\.(\w+))?(.*)", re.DOTALL)
 
 
 def read_vector(value: Any, path: str) -> tuple[float, ...]:
-    """A vector as numbers, or as base64 of little-endian float32. It must be finite: no index can take it
-    otherwise."""
+    """A vector as numbers, or as base64 of little-endian float32. It must be finite: no index accepts
+    others."""
     if type(value) is str:
         return _unpacked(value, path)
     if type(value) is not list or not value:
@@ -74,7 +74,7 @@ def packed(values: Sequence[float], path: str) -> str:
 
 
 def plain_vectors(value: Any, path: str) -> tuple[Embedding, ...]:
-    """Vectors that are nothing but their numbers."""
+    """Vectors without anything but their numbers."""
     if type(value) is not list:
         raise UpstreamFault(f"expected an array, got {describe(value)}", path)
     return tuple(Embedding(read_vector(item, f"{path}[{index}]")) for index, item in enumerate(value))
@@ -94,7 +94,8 @@ def no_inputs(path: str) -> ClientFault:
 
 
 def text_of(given: EmbeddingInput, path: str, losses: list[Loss]) -> str:
-    """The text of an input, for dialects that embed texts. Whatever else would be another vector."""
+    """The text of an input, for dialects that embed only texts. Anything else would give a different
+    vector."""
     content = given.content
     if type(content) is str:
         return content
@@ -111,7 +112,7 @@ def text_of(given: EmbeddingInput, path: str, losses: list[Loss]) -> str:
 
 
 def same_dimensions(request: EmbeddingRequest) -> int | None:
-    """For dialects that state them once for all inputs."""
+    """The number of dimensions, for dialects that set it once for all inputs."""
     first = request.inputs[0].dimensions if request.inputs else None
     for index, each in enumerate(request.inputs):
         if each.dimensions != first:
@@ -121,7 +122,7 @@ def same_dimensions(request: EmbeddingRequest) -> int | None:
 
 
 def lose_purpose(given: EmbeddingInput, path: str, losses: list[Loss]) -> None:
-    """Parameters that only some dialects accept in addition to a text."""
+    """Reports parameters that only some dialects accept in addition to a text."""
     if given.task:
         losses.append(
             Loss(f"{path}.task", "embedding.task", "dropped", f"{given.task}: no task can be named")
@@ -131,8 +132,8 @@ def lose_purpose(given: EmbeddingInput, path: str, losses: list[Loss]) -> None:
 
 
 def by_name(names: Mapping[str, str], items: str = "") -> Callable[[str, EmbeddingRequest], str]:
-    """A function that finds the place of a neutral path in a client's request. `names`: what the fields of an
-    input are called there; `items`: the array that they are in, "": they are fields of the request."""
+    """A function that converts a neutral path to a path in a client's request. `names`: the names of the
+    fields of an input; `items`: the array of inputs, "": they are fields of the request."""
 
     def place(path: str, request: EmbeddingRequest) -> str:
         found = _PLACE.fullmatch(path)
@@ -154,7 +155,7 @@ def by_name(names: Mapping[str, str], items: str = "") -> Callable[[str, Embeddi
 def fitting_form(
     forms: Iterable[tuple[EmbedOperation, EmbeddingForm]], inputs: int
 ) -> tuple[EmbedOperation, EmbeddingForm]:
-    """The first that takes so many inputs; else the one that takes the most."""
+    """The first form that accepts this many inputs; else the one that accepts the most."""
     there = list(forms)
     for operation, form in there:
         if not form.max_inputs or form.max_inputs >= inputs:
@@ -163,8 +164,8 @@ def fitting_form(
 
 
 def joined_embeddings(answers: Sequence[EmbeddingResponse], counts: Sequence[int]) -> EmbeddingResponse:
-    """The answers to the parts of one request as one. `counts`: the inputs of each part. Each input must have
-    its vector: a client that got fewer could not tell which."""
+    """Joins the answers to the parts of one request. `counts`: the inputs of each part. Each input must have
+    its vector: a client that got fewer could not know which are missing."""
     for answer, inputs in zip(answers, counts, strict=True):
         if len(answer.embeddings) != inputs:
             raise UpstreamFault(f"{len(answer.embeddings)} vectors for {inputs} inputs")

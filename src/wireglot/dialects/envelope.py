@@ -6,16 +6,16 @@ Gemini `thoughtSignature`). A foreign signature travels there as
     base64( b"WG\x31" | 16-byte HMAC-SHA256 | msgpack )
     msgpack: [holder, dialect, provider, model, account, id, data], and letters, owner, named where reported
 
-Pure base64, because Gemini's SDK decodes and re-encodes the field. The tag tells corruption and forgery from
-our own; the payload is opaque to begin with and is not encrypted again.
+It is pure base64, because Gemini's SDK decodes and re-encodes the field. The tag detects corruption and
+forgery; the payload is opaque to begin with and is not encrypted again.
 
-Who serves several callers with one secret names the owner in it: what another one brings is dropped like a
-damaged one. One without an owner (of the library, of a gateway without client keys, of older versions) is for
-anyone who brings it.
+A gateway that serves several callers with one secret puts the owner into the envelope: an envelope sent by
+another caller is dropped like a damaged one. One without an owner (of the library, of a gateway without
+client keys, of older versions) is accepted from anyone.
 
-What is no signature but a name (`providers/carried.py`) stands behind all that older versions read: they
-would send it to its writer as a signature, and be refused. To them the envelope is what they seal a thought
-in that is unsigned, or state that no one can open.
+A name that is not a signature (`providers/carried.py`) is placed after all the fields that older versions
+read: they would send it to its writer as a signature, and the request would be refused. To older versions the
+envelope looks like an unsigned thought, or state that no one can open.
 """
 
 from __future__ import annotations
@@ -31,22 +31,24 @@ import msgspec
 from wireglot.ir.content import FOREIGN, UNSIGNED, Origin, Signature
 
 Holder = Literal["reasoning", "redacted", "call", "text", "media", "unsigned"]
-"""What the signature belongs to: the reasoning that carries it, or the next call, text or media behind it.
-`unsigned`: without a signature; the envelope only keeps clients content that insist on a signature."""
+"""What the signature belongs to: the reasoning that carries it, or the next call, text or media after it.
+`unsigned`: no signature; the envelope only satisfies clients that require one."""
 
 UNREADABLE = "unreadable"
-"""The origin of state in an envelope that could not be opened: no dialect's, so no provider gets it."""
+"""The origin of state in an envelope that could not be opened: it matches no dialect, so no provider gets
+it."""
 
 _BYPASSES = ("skip_thought_signature_validator", "context_engineering_is_the_way_to_go")
 PLACEHOLDERS = frozenset(_BYPASSES) | {base64.b64encode(text.encode()).decode() for text in _BYPASSES}
-"""What Google offers for calls that its model did not sign, as clients write it and as its SDKs encode it
-(ai.google.dev/gemini-api/docs/thought-signatures, its questions). No state: it says that there is none."""
+"""Google's bypass values for calls that its model did not sign, as clients write them and as its SDKs encode
+them (ai.google.dev/gemini-api/docs/thought-signatures, its questions). They are not state: they mark its
+absence."""
 
 _MAGIC = b"WG1"
 PREFIX = base64.b64encode(_MAGIC).decode()
-"""How every envelope begins."""
+"""The prefix of every envelope."""
 BODY_MARK = b'"' + PREFIX.encode()
-"""How an envelope shows in the bytes of a body that is not decoded."""
+"""The bytes by which an envelope is found in a body that is not decoded."""
 _TAG_LENGTH = 16
 
 
@@ -54,7 +56,7 @@ class Sealed(msgspec.Struct, frozen=True):
     signature: Signature
     holder: Holder
     letters: int = -1
-    """How long the text is that it belongs to, where that was reported: several may have become one."""
+    """The length of the text that it belongs to, if reported: several texts may have become one."""
 
 
 class _Named(msgspec.Struct, frozen=True, array_like=True):
@@ -84,7 +86,7 @@ _TO_OLDER_ONES: dict[Holder, tuple[Holder, str]] = {
     "reasoning": ("unsigned", ""),
     "redacted": ("redacted", UNREADABLE),
 }
-"""The holder and the dialect that stand where older versions read, of what is only named."""
+"""For an envelope with only a name: the holder and the dialect in the fields that older versions read."""
 
 _ENCODER = msgspec.msgpack.Encoder()
 _DECODER = msgspec.msgpack.Decoder(_Payload)
@@ -101,7 +103,7 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1,
         signature.id,
         signature.data,
     )
-    # Without these it is the form of every version, to the letter; older ones pass over what comes behind.
+    # Without these, the format is byte for byte that of every version; older ones ignore additional fields.
     if signature.id in _NAMES and holder in _TO_OLDER_ONES:
         seen, dialect = _TO_OLDER_ONES[holder]
         payload = _ENCODER.encode((seen, dialect, "", "", "", "", "", letters, owner, fields[1:]))
@@ -113,15 +115,15 @@ def seal(signature: Signature, holder: Holder, secret: bytes, letters: int = -1,
 
 
 def is_sealed(text: str) -> bool:
-    """Whether it looks like ours. Whether it is, only `unseal` tells."""
+    """Whether the text looks like one of our envelopes. Only `unseal` verifies it."""
     return text.startswith(PREFIX)
 
 
 def unseal(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> Sealed | None:
-    """What an envelope holds, or None if the text is no envelope of ours.
+    """The content of an envelope, or None if the text is not one of our envelopes.
 
-    One that cannot be opened (another secret, another owner, a damaged byte) is no one's state: it is kept as
-    such, so that it is never mistaken for a signature of the upstream and sent there.
+    One that cannot be opened (another secret, another owner, a damaged byte) has unknown content: it is
+    marked unreadable, so that it is never mistaken for a signature of the upstream and sent there.
     """
     if not text.startswith(PREFIX):
         return None
@@ -155,8 +157,8 @@ def _opened(text: str, secret: bytes, owner: str, old_secrets: Sequence[bytes]) 
 
 
 def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[bytes] = ()) -> list[Sealed]:
-    """What several envelopes hold that a client has put one behind the other; nothing where they are not
-    that. Qwen Code joins the signatures of neighbouring thoughts."""
+    """The content of several envelopes that a client has concatenated; empty if the text is anything else.
+    Qwen Code joins the signatures of neighbouring thoughts."""
     before, *pieces = text.split(PREFIX)
     if before:
         return []
@@ -165,7 +167,7 @@ def unseal_all(text: str, secret: bytes, owner: str = "", old_secrets: Sequence[
     for piece in pieces:
         begun += PREFIX + piece
         opened = _opened(begun, secret, owner, old_secrets)
-        if opened is not None:  # else these four letters stand inside of one, too
+        if opened is not None:  # else these four characters occur inside an envelope, too
             found.append(opened)
             begun = ""
     return [] if begun else found

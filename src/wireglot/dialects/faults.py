@@ -1,4 +1,4 @@
-"""What errors of all providers have in common: statuses, wordings, bodies that are no JSON object."""
+"""Errors common to all providers: statuses, wordings, bodies that are not JSON objects."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ TRUNCATED: Final = ApiError("server", "the upstream stream ended before it was c
 
 
 def broken(problem: object) -> ApiError:
-    """The upstream sent what its dialect does not allow."""
+    """The upstream sent something that its dialect does not allow."""
     return ApiError("server", f"the upstream sent what cannot be read: {problem}", code=_UPSTREAM)
 
 
 def is_unsent(error: ApiError) -> bool:
-    """Whether a reader says it of what it was given, and no upstream sent any such error."""
+    """Whether a reader produced the error itself: no upstream sent it."""
     return error.extra is None and error.code == _UPSTREAM
 
 
@@ -40,12 +40,12 @@ _USUAL: Final[dict[ErrorKind, int]] = {
     "timeout": 504,
     "content_policy": 400,
 }
-"""The HTTP status of an error that brings none of its own."""
+"""The HTTP status of an error that has none."""
 
 _BY_STATUS: Final[dict[int, ErrorKind]] = {
     **{status: kind for kind, status in reversed(_USUAL.items())},
     408: "timeout",
-    499: "server",  # the one that stands before the model hung up; nothing is wrong with the request
+    499: "server",  # a proxy in front of the model hung up; nothing is wrong with the request
     522: "timeout",  # 522 and 524 are Cloudflare's
     524: "timeout",
     529: "overloaded",
@@ -74,7 +74,7 @@ _OVERFLOW: Final = re.compile(
     ),
     re.IGNORECASE | re.DOTALL,
 )
-# Limits over time speak of tokens too: Bedrock's "Too many tokens, please wait before trying again".
+# Rate limits mention tokens too: Bedrock's "Too many tokens, please wait before trying again".
 _THROTTLED: Final = re.compile(
     r"rate[ _-]?limit|too many requests|throttl|\bper[ _-]?(?:second|min(?:ute)?|hour|day)\b|\btpm\b"
     r"|\bquota\b|please wait|try again (?:in|after|later)|service unavailable",
@@ -89,9 +89,9 @@ _UNKNOWN_KEY: Final = re.compile(
     r"security token included in the request is|signature we calculated does not match|api key not valid",
     re.IGNORECASE,
 )
-"""Amazon says 403 to whom it does not know, as to who may not do something."""
+"""Amazon answers 403 to unknown callers, as it does to callers without a permission."""
 _WRONG_KEY: Final = re.compile(r"(?:incorrect|invalid) api key", re.IGNORECASE)
-"""How a message begins with which xAI says 400: https://github.com/openai/codex/issues/1352"""
+"""The beginning of a message that xAI sends with 400: https://github.com/openai/codex/issues/1352"""
 _WAIT: Final = re.compile(
     r"(?:try again|retry) (?:in|after) (?=\d)(?:(\d{1,4})h)?(?:(\d{1,6})m(?!s))?"
     r"(?:(\d{1,9}(?:\.\d{1,9})?) ?(ms|s|seconds?)\b)?",
@@ -109,7 +109,7 @@ _UNSEEN: Final = re.compile(
     r"<(script|style)\b.*?(?:</\1[^>]*>?|\Z)|<!--.*?(?:-->|\Z)", re.IGNORECASE | re.DOTALL
 )
 _TAG: Final = re.compile(r"<[^>]*>?")
-_PAGE_READ_CHARS = 20_000  # what a page has to say stands at its top
+_PAGE_READ_CHARS = 20_000  # the useful text of a page is at its top
 _PAGE_REPORTED_CHARS = 200
 _TEXT_REPORTED_CHARS = 4096
 
@@ -119,15 +119,15 @@ def kind_of_status(status: int) -> ErrorKind:
 
 
 def kind_of_name(named: ErrorKind | None, status: int) -> ErrorKind:
-    """The kind that a type or code names. One that blames the server under a status that blames the request
-    is not believed: the same request would fail again."""
+    """The kind of error for a type or code. A type that blames the server is ignored if the status blames the
+    request: the same request would fail again."""
     if named is None or (named == "server" and 400 <= status < 500):
         return kind_of_status(status)
     return named
 
 
 def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
-    """`kind`, or the narrower one that the wording tells where types and statuses do not tell them apart."""
+    """`kind`, or a narrower one derived from the message where types and statuses are ambiguous."""
     if kind in ("invalid_request", "too_large", "server") and is_context_overflow(message):
         return "context_overflow"
     if kind == "invalid_request" and _POLICY.search(message):
@@ -140,12 +140,13 @@ def kind_of_message(kind: ErrorKind, message: str) -> ErrorKind:
 
 
 def is_context_overflow(message: str) -> bool:
-    """Whether a message says, in some provider's words, that the conversation outgrew the model."""
+    """Whether a message reports, in some provider's wording, that the conversation exceeds the context
+    window."""
     return _OVERFLOW.search(message) is not None and _THROTTLED.search(message) is None
 
 
 def wait_in_message(message: str) -> float | None:
-    """Seconds of "try again in 1m30s", "try again in 250ms", "retry after 26 seconds"."""
+    """The seconds in "try again in 1m30s", "try again in 250ms", "retry after 26 seconds"."""
     found = _WAIT.search(message)
     if found is None or not any(found.groups()):
         return None
@@ -155,12 +156,13 @@ def wait_in_message(message: str) -> float | None:
 
 
 def is_page(text: str) -> bool:
-    """Whether a body is a web page (or XML) of something that stands before the API."""
+    """Whether a body is a web page (or XML) from a proxy or load balancer in front of the API."""
     return _PAGE.match(text) is not None
 
 
 def page_message(text: str) -> str:
-    """A page in one line: its title, else its heading, else all text. "502" alone is no title."""
+    """A web page as one line: its title, else its heading, else all text. "502" alone is not used as a
+    title."""
     text = text[:_PAGE_READ_CHARS]
     reported = ""
     for pattern in _TITLES:
@@ -184,14 +186,14 @@ def status_message(status: int) -> str:
 
 
 def error_beside(body: dict[str, Any], answer: str) -> Any:
-    """The `error` of a body; None where it is empty and next to a field of an answer:
-    some servers print every field of their schema."""
+    """The `error` of a body; None if it is empty and next to a field of an answer: some servers print every
+    field of their schema."""
     error = body.get("error")
     return None if type(error) is dict and type(body.get(answer)) is list and is_hollow(error) else error
 
 
 def bare_message(body: Any, status: int) -> str:
-    """The message of a body that is no object: text, a page, nothing at all."""
+    """The message of a body that is not an object: text, a page, or empty."""
     if type(body) is bytes:
         body = body.decode("utf-8", "replace")
     if type(body) is str:
@@ -204,7 +206,7 @@ def bare_message(body: Any, status: int) -> str:
 
 
 def stated_message(error: dict[str, Any]) -> str:
-    """The message of an error object, under whatever name its server gave it; empty if there is none."""
+    """The message of an error object, whatever the name of its field; empty if there is none."""
     for key in ("message", "Message", "detail", "msg", "error_message", "error_description", "title"):
         value = error.get(key)
         if type(value) is str and value:
@@ -218,11 +220,11 @@ def stated_message(error: dict[str, Any]) -> str:
 
 
 UPSTREAM_AUTH: Final = "upstream_auth_failed"
-"""The code of an error that a gateway's own key has caused. Its client has done nothing wrong."""
+"""The code of an error caused by the gateway's own key. The client has done nothing wrong."""
 
 
 def own_status(error: ApiError) -> int:
-    """The one that the error brings, else the one of its kind."""
+    """The error's own status, else that of its kind."""
     return error.status if 400 <= error.status <= 599 else _USUAL[error.kind]
 
 

@@ -1,8 +1,8 @@
-"""Reading wire JSON: take a field, keep the rest.
+"""Reads JSON from the wire: takes known fields, keeps the rest.
 
-A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of the one
-that sent it, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the
-same dialect gets it back.
+A `Fields` wraps one JSON object and its path. Taking a field of the wrong type raises the fault of its
+sender, naming the path and what was expected. A null counts as absent, and stays in `rest` so that the same
+dialect gets it back.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ _NAMES = {
 
 
 def describe(value: Any) -> str:
-    """What a wrong value is, without repeating it: it may be long, or secret."""
+    """Describes a wrong value without repeating it: it may be long, or secret."""
     if value is None:
         return "null"
     return _NAMES.get(type(value), type(value).__name__)
 
 
 def text_in(value: Any) -> str:
-    """A string as it is, "" for anything else: for what must not fail by a value of the wrong type."""
+    """A string unchanged, "" for any other type: for code that must not fail because of a wrong type."""
     return value if type(value) is str else ""
 
 
 def object_in(value: Any) -> dict[str, Any]:
-    """An object as it is, an empty one for anything else."""
+    """An object unchanged, an empty one for any other type."""
     return value if type(value) is dict else {}
 
 
@@ -77,7 +77,7 @@ class Fields:
         raise self.wrong(key, "a string")
 
     def integer(self, key: str) -> int | None:
-        """An integer or nothing; 4.0 is taken as 4, as JSON does not tell them apart."""
+        """An integer or None; 4.0 is accepted as 4, as JSON does not distinguish them."""
         value = self.value.get(key)
         if value is None or type(value) is int:
             return value
@@ -123,13 +123,13 @@ class Fields:
         return [] if self.value.get(key) is None else self.array(key)
 
     def objects(self, key: str) -> Iterator[Fields]:
-        """The objects of an array; nothing if it is absent."""
+        """The objects of an array; empty if it is absent."""
         path, fault = f"{self.path}.{key}", self.fault
         for index, item in enumerate(self.array_or_empty(key)):
             yield Fields(item, f"{path}[{index}]", fault)
 
     def texts(self, key: str) -> tuple[str, ...]:
-        """An array of strings; nothing if it is absent."""
+        """An array of strings; empty if it is absent."""
         items = self.array_or_empty(key)
         for index, item in enumerate(items):
             if type(item) is not str:
@@ -148,10 +148,10 @@ class Fields:
 
 
 def own_fields(extra: Extra | None, dialect: str) -> dict[str, Any]:
-    """The fields to put back on a wire object of the same dialect (empty for anyone else's)."""
+    """The fields to put back on a wire object of the same dialect (empty for any other dialect's)."""
     return extra.fields if extra is not None and extra.dialect == dialect else {}
 
 
 def own_form(extra: Extra | None, dialect: str) -> dict[str, Any]:
-    """The spelling to use again (empty for anyone else's)."""
+    """The spelling to use again (empty for any other dialect's)."""
     return extra.form if extra is not None and extra.dialect == dialect else {}

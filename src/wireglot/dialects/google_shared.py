@@ -1,4 +1,4 @@
-"""What Google's dialects have in common: their list of models, and how their counts agree."""
+"""Code common to Google's dialects: their list of models, and consistency rules for their counts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wireglot.dialects.surface import ModelLists
 from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers
 
 VENDOR: Final = "gemini"
-"""Who issues the addresses of files in requests of each of them."""
+"""The issuer of file addresses in requests of each of these dialects."""
 
 EMBED_VERBS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _PAGE: Final = 50

@@ -1,7 +1,7 @@
 """Options of tools that a provider runs: those that several dialects have, and those that only one has.
 
-The neutral names are those of `ir.request.HostedTool.options`. What a target has no place for is declared,
-option by option.
+The neutral names are those of `ir.request.HostedTool.options`. An option without a place at the target is
+reported as a loss, one by one.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _HELD = frozenset(
         "vector_store_ids",
     }
 )
-"""Options that name what only their vendor holds: files, containers, skills, stores, connectors."""
+"""Options that refer to something stored at their vendor: files, containers, skills, stores, connectors."""
 
 
 def hosted_tool(
@@ -41,8 +41,8 @@ def hosted_tool(
     given: dict[str, Any],
     known: Iterable[str],
 ) -> HostedTool:
-    """`options` are those found, None where one was not given; `given` is the object they stand in and
-    `known` its fields that are read, or say nothing."""
+    """`options`: those found, None for one that was not given. `given`: the object they are in. `known`: its
+    fields that are read, or carry no information."""
     return HostedTool(
         kind,
         native,
@@ -54,7 +54,7 @@ def hosted_tool(
 
 
 def place_of(value: Any) -> dict[str, str] | None:
-    """Where the user is, from any spelling of it."""
+    """The user's location, from any spelling of it."""
     if type(value) is not dict:
         return None
     nested = value.get("approximate")
@@ -63,7 +63,7 @@ def place_of(value: Any) -> dict[str, str] | None:
 
 
 def server_of(tool: HostedTool, path: str, form: str, losses: list[Loss]) -> McpServer | None:
-    """The server whose tools it offers, None where it is not known. `form`: what it becomes here."""
+    """The server whose tools it offers, None if it is unknown. `form`: what the tool becomes here."""
     server = tool.server
     if server is None:
         losses.append(Loss(path, "hosted_tool", "dropped", f"{tool.native.type} names no server by its URL"))
@@ -75,15 +75,15 @@ def server_of(tool: HostedTool, path: str, form: str, losses: list[Loss]) -> Mcp
 
 
 def not_run(tool: HostedTool, path: str, detail: str) -> Loss:
-    """The loss of a tool that is not run here. A search for tools finds nothing that is not declared: where
-    there is none, every tool is in the prompt from the start."""
+    """The loss of a tool that is not run here. A search for tools finds only declared tools: without one,
+    every tool is in the prompt from the start."""
     if tool.kind == "tool_search":
         return Loss(path, "tool.deferred", "dropped", "tool_search: every tool is declared from the start")
     return Loss(path, "hosted_tool", "dropped", detail)
 
 
 def lose_options(tool: HostedTool, taken: Iterable[str], path: str, losses: list[Loss]) -> None:
-    """Declare what of a tool's options the target has no place for."""
+    """Report the options of a tool that the target has no place for."""
     for name in (*(name for name in tool.options if name not in taken), *tool.untold):
         if _names_held({name: _stated(tool.native.value, name)}):
             detail = "held by the provider that minted this id"
@@ -94,7 +94,7 @@ def lose_options(tool: HostedTool, taken: Iterable[str], path: str, losses: list
 
 
 def _stated(value: dict[str, Any], name: str) -> Any:
-    """An option of a declaration, which some dialects write inside of an object of the tool's kind."""
+    """An option of a declaration, which some dialects write inside an object of the tool's kind."""
     if name in value:
         return value[name]
     return next((inner[name] for inner in value.values() if type(inner) is dict and name in inner), None)

@@ -1,4 +1,4 @@
-"""RFC 3339 times, both ways. By hand: the core imports no clock."""
+"""Parses and renders RFC 3339 times. Implemented here, because the core imports no clock."""
 
 from __future__ import annotations
 

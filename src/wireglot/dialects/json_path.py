@@ -9,15 +9,16 @@ from typing import Any, Final
 from wireglot.wire.json import encode_text
 
 PATH_LONGEST: Final = 512
-"""Characters. A key can be as long as a body may be: a path ends before it grows longer than this."""
+"""Maximum characters of a path. A key can be as long as a body may be: a path ends before it exceeds this."""
 
 _INDEX = re.compile(r"\[(\d+)\]")
 _SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-"""A member name that may stand behind a dot; all others stand in brackets and quotes."""
+"""A member name that may follow a dot; all others are written in brackets and quotes."""
 
 
 def resolved(document: Any, path: str, snake: bool = False) -> tuple[str, str]:
-    """How far a path leads into a document, and what is left of it. Keys may hold dots: the longest wins."""
+    """The longest prefix of a path that exists in a document, and the rest. Keys may contain dots: the
+    longest one wins."""
     value, rest, way = document, path.removeprefix("$"), "$"
     while rest:
         step = _step(value, rest, snake)
@@ -59,7 +60,7 @@ def _quoted_step(value: dict[str, Any], rest: str) -> tuple[str, Any, int] | Non
         quoted = f"[{encode_text(key)}]"
         if rest.startswith(quoted):
             return written(key), value[key], len(quoted)
-    # One thing where a list belongs, which proto-JSON allows.
+    # A single value in place of a list, which proto-JSON allows.
     return ("", value, 3) if rest.startswith("[0]") else None
 
 
@@ -79,7 +80,8 @@ def joined(path: str, rest: str) -> str:
 
 
 def nearest(document: Any, paths: Sequence[str], snake: bool = False) -> str:
-    """The first path that stands in the document; else the one of which most does, as far as it does."""
+    """The first path that exists in the document; else the one whose longest prefix exists, cut to that
+    prefix."""
     best, most = "$", -1
     for path in paths:
         found, left = resolved(document, path, snake)

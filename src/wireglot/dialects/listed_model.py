@@ -1,4 +1,4 @@
-"""What is known of a model that clients may ask for, to be listed in any dialect's shape, and the pages."""
+"""What is known of a model that clients may use, to be listed in any dialect's form, and the paging."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _MAX_NAME: Final = 256
 
 
 class ModelFile(msgspec.Struct, frozen=True):
-    """The file that a server of one's own has loaded a model from, as far as it tells."""
+    """The file from which a self-hosted server has loaded a model, as far as it is reported."""
 
     size: int = 0
     """Bytes."""
@@ -27,35 +27,35 @@ class ModelFile(msgspec.Struct, frozen=True):
     format: str = ""
     family: str = ""
     parameters: str = ""
-    """How many, as people write it: "8.2B"."""
+    """The number of parameters as text: "8.2B"."""
     quantization: str = ""
 
 
 class ListedModel(msgspec.Struct, frozen=True):
-    """One name a client may send. Unknown figures are 0."""
+    """A model name that clients may use. Unknown figures are 0."""
 
     id: str
     provider: str
     title: str = ""
     context: int = 0
-    """Tokens that the model reads."""
+    """Maximum input tokens."""
     output: int = 0
-    """Tokens that it writes."""
+    """Maximum output tokens."""
     dialects: tuple[str, ...] = ()
-    """Those that its provider speaks."""
+    """The dialects of its provider."""
     thinking: str = ""
-    """How it is asked to think, in the catalog's words; "": not at all."""
+    """Its thinking style, as named in the catalog; "": it does not think."""
     efforts: tuple[str, ...] = ()
     thinking_off: bool = True
     hosted_tools: bool = False
     media: tuple[str, ...] = ()
     output_formats: tuple[str, ...] = ()
     embeds: bool = False
-    """It makes vectors of texts, and answers nothing."""
+    """An embedding model: it returns vectors for texts and generates no answers."""
     dimensions: int = 0
-    """Of its vectors."""
+    """The length of its vectors."""
     can: frozenset[str] | None = None
-    """What its own server says that it can, in the words of `UpstreamModel`; None: it does not say."""
+    """Capabilities reported by its own server, as in `UpstreamModel`; None: not reported."""
     file: ModelFile | None = None
 
     @property
@@ -64,12 +64,12 @@ class ListedModel(msgspec.Struct, frozen=True):
 
     @property
     def calls_tools(self) -> bool:
-        """As nearly every model does."""
+        """Whether the model calls tools, as nearly all do."""
         return not self.embeds and (self.can is None or "tools" in self.can)
 
 
 def page_size(query: Query, name: str, usual: int, *, zero_is_usual: bool = False) -> int:
-    """More than the most means the most, as the vendors hold it."""
+    """The page size; more than the maximum means the maximum, as it does for the vendors."""
     text = query.get(name, [""])[-1]
     if not text:
         return usual
@@ -84,7 +84,7 @@ def page_size(query: Query, name: str, usual: int, *, zero_is_usual: bool = Fals
 
 
 def position(listing: Sequence[ListedModel], identifier: str, name: str) -> int:
-    """Where the model stands that a cursor names."""
+    """The index of the model that a cursor names."""
     for index, model in enumerate(listing):
         if model.id == identifier:
             return index
@@ -92,7 +92,7 @@ def position(listing: Sequence[ListedModel], identifier: str, name: str) -> int:
 
 
 class UpstreamModel(msgspec.Struct, frozen=True):
-    """A model as its server lists it. Figures that it does not tell are 0."""
+    """A model as its server lists it. Figures that are not reported are 0."""
 
     id: str
     title: str = ""
@@ -100,8 +100,8 @@ class UpstreamModel(msgspec.Struct, frozen=True):
     output: int = 0
     dimensions: int = 0
     can: frozenset[str] | None = None
-    """What it can, in Ollama's words: `completion`, `tools`, `vision`, `audio`, `thinking`, `embedding`;
-    None: the list does not tell."""
+    """Capabilities, as named by Ollama: `completion`, `tools`, `vision`, `audio`, `thinking`, `embedding`;
+    None: not in the list."""
     file: ModelFile | None = None
 
     @property
@@ -123,9 +123,9 @@ _NO_ANSWERS: Final = frozenset({"embedding", "embeddings", "rerank", "moderation
 
 
 def read_list(document: Any, most: int) -> tuple[UpstreamModel, ...]:
-    """The models of a list in any dialect's shape: servers that resemble one mix them. What answers nothing
-    (it draws, it embeds) is left out, unless the list tells what it can instead. A document that is no list
-    has none."""
+    """The models of a list in any dialect's form: servers that imitate one mix them. Models that generate no
+    answers (image or embedding models) are left out, unless the list reports capabilities. A document that is
+    not a list has none."""
     entries = document
     if isinstance(document, dict):
         entries = document.get("data", document.get("models"))
@@ -162,7 +162,7 @@ def _read_model(entry: dict[str, Any]) -> UpstreamModel | None:
 
 
 def _read_words(can: Any) -> frozenset[str] | None:
-    """Others have lists of this name, with words of their own."""
+    """Other servers have lists of this name with their own values."""
     words = frozenset(word for word in can if isinstance(word, str)) if isinstance(can, list) else frozenset()
     return words if words & {"completion", "embedding"} else None
 

@@ -1,4 +1,4 @@
-"""What OpenAI's two dialects have in common: values, errors, lists of models, counts that must agree."""
+"""Code common to OpenAI's two dialects: values, errors, lists of models, consistency rules for counts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import AnyTool, Grammar, Tool
 
 VENDOR: Final = "openai"
-"""Both dialects name the same files."""
+"""Both dialects use the same file ids."""
 
 # Cache marks
 
@@ -40,8 +40,8 @@ def breakpoint_value(ttl: Ttl, mode: Any = "explicit") -> dict[str, Any]:
 def cited_span(
     citation: Citation, length: int, own: bool, path: str, losses: list[Loss]
 ) -> tuple[int | None, int | None]:
-    """The offsets to write. Clients insist on both, so another dialect's citation without them cites the
-    whole text, which is what it means."""
+    """The offsets to write. Clients require both, so another dialect's citation without them cites the whole
+    text, which is equivalent."""
     start, end = citation.start, citation.end
     if own or (start is not None and end is not None):
         return start, end
@@ -104,7 +104,8 @@ HOSTED_KINDS: Final = {
 
 
 def grammar_of(shape: dict[str, Any], default_syntax: str | None = None) -> Grammar | None:
-    """The grammar in the `format` of a freeform tool, which Chat nests once more; None for any other."""
+    """The grammar in the `format` of a freeform tool, which has one more level in Chat; None for any
+    other."""
     nested = shape.get("grammar")
     source = nested if type(nested) is dict else shape
     syntax, definition = source.get("syntax"), source.get("definition")
@@ -116,7 +117,7 @@ def grammar_of(shape: dict[str, Any], default_syntax: str | None = None) -> Gram
 
 
 def custom_names(tools: tuple[AnyTool, ...]) -> set[str]:
-    """The freeform tools: a choice must call them by their kind."""
+    """The freeform tools: a choice must name them by their kind."""
     return {tool.name for tool in tools if isinstance(tool, Tool) and tool.kind == "custom"}
 
 
@@ -135,7 +136,7 @@ _ENVELOPES: Final[dict[ErrorKind, tuple[str, str | None]]] = {
     "timeout": ("server_error", "upstream_timeout"),
     "content_policy": ("invalid_request_error", "content_policy_violation"),
 }
-"""Type and code of the envelope."""
+"""Type and code in the envelope for each kind."""
 
 _UNSUPPORTED: Final = "unsupported"
 """The code for a 501, for which OpenAI has none."""
@@ -172,7 +173,7 @@ _CODES: Final[dict[str, ErrorKind]] = {
     "invalid_prompt": "invalid_request",
     "invalid_encrypted_content": "invalid_request",
     "data_residency_mismatch": "permission",
-    # Of pictures that the client sent: another attempt fails alike.
+    # Errors about pictures that the client sent: another attempt would fail too.
     "invalid_image": "invalid_request",
     "invalid_image_format": "invalid_request",
     "invalid_base64_image": "invalid_request",
@@ -213,22 +214,22 @@ _TYPES: Final[dict[str, ErrorKind]] = {
     "timeout_error": "timeout",
     "content_filter": "content_policy",
 }
-# Kinds whose type means nothing else: any code may be next to it.
+# Kinds whose type is unambiguous: any code may be next to it.
 _TYPED: Final = frozenset({"invalid_request", "permission", "rate_limit", "billing", "server"})
 
 
 def kind_of_envelope(type_name: str, code: str, status: int, message: str) -> ErrorKind:
-    """What an error is: the code knows best, then the type, the status, the wording."""
+    """The kind of an error: the code has priority, then the type, the status, the wording."""
     named = _CODES.get(code.lower()) or _TYPES.get(type_name)
     kind = kind_of_name(named, status)
-    # "invalid_request_error" is used for everything from 400 to 404: a status that says more knows better.
+    # "invalid_request_error" is used for everything from 400 to 404: a more specific status has priority.
     if named is None and kind == "server" and type_name == "invalid_request_error":
         kind = "invalid_request"
     return kind_of_message(kind, message)
 
 
 def type_and_code(error: ApiError) -> tuple[str, str | None]:
-    """How the envelope tells an error. Its own code stays where it does not make another kind of it."""
+    """Type and code of an error in the envelope. Its own code is kept unless it means another kind."""
     type_name, code = _ENVELOPES[error.kind]
     if error.kind == "server" and error.status == 501:
         code = _UNSUPPORTED
@@ -244,7 +245,7 @@ def _is_word(code: str) -> bool:
 
 
 def stated_wait(error: dict[str, Any], message: str) -> float | None:
-    """Seconds to wait before trying again, as a field or in words."""
+    """Seconds to wait before trying again, from a field or from the message."""
     wait: Any = error.get("retry_after", error.get("resets_in_seconds"))
     if type(wait) in (int, float) and 0 <= wait < 2**31:
         return float(wait)
@@ -254,7 +255,7 @@ def stated_wait(error: dict[str, Any], message: str) -> float | None:
 def stated_error(
     error: dict[str, Any], message: str, status: int, code: str, extra: Extra | None, request_id: str = ""
 ) -> ApiError:
-    """What an error object says; it is empty where the message is all that is known."""
+    """The error of an error object, which is empty if only the message is known."""
     kind = text_in(error.get("type"))
     return ApiError(
         kind_of_envelope(kind, code, status, message),
@@ -275,7 +276,7 @@ def envelope_object(error: ApiError, kind: str, code: str | None) -> dict[str, A
 
 
 def owns_error(body: Any) -> bool:
-    """Whether it is OpenAI's envelope, and not Anthropic's or Google's, which also have an `error`."""
+    """Whether it is OpenAI's envelope, not Anthropic's or Google's, which also have an `error`."""
     error = body.get("error") if type(body) is dict else None
     if type(error) is not dict or body.get("type") == "error" or type(error.get("message")) is not str:
         return False
@@ -301,7 +302,7 @@ def check_numbers(reported: Numbers) -> list[str]:
         found.append(CACHED)
     if sent is None or output is None:
         return found
-    # xAI counts reasoning in addition to the output, not within it; then the total says so.
+    # xAI counts reasoning in addition to the output, not within it; the total then shows that.
     beside = reasoning > 0 and total == sent + output + reasoning
     if reasoning > output and not beside:
         found.append(REASONING)

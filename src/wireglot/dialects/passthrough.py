@@ -1,7 +1,7 @@
-"""Listening to an answer that passes through untouched: what the taps and glances of the dialects share.
+"""Reads answers that pass through untouched: common parts of the taps and glances of all dialects.
 
-Decoding every event would cost more than forwarding it, so only the few that can tell something are decoded:
-a pattern over the raw frame finds them.
+Decoding every event would cost more than forwarding it, so only the few relevant ones are decoded: a pattern
+over the raw frame finds them.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WORDS: Final = re.compile(
     rb'"(?:text|content|delta|thinking|partial_json|arguments|reasoning_content|refusal)"'
     rb'\s*:\s*"((?:[^"\\]|\\.)*)'
 )
-"""The words of an answer, in any of the dialects here."""
+"""Matches the text of an answer, in any of the dialects."""
 
 
 _GAPS: Final = re.compile(rb"(?<=\r\n\r\n)|(?<=\n\n)|(?<=\r\r)")
@@ -43,7 +43,7 @@ _NO_DOCUMENTS: Final = (b"", b"[DONE]")
 
 
 def whole_frames(data: bytes) -> list[bytes]:
-    """Frames as they came, each with the blank line behind it."""
+    """Splits into unchanged frames, each with the blank line after it."""
     gap = _GAP
     if _RETURN in data:
         if data.find(_GAP) >= 0 or data.find(b"\r\r") >= 0:
@@ -58,11 +58,11 @@ def whole_frames(data: bytes) -> list[bytes]:
 
 
 def event_of(whole: bytes) -> bytes:
-    """The data of a frame as it came; empty for a comment."""
+    """The data of a frame, unchanged; empty for a comment."""
     at = whole.find(_DATA)
     start = at + len(_DATA)
     if at == 0 or (at > 0 and whole[at - 1] == _NEWLINE and whole.startswith(b"event:")):
-        # One line of data, at the end, as nearly all frames have it.
+        # One line of data, at the end, as in nearly all frames.
         end = whole.find(b"\n", start)
         if whole[end:] == _GAP and _RETURN not in whole:
             return whole[start:end]
@@ -74,7 +74,7 @@ def event_of(whole: bytes) -> bytes:
 
 
 class _Document(msgspec.Struct):
-    """Nothing of it is wanted: msgspec skips all members and still checks their syntax."""
+    """Validates only: msgspec skips all members and still checks their syntax."""
 
 
 _check: Final = msgspec.json.Decoder(_Document).decode
@@ -85,29 +85,29 @@ def _is_json(data: bytes, check: Callable[[bytes], object] = _check) -> bool:
     try:
         check(data)
         if not data.isascii():
-            data.decode()  # in what it skips msgspec does not look at it
+            data.decode()  # msgspec does not validate UTF-8 in what it skips
     except (ValueError, RecursionError):
         try:
-            decode(data)  # as every reader here does it, which forgives a little
+            decode(data)  # like every reader here, which is slightly lenient
         except BadJson:
             return False
     return True
 
 
 def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
-    """How many bytes of whole frames come before the first whose data a client could not decode. `is_end`:
+    """The number of bytes of whole frames before the first whose data a client could not decode. `is_end`:
     whether a frame that is not JSON is how the dialect ends a stream."""
     size = len(frames)
     one_line = frames.endswith(_GAP) and frames.find(b"\n") == size - 2 and _RETURN not in frames
     if one_line and frames.startswith(_DATA):
-        try:  # as most reads are
+        try:  # the case of most reads
             if frames[6:-2] in _NO_DOCUMENTS:
                 return size
             _check(frames[6:])
             if frames.isascii() or frames.decode():
                 return size
         except (ValueError, RecursionError):
-            pass  # it is looked at more closely
+            pass  # it is checked more closely
     at = 0
     for whole in whole_frames(frames):
         data = event_of(whole)
@@ -118,7 +118,7 @@ def readable(frames: bytes, is_end: Callable[[bytes], bool]) -> int:
 
 
 def _is_readable(whole: bytes, is_end: Callable[[bytes], bool]) -> bool:
-    """The same for what looks like one frame and may be several: line ends may be mixed."""
+    """The same for something that looks like one frame and may be several: line ends may be mixed."""
     decoder = SseDecoder()
     documents = [frame.data for frame in (*decoder.feed(whole), *decoder.close())]
     if all(data.strip() in _NO_DOCUMENTS or _is_json(data) for data in documents):
@@ -127,7 +127,7 @@ def _is_readable(whole: bytes, is_end: Callable[[bytes], bool]) -> bool:
 
 
 def readable_elements(elements: bytes) -> int:
-    """The same for whole elements of a JSON array, which are objects, and what is between them."""
+    """The same for whole elements of a JSON array, which are objects, and the bytes between them."""
     array = b"[%b]" % elements.strip(b"[], \t\r\n")
     if _is_json(array, _check_all):
         return len(elements)
@@ -141,7 +141,7 @@ def readable_elements(elements: bytes) -> int:
 
 _SPOKEN: Final = re.compile(rb'"(?:text|content)"\s*:\s*"[^"]')
 _THOUGHTS: Final = re.compile(rb'"thought"\s*:\s*true|:\s*"thought"|"(?:summary|reasoning)_text"')
-"""Words that answer nothing, under the same key as those that do."""
+"""Thoughts, which are not an answer, under the same key as the answer's text."""
 _THOUGHT_SIGNS: Final = (b'"thought"', b'_text"')
 _ARGUMENTS: Final = re.compile(rb'"arguments"\s*:\s*("(?:[^"\\]|\\.)*")')
 _ARGUMENTS_SIGN: Final = b'"arguments"'
@@ -149,24 +149,25 @@ _BROKEN: Final = (
     b"MALFORMED_", b"UNEXPECTED_TOOL_CALL", b"TOO_MANY_TOOL_CALLS", b"MISSING_THOUGHT_SIGNATURE",
 )  # fmt: skip
 _BROKEN_LETTERS: Final = (ord("M"), ord("X"))
-"""One of them stands in each. To look for one letter (as a number) takes a tenth of the time of a word."""
+"""Each of those words contains one of these characters. Searching for one character (as a number) takes a
+tenth of the time of a word."""
 
 _ANSWERS: Final = re.compile(
     rb'"choices"\s*:\s*\[\s*\{|"(?:content|candidates|output|steps)"\s*:\s*["\[{]|"promptFeedback"'
 )
-"""Where answers stand, in any of the dialects here."""
+"""Matches the fields that contain answers, in any of the dialects."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 def has_no_answer(body: bytes) -> bool:
-    """Whether there is not even a place for one: no vendor means such a document for an answer."""
+    """Whether there is not even a field for one: no vendor sends such a document as an answer."""
     return _ANSWERS.search(body) is None
 
 
 def is_doubtful(body: bytes) -> bool:
-    """Whether a whole answer, in any of the dialects here, must be read before anybody can say that it is
-    one. Most need not be: they have words, and arguments that are whole."""
+    """Whether a whole answer, in any of the dialects, must be parsed to find out if it is valid. Most need
+    not be: they have text, and complete arguments."""
     mark, other_mark = _BROKEN_LETTERS
     if (mark in body or other_mark in body) and holds_any(body, _BROKEN):
         return True
@@ -227,7 +228,8 @@ class SseTap(ABC):
 
 
 def object_of(data: bytes) -> dict[str, Any]:
-    """A frame that cannot be read tells nothing; the client's own reader will say so."""
+    """The decoded object of a frame. An unreadable frame counts as empty; the client's own reader will report
+    it."""
     try:
         value = decode(data)
     except BadJson:
@@ -236,12 +238,12 @@ def object_of(data: bytes) -> dict[str, Any]:
 
 
 def shaped(body: bytes, read: Callable[[bytes], T]) -> T | None:
-    """The few fields of an answer that `read` takes; None where they are of another shape. Raises BadJson
-    where the body is no JSON object at all."""
+    """The few fields of an answer that `read` decodes; None if they have another structure. Raises BadJson if
+    the body is not a JSON object."""
     try:
         return read(body)
     except (msgspec.ValidationError, msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        # `decode` repairs what can be repaired and tells what cannot.
+        # `decode` repairs what can be repaired and reports what cannot.
         if not isinstance(decode(body), dict):
             raise BadJson("expected a JSON object") from None
         return None
@@ -254,32 +256,34 @@ _VARYING: Final = re.compile(
     rb'\s*:\s*"((?:[^"\\]|\\.)+)"'
     rb'|"(?:sequence_number|[a-z]*[tT]okenCount)"\s*:\s*(\d+)'
 )
-"""An empty text says less than any other, so it stays what it is."""
+"""Values that may differ. An empty text differs in meaning, so it is not matched."""
 _QUOTE, _BACKSLASH = b'"\\'
-"""As numbers: they are found four times as fast."""
+"""As numbers: searching for them is four times as fast."""
 _PLAIN: Final = re.compile(rb"(?:[^\\]|\\(?:[\\/bfnrt]|u[0-9a-fA-F]{4}))*+")
-"""A quote behind a backslash does not end its text, and JSON has no other escapes."""
+"""A quote after a backslash does not end its text, and JSON has no other escapes."""
 _CONTROL: Final = re.compile(rb"[\0-\x09\x0b-\x1f]")
-"""No value has one of them in JSON. A line end is what separates values here."""
+"""Control characters, which no JSON value contains. LF separates the values here."""
 _TRIES: Final = 4
-"""How many frames in a row are learned in vain: some servers say something new in each."""
+"""Number of frames in a row that are learned without success: some servers send something new in each."""
 
 
 class RepeatedFrames(msgspec.Struct, eq=False):
-    """Frames that pass through and differ from one before only in their words: most of a stream.
+    """Recognizes frames that pass through and differ from an earlier one only in their text: most of a
+    stream.
 
-    What a frame tells a tap or a verdict stands in its keys and in values that name something. One that has
-    the bytes of a frame with nothing new, but for its words and for numbers that grow, has nothing new too.
+    What a tap or a verdict learns from a frame is in its keys and in values that name something. If a frame
+    without news has the same bytes except for its text and for growing numbers, a repetition has no news
+    either.
     """
 
     largest: int
-    """Bytes of a frame that need not be refused."""
+    """Maximum bytes of a frame."""
     shape: Shape | None = None
-    """Of the last frame that reported nothing; None where the last one reported something."""
+    """The shape of the last frame, if that reported nothing; else None."""
     _tries: int = _TRIES
 
     def hold(self, data: bytes) -> bool:
-        """Whether these are whole frames of that shape, and nothing else."""
+        """Whether these are only whole frames of that shape."""
         shape = self.shape
         if shape is None or len(data) > self.largest:
             return False
@@ -297,7 +301,7 @@ class RepeatedFrames(msgspec.Struct, eq=False):
         return True
 
     def learn(self, data: bytes) -> None:
-        """Remember the last of these frames, which are whole and `readable`. They were all looked at, and
+        """Remember the last of these frames, which are whole and `readable`. They were all inspected, and
         reported nothing."""
         if not self._tries:
             return
@@ -305,6 +309,6 @@ class RepeatedFrames(msgspec.Struct, eq=False):
         for gap in (_GAP, _CRLF_GAP):
             if data.endswith(gap):
                 frame = data[: -len(gap)].rpartition(gap)[2] + gap
-                # In JSON, and not in comments, what looks like a key and its value is one.
+                # In JSON, unlike in comments, what looks like a key and its value is one.
                 if frame.startswith(_FIELDS) and _VARYING.search(frame) is not None:
                     self.shape = Shape(frame, _VARYING)

@@ -1,4 +1,5 @@
-"""The paths of all dialects as one table: what a path means, and whose client a request comes from."""
+"""The paths of all dialects as one table: which operation a path means, and which dialect's client sent a
+request."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _FOUND_BY: Final = ("GET", "DELETE", "POST")
 
 
 class PathTaken(ValueError):
-    """Two dialects claim one path: a request there could be either's."""
+    """Two dialects claim the same path: a request there would be ambiguous."""
 
 
 class Found(msgspec.Struct, frozen=True):
@@ -26,7 +27,7 @@ class Found(msgspec.Struct, frozen=True):
 
 
 class Paths:
-    """Built once from the surfaces that there are."""
+    """Built once from all surfaces."""
 
     def __init__(self, surfaces: Iterable[Surface]) -> None:
         self._exact: dict[str, dict[str, Found]] = {}
@@ -64,7 +65,8 @@ class Paths:
         self._unserved += ((end, what, surface) for end, what in client.unserved.items())
 
     def find(self, method: str, path: str) -> Found | None:
-        """What a path means. Lists of models are apart (see `listed`): dialects share their paths."""
+        """The operation of a path. Lists of models are separate (see `listed`): dialects share their
+        paths."""
         exact = self._exact.get(method)
         found = exact.get(path) if exact is not None else None
         if found is not None:
@@ -76,7 +78,7 @@ class Paths:
         return self._by_pattern(method, path)
 
     def listed(self, path: str) -> RouteMatch | None:
-        """A list of models, or one of them. In whose shape it is reported, its caller's headers say."""
+        """A list of models, or one of them. The caller's headers determine the dialect of the answer."""
         for root in self._lists:
             if path == root:
                 return RouteMatch("models")
@@ -86,7 +88,8 @@ class Paths:
 
     @property
     def roots(self) -> tuple[str, ...]:
-        """What stands before the last piece of a path that lists models: where clients' base URLs may end."""
+        """The part before the last segment of each path that lists models: where clients' base URLs may
+        end."""
         return tuple(dict.fromkeys(path.rpartition("/")[0] for path in self._lists))
 
     def probe(self, method: str, path: str) -> Probe | None:
@@ -94,11 +97,12 @@ class Paths:
         return found if found is not None and method in found.methods else None
 
     def unserved(self, path: str) -> str:
-        """What is requested at a path that SDKs know and no dialect serves; "" for any other path."""
+        """The purpose of a path that SDKs know and no dialect serves; "" for any other path."""
         return next((what for end, what, _ in self._unserved if path.endswith(end)), "")
 
     def methods(self, path: str) -> tuple[str, ...]:
-        """Those under which the path is known, except lists of models. A path of a route holds no id."""
+        """The methods for which the path is known, except lists of models. The paths of routes contain no
+        ids."""
         found = [method for method, known in self._exact.items() if path in known]
         if not found:
             found = [route.method for _, route, pieces in self._patterns if ids_in(path, pieces) is not None]
@@ -108,8 +112,8 @@ class Paths:
         return tuple(dict.fromkeys(found))
 
     def speaker(self, path: str, headers: Container[str], query: Callable[[str], str]) -> Surface | None:
-        """Whose errors the caller can read; None where nothing tells. `query` gives the value of a name in
-        the query, "" where there is none."""
+        """The dialect whose errors the caller can read; None if it is unknown. `query` returns the value of a
+        query parameter, "" if it is missing."""
         owner = self._owners.get(path)
         if owner is not None:
             return owner
@@ -142,7 +146,8 @@ class Paths:
 
 
 def ids_in(path: str, pattern: list[str]) -> tuple[str, ...] | None:
-    """What stands in a path where a pattern, cut at its slashes, has its stars; None where they differ."""
+    """The segments of a path at the stars of a pattern, which is split at its slashes; None if they do not
+    match."""
     given = path.split("/")
     if len(given) != len(pattern):
         return None

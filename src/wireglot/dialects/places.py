@@ -1,9 +1,10 @@
-"""Where a thing of the neutral conversation stands in a client's own document.
+"""Converts places in the neutral conversation to paths in a client's own document.
 
 A codec declares a loss at its neutral place (`$.sampling.seed`, `$.messages[2].content[0].signature`). A
 client looks for it in what it sent (`$.generationConfig.seed`, `$.contents[1].parts[0].thoughtSignature`) or
-got. Each dialect says how it cuts a document into turns, parts and tools, and what it calls the rest; all
-else is done here, and only where there is a loss. A path ends where the document ends: it finds something.
+received. Each dialect defines how it divides a document into turns, parts and tools, and its names for the
+rest; everything else is done here, and only if there is a loss. A path is cut where the document ends, so
+that it always resolves.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 _PART = re.compile(r"\$\.content\[(\d+)\]")
 _OTHER = re.compile(r"\$\.others\[(\d+)\]")
 Names = Mapping[str, tuple[str, ...]]
-"""A neutral name -> the names that a dialect may have for it, the likeliest first."""
+"""Neutral name -> possible names in a dialect, the most likely first."""
 
 
 class Node(msgspec.Struct, frozen=True):
-    """A place in a document. `kind` is that of the part which is read there (`Text`, `ToolCall`), or the name
-    of a tool; "" where the document does not tell."""
+    """A place in a document. `kind` is that of the part which is parsed there (`Text`, `ToolCall`), or the
+    name of a tool; "" if the document does not contain it."""
 
     path: str
     kind: str = ""
@@ -61,14 +62,14 @@ def _paths(name: str, count: int) -> list[str]:
 
 
 def numbered_nodes(path: str, items: Any, kind: Callable[[Any], str]) -> list[Node]:
-    """The items of an array at this path, each a node; none where it is no array."""
+    """The items of an array at this path, each a node; empty if it is not an array."""
     if type(items) is not list:
         return []
     return [Node(f"{path}[{number}]", kind(item), item) for number, item in enumerate(items)]
 
 
 def kind_by_type(kinds: Mapping[str, str], untyped: str = "Foreign") -> Callable[[Any], str]:
-    """A function that tells the kind of a part by its `type`. `untyped`: that of a part without one."""
+    """A function that returns the kind of a part by its `type`. `untyped`: the kind of a part without one."""
 
     def kind(part: Any) -> str:
         name = part.get("type") if type(part) is dict else None
@@ -82,18 +83,18 @@ def _nothing(*_: Any) -> list[Any]:
 
 
 class Places(msgspec.Struct, frozen=True, kw_only=True):
-    """How a dialect lays out its documents. Paths begin at `$`, or inside the envelope if there is one."""
+    """The layout of a dialect's documents. Paths begin at `$`, or inside the envelope if there is one."""
 
     turns: Callable[[dict[str, Any]], list[Turn]] = _nothing
     parts: Callable[[Turn], list[Node]] = _nothing
     tools: Callable[[dict[str, Any]], list[Node]] = _nothing
     settings: Names = {}
-    """What stands outside turns and tools."""
+    """Names of the fields outside turns and tools."""
     fields: Names = {}
-    """What stands inside a turn, a part or a tool."""
+    """Names of the fields inside a turn, a part or a tool."""
     answer_parts: Callable[[dict[str, Any]], list[Node]] = _nothing
     answer: Names = {}
-    """Of an answer: `content` is where its parts stand, `others` where further answers do."""
+    """Names in an answer: `content` is where its parts are, `others` where further answers are."""
     request_envelope: str = ""
     response_envelope: str = ""
     snake: bool = False
@@ -101,7 +102,7 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestPlaces:
-    """The places of one request. `request` is what its body was parsed to."""
+    """The places of one request. `request` is the parsed body."""
 
     __slots__ = ("_body", "_inner", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
 
@@ -122,14 +123,14 @@ class RequestPlaces:
             self._turns = _aligned_turns(self._turns, request.messages, places.parts)
 
     def located(self, losses: Iterable[Loss], asked: Request | None = None) -> tuple[Loss, ...]:
-        """Losses of `asked` (the parsed request where it is None), in the client's own document."""
+        """Losses of `asked` (default: the parsed request), with paths in the client's own document."""
         whole = asked if asked is not None else self._request
-        # Things that the client wrote in one place may have been several: they are reported once.
+        # Losses may coincide in one place of the client's document: they are reported once.
         return _once([_moved(loss, self._path(loss, whole)) for loss in losses])
 
     def of(self, path: str, asked: Request | None = None) -> str:
-        """One neutral place, in the client's own document."""
-        # Of no field that only the client knows: the path is of neutral names.
+        """The path of a neutral place in the client's own document."""
+        # Not a field that only the client knows: the path consists of neutral names.
         return self._path(Loss(path, "metadata", "dropped"), asked if asked is not None else self._request)
 
     def _path(self, loss: Loss, asked: Request) -> str:
@@ -152,7 +153,7 @@ class RequestPlaces:
     def _setting(self, loss: Loss) -> str:
         name = loss.path.removeprefix("$").removeprefix(".")
         candidates = _candidates(name, self._places.settings)
-        if loss.feature == "unknown_field":  # its name is the client's own, also where the IR has one like it
+        if loss.feature == "unknown_field":  # its name is the client's own, even if the IR has the same name
             holder, _, own = name.rpartition(".")
             candidates = [f"{one}.{own}" for one in self._places.settings.get(holder, ())] + candidates
         roots = (self._root,) if self._root == "$" else (self._root, "$")
@@ -169,10 +170,10 @@ class RequestPlaces:
         name = rest.removeprefix(".")
         own_names = self._places.fields.get(name)
         if own_names is not None and type(value) is dict:
-            # As nearly all: fields of the thing itself, no way to look for.
+            # The usual case: fields of the value itself, without a nested path.
             for own in own_names:
                 if "." in own:
-                    break  # a shorter name behind it would be found first
+                    break  # a shorter name after it would be found first
                 if own in value:
                     return f"{path}.{own}"
             else:
@@ -192,8 +193,8 @@ class RequestPlaces:
         own = self._request.tools
         if asked.tools is not own:
             number = next((place for place, known in enumerate(own) if known is tool), number)
-        # By its place, unless another one stands there: items and messages may bring tools too, and some
-        # declarations are several.
+        # By its index, unless a different node is there: items and messages may declare tools too, and some
+        # declarations contain several.
         name, kind = _tool_names(tool)
         there = nodes[number] if number < len(nodes) else None
         if there is not None and there.kind in (name, kind):
@@ -206,10 +207,10 @@ class RequestPlaces:
 
     def _all_tools(self) -> Node:
         path = self._setting(Loss("$.tools", "unknown_field", "dropped"))
-        return Node("$" + path.removeprefix(self._root))  # `_follow` puts it behind the root again
+        return Node("$" + path.removeprefix(self._root))  # `_follow` prepends the root again
 
     def _spot(self, number: int, position: int | None, asked: Request) -> tuple[int | None, int | None]:
-        """The message and the part of the parsed request that one of `asked` is, or stands for."""
+        """The indexes of the message and part of the parsed request that one of `asked` is, or replaces."""
         own = self._request.messages
         if asked.messages is own:
             return (number, position) if number < len(self._turns) else (None, None)
@@ -223,7 +224,7 @@ class RequestPlaces:
         if id(message) in known:
             turn = known[id(message)][0]
         else:
-            # What the gateway holds of a conversation stands before what the client sent.
+            # The part of a conversation that the gateway stores comes before what the client sent.
             turn = number - (len(asked.messages) - len(own))
             if not 0 <= turn < len(own):
                 return None, None
@@ -258,8 +259,8 @@ def answer_located(
     body: dict[str, Any] | None = None,
     content: Sequence[Part] = (),
 ) -> tuple[Loss, ...]:
-    """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client puts
-    the document together) they are reported where that document has such things."""
+    """Losses of an answer, in the document that the client gets. Without a `body` (a stream: its client
+    assembles the document) they are reported at the usual places of that document."""
     if places is None:
         return tuple([_moved(loss, loss.path, "response") for loss in losses])
     moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]
@@ -280,7 +281,7 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     if body is not None and inner is not None and not places.snake and not body.get("error"):
         name = path[2:]
         if name.isidentifier() and name.isascii() and len(path) < PATH_LONGEST and name not in places.answer:
-            # A field of the upstream's dialect alone, as most are: it stands here, or nowhere.
+            # A field of the upstream's dialect alone, as most are: it is here, or nowhere.
             return f"{root}.{name}" if name in inner else root
     found = _PART.match(path)
     if found is not None:
@@ -301,13 +302,13 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     if body is None:
         own = places.answer.get(name) or places.answer.get(name.partition(".")[0].partition("[")[0])
         return joined(root, own[0]) if own else root
-    if body.get("error"):  # many answers say that there was none
+    if body.get("error"):  # many answers have an empty `error`
         candidates = [*candidates, "error"]
     return nearest(body, [joined(root, candidate) for candidate in candidates], places.snake)
 
 
 class _OfKind:
-    """Stands for a part of which only the kind is known."""
+    """Placeholder for a part of which only the kind is known."""
 
     __slots__ = ("kind",)
 
@@ -320,7 +321,8 @@ def _kind(part: object) -> str:
 
 
 def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int | None:
-    """Where the part is, as the n-th of its kind, among others; the last of that kind if there are fewer."""
+    """The index of the part, as the n-th of its kind, among others; the last of that kind if there are
+    fewer."""
     kind = _kind(part)
     places = [place for place, other in enumerate(others) if _kind(other) == kind]
     if not places:
@@ -334,7 +336,7 @@ def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int
 
 
 def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list[Node]:
-    """A node for each part, in their order: some nodes are no part (the state of a neighbour)."""
+    """A node for each part, in order: some nodes are not parts (the state of a neighbour)."""
     out: list[Node] = []
     place = 0
     for part in content:
@@ -351,7 +353,7 @@ def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list
 def _aligned_turns(
     turns: list[Turn], messages: Sequence[Message], parts: Callable[[Turn], list[Node]]
 ) -> list[Turn]:
-    """A turn for each message, where there are turns that became none or part of another."""
+    """A turn for each message, if there are turns that became none or part of another."""
     nodes = [parts(turn) for turn in turns]
     out: list[Turn] = []
     place = 0
@@ -374,14 +376,15 @@ def _aligned_turns(
 
 
 def _tool_names(tool: AnyTool) -> tuple[str, str]:
-    """Its own, and the type of its vendor's declaration; "" where it has none."""
+    """The tool's own name, and the type of its vendor's declaration; "" if it has none."""
     if isinstance(tool, Tool):
         return tool.name, tool.native.type if tool.native is not None else ""
     return "", tool.native.type
 
 
 def _candidates(name: str, names: Names) -> list[str]:
-    """What a neutral name may be called: by the longest beginning that the dialect knows, or as it is."""
+    """Possible names for a neutral name: with its longest known prefix translated by the dialect, or
+    unchanged."""
     out: list[str] = []
     end = len(name)
     while end > 0:
@@ -389,7 +392,7 @@ def _candidates(name: str, names: Names) -> list[str]:
         if own is not None:
             rest = name[end:]
             out += (one + rest for one in own)
-            if rest.startswith("."):  # unknown fields are under their own names
+            if rest.startswith("."):  # unknown fields keep their own names
                 out.append(rest[1:])
             break
         end = max(map(name[:end].rfind, ".["))
@@ -406,8 +409,8 @@ def _moved(loss: Loss, path: str, document: Document = "request") -> Loss:
         return loss
     detail = loss.detail
     if loss.feature in _MANY or (document == "response" and loss.action == "dropped"):
-        # Many counts and one place for them all; or what the document does not have, since it was lost.
-        # Audio tokens of a question are others than those of its answer, so counts keep their whole name.
+        # Several counts have one place, or the document has no such field, since it was lost. Audio tokens of
+        # a request differ from those of its answer, so counts keep their whole name.
         counted = loss.path.startswith(_USAGE)
         name = loss.path[len(_USAGE) :] if counted else loss.path.rpartition(".")[2]
         if name != "$" and "[" not in name and not path.endswith(name):

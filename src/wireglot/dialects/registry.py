@@ -1,4 +1,4 @@
-"""The dialects by name: our own, loaded when first used, and those that were registered."""
+"""The dialects by name: built-in ones, loaded when first used, and registered ones."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _HOMES: Final[dict[str, str]] = {
     "ollama": "wireglot.dialects.ollama",
     "ollama-generate": "wireglot.dialects.ollama.generate",
 }
-"""Name -> module with a `DIALECT`. A new dialect of our own is one package and one line here."""
+"""Name -> module with a `DIALECT`. A new built-in dialect is one package and one line here."""
 
 OwnDialect = NewType("OwnDialect", str)
 """The name of a registered dialect: `OwnDialect("my-dialect")`."""
@@ -41,16 +41,17 @@ _Ours = Literal[
 ]
 
 DialectName = _Ours | OwnDialect
-"""A dialect, where a user of the library names one: a type checker finds a misspelt name."""
+"""Type of a dialect name in the library's API: a type checker finds misspelt names."""
 
 NAMES: Final[tuple[_Ours, ...]] = get_args(_Ours)
-"""Our own. `names` has the registered ones too."""
+"""The built-in ones. `names` includes the registered ones."""
 
 COMMON: Final = "openai-chat"
-"""The dialect of answers to callers of whom nothing tells which one they speak: most can read its errors."""
+"""The dialect of answers to callers whose dialect is unknown: most can read its errors."""
 
 ITEMS: Final = "openai-responses"
-"""The dialect in whose items held conversations lie in stores, no matter who speaks. Stored formats stay."""
+"""The dialect in whose items conversations are stored, whatever the client's dialect. Stored formats do not
+change."""
 
 _registered: Final[dict[str, Dialect]] = {}
 
@@ -60,21 +61,20 @@ class UnknownDialect(ValueError):
 
 
 class NameTaken(ValueError):
-    """Two dialects cannot have one name: a request could mean either of them."""
+    """Two dialects cannot have the same name: a request would be ambiguous."""
 
 
 class BadPlugin(Exception):
-    """A package promises a dialect and has none, or one whose name is taken."""
+    """A package declares a dialect but has none, or one whose name is taken."""
 
 
 def dialect_name(text: str) -> DialectName:
-    """A name that comes from outside (a file, the command line), if there is such a dialect. Raises
-    UnknownDialect."""
+    """Validates a dialect name from outside (a file, the command line). Raises UnknownDialect."""
     return cast(DialectName, dialect(text).name)
 
 
 class _Loaded(dict[str, Dialect]):
-    """The dialects that were asked for; our own are loaded when they are missing."""
+    """The dialects that were requested; built-in ones are loaded when they are missing."""
 
     def __missing__(self, name: str) -> Dialect:
         plain = _plain(name)
@@ -96,7 +96,7 @@ class _Surfaces(dict[str, Surface]):
 _loaded: Final = _Loaded()
 _surfaces: Final = _Surfaces()
 
-# Looked up many times in a request: each is one look into a dictionary.
+# Used many times per request: each lookup is one dictionary access.
 dialect: Final[Callable[[str], Dialect]] = _loaded.__getitem__
 surface: Final[Callable[[str], Surface]] = _surfaces.__getitem__
 
@@ -106,13 +106,13 @@ def names() -> tuple[DialectName, ...]:
 
 
 def surfaces() -> tuple[Surface, ...]:
-    """Those of all dialects there are, our own first. Loads them."""
+    """The surfaces of all dialects, built-in ones first. Loads them."""
     return tuple(surface(name) for name in names())
 
 
 def register(new: Dialect) -> None:
-    """Make a dialect known under its name, everywhere that takes a dialect by name. The same one may be
-    registered again. To be known to a gateway it must be there before the gateway is built."""
+    """Register a dialect under its name, for everything that takes a dialect by name. The same one may be
+    registered again. For a gateway it must be registered before the gateway is built."""
     name = new.name
     if name != _plain(name) or not name:
         raise ValueError(f"{name!r} is no name for a dialect: expected words with hyphens between them")
@@ -124,7 +124,7 @@ def register(new: Dialect) -> None:
 
 
 def unregister(name: str) -> None:
-    """Forget a dialect that was registered, as tests do. Our own stay."""
+    """Remove a registered dialect, as tests do. Built-in ones stay."""
     del _registered[name]
     _loaded.pop(name, None)
     _surfaces.pop(name, None)

@@ -1,8 +1,8 @@
-"""Frames that differ from the one before in nothing but their text: most of a stream.
+"""Recognizes frames that differ from the one before only in their text: most of a stream.
 
-All other bytes being equal, such a frame says again what the last one said. Only its text is decoded, which
-costs a fraction of reading the whole frame. The text is prose, reasoning, or a piece of a call's arguments.
-Padding may differ, too, and numbers of which only the last counts.
+If all other bytes are equal, such a frame has the meaning of the last one with another text. Only its text is
+decoded, which costs a fraction of parsing the whole frame. The text is prose, reasoning, or a piece of a
+call's arguments. Padding may differ too, as may numbers of which only the last counts.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from wireglot.wire.json import decode
 from wireglot.wire.shape import Shape
 
 Place = tuple[dict[str, Any], str]
-"""Where a value stands: in what, under which key."""
+"""A reference to a value: the object that contains it, and its key."""
 
 _DATA: Final = b"data: "
 _EVENT: Final = b"event: "
@@ -27,13 +27,14 @@ _LINE_END: Final = b"\n"
 _GAP: Final = b"\n\n"
 _QUOTE, _BACKSLASH, _ZERO = b'"\\0'
 _TRIES: Final = 4
-"""How many frames in a row are learned in vain: some servers number or time each one."""
+"""Number of frames in a row that are learned without success: some servers number or time each one."""
 
 _decode_text = msgspec.json.Decoder(str).decode
 
 
 class RepeatedChunks(ABC):
-    """The shape of the last frame, where a text was all it said: a frame of the same shape repeats it."""
+    """Keeps the shape of the last frame if a text was all its content: a frame of the same shape repeats
+    it."""
 
     __slots__ = (
         "_end", "_index", "_most", "_place", "_said", "_shape", "_strings", "_tries", "is_between",
@@ -41,16 +42,16 @@ class RepeatedChunks(ABC):
     )  # fmt: skip
 
     varying: ClassVar[re.Pattern[bytes]]
-    """Values that may differ: a group is the inside of a string that is not empty, or an integer."""
+    """Matches values that may differ: the group is the inside of a non-empty string, or an integer."""
 
     def __init__(self, most: int) -> None:
-        """`most`: bytes of a frame that need not be refused."""
+        """`most`: maximum bytes of a frame."""
         self.is_between = False
-        """Whether what comes next begins a frame; its reader tells."""
+        """Whether the next bytes begin a frame; set by the reader."""
         self._most = most
         self.last = b""
         self._shape: Shape | None = None
-        self._end = b""  # of such a frame, with the blank line behind it
+        self._end = b""  # end of such a frame, with the blank line after it
         self._place = 0  # of the text among the values
         self._strings: list[bool] = []  # whether each value is one
         self._index = -1  # the part its text belongs to
@@ -59,19 +60,20 @@ class RepeatedChunks(ABC):
 
     @abstractmethod
     def text_place(self, document: dict[str, Any]) -> Place | None:
-        """Where the one text of a frame stands, if it says nothing else that adds up from frame to frame."""
+        """The place of the text in a frame; None if the frame has several texts, or anything else that must
+        be accumulated."""
 
     @abstractmethod
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
-        """Other values that may differ, and say nothing or what the last one says."""
+        """Other values that may differ, and have no meaning or replace that of the frame before."""
 
     def said_of(self, index: int, holder: dict[str, Any]) -> list[str] | None:
-        """What its reader has noted so far of the part with this index, where it notes that. `holder`: in
-        what the text of the frame stands."""
+        """The list in which the reader collects the texts of the part with this index; None if it does not
+        collect them. `holder`: the object with the frame's text."""
         return None
 
     def last_reported(self) -> dict[str, Any] | None:
-        """The last frame that was not read in full (`last`), now read; asked again, there is none."""
+        """The last frame that was not parsed in full (`last`), now decoded; None on a second call."""
         last, self.last = self.last, b""
         if not last:
             return None
@@ -80,11 +82,11 @@ class RepeatedChunks(ABC):
         return document
 
     def tells_again(self, said: list[str], text: str) -> bool:
-        """Whether a piece of what is noted must be read in full."""
+        """Whether a collected piece must be parsed in full."""
         return False
 
     def alone(self, data: bytes) -> Delta | None:
-        """What these bytes say where they are one such frame, no more and no less."""
+        """The delta if these bytes are exactly one such frame."""
         shape, size = self._shape, len(data)
         if shape is None or not self.is_between or size > self._most:
             return None
@@ -95,7 +97,8 @@ class RepeatedChunks(ABC):
         return self._delta(shape, data, end)
 
     def read(self, blocks: list[bytes], at: int, out: list[Event]) -> int:
-        """Read the frames from `at` on that repeat the last one; the place of the first that does not."""
+        """Parse the frames from index `at` on that repeat the last one; returns the index of the first that
+        does not."""
         shape = self._shape
         if shape is None:
             return at
@@ -113,13 +116,13 @@ class RepeatedChunks(ABC):
 
     def _delta(self, shape: Shape, data: bytes, end: int) -> Delta | None:
         try:
-            # With the quotes around it, so that what stands between them is one string.
+            # With the quotes around it, so that the bytes between them are one string.
             text = _decode_text(
                 self._among_others(shape, data[shape.start : end])
                 if shape.between
                 else data[shape.start - 1 : end + 1]
             )
-        except ValueError:  # half a character, or no text at all: it is read in full
+        except ValueError:  # half a character, or not a string: it is parsed in full
             return None
         if not text:
             return None
@@ -133,7 +136,7 @@ class RepeatedChunks(ABC):
         return Delta(self._index, text)
 
     def _among_others(self, shape: Shape, inside: bytes) -> bytes:
-        """The text of a frame with other values; empty where these may be more than they were."""
+        """The text of a frame with other values; empty if these cannot be verified cheaply."""
         text = b""
         place, strings = self._place, self._strings
         for number, literal in enumerate(shape.between):
@@ -151,7 +154,7 @@ class RepeatedChunks(ABC):
         return b'"%b"' % text
 
     def learn(self, block: bytes, said: list[Event]) -> None:
-        """Remember a frame that was read in full and gave the events `said`."""
+        """Remember a frame that was parsed in full and gave the events `said`."""
         self._shape = None
         if len(said) != 1 or not self._tries:
             return
@@ -167,7 +170,8 @@ class RepeatedChunks(ABC):
             self._said = self.said_of(event.index, holder)
 
     def _learned(self, block: bytes, text: str) -> tuple[Shape, int, list[bool], dict[str, Any]] | None:
-        """The shape of a frame, which of its values the text is, which are strings, and in what it stands."""
+        """The shape of a frame, the index of the text among its values, which values are strings, and the
+        object that contains the text."""
         start = _data_start(block)
         document = decode(block[start:]) if start else None
         if type(document) is not dict:
@@ -176,7 +180,8 @@ class RepeatedChunks(ABC):
         if place is None or place[0][place[1]] != text:
             return None
         shape = Shape(block, self.varying)
-        # A key may stand elsewhere in the frame, too: other values must change this text and what may differ.
+        # The same key may occur elsewhere in the frame: other values must change this text and the values
+        # that may differ, and nothing else.
         strings = [literal[-1] == _QUOTE for literal in (shape.first, *shape.between)]
         probes = [
             b"?%d" % number if is_string else b"90%d" % number for number, is_string in enumerate(strings)
@@ -193,11 +198,11 @@ class RepeatedChunks(ABC):
 
 
 def _may_stand(value: bytes, is_string: bool) -> bool:
-    """Whether it is surely a string without escapes, or an integer: what is no JSON is reported by who reads
-    all of it."""
+    """Whether the value is certainly a string without escapes, or an integer: invalid JSON is reported by the
+    reader that parses the whole frame."""
     if not is_string:
         return value.isdigit() and (len(value) == 1 or value[0] != _ZERO)
-    if value.isalnum():  # as padding mostly is
+    if value.isalnum():  # the case of most padding
         return True
     if _QUOTE in value or _BACKSLASH in value:
         return False
@@ -205,7 +210,7 @@ def _may_stand(value: bytes, is_string: bool) -> bool:
 
 
 def _data_start(block: bytes) -> int:
-    """Where the data begins of a frame that is one line of it, with a name before it or not; else 0."""
+    """The start of the data in a frame with one data line, with or without an event name; else 0."""
     if block.startswith(_DATA):
         start = len(_DATA)
     elif block.startswith(_EVENT) and (end := block.find(_LINE_END + _DATA)) >= 0:

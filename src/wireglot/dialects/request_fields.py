@@ -1,8 +1,8 @@
 """The regular fields of requests as tables: one row per field and dialect.
 
-A row names the field on the wire, the neutral setting that it holds and the kind of its value. Reading and
-writing the field, its place in the client's document and the set of known fields all follow from the row.
-What takes more than a row (thinking, output formats, tools) is code in the dialects.
+A row names the field on the wire, its neutral setting and the kind of its value. Reading and writing the
+field, its place in the client's document and the set of known fields all follow from the row. Fields that
+need more than a row (thinking, output formats, tools) are code in the dialects.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from wireglot.ir.request import OutputFormat, Request, Sampling
 
 
 class FieldKind(NamedTuple):
-    """What a field holds. Values of `types` are taken as they are, all others given to `read`, which converts
-    or refuses them. `blank` says nothing: the field keeps it, and the setting stays unset."""
+    """The kind of a field's value. Values of `types` are used unchanged, all others are passed to `read`,
+    which converts or refuses them. `blank` has no meaning: the field keeps it, and the setting stays
+    unset."""
 
     types: tuple[type, ...]
     read: Callable[[Fields, str], Any]
@@ -37,29 +38,29 @@ class F(NamedTuple):
 
     name: str
     setting: str
-    """A field of the neutral request, or one of its sampling: `max_tokens`, `sampling.top_p`."""
+    """A field of the neutral request, or of its sampling: `max_tokens`, `sampling.top_p`."""
     kind: FieldKind
     also: tuple[str, ...] = ()
     """Other fields of the dialect in which the setting may be found."""
     apart: bool = False
-    """Whether the dialect writes it by itself: at another place of the body, or under a condition."""
+    """Whether the dialect's own code writes it: elsewhere in the body, or conditionally."""
     usual: Any = None
-    """What every server takes it for without the field: neither a setting nor written."""
+    """The default of every server without the field: not parsed as a setting, and not written."""
 
 
 _Reader = tuple[str, str, tuple[type, ...], Callable[[Fields, str], Any], tuple[Any, ...]]
-"""The group and name of a setting, types that are taken, the reader of others, values that set nothing."""
+"""The group and name of a setting, accepted types, the parser of others, values that set nothing."""
 
 _BLANK: Final = Request("", ())
-"""A request that sets nothing."""
+"""A request without settings."""
 _UNSET: Final = ("", ())
 
 
 class RequestFields:
-    """All regular fields of a dialect's requests, or of an object in them, which is what `inside` names.
+    """All regular fields of a dialect's requests, or of the object in them that `inside` names.
 
-    `missing` is reported with each sampling setting that no row holds, but for those that the dialect has in
-    some other way, which stand in `irregular`.
+    `missing` is reported with each sampling setting that has no row, except for those in `irregular`, which
+    the dialect has in some other form.
     """
 
     def __init__(
@@ -73,7 +74,7 @@ class RequestFields:
         }
         self._readers: Final = {row.name: _reader(row) for row in rows}
         self.known: Final = frozenset(name for name in self.names if not self._readers[name][-1])
-        """Those that are known whatever they hold."""
+        """Names of fields that are known with any value."""
         # A request must have a model, be it an empty one.
         self._start: Final[dict[str, Any]] = {"model": ""} if "model" in self.names else {}
         written = [row for row in rows if not row.apart]
@@ -87,8 +88,8 @@ class RequestFields:
         self._missing: Final = MissingFields(dict.fromkeys(lost, missing)) if lost and missing else None
 
     def read(self, fields: Fields, known: set[str]) -> dict[str, Any]:
-        """What the fields set, by the names that `Request` has for it. Adds to `known` the fields that say
-        something and do not always."""
+        """The settings of the fields, by their names in `Request`. Adds to `known` the fields with a meaning
+        that are not always known."""
         settings = self._start.copy()
         sampling: dict[str, Any] = {}
         readers = self._readers
@@ -111,7 +112,7 @@ class RequestFields:
         losses: list[Loss],
         spelled: Mapping[str, str] = {},
     ) -> None:
-        """Put what is set into `out`. `spelled`: other names for some of the fields."""
+        """Write the settings to `out`. `spelled`: other names for some of the fields."""
         values = self._stated(request)
         if values != self._nothing:
             usual = self._usual
@@ -134,11 +135,11 @@ _DEFAULTS: Final[dict[str, Any]] = {
     "parallel_tools": True,
     "output": OutputFormat("text"),
 }
-"""Settings that say what holds without them: nothing is lost with them."""
+"""Settings equal to the default: leaving them out loses nothing."""
 
 
 class MissingFields:
-    """Settings that a dialect has no field for, each with what is reported where a request states it."""
+    """Settings that a dialect has no field for, each with the loss to report if a request sets it."""
 
     def __init__(self, details: Mapping[str, str]) -> None:
         self._losses: Final = [

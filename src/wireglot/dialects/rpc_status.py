@@ -1,4 +1,4 @@
-"""google.rpc.Status, in which Google's APIs report errors: an integer code, a status in capitals, details."""
+"""google.rpc.Status, the error format of Google's APIs: an integer code, a status in capitals, details."""
 
 from __future__ import annotations
 
@@ -46,7 +46,8 @@ _SECONDS: Final = re.compile(r"([0-9]+(?:\.[0-9]+)?)s?")
 
 
 def kind_of_rpc(code: int, name: str, reason: str, message: str) -> ErrorKind:
-    """`code`: of HTTP. `name`: the status in capitals. `reason`: of the `ErrorInfo` among the details."""
+    """`code`: the HTTP status. `name`: the status in capitals. `reason`: of the `ErrorInfo` among the
+    details."""
     if reason in _BY_REASON:
         return _BY_REASON[reason]
     kind = kind_of_name(RPC_KINDS.get(name), code)

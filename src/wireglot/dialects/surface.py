@@ -1,7 +1,7 @@
-"""What a dialect is over HTTP: paths, headers, pings, counts, lists and habits, as data and pure functions.
+"""A dialect's HTTP interface: paths, headers, pings, counts, lists and habits, as data and pure functions.
 
-The one that serves a dialect or asks in it takes everything from its surface and knows no dialect by name.
-What a dialect does not have is None, or empty: nothing here falls back to another dialect.
+Code that serves a dialect or calls an upstream in it takes everything from its surface and knows no dialect
+by name. Missing features are None, or empty: there is no fallback to another dialect.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ Operation = Literal[
     "generate", "compact", "count", "embed", "models", "model", "assist", "operation", "state", "managed",
     "telemetry",
 ]  # fmt: skip
-"""What a client can ask for. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The
-verb of `embed` is the endpoint's name among the dialect's `Embeddings`."""
+"""A client's operation. `assist`, `operation`, `state`, `compact` and `embed` need a capability. The verb of
+`embed` is the endpoint's name among the dialect's `Embeddings`."""
 
 CONFIRM: Final = "confirm"
-"""The verb of `model` with which a client wants a model to be there."""
+"""The verb of `model` by which a client requires that a model exists."""
 
 UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "embed_one", "models"]
 
@@ -42,19 +42,19 @@ UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "
 
 
 class RouteMatch(msgspec.Struct, frozen=True):
-    """What a path means. `model` and `stream` where the path tells them; names and ids as they stand there,
-    with their percent escapes."""
+    """The operation a path addresses. `model` and `stream` are set if the path contains them; names and ids
+    keep their percent escapes."""
 
     operation: Operation
     model: str = ""
     stream: bool | None = None
     verb: str = ""
-    """Which of several pages or questions, where the operation has several."""
+    """The document or call, if the operation has several."""
     ids: tuple[str, ...] = ()
 
 
 class Route(msgspec.Struct, frozen=True):
-    """A path of the dialect's clients; `*` stands for an id. Of two that fit, the first holds."""
+    """A path of the dialect's clients; `*` matches an id. If two routes match, the first one is used."""
 
     method: str
     path: str
@@ -63,8 +63,8 @@ class Route(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """A small answer to what the dialect's own clients request outside the API; a 404 would fill logs. It
-    tells nothing and changes nothing, so it needs no key."""
+    """A small answer to requests of the dialect's own clients outside the API; a 404 would fill logs. It
+    reveals nothing and changes nothing, so it needs no key."""
 
     methods: tuple[str, ...]
     body: dict[str, Any] = {}
@@ -76,25 +76,26 @@ class Probe(msgspec.Struct, frozen=True):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """Turns that only the dialect's vendor keeps. Where they cannot be had, clients go on without them if
-    they get exactly these words."""
+    """Turns stored only at the dialect's vendor. If they are not available, clients continue without them if
+    they get exactly this error."""
 
     field: str
-    """Of the body: there where a client wants it."""
+    """The field of the body, present if a client requests such turns."""
     error: ApiError
     body: dict[str, Any]
 
 
 class AskedModel(msgspec.Struct, frozen=True):
-    """Bytes that pass through, and the model that was asked -> the same bytes with its name."""
+    """Replaces the model name in bytes that pass through: (bytes, requested model) -> the same bytes with
+    that name."""
 
     in_answer: Callable[[bytes, str], bytes]
     in_opening: Callable[[bytes, str], bytes]
-    """Of a stream, up to its first event that is part of an answer."""
+    """The same in a stream, up to its first event that belongs to the answer."""
 
 
 def session_facts(headers: Mapping[str, str]) -> RequestFacts:
-    """By the headers of sessions, which clients of every dialect may send: a session with a parent is a
+    """Facts from the session headers, which clients of every dialect may send: a session with a parent is a
     sub-agent's (opencode 1.18)."""
     parent = headers.get("x-parent-session-id")
     if not parent:
@@ -104,7 +105,7 @@ def session_facts(headers: Mapping[str, str]) -> RequestFacts:
 
 
 class BudgetStanding(msgspec.Struct, frozen=True):
-    """How much of a budget is used, in tokens or in millionths of the currency."""
+    """The used amount of a budget, in tokens or in millionths of the currency."""
 
     unit: Literal["tokens", "cost"]
     period: Literal["day", "month"]
@@ -113,9 +114,9 @@ class BudgetStanding(msgspec.Struct, frozen=True):
     resets: int
     """Unix seconds."""
     resets_at: str
-    """The same in words: `2026-12-01T00:00:00Z`."""
+    """The same time as text: `2026-12-01T00:00:00Z`."""
     shared: bool = False
-    """The budget of a group."""
+    """It is the budget of a group."""
 
     @property
     def share(self) -> float:
@@ -123,7 +124,7 @@ class BudgetStanding(msgspec.Struct, frozen=True):
 
 
 class Spending(msgspec.Struct, frozen=True):
-    """What a caller has spent since the beginning of the day, the week and the month (UTC), in millionths."""
+    """A caller's spending since the beginning of the day, the week and the month (UTC), in millionths."""
 
     day: int
     week: int
@@ -131,18 +132,18 @@ class Spending(msgspec.Struct, frozen=True):
 
 
 class BudgetReports(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How the dialect's clients learn of the budget of their key."""
+    """How the dialect's clients are informed of the budget of their key."""
 
     allowed: Callable[[BudgetStanding], tuple[tuple[str, str], ...]]
-    """Headers of a good answer, about the budget of which the most is used."""
+    """Headers of a successful answer, about the fullest budget."""
     refused: Callable[[BudgetStanding | None], tuple[tuple[str, str], ...]]
-    """Headers of a refusal: this budget is spent; None: the counters cannot be read."""
+    """Headers of a refusal: this budget is used up; None: the counters cannot be read."""
     page: Callable[[Sequence[BudgetStanding], Spending, str], dict[str, Any]]
-    """The document about all budgets, in a currency. Without any it shows what was spent."""
+    """The document about all budgets, in a currency. Without any budget it shows the spending."""
 
 
 class Framer(Protocol):
-    """A stream of server-sent events -> the same stream in another framing."""
+    """Converts a stream of server-sent events to another framing."""
 
     def feed(self, data: bytes) -> bytes:
         """The frames of the events that `data` completes."""
@@ -156,157 +157,157 @@ class Framer(Protocol):
 class StreamFraming(msgspec.Struct, frozen=True, eq=False):
     content_type: str
     framer: Callable[[int], Framer]
-    """Takes the most bytes of one event that are held."""
+    """Takes the maximum bytes held for one event."""
 
 
 class CloudForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How clients of a cloud send a dialect that its vendor defines: the model in the path, headers in the
-    body. Requests take the vendor's own form before they are read, and answers are written in it."""
+    """A cloud's form of a dialect that another vendor defines: the model in the path, headers in the body.
+    Requests are converted to the vendor's own form before they are parsed, and answers are written in it."""
 
     dialect: str
-    """The vendor's."""
+    """The vendor's dialect."""
     headers: Mapping[str, str]
-    """Fields of the body that are headers in the vendor's form; "": the vendor has a header for it whose
-    values are others."""
+    """Fields of the body that are headers in the vendor's form; "": the vendor's header has different
+    values."""
     plain_model: Callable[[str], str]
-    """The cloud's name of a model -> the vendor's, or the same name where it is none of the cloud's."""
+    """The cloud's name of a model -> the vendor's, or the same name if it is not one of the cloud's."""
     unwrapped_count: Callable[[bytes], bytes] | None = None
-    """The request inside a request to count its tokens; None: it is not wrapped."""
+    """The request inside a count request; None: it is not wrapped."""
     framing: StreamFraming | None = None
-    """Of streams; None: server-sent events."""
+    """The framing of streams; None: server-sent events."""
 
 
 class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the dialect's clients send and expect."""
+    """The interface of the dialect's clients."""
 
     # Paths.
     routes: tuple[Route, ...] = ()
     find: Callable[[str, str], RouteMatch | None] | None = None
-    """Method and path -> what is asked, for paths that no table can list."""
+    """Method and path -> the operation, for paths that no table can list."""
     lists: tuple[str, ...] = ()
-    """Where models are listed (and below it each by its name). Dialects may share a path."""
+    """Paths of the model list (and below it each model by name). Dialects may share a path."""
     endpoints: tuple[str, ...] = ()
-    """The paths as the documentation tells them."""
+    """The paths as documented."""
     safeguards: str = ""
-    """The field of a request that asks for checks of its answer, "" without one."""
+    """The request field for checks of the answer, "" if there is none."""
     probes: Mapping[str, Probe] = {}
     unserved: Mapping[str, str] = {}
-    """Ends of paths that the dialect's SDKs know and that are not served here, and what is requested
+    """Path suffixes that the dialect's SDKs know and that are not served here, and the feature requested
     there."""
 
-    # Whose client this is, where the path belongs to no dialect.
+    # How to recognize the dialect's clients if the path belongs to no dialect.
     headers: tuple[str, ...] = ()
-    """Only clients of this dialect send them."""
+    """Headers that only clients of this dialect send."""
     prefixes: tuple[str, ...] = ()
-    """Beginnings of its paths. The longest one that fits tells, where no header of `headers` has reported."""
+    """Prefixes of its paths. The longest match decides if no header of `headers` is present."""
     vendor_headers: tuple[str, ...] = ()
-    """The vendor's clients send them in other dialects too: they tell where nothing else does."""
+    """The vendor's clients send them in other dialects too: they decide if nothing else does."""
 
     version: tuple[str, str] | None = None
-    """The header in which clients name the version of the API, by its date, and the oldest that is served."""
+    """The header in which clients name the API version (a date), and the oldest version that is served."""
 
     # Keys.
     key_headers: tuple[tuple[str, str], ...] = ()
-    """Header, and what stands before the key in it, in lower case."""
+    """Header name, and the prefix before the key in its value, in lower case."""
     key_query: str = ""
-    """The parameter of the query that may hold the key."""
+    """The query parameter that may contain the key."""
     key_root: str = ""
-    """The beginning of a path behind which a key may be, for clients that cannot send one: the rest of the
-    path is what is asked for."""
+    """A path prefix after which a key may follow, for clients that cannot send a header: the rest of the path
+    is the actual request path."""
     key_hint: str = ""
-    """How its clients are given a key, where that is not obvious. For the error of a request without one."""
+    """How to give its clients a key, if that is not obvious. Used in the error for a request without one."""
 
     # The body.
     typed_bodies: bool = True
     """Whether its clients always send the content type of JSON."""
     cloud: CloudForm | None = None
-    """None: requests have the vendor's own form."""
+    """The cloud's form; None: requests have the vendor's own form."""
     glance: Callable[[Body], RequestGlance] | None
-    """Model and stream flag; None where the path tells both. Raises BadField."""
+    """Model and stream flag; None if the path contains both. Raises BadField."""
     asked_output: Callable[[Body], int]
-    """The most tokens that an answer may have, 0 where the request does not say."""
+    """The maximum tokens of an answer, 0 if the request sets none."""
     asked_answers: Callable[[Body], int]
-    """How many answers it asks for, 0 where it does not say."""
+    """The number of answers requested, 0 if not set."""
     agent_field: str = ""
-    """Names an agent in place of a model, which only the vendor runs. The vendor keeps what it did."""
+    """The field for an agent instead of a model, which only the vendor runs. The vendor stores what it
+    did."""
     turns: str = ""
-    """The array of the body to which every turn of a conversation adds."""
+    """The array of the body that grows with every turn of a conversation."""
     conversation_field: str = ""
-    """Where the body may name a conversation that the server holds."""
+    """The field in which the body may name a conversation that the server stores."""
     session_headers: tuple[str, ...] = ()
-    """Headers in which the vendor's clients name their session, in addition to those of clients of all
-    dialects."""
+    """Headers in which the vendor's clients name their session, in addition to those that all dialects
+    share."""
     session: Callable[[Outline], str] | None = None
-    """The client's own name for its session, where a body may hold one; "": it holds none."""
+    """The client's own name for its session, if a body may have one; "": it has none."""
     facts: Callable[[Mapping[str, str]], RequestFacts] = session_facts
-    """Headers -> what the request is for, and which agent sends it, in the words of the vendor's clients."""
+    """Headers -> the purpose of the request and the agent that sends it, as named by the vendor's clients."""
     state_fields: tuple[str, ...] = ("conversation",)
-    """Fields that tie a request to what the server has stored or runs in the background."""
+    """Fields that connect a request to something the server has stored or runs in the background."""
     timeout_field: str = ""
-    """Where the body may say how many seconds the answer may take. It is ours: no provider sees it."""
+    """The body field for the maximum seconds of the answer. It is our own: no provider sees it."""
     gateway_fields: frozenset[str] = frozenset()
-    """Fields that are for the gateway, and unknown to every provider."""
+    """Fields for the gateway, unknown to every provider."""
     sealed_marks: tuple[bytes, ...] = ()
-    """What stands in a body that carries state which other providers minted."""
+    """Byte sequences in a body that carries state minted by other providers."""
     media_marks: tuple[bytes, ...] = ()
     tool_changes: Callable[[Foreign], tuple[ToolChange, ...]] | None = None
-    """What a part of a message changes in the tools; None: no part does."""
+    """The changes of the tools in a part of a message; None: no part has any."""
     results_without_calls: bool = False
-    """A request may bring the results of calls that only the server knows."""
+    """A request may contain the results of calls that only the server knows."""
     thread: Thread | None = None
 
     idle: Callable[[Body, Context], dict[str, Any] | None] | None = None
-    """The answer to a request that asks nothing of its model (load it, unload it), which no provider is
-    asked; None: it does ask something."""
+    """The answer to a request that only loads or unloads its model, for which no provider is called; None: it
+    is another request."""
 
     # The answer.
     framing: StreamFraming | None = None
-    """Of streams; None: server-sent events, or what the query asks for."""
+    """The framing of streams; None: server-sent events, or what the query requests."""
     pings: Mapping[Framing, bytes]
-    """What is written while an upstream is silent, in each framing that clients may ask for."""
+    """The bytes written while an upstream is silent, in each framing that clients may request."""
     words: re.Pattern[bytes] | None = None
-    """Finds the words of an answer in its bytes, for those who must guess how long it was."""
+    """Matches the text of an answer in its bytes, to estimate its length."""
     pauses: bool = False
-    """Its clients know an answer that pauses, and send it back to have it continued."""
+    """Its clients know answers that pause, and send them back to have them continued."""
     leaves_out_calls: bool = False
-    """A stream can end with a call that the limit cut off, and its clients do not take that for a call: they
-    know it by the stop reason, or by its item. Clients of other dialects add up what they got."""
+    """A stream can end with a call that the limit cut off, and its clients do not run that call: they detect
+    it by the stop reason, or by its item. Clients of other dialects use whatever arguments they received."""
     tells_usage: Callable[[Request], bool] | None = None
-    """Whether the answer to a request reports its usage, which clients go by: an estimate where no provider
+    """Whether the answer to a request reports its usage, which clients rely on: an estimate if no provider
     reports one. None: never."""
     usage_first: bool = False
-    """A stream reports the input at its beginning, too."""
+    """A stream reports the input tokens at its beginning, too."""
     owns_error: Callable[[Any], bool] | None = None
-    """Whether the body of an error has the shape that clients read. A server of the dialect may send another
-    one, which is written again in the client's. None: all have."""
+    """Whether the body of an error has the form that clients read. A server of the dialect may send another
+    one, which is converted to the client's. None: all have."""
     error_headers: Callable[[ApiError], tuple[tuple[str, str], ...]] | None = None
-    """Headers in which clients look for the type of an error; None: the body has it."""
+    """Headers in which clients look for the type of an error; None: it is in the body."""
     call_prefix: str = ""
-    """How ids of calls begin that are made up, where clients expect a certain beginning."""
+    """Prefix of minted call ids, if clients expect a certain one."""
     identity_headers: tuple[str, ...] = ()
     """Further headers in which clients look for the id of their request."""
     spent_quota: ErrorKind = "rate_limit"
-    """What a budget that is spent is called."""
+    """The kind of error for a budget that is used up."""
     budgets: BudgetReports | None = None
-    """None: its clients show no budgets."""
+    """None: its clients do not show budgets."""
     failed_search: Callable[[Request, str, Context], tuple[Part, ...]] | None = None
-    """What a search that could not run looks like to these clients, and why it could not; None: an error."""
+    """How a search that could not run is shown to these clients, with the reason; None: as an error."""
     hosted: HostedForm = HostedForm()
-    """How tools that the gateway runs in the provider's place look to these clients."""
+    """How tools that the gateway runs in the provider's place are shown to these clients."""
     alias_prefix: str = ""
-    """A model may be asked for with this before its name: some clients take only names that look like their
+    """A prefix that clients may add to a model's name: some clients accept only names that look like their
     vendor's."""
     alias_suffix: str = ""
-    """The same behind its name: a tag that says nothing."""
+    """The same for a suffix: a tag without meaning."""
     managed: Callable[[dict[str, Any], Sequence[ListedModel]], dict[str, Any]] | None = None
-    """The settings that an administrator gives to these clients -> those with what the gateway adds: which of
-    its models there are."""
+    """Adds the gateway's models to the settings that an administrator gives to these clients."""
     asked_model: AskedModel | None = None
-    """Clients compare the model of an answer with the one they asked for: they get that one. None:
-    they get the one that answered."""
+    """Clients compare the model of an answer with the one they requested: they get the requested name. None:
+    they get the name of the model that answered."""
 
     def model_name(self, asked: str) -> str:
-        """The name of a model, without what these clients may add to it."""
+        """The name of a model, without the prefix or suffix that these clients may add."""
         return asked.removeprefix(self.alias_prefix).removesuffix(self.alias_suffix)
 
 
@@ -314,97 +315,99 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 class StreamUsage(msgspec.Struct, frozen=True):
-    """A stream tells what it cost only where it is asked to."""
+    """How to request usage in a stream, for dialects that report it only on request."""
 
     field: str
     is_asked: Callable[[Any], bool]
-    """Whether that field asks already."""
+    """Whether that field already requests usage."""
     asking: Callable[[Any], Any]
-    """The field's value, with the question in it."""
+    """The field's value with usage requested."""
     hide: Callable[[bytes], bytes]
-    """Whole frames without those that only the question brought."""
+    """Removes the frames that exist only because usage was requested."""
 
 
 class Unframer(Protocol):
-    """A stream in another framing -> the same stream as server-sent events. Raises BadFrame."""
+    """Converts a stream in another framing to server-sent events. Raises BadFrame."""
 
     @property
     def fault(self) -> BadFrame | None:
-        """What is wrong behind the events that came out: the next call would raise it."""
+        """The error after the events already returned: the next call would raise it."""
         ...
 
     def feed(self, data: bytes) -> bytes:
-        """The events that `data` completes. What stands before garbage comes out first."""
+        """The events that `data` completes. Events before invalid bytes are returned first."""
         ...
 
     def close(self) -> bytes:
-        """The end of the bytes, and the event that it completes. In the middle of a frame it is a
-        BadFrame."""
+        """The end of the bytes: returns the event that it completes. Raises BadFrame in the middle of a
+        frame."""
         ...
 
 
 class UpstreamFraming(msgspec.Struct, frozen=True, eq=False):
     content_type: str
-    """By which a stream in it is known."""
+    """The content type of such a stream."""
     unframer: Callable[[int], Unframer]
-    """Takes the most bytes of one event that are held."""
+    """Takes the maximum bytes held for one event."""
 
 
 class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What the dialect's servers take and tell."""
+    """The interface of the dialect's servers."""
 
     paths: Mapping[UpstreamOperation, str]
-    """Behind a provider's base URL; `{model}` stands for the model's name."""
+    """Appended to a provider's base URL; `{model}` is replaced by the model's name."""
     of_family: bool = False
-    """Served by every provider of the dialect's family, at that one's base URL: none states it by itself."""
+    """Served by every provider of the dialect's family, at that provider's base URL: none declares it
+    separately."""
     passed_headers: tuple[str, ...] = ()
-    """Client headers that belong to the dialect and go on with it. No other header of a client does."""
+    """Client headers that belong to the dialect and are passed on. No other client header is."""
     fixed_headers: tuple[tuple[str, str], ...] = ()
-    """Sent with every request, unless the client's own has gone on."""
+    """Sent with every request, unless the client's own header was passed on."""
     body_headers: tuple[tuple[bytes, tuple[str, str]], ...] = ()
-    """What stands in a body that takes a header to be read, and that header, where another dialect's client
-    could not know it."""
+    """A byte sequence in a body, and the header without which the upstream does not accept it: clients of
+    another dialect could not know that header."""
     returned_headers: tuple[str, ...] = ()
-    """Beginnings of the names of headers that a client may see."""
+    """Prefixes of response headers that a client may see."""
     quota_headers: tuple[str, ...] = ()
-    """The same, about the quota of the account: they are for clients that need no key. Others would take the
-    operator's quota for their own."""
+    """The same for headers about the account's quota: only for clients that need no key. Others would take
+    the operator's quota for their own."""
     request_id_headers: tuple[str, ...] = ()
-    """Where servers tell under which id they have a request in their logs."""
+    """Response headers with the id of the request in the server's logs."""
     body_variables: Mapping[str, str] = {}
-    """Fields of the body that a provider's variables fill: field -> variable."""
+    """Fields of the body that are set from a provider's variables: field -> variable."""
     stream_usage: StreamUsage | None = None
     framing: UpstreamFraming | None = None
-    """Of streams; None: server-sent events."""
+    """The framing of streams; None: server-sent events."""
     framings: Mapping[str, Callable[[int], Unframer]] = {}
-    """Other framings in which hosts send its streams, by the names that a provider's `forms` use. Each takes
-    the most bytes of one event that are held."""
+    """Other framings in which hosts send its streams, by the names used in a provider's `forms`. Each takes
+    the maximum bytes held for one event."""
     pauses: bool = False
-    """Answers with tools that the provider runs may pause: sent back unchanged, they go on."""
+    """Answers with tools that the provider runs may pause: sent back unchanged, they continue."""
     resume: Callable[[Response], Message | None] | None = None
-    """Any answer may pause, and goes on where the same request is sent again with this message behind it.
-    That returns None for an answer that cannot be resumed; None: no answer can."""
+    """Any answer may pause, and continues if the same request is sent again with this message after it. The
+    function returns None for an answer that cannot be resumed; None: no answer can."""
     telemetry_operation: str = "chat"
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}
-    """What the wire demands of any model, in the words of a provider's table `limits`."""
+    """Limits of the dialect for any model, in the format of a provider's `limits` table."""
     has_variants: bool = False
-    """Whether servers spell some fields in several ways. The limits name the one that a server takes
-    (`max_tokens_field`, `reasoning_field`, `thinking_switch` and the like); elsewhere they mean nothing."""
+    """Whether servers spell some fields in several ways. The limits name the spelling of a server
+    (`max_tokens_field`, `reasoning_field`, `thinking_switch` and the like); in other dialects they have no
+    effect."""
 
 
 # --- both
 
 
 class Tap(Protocol):
-    """Listens to a stream that passes through untouched. A tap that understands nothing harms nothing.
-    It may have `flaws`, as a `StreamReader`."""
+    """Reads a stream that passes through untouched. A tap that does not understand a stream does not affect
+    it. It may have `flaws`, like a `StreamReader`."""
 
     stop: str
     complete: bool
-    """Whether the answer is whole; a stream that ends before is broken."""
+    """Whether the answer is complete; a stream that ends before that is broken."""
     ended: bool
-    """Whether the last frame was seen, so that nothing need be waited for."""
+    """Whether the last frame was seen, so that nothing more is expected."""
     error: ApiError | None
 
     @property
@@ -412,178 +415,179 @@ class Tap(Protocol):
 
     @property
     def next_event(self) -> int:
-        """The number of the event that would come next, where the dialect counts them."""
+        """The number of the next event, in a dialect that numbers them."""
         ...
 
     @property
     def settled(self) -> int:
-        """How many bytes of a JSON array are whole elements."""
+        """The number of bytes of a JSON array that are whole elements."""
         ...
 
     def feed(self, data: bytes) -> None:
-        """Raises BadJson or FrameTooLarge where the bytes have no frames: the stream is broken."""
+        """Raises BadJson or FrameTooLarge if the bytes are not frames: the stream is broken."""
         ...
 
     def close(self) -> None:
-        """The end of the bytes: it also ends a last frame that has no blank line behind it."""
+        """The end of the bytes: it also ends a last frame that has no blank line after it."""
         ...
 
 
 class StreamRepair(Protocol):
-    """Repairs what clients would trip over in a stream that passes through; all other bytes stay as they are.
-    `losses` tells what was changed."""
+    """Repairs parts of a passed-through stream that clients could not process; all other bytes stay
+    unchanged. `losses` reports the changes."""
 
     losses: list[Loss]
 
     def repair(self, data: bytes) -> bytes:
-        """Whole frames. What is not known yet to be right is held back, at most until the end is reported."""
+        """Repairs whole frames. Frames that are not yet known to be right are held back, at most until the
+        end."""
         ...
 
     def leaves(self, frames: bytes) -> bool:
-        """Whether these stay unchanged, and so do others that only have other words in them."""
+        """Whether these frames stay unchanged, and others with different text would too."""
         ...
 
 
 class StreamMarks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """How the frames of a stream are known that must be read to judge whether it is an answer. All others are
-    words, or thoughts before them."""
+    """Patterns for the frames of a stream that must be parsed to judge whether it is a valid answer. All
+    other frames are text, or thoughts before it."""
 
     signs: tuple[bytes, ...]
-    """Each frame that must be looked at has one of these: a search for them is all that most frames cost."""
+    """Each relevant frame contains one of these: most frames cost only the search for them."""
     calls: re.Pattern[bytes]
-    """In frames with a call, or with the report that one is broken."""
+    """Matches frames with a call, or with the report of a malformed one."""
     thoughts: re.Pattern[bytes]
-    """In frames with thoughts, which answer nothing."""
+    """Matches frames with thoughts, which are not an answer."""
     more: re.Pattern[bytes]
-    """What frames with thoughts do not have, unless they are the last ones."""
+    """Matches what frames with thoughts do not have, unless they are the last ones."""
     start: re.Pattern[bytes] | None = None
-    """Once in the first frame, whether its name or its data says what it is; None: there is none whose
-    repetition would begin another answer."""
+    """Occurs once in the first frame, in its name or its data; None: there is no frame whose repetition would
+    begin another answer."""
     blocks: bytes = b""
-    """In the frames that begin and end parts, where later ones cannot be read without them."""
+    """In the frames that begin and end parts, if later ones cannot be parsed without them."""
     pieces: bytes = b""
-    """In frames with a piece of a call that only the reader can put together: it must see all that comes."""
+    """In frames with a piece of a call that only the reader can assemble: it must see all frames."""
 
 
 class AnswerGlance(msgspec.Struct, frozen=True):
-    """What a whole answer that passes through tells."""
+    """What a whole answer that passes through reports."""
 
     usage: Usage | None = None
     stop: str = ""
 
 
 class Counts(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """Counting the tokens of a request, without an answer to it."""
+    """Counting the tokens of a request without answering it."""
 
     parse_request: Callable[[dict[str, Any], Context], Request]
     render_answer: Callable[[int], dict[str, Any]]
     render_request: Callable[[Request, Context, str], Rendered[dict[str, Any]]]
-    """The last is the base URL: one vendor's hosts may want the question in different forms."""
+    """The last argument is the base URL: one vendor's hosts may require different forms."""
     parse_answer: Callable[[Any], int]
     same_body: bool
-    """Whether a count has the body of a request, so that what is put before the one can be put before the
-    other."""
+    """Whether a count has the body of a request, so that additions to one can be made to the other."""
     model_inside: bool = False
-    """Whether the body may name the model inside, where it cannot be replaced without being read."""
+    """Whether the body may contain the model in a nested object, where it can only be replaced by parsing."""
 
 
 class ModelLists(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """The models a client may ask for. A cursor or number that is none raises ClientFault."""
+    """The models a client may use. An invalid cursor or number raises ClientFault."""
 
     render_list: Callable[[Sequence[ListedModel], Query], dict[str, Any]]
-    """One page, as the query asks for it."""
+    """One page, as the query requests it."""
     render_model: Callable[[ListedModel], dict[str, Any]]
     named: Callable[[dict[str, Any]], str] | None = None
-    """The model that the body of a request for one names; None: the path does."""
+    """The model in the body of a request for one; None: the path has it."""
     confirm: Callable[[ListedModel], dict[str, Any]] | None = None
-    """The answer to a client that wants a model to be there, which it is; None: no path of the dialect has
-    the verb `confirm`."""
+    """The answer to a client that requires an existing model; None: no path of the dialect has the verb
+    `confirm`."""
     tells_more: bool = False
-    """Whether a server's list in this dialect tells what its models can do, and those of others do not."""
+    """Whether a server's list in this dialect reports what its models can do, and lists in other dialects do
+    not."""
     with_aliases: Callable[[Sequence[ListedModel], str], Sequence[ListedModel]] | None = None
     """The list as the client with this user agent should see it: see `ClientSide.alias_prefix`."""
 
 
 class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """What becomes of the state that models leave in their answers and want back with the next question."""
+    """Handling of the state that models add to their answers and need back with the next request."""
 
     # Of clients.
     returns: Literal["all", "own"]
-    """What clients can be relied upon to send back: all that they were given, or what the dialect's own
-    family minted."""
+    """What clients reliably send back: everything they received, or only what the dialect's own family
+    minted."""
     drops_thoughts: bool = False
     """Clients often send an answer back without its reasoning."""
     returns_pieces: bool = False
-    """Clients send thoughts back as a stream has cut them."""
+    """Clients send thoughts back in the pieces of a stream."""
     bare_signatures: bool = False
-    """What others minted comes back without the name of who did."""
+    """State that others minted comes back without the minter's name."""
     turn_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that holds a turn of the model."""
+    """Byte sequences of which one is in any body with a turn of the model."""
     placeholders: tuple[bytes, ...] = ()
-    """What clients write in place of a signature that they have lost, as it shows in a body."""
+    """Placeholders that clients write for a lost signature, as byte sequences in a body."""
     asks_thinking: Callable[[Request], bool] | None = None
-    """Whether a request asks to see the thinking: clients that do not take the first part of an answer for
-    its text. None: there is a place for it next to the text."""
+    """Whether a request asks to see the thinking, for clients that take the first part of an answer for its
+    text. None: there is a separate field for it next to the text."""
 
     # Of upstreams.
     signs_texts: bool = False
-    """State may come behind the text that it signs. Clients of the dialect have a place for it there too."""
+    """State may come after the text that it signs. Clients of the dialect have a place for it there too."""
     hosts: tuple[str, ...] = ()
-    """Dialects whose vendors serve their models in this one too, with a place for what they sign."""
+    """Dialects whose vendors also serve their models in this one, with a field for their signatures."""
     takes_unsigned: Callable[[Reasoning], bool] | None = None
-    """Whether unsigned reasoning goes back to its writer unchanged."""
+    """Whether unsigned reasoning is sent back to its writer unchanged."""
     unsigned: Extra | None = None
-    """How plain reasoning text is spelled where it usually is signed."""
+    """How plain reasoning text is written where it usually is signed."""
     between_tools: Extra | None = None
-    """How thinking is switched off for models that only ever stop it between calls."""
+    """How thinking is switched off for models that can only stop it between calls."""
     shows_by_effort: bool = True
-    """Whether thinking that is asked for by an effort alone can be asked to be shown."""
+    """Whether visible thinking can be requested together with an effort alone."""
     shown_marks: tuple[bytes, ...] = ()
-    """One of them shows in a body that holds state; none: it cannot be known."""
+    """Byte sequences of which one is in any body with state; empty: it cannot be known."""
     takes_bypass: bool = False
-    """A call whose signature is missing may be sent with a bypass in its place."""
+    """A call without its signature may be sent with a bypass value."""
     thinks_only_with_state: bool = False
-    """Within a turn of calls the model cannot think on without the state of that turn."""
+    """Within a turn of calls the model cannot continue thinking without the state of that turn."""
     is_refusal: Callable[[ApiError], bool] | None = None
-    """Whether an upstream complains of state that it did not mint, or no longer knows. Hosts pass on the
-    words of the vendors whose models they sell, in any dialect."""
+    """Whether an upstream refuses state that it did not mint, or no longer knows. Hosts pass on the messages
+    of the vendors whose models they sell, in any dialect."""
     has_none: Callable[[ApiError], bool] | None = None
-    """Whether an upstream refuses to be asked for state, or to think, because its model does not."""
+    """Whether an upstream refuses a request for state, or for thinking, because its model has none."""
     without_state: Callable[[Extra], Extra] | None = None
-    """This dialect's extra of a part or message, without what ties it to state."""
+    """This dialect's extra of a part or message, without fields that bind it to state."""
 
 
 class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
-    """`family` names the dialect whose signatures and extras this one shares: mostly its own name."""
+    """`family`: the dialect whose signatures and extras this one shares, usually its own name."""
 
     name: str
     family: str
     vendor: str = ""
-    """Whose API it is, where a vendor has several; "": the family's own. See `issuer`."""
+    """The vendor of the API, if a family has several; "": the family's own. See `issuer`."""
     client: ClientSide
     upstream: UpstreamSide | None
-    """None: only a gateway serves it, which calls in the dialect of its family."""
+    """None: only a gateway serves it, and calls upstreams in the dialect of its family."""
     model_field: str = "model"
-    """Where the body names the model; "": the path does."""
+    """The body field for the model; "": it is in the path."""
     sse_query: str = ""
-    """Streams are JSON arrays unless the query holds this; "": they are always SSE."""
+    """Streams are JSON arrays unless the query contains this; "": they are always SSE."""
     stop_sequences: Literal["told", "hidden", "none"] = "none"
-    """Whether requests may have them, and whether an answer tells which one ended it."""
+    """Whether requests may have them, and whether an answer reports which one ended it."""
     status: Callable[[ApiError], int]
-    """The HTTP status under which an error is reported."""
+    """The HTTP status for an error."""
     tap: Callable[[int], Tap]
-    """Takes the most bytes of one event that are held."""
+    """Takes the maximum bytes held for one event."""
     repair: Callable[[], StreamRepair] | None = None
-    """Of streams; None: nothing is known that could be repaired."""
+    """Repairs streams; None: no repairs are known."""
     marks: StreamMarks | None = None
-    """Of streams that pass through; None: every frame is read, and so is every whole answer."""
+    """Marks for streams that pass through; None: every frame is parsed, and so is every whole answer."""
     glance: Callable[[bytes], AnswerGlance]
-    """Of a whole answer. Raises BadJson where the body is no JSON object."""
+    """Reads a whole answer. Raises BadJson if the body is not a JSON object."""
     reasoning: ReasoningState
     models: ModelLists
     counts: Counts | None = None
     check_usage: Callable[[Extra], tuple[str, ...]] | None = None
-    """What in a provider's own numbers does not add up; the argument is `Usage.raw`."""
+    """Contradictions in a provider's own counts; the argument is `Usage.raw`."""
     assist: Assist | None = None
     embeddings: Embeddings | None = None
     stored: Stored | None = None
@@ -595,7 +599,8 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     @property
     def issuer(self) -> str:
-        """Who issues the ids of files, containers and the like in its requests: no one else resolves them."""
+        """The issuer of the ids of files, containers and the like in its requests: no other vendor resolves
+        them."""
         return self.vendor or self.family
 
     def framing(self, query: str) -> Framing:
@@ -603,7 +608,7 @@ class Surface(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def complains(words: re.Pattern[str], code: str = "") -> Callable[[ApiError], bool]:
-    """Whether an error says something by these words, or has this code."""
+    """A function that checks whether an error has a message that matches, or has this code."""
 
     def is_one(error: ApiError) -> bool:
         return (bool(code) and error.code == code) or words.search(error.message) is not None

@@ -1,12 +1,12 @@
-"""The turns of a conversation, read from a client and written to an upstream: where codecs meet the cache.
+"""Reads the turns of a conversation from a client and writes them to an upstream, using the cache.
 
-A dialect knows how to read and write one message, and what else of the request that depends on. Turns that
-were read or written before, and nearly all of a conversation that came before, are taken from the cache (see
+A dialect knows how to read and write one message, and which other parts of the request that depends on. Turns
+that were read or written before, and nearly all of a repeated conversation, are taken from the cache (see
 `wire/cache.py`).
 
-What is written of a message follows from the message, from the context, from what is known of the calls that
-it answers, and, where something is lost, from its place: losses tell that. All of it is in the name under
-which it is found, or compared here.
+The output for a message depends on the message, on the context, on what is known of the calls that it
+answers, and, if something is lost, on its place, which losses contain. All of this is part of the cache key,
+or compared here.
 """
 
 from __future__ import annotations
@@ -25,34 +25,33 @@ from wireglot.wire.cache import Cache, KnownTurns
 from wireglot.wire.json import encode
 
 _OBJECTS_BYTES: Final = 3
-"""A turn that is written at the end is held as its writer's own objects too: about so many times its text."""
+"""A turn written at the end is also held as its writer's own objects: about this many times its text."""
 
 
 class TurnReader(Protocol):
-    """Reads turns in their order and appends them to `messages`."""
+    """Parses turns in order and appends them to `messages`."""
 
     messages: list[Message]
 
     def read_message(self, item: Any, index: int) -> None: ...
 
     def state(self, item: Any) -> Hashable:
-        """All that the reading of this item depends on except the item; None if it is to be read each
-        time."""
+        """Everything except the item that its parsing depends on; None if it must be parsed each time."""
 
     def mark(self) -> Any:
-        """What the last message that was read changes for those after it, and what `go_on` needs for that."""
+        """The state that the last parsed message changes for those after it, as needed by `go_on`."""
 
     def go_on(self, mark: Any) -> None:
-        """The last message has been read, and came to this."""
+        """Continue after a message that was parsed before, with this mark."""
 
     def snapshot(self) -> Any:
-        """All of the reader but its messages, for `restore`; None if it cannot be saved."""
+        """All of the reader's state except its messages, for `restore`; None if it cannot be saved."""
 
     def restore(self, snapshot: Any) -> None: ...
 
 
 def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *depends_on: Hashable) -> None:
-    """`depends_on`: the dialect, and all of the request that any of its turns may depend on."""
+    """`depends_on`: the dialect, and everything in the request that any of its turns may depend on."""
     memory = context.memory.for_turns(items) if context.memory is not None else None
     if memory is None:
         for index, item in enumerate(items):
@@ -86,81 +85,81 @@ def read_turns(reader: TurnReader, items: Sequence[Any], context: Context, *depe
 
 
 class TurnWriter(ABC):
-    """Writes messages in their order, for `write_turns` or `join_turns`."""
+    """Renders messages in order, for `write_turns` or `join_turns`."""
 
     losses: list[Loss]
     calls: dict[str, Any]
-    """What is known of the calls so far, by their ids."""
+    """What is known of the calls so far, by id."""
 
     @abstractmethod
     def write_message(self, message: Message, index: int) -> list[Any]:
-        """The items of a message that is a turn by itself, or the pieces of which a turn is joined."""
+        """The items of a message that is a turn by itself, or the pieces from which a turn is joined."""
 
     def turn_end(self, messages: tuple[Message, ...], start: int) -> int:
-        """The number of the first message that is no part of the turn that begins with this one."""
+        """The index of the first message after the turn that begins with this one."""
         return start + 1
 
     def write_turn(self, messages: tuple[Message, ...], start: int, end: int) -> list[Any]:
-        """The items of several messages that are one turn."""
+        """The items of several messages that form one turn."""
         raise NotImplementedError
 
     def state(self, message: Message) -> Hashable:
-        """All that the writing of this message depends on except the message, the context and the calls that
-        it answers; None if it is to be written each time."""
+        """Everything that rendering this message depends on except the message, the context and the calls
+        that it answers; None if it must be rendered each time."""
         return 0
 
     def mark(self) -> Any:
-        """What the last message that was written changes for those after it, in addition to the calls."""
+        """The state that the last rendered message changes for those after it, in addition to the calls."""
         return None
 
     def go_on(self, mark: Any) -> None:
-        """The last message has been written, and came to this."""
+        """Continue after a message that was rendered before, with this mark."""
         assert mark is None, "a writer with marks goes on by itself"
 
 
 class JoiningWriter(TurnWriter):
-    """Writes pieces: those of neighbouring messages of one role are one turn."""
+    """Renders pieces: those of neighbouring messages of one role form one turn."""
 
     roles: ClassVar[dict[Role, str]]
-    """Whose turn a message of each role is in this dialect."""
+    """The role in this dialect for messages of each role."""
     turns: list[JoinedTurn]
-    """Those so far."""
+    """The turns so far."""
 
     @abstractmethod
     def begins_turn(self, message: Message) -> bool:
-        """Whether it is no part of the turn before, although that has the same role."""
+        """Whether the message begins a new turn, although the turn before has the same role."""
 
     def is_turn(self, message: Message) -> bool:
-        """Whether a message is a turn even where nothing is written of it."""
+        """Whether a message is a turn even if it has no rendered content."""
         return False
 
 
 class WrittenTurn(msgspec.Struct, frozen=True, eq=False):
-    """A message that was written. Nothing of it may be changed."""
+    """A rendered message. It must not be changed."""
 
     key: Hashable
-    """Under which it is kept."""
+    """Its cache key."""
     items: tuple[Any, ...]
     calls: tuple[tuple[str, Any], ...]
-    """Ids of its calls, with what is known of each from here on."""
+    """Ids of its calls, with what is known of each afterwards."""
     answers: tuple[tuple[str, Any], ...]
     """Ids of the calls that it answers or makes, with what was known of each before."""
     losses: tuple[Loss, ...]
     mark: Any
     whole: list[msgspec.Raw] = []
-    """The turn that was made of it alone, once it was written."""
+    """The turn made from this message alone, once it was rendered."""
 
 
 class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
-    """Several turns that were written. Nothing of them may be changed."""
+    """Several rendered turns. They must not be changed."""
 
     start: int
-    """Of the first message."""
+    """Index of the first message."""
     end: int
-    """Of the first message that is no part of it."""
+    """Index after the last message."""
     items: tuple[msgspec.Raw, ...]
     calls: dict[str, Any]
-    """All that is known of calls from here on."""
+    """All that is known of calls afterwards."""
     losses: tuple[Loss, ...]
     mark: Any
 
@@ -168,7 +167,7 @@ class WrittenTogether(msgspec.Struct, frozen=True, eq=False):
 def write_turns(
     writer: TurnWriter, messages: tuple[Message, ...], start: int, context: Context, *depends_on: Hashable
 ) -> list[Any]:
-    """The items of the messages from `start` on, as JSON where they may come again. `depends_on`: see
+    """The items of the messages from `start` on, as encoded JSON if they may be repeated. `depends_on`: see
     `read_turns`."""
     out: list[Any] = []
     index, count = start, len(messages)
@@ -197,7 +196,7 @@ def write_turns(
         else:
             state = writer.state(messages[index])
             if state is None:
-                row = None  # what follows it may be otherwise the next time, too
+                row = None  # what follows it may differ the next time, too
                 out += writer.write_message(messages[index], index)
             else:
                 out += cache.write(messages[index], index, state, is_whole=True)[0]
@@ -206,19 +205,18 @@ def write_turns(
 
 
 class JoinedTurn(msgspec.Struct, eq=False):
-    """A turn being put together: `pieces` with the numbers of their messages, of which `message` is the
-    first."""
+    """A turn being joined: `pieces` with the indexes of their messages, of which `message` is the first."""
 
     role: str
     message: Message
     _cache: _WriterCache | None
     _known: WrittenTurn | None
     is_one: bool = True
-    """Whether there is no other message in it."""
+    """Whether it has only one message."""
     pieces: list[tuple[int, Any]] = []
 
     def finished(self, make: Callable[[JoinedTurn], Any]) -> Any:
-        """What `make` makes of it; as JSON where it may come again."""
+        """The result of `make` for this turn; as encoded JSON if it may be repeated."""
         known, cache = self._known, self._cache
         if cache is None or known is None or not self.is_one:
             return make(self)
@@ -247,7 +245,7 @@ def join_turns(
         else:
             turns.append(JoinedTurn(role, message, cache, known))
         turns[-1].pieces.extend(zip(repeat(index), pieces))
-    writer.turns = []  # they refer to it: all of it is freed at once and not by the collector
+    writer.turns = []  # they refer to the writer: all of it is freed at once and not by the collector
     return turns
 
 
@@ -259,7 +257,7 @@ def _cache(
 
 
 class _WriterCache:
-    """What was written of messages before, for one request that is being written."""
+    """The rendered messages known from earlier requests, for one request that is being rendered."""
 
     __slots__ = ("_scope", "_writer", "memory")
 
@@ -269,7 +267,7 @@ class _WriterCache:
         self._scope = scope
 
     def take_settled(self, row: KnownTurns, messages: tuple[Message, ...], start: int, out: list[Any]) -> int:
-        """Write the first turns from `start` on, as far as they came before; the number of the next
+        """Write the first turns from `start` on, as far as they are cached; returns the number of the next
         message."""
         known = row.reached(("written", self._scope))
         found: WrittenTogether | None = known[1] if known is not None else None
@@ -277,7 +275,7 @@ class _WriterCache:
         if found is None or not found.start == start < found.end:
             return start
         if writer.turn_end(messages, found.end - 1) > found.end:
-            return start  # this time the last of them goes on
+            return start  # this time the last of them continues
         out += found.items
         writer.calls.update(found.calls)
         writer.losses += found.losses
@@ -285,8 +283,8 @@ class _WriterCache:
         return found.end
 
     def settle(self, row: KnownTurns, start: int, out: list[Any], lost: int) -> None:
-        """All that will come again is written: it is taken at once then. It follows from the messages and the
-        context alone. `lost`: how many losses there were before."""
+        """Records that everything that will be repeated is rendered, so that it is taken at once next time.
+        It depends on the messages and the context alone. `lost`: the number of losses before."""
         key, end = ("written", self._scope), len(row.values)
         known = row.reached(key)
         if known is None or known[0] != end:
@@ -300,9 +298,8 @@ class _WriterCache:
     def write(
         self, message: Message, index: int, state: Hashable, *, is_whole: bool
     ) -> tuple[Sequence[Any], WrittenTurn | None]:
-        """What is written of a message, and the turn under which it is known, if it may come again.
-        `is_whole`: it is written to its end; otherwise its own writer goes on with it, and no other may
-        change anything of it."""
+        """The output for a message, and the turn under which it is cached, if it may be repeated. `is_whole`:
+        it is complete; otherwise its own writer continues it, and nothing else may change it."""
         found = self._find(message, index, state)
         if found is not None:
             return found.items, found
@@ -310,7 +307,7 @@ class _WriterCache:
         if not self.memory.is_known(message):
             return writer.write_message(message, index), None
         known = writer.calls.get
-        # A writer that leaves a call out leaves what another one said of it.
+        # A writer that leaves a call out keeps what another one knows of it.
         answers = [
             (identifier, known(identifier))
             for part in message.content
@@ -332,7 +329,7 @@ class _WriterCache:
         return items, turn
 
     def _find(self, message: Message, index: int, state: Hashable) -> WrittenTurn | None:
-        """What was written of it; its calls and losses are reported as they were."""
+        """The rendered message; its calls and losses are reported again."""
         find, writer = self.memory.find, self._writer
         found: WrittenTurn | None = find(message, (self._scope, state))
         if found is None:
@@ -349,8 +346,8 @@ class _WriterCache:
         return found
 
     def finish(self, known: WrittenTurn, turn: JoinedTurn, make: Callable[[JoinedTurn], Any]) -> Any:
-        """What is made of this turn alone, as JSON from now on; unless something was lost, which depends on
-        its place."""
+        """The turn made from this message alone, as JSON from now on; unless something was lost, which
+        depends on its place."""
         lost = len(self._writer.losses)
         value = make(turn)
         if len(self._writer.losses) > lost:

@@ -1,7 +1,7 @@
-"""Fields the IR has no name for: kept with the value they belong to, put back by their own dialect.
+"""Fields the IR has no name for: kept with the value they belong to, written back by their own dialect.
 
-What says something stands in `Extra.fields`, where any other dialect declares it lost. What does not (an
-empty list, a field that is left out) is spelling and stands in `Extra.form` under one of the keys below.
+A field with a meaning is kept in `Extra.fields`, where any other dialect declares it lost. A field without
+one (an empty list, an omitted field) is spelling and is kept in `Extra.form` under one of the keys below.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from wireglot.ir.loss import Loss, is_blank, losses_of_extra
 WITHOUT = "without"
 """Form key: names the renderer would write and the source left out."""
 HOLLOW = "rest"
-"""Form key: unknown fields with nothing in them."""
+"""Form key: unknown fields without content."""
 _BLANK = "blank"
 _EMPTY_TYPES = (bool, str, list, dict)
 
 
 class UnknownFields:
-    """Of the objects of one dialect.
+    """Collects the unknown fields of one dialect's objects.
 
-    `deep`: a key with a dot stands for a field of a nested object (`image_url.x_new`), and what holds nothing
-    at any depth says nothing: some servers print every field of their schema. `over_blanks`: the renderer
-    writes empty values of its own, which give way to what the source had there.
+    `deep`: a key with a dot names a field of a nested object (`image_url.x_new`), and a value that is empty
+    at every depth has no meaning: some servers print every field of their schema. `over_blanks`: the renderer
+    writes empty values itself, which are replaced by what the source had there.
     """
 
     __slots__ = ("_deep", "_dialect", "_over_blanks")
@@ -45,9 +45,9 @@ class UnknownFields:
         always: tuple[str, ...] = (),
         nested: Mapping[str, tuple[dict[str, Any], frozenset[str]]] | None = None,
     ) -> Extra | None:
-        """The unknown fields of an object, and of the objects inside it; and nulls of known
-        ones. `blanks` are known fields whose empty value would not be written again, `always` those that are
-        written even where the source left them out."""
+        """The unknown fields of an object and of the objects inside it, and nulls of known fields. `blanks`:
+        known fields whose empty value would not be written again; `always`: those that are written even if
+        the source left them out."""
         empty: dict[str, Any] = {}
         for key in blanks:
             item = value.get(key)
@@ -83,7 +83,7 @@ class UnknownFields:
         hollow: dict[str, Any],
         prefix: str = "",
     ) -> None:
-        """Add what is not known to those that say something, or to those that do not."""
+        """Sort unknown fields into those with a meaning and those without."""
         deep = self._deep
         for key, item in value.items():
             if key not in known or item is None:
@@ -92,8 +92,8 @@ class UnknownFields:
     def put_back(
         self, out: dict[str, Any], extra: Extra | None, path: str = "", losses: list[Loss] | None = None
     ) -> dict[str, Any]:
-        """Give a wire object the fields it came with; declare those another dialect left there. Changes and
-        returns `out`. What the source left out is taken away only while it says nothing new."""
+        """Add the kept fields to a wire object; report those of another dialect as lost. Changes and returns
+        `out`. A field that the source left out is removed only if it has no new value."""
         if extra is None:
             return out
         if extra.dialect != self._dialect:
@@ -128,7 +128,7 @@ class UnknownFields:
 
 
 def merge(out: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
-    """`out` with the kept fields, objects joined. What `out` says stays. Changes and returns `out`."""
+    """`out` with the kept fields, objects merged. Values in `out` win. Changes and returns `out`."""
     for key, item in kept.items():
         if key not in out:
             out[key] = item
@@ -138,7 +138,7 @@ def merge(out: dict[str, Any], kept: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_hollow(value: Any) -> bool:
-    """Whether there is nothing in it at any depth."""
+    """Whether a value is empty at every depth."""
     if type(value) is dict:
         return all(is_hollow(item) for item in value.values())
     if type(value) is list:
@@ -147,7 +147,7 @@ def is_hollow(value: Any) -> bool:
 
 
 def split_blank(fields: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Leftovers of a nested object: those that say something, and those that are only spelling."""
+    """Splits leftovers of a nested object: those with a meaning, and those that are only spelling."""
     telling = {key: value for key, value in fields.items() if not is_blank(value)}
     blank = {key: value for key, value in fields.items() if is_blank(value)}
     return telling, blank

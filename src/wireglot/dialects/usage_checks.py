@@ -1,5 +1,5 @@
-"""What in a provider's own numbers does not add up. An account goes on with the numbers as they were read;
-anyone who pays by them is informed that they are odd."""
+"""Contradictions in a provider's own token counts. The usage keeps the numbers as reported; users who pay by
+them are informed of the contradictions."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from wireglot.ir.content import Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 
 Counted = Mapping[str, frozenset[str] | None]
-"""Fields that are counted, or say again what is; with the fields inside where it is an object."""
+"""Fields that are counted, or repeat a count; with the inner fields of an object."""
 
 
 def uncounted(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
-    """What the counts do not hold, by its path. Zeros and empties are nothing that could be reported."""
+    """The values that are not counted, by path. Zeros and empty values are left out."""
     out: dict[str, Any] = {}
     for key, value in raw.items():
-        if not value:  # as hollow as it can be
+        if not value:  # the simplest empty value
             continue
         if key not in counted:
             if not is_hollow(value):
@@ -44,15 +44,15 @@ COUNT_MAX: Final = 10**12
 """More tokens than any request has; a ledger counts no more."""
 
 Numbers = dict[str, int]
-"""Those that were reported and make sense, under names of our own."""
+"""The reported counts that are plausible, under our own names."""
 
 Names = tuple[tuple[str, str], ...]
-"""Names of our own, and the fields that tell them. Of two that tell the same, the later holds."""
+"""Our names, and the fields that report them. If two fields report the same count, the later one wins."""
 
 
 class UsageFields:
-    """Where a dialect reports its numbers, and how they must agree. `again`: fields that repeat some of them,
-    by their paths."""
+    """The fields of a dialect's counts, and how they must agree. `again`: fields that repeat some of them, by
+    path."""
 
     __slots__ = ("check", "counted", "flat", "nested")
 
@@ -75,7 +75,7 @@ class UsageFields:
         self.counted: Counted = {key: frozenset(inner) or None for key, inner in counted.items()}
 
     def problems(self, raw: Extra) -> tuple[str, ...]:
-        """Sorted; none where the numbers agree."""
+        """The names of the problems, sorted; empty if the numbers agree."""
         numbers: Numbers = {}
         found: list[str] = []
         get = raw.form.get
@@ -99,14 +99,14 @@ class UsageFields:
 
 
 def split_output(reported: int, reasoning: int, *, beside: bool = False) -> int:
-    """What was written in addition to the reasoning. Most count reasoning within their output; more of it
-    than of the whole output proves that it is counted separately, and so may a total (`beside`)."""
+    """The output tokens in addition to the reasoning. Most servers count reasoning within their output; more
+    reasoning than output proves that it is counted separately, and so may a total (`beside`)."""
     return reported if beside or reasoning > reported else reported - reasoning
 
 
 def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
     if (type(value) is float and value.is_integer()) or (type(value) is str and value.isdecimal()):
-        value = int(value)  # how JSON of Google's may write whole numbers
+        value = int(value)  # JSON from Google may write whole numbers like this
     if type(value) is not int:
         found.append(ODD)
     elif value < 0:
@@ -118,7 +118,8 @@ def _judge(name: str, value: Any, numbers: Numbers, found: list[str]) -> None:
 
 
 def losses_of_usage(raw: Extra | None, own: str, path: str, out: list[Loss]) -> None:
-    """Declare what another dialect's usage says in addition to the counts, and counts that it cannot mean."""
+    """Reports fields of another dialect's usage other than the counts, and counts that contradict each
+    other."""
     if raw is None or raw.dialect == own:
         return
     losses_of_extra(raw, own, path, out, "usage.detail")

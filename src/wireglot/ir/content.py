@@ -14,10 +14,10 @@ Role = Literal["system", "user", "assistant"]
 
 
 class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one dialect said that the IR does not model.
+    """Fields of one dialect that the IR does not model.
 
     `fields` is information (lost elsewhere, and declared); `form` is spelling only: string shorthand, item
-    ids, echoes of the request. It brings the same bytes back to the same dialect and is never a loss.
+    ids, echoes of the request. It reproduces the same bytes in the same dialect and is never a loss.
     """
 
     dialect: str
@@ -26,7 +26,7 @@ class Extra(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Who minted an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
+    """The minter of an opaque value. Empty strings mean unknown, which matches anyone of that dialect."""
 
     dialect: str
     provider: str = ""
@@ -43,27 +43,27 @@ class Signature(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 PHASE: Final = "phase"
-"""The `id` of a signature that is no proof but a word: what its text is to the answer (Responses: commentary
-on the way, or the final answer). Its minter wants it back like any other state."""
+"""The `id` of a signature that proves nothing but labels the role of its text in the answer (Responses:
+commentary on the way, or the final answer). Its minter needs it back like any other state."""
 
 
 UNSIGNED: Final = "unsigned"
-"""The `id` of a signature that is no proof but a name: who wrote an unsigned thought, and in `data`
-how it was spelled there. Only on the way through a client of another dialect (`providers/carried.py`)."""
+"""The `id` of a signature that proves nothing but names the writer of an unsigned thought; `data` has its
+original spelling. Only used on the way through a client of another dialect (`providers/carried.py`)."""
 
 FOREIGN: Final = "foreign"
-"""The same, of a whole part that the client's dialect has no word for: `data` holds it."""
+"""The same for a whole part that the client's dialect has no equivalent for: `data` contains it."""
 
 
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A prompt-cache breakpoint behind the value that carries it. `ttl` is `short` or `long`."""
+    """A prompt-cache breakpoint after the value that carries it. `ttl` is `short` or `long`."""
 
     ttl: Literal["", "short", "long"] = ""
     extra: Extra | None = None
 
 
 class Citation(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A source for a stretch of text; offsets count characters of the part's text.
+    """A source for a span of text; offsets count characters of the part's text.
 
     `native` holds a citation of a kind only one dialect has (page, file, search-result locations).
     """
@@ -85,7 +85,7 @@ class TokenLogprob(msgspec.Struct, frozen=True, omit_defaults=True):
 
 @final
 class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """Prose. `refusal` marks the model's own refusal text, which OpenAI's dialects keep apart."""
+    """Prose. `refusal` marks the model's own refusal text, which is separate in OpenAI's dialects."""
 
     text: str
     refusal: bool = False
@@ -96,8 +96,8 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
     extra: Extra | None = None
 
     def is_plain(self, dialect: str, *, marked: bool = False) -> bool:
-        """Whether it is nothing but its characters to this dialect, as most texts are. `marked`: it may have
-        a mark of the cache."""
+        """Whether the text has nothing but its characters in this dialect, as most texts. `marked`: it may
+        have a cache marker."""
         extra = self.extra
         return (
             (extra is None or (extra.dialect != dialect and not extra.fields))
@@ -111,7 +111,7 @@ class Text(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_default
 
 @final
 class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """The model's thinking. Empty text is meaningful: it thought, and shows nothing of it.
+    """The model's thinking. Empty text is meaningful: the model thought, and shows nothing of it.
 
     `redacted`: the whole block is opaque (`signature.data` holds it) and there is no text to show.
     """
@@ -121,7 +121,7 @@ class Reasoning(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_de
     redacted: bool = False
     extra: Extra | None = None
     minter: Origin | None = None
-    """Who wrote what is unsigned, where the one that stored the answer knows it."""
+    """The writer of unsigned reasoning, if the component that stored the answer knows it."""
 
 
 @final
@@ -138,7 +138,7 @@ class ToolCall(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_def
     extra: Extra | None = None
 
     def is_plain(self) -> bool:
-        """Whether it is a function's, with nothing but its id, name and arguments."""
+        """Whether it is a function call with only its id, name and arguments."""
         return (
             self.kind == "function"
             and not self.namespace
@@ -167,22 +167,22 @@ class Media(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaul
 
 @final
 class Foreign(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """A part only one dialect knows (server tools, compaction, things newer than us), verbatim."""
+    """A part that only one dialect has (server tools, compaction, newer features), verbatim."""
 
     dialect: str
     type: str
     value: dict[str, Any]
     text: str = ""
-    """What it says, in words for everybody else; "": nothing that can be expressed so."""
+    """Its content as text for other dialects; "": it has none that can be expressed."""
     stands_elsewhere: bool = False
-    """All that it says is said in another place of the same request, too: who leaves it out loses little."""
+    """All of its content is repeated in another place of the same request: leaving it out loses little."""
     for_vendor: bool = False
-    """A note to the dialect's own vendor, which no model needs to read."""
+    """A note to the dialect's own vendor, which models do not read."""
 
 
 @final
 class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_defaults=True):
-    """The answer to a call, a part of a user turn. `name` is filled where the dialect states it."""
+    """The result of a call, a part of a user turn. `name` is set if the dialect states it."""
 
     call_id: str
     content: tuple[ResultPart, ...] = ()
@@ -193,8 +193,8 @@ class ToolResult(msgspec.Struct, frozen=True, tag_field="part", tag=True, omit_d
     extra: Extra | None = None
 
     def plain_texts(self, dialect: str) -> list[str] | None:
-        """Its texts but for empty ones; None where there is anything else, or one that is more than its
-        characters to this dialect."""
+        """Its non-empty texts; None if there is any other content, or a text with more than its characters in
+        this dialect."""
         texts: list[str] = []
         for item in self.content:
             if type(item) is not Text or not item.is_plain(dialect):
@@ -209,7 +209,7 @@ Part = Text | Reasoning | ToolCall | ToolResult | Media | Foreign
 
 
 class Message(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One message as its dialect cut them. Neighbours of one role mean the same as one merged message."""
+    """One message as divided by its dialect. Neighbours of one role are equivalent to one merged message."""
 
     role: Role
     content: tuple[Part, ...]

@@ -1,4 +1,4 @@
-"""Embeddings: the texts that a client wants as vectors, and the vectors that come back."""
+"""Embeddings: the texts that a client wants as vectors, and the returned vectors."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from wireglot.ir.content import Extra, Part
 from wireglot.ir.outcome import Usage
 
 Encoding = Literal["", "float", "base64"]
-"""How the client wants its vectors written; "": it does not say. base64 is of little-endian float32."""
+"""The encoding of vectors that the client requests; "": not specified. base64 is of little-endian float32."""
 
 
 class TokenIds(msgspec.Struct, frozen=True):
@@ -20,16 +20,16 @@ class TokenIds(msgspec.Struct, frozen=True):
 
 
 class EmbeddingInput(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What becomes one vector: a text, its tokens, or several parts (texts, pictures) together."""
+    """The input of one vector: a text, its tokens, or several parts (texts, pictures) together."""
 
     content: str | TokenIds | tuple[Part, ...]
     dimensions: int | None = None
     task: str = ""
-    """What the vector is for, in Google's words (`RETRIEVAL_QUERY`): no other vendor has any."""
+    """The purpose of the vector, as one of Google's values (`RETRIEVAL_QUERY`): no other vendor has any."""
     title: str = ""
-    """Of the document that the text is from."""
+    """The title of the document that the text is from."""
     truncates: bool | None = None
-    """Whether the end of a text that is too long is left out; False: it is an error."""
+    """Whether the end of a text that is too long is cut off; False: it is an error."""
     extra: Extra | None = None
 
 

@@ -1,4 +1,4 @@
-"""Errors as values (what a provider said) and as exceptions (whose fault it is)."""
+"""Errors as values (reported by a provider) and as exceptions (grouped by who caused them)."""
 
 from __future__ import annotations
 
@@ -43,7 +43,8 @@ class ApiError(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class WireglotError(Exception):
-    """Base of everything Wireglot raises on purpose. `code` tells them apart without knowing a class."""
+    """Base class of all errors that Wireglot raises on purpose. `code` identifies them without knowing the
+    class."""
 
     code: str = "WIREGLOT_ERROR"
 
@@ -57,25 +58,26 @@ class WireglotError(Exception):
 
 
 class ClientFault(WireglotError):
-    """The client sent what its dialect does not allow: `path` tells where, the message what was expected."""
+    """The client sent something that its dialect does not allow: `path` is the place, the message what was
+    expected."""
 
     code = "CLIENT_FAULT"
 
 
 class UpstreamFault(WireglotError):
-    """The provider's document is not what its dialect says."""
+    """The provider's document does not follow its dialect."""
 
     code = "UPSTREAM_FAULT"
 
 
 class Unsupported(WireglotError):
-    """Well-formed, but it cannot be expressed toward the target and must not be dropped."""
+    """The request is well-formed, but cannot be expressed for the target and must not be dropped."""
 
     code = "UNSUPPORTED"
 
 
 class StrictLoss(Unsupported):
-    """Something would have been bent, and the caller asked for all or nothing."""
+    """Something would have been changed or lost, and the caller allowed no losses."""
 
     code = "STRICT_LOSS"
 
@@ -87,7 +89,7 @@ MESSAGE_MAX = 512
 
 
 def legible(message: str, limit: int = MESSAGE_MAX) -> str:
-    """One line, no control characters, not too long."""
+    """A message as one line, without control characters, limited in length."""
     if not message.isprintable():
         message = "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in message)
     return message if len(message) <= limit else message[: limit - 1] + "…"

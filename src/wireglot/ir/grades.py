@@ -257,13 +257,13 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("video", "invented"): ("harmless", "Only its type was guessed."),
 }
 """(feature, action) -> how bad it is for the sender of the request, and why. `docs/reference/losses.md` is
-written from this; what the code declares stands here (tests/ir/test_grades.py)."""
+generated from this; every loss declared in the code must be listed (tests/ir/test_grades.py)."""
 
 
 @lru_cache(maxsize=1024)
 def grade_of(feature: str, action: str) -> tuple[Grade, str]:
-    """The grade of what could happen to a feature, and the reason. A feature that only an extension knows is
-    taken seriously."""
+    """The grade of a loss of this feature, and the reason. A feature that only an extension has is graded
+    serious."""
     known = GRADES.get((feature, action))
     if known is not None:
         return known

@@ -1,7 +1,7 @@
-"""A tool that the provider runs in the vendor's own API, in neutral terms: one call and what it brought.
+"""A tool that the provider runs in the vendor's own API, in neutral terms: one call and its result.
 
-Each dialect shows them in its own form (`dialects.capabilities.HostedForm`), and reads that form back where
-a client sends it with later turns.
+Each dialect shows them in its own form (`dialects.capabilities.HostedForm`), and parses that form when a
+client sends it back with later turns.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from wireglot.ir.outcome import Stop, StopReason
 from wireglot.ir.request import Tool
 
 RUN_HERE: Final = "wg"
-"""How ids of calls begin that the gateway has run."""
+"""Prefix of ids of calls that the gateway has run."""
 SHOWN: Final = "wn"
-"""How ids of calls begin that an upstream has run, shown to a client of another dialect."""
+"""Prefix of ids of calls that an upstream has run, shown to a client of another dialect."""
 
 RUN_AT: Final[frozenset[StopReason]] = frozenset({"tool_calls", "end", "other"})
-"""Ends of an answer at which its calls are whole and meant."""
+"""Stop reasons with which the calls of an answer are complete and intended."""
 
 HostedError = Literal[
     "unavailable",
@@ -47,18 +47,18 @@ class HostedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     kind: str
     id: str
     name: str = ""
-    """Of the tool, where a kind has several (MCP)."""
+    """The name of the tool, if the kind has several (MCP)."""
     input: dict[str, Any] = {}
     server: str = ""
-    """Of the kind `mcp`: the name of the server."""
+    """For the kind `mcp`: the name of the server."""
     approval: str = ""
     """The id of the request by which a person was asked to approve it, without its prefix."""
     pending: bool = False
-    """It is not run: a person must approve it first, and the turn ends with that request."""
+    """It has not been run: a person must approve it first, and the turn ends with that request."""
 
 
 class WebSource(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A page that a search found. `sealed`: its text, as the client carries it to later turns."""
+    """A page that a search found. `sealed`: its text, in the form that the client carries to later turns."""
 
     url: str
     title: str = ""
@@ -79,22 +79,23 @@ class WebPage(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class HostedResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a call brought. `text` is what the model reads; with `error` nothing else was found."""
+    """The result of a call. `text` is what the model reads; with `error` nothing else was found."""
 
     text: str = ""
     error: HostedError | Literal[""] = ""
     message: str = ""
-    """What went wrong, in words."""
+    """The error message."""
     sources: tuple[WebSource, ...] = ()
     page: WebPage | None = None
     media: tuple[Media, ...] = ()
     """Pictures that a tool returned, for the model: no dialect shows them to clients."""
     tools: tuple[Tool, ...] = ()
-    """Of a search for tools: those found. A dialect that shows only their names reads back nothing else."""
+    """For a search for tools: the tools found. A dialect that shows only their names reads back only
+    those."""
 
 
 class ListedTool(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A tool of an MCP server. `read_only`: the server says that it changes nothing."""
+    """A tool of an MCP server. `read_only`: the server declares that it changes nothing."""
 
     name: str
     description: str = ""
@@ -121,7 +122,7 @@ class Approval(msgspec.Struct, frozen=True):
 
 
 class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A call with its result, both of this id. None: it is not in the same part of a conversation."""
+    """A call and its result, with the same id. None: it is in another part of the conversation."""
 
     id: str
     call: HostedCall | None = None
@@ -129,11 +130,11 @@ class RanCall(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def without_calls(stop: Stop) -> Stop:
-    """The end of an answer whose calls the client is not shown."""
+    """The stop of an answer whose calls are not shown to the client."""
     return Stop("end") if stop.reason == "tool_calls" else stop
 
 
 def continued(times: int) -> Loss:
-    """The end of an answer that paused so many times and was continued."""
+    """The loss of an answer that paused this many times and was continued."""
     often = "once" if times == 1 else f"{times} times"
     return Loss("$.stop", "stop_reason", "emulated", f"it paused and was continued {often}")

@@ -1,11 +1,12 @@
-"""Calls that a server left in the text, in the tokens its model writes them with: made calls again.
+"""Converts calls that a server left in the text, in its model's special tokens, back to calls.
 
-Hosts of open models parse these tokens. Where one fails to, its client gets them as words, and an agent ends
-its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are read so, and only
-for the tokens that the provider leaks. All other such words may be a quotation, and a text is never a call.
+Hosts of open models parse these tokens. Where one fails to, its client gets them as text, and an agent ends
+its turn. Only answers of providers that are known to leak calls (`Limits.leaks_calls`) are parsed for them,
+and only for the tokens that the provider leaks. Anywhere else such text may be a quotation, and is never
+converted.
 
-A call is read if it names a tool that the request offers and its choice allows, and if nothing but calls
-comes behind it in the answer.
+A call is recognized if it names a tool that the request offers and its choice allows, and if only calls
+follow it in the answer.
 """
 
 from __future__ import annotations
@@ -40,12 +41,12 @@ class TaggedCall(msgspec.Struct, forbid_unknown_fields=True):
 
 
 LeakFamily = Literal["kimi", "deepseek", "hermes"]
-"""Whose tokens they are. Hermes and Qwen write the same tags."""
+"""The model family of the tokens. Hermes and Qwen write the same tags."""
 LEAK_FAMILIES: Final[tuple[LeakFamily, ...]] = ("kimi", "deepseek", "hermes")
 
 TAG: Final = "<tool_call>"
-"""Hermes and Qwen write calls so (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens, any text
-can contain it: such a call begins a line, and it is never read from reasoning."""
+"""Hermes and Qwen write calls like this (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens,
+any text can contain it: such a call begins a line, and it is never read from reasoning."""
 
 _CALLS: Final[dict[LeakFamily, re.Pattern[str]]] = {
     # huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
@@ -79,7 +80,7 @@ _HEADS: Final[dict[LeakFamily, str]] = {
 
 
 def _beginning(literal: str) -> str:
-    """A pattern for every beginning of a text, from nothing to all of it."""
+    """A pattern for every prefix of a text, including the empty one and all of it."""
     return "".join(f"(?:{re.escape(char)}" for char in literal) + ")?" * len(literal)
 
 
@@ -92,10 +93,10 @@ _UNDECIDED: Final[dict[LeakFamily, str]] = {
     rf"|<｜tool▁call▁begin｜>[^<\s`]{{0,256}}(?:{_beginning('<｜tool▁sep｜>')}|\s{{0,99}}{_beginning('```')}))",
     "hermes": rf"{_beginning(TAG)}|{TAG}\s{{0,99}}",
 }
-"""What may still become one."""
+"""Patterns for text that may still become a head."""
 
 _LINE: Final = 100
-"""How far back the beginning of a line is looked for; tags that are indented more are words."""
+"""How far back to search for the beginning of a line; tags that are indented further are text."""
 
 
 class _Tokens(NamedTuple):
@@ -115,14 +116,14 @@ def _tokens(families: frozenset[LeakFamily]) -> _Tokens | None:
 
 
 def _families(part: Part, families: Iterable[LeakFamily]) -> frozenset[LeakFamily]:
-    """Those that may leak into a part."""
+    """The families whose tokens may leak into a part."""
     if type(part) is Text:
         return frozenset(families)
     return frozenset(families) - {"hermes"} if type(part) is Reasoning else frozenset()
 
 
 def _begins_line(before: str) -> bool:
-    """Whether only blanks are between the last line break of a text, or its start, and its end."""
+    """Whether there are only blanks between the last line break (or start) of a text and its end."""
     line = before[-_LINE:].rpartition("\n")[2]
     return len(line) < _LINE and not line.strip(" \t")
 
@@ -137,7 +138,7 @@ _read_arguments = msgspec.json.Decoder().decode
 
 def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> frozenset[str]:
     """The names under which a model may call tools as functions: those of the request that its choice allows.
-    None where the request is unknown. `renamed`: see `Aliases.functions`."""
+    Empty if the request is unknown. `renamed`: see `Aliases.functions`."""
     if request is None:
         return frozenset()
     choice = request.tool_choice
@@ -150,13 +151,13 @@ def offered(request: Request | None, renamed: Mapping[str, tuple[str, str]]) -> 
 
 
 def _allows_calls(stop: Stop) -> bool:
-    """Whether the answer ended by itself. Unknown words may mean a filter; some servers say nothing."""
+    """Whether the answer ended by itself. Unknown reasons may mean a filter; some servers report none."""
     return stop.reason in _ENDED or (stop.reason == "other" and not stop.raw)
 
 
 def recovered(response: Response, names: frozenset[str], families: Iterable[LeakFamily]) -> Response:
-    """A whole answer with its leaked calls as calls, behind its other parts, and the same one where there are
-    none. `names`: of the tools that may be called."""
+    """A whole answer with its leaked calls converted to calls, after its other parts; the same object if
+    there are none. `names`: the tools that may be called."""
     if not names or not _allows_calls(response.stop):
         return response
     leaks = _leaks(
@@ -190,10 +191,10 @@ def _leaks(
     families: Iterable[LeakFamily],
     seed: str,
 ) -> dict[int, tuple[int, list[ToolCall]]] | None:
-    """By the number of a part: where leaked calls begin in its text, and they. None for a broken call.
+    """Part number -> (the offset at which leaked calls begin in its text, the calls). None for a broken call.
 
-    `parts`: with the end of what has gone out of each, and the text that is left. They are read from the last
-    to the first, up to the last words of the answer. `structured`: its calls that did not leak.
+    `parts`: each with the end of the text already sent, and the remaining text. They are parsed from the last
+    to the first, up to the answer's last text that is not a call. `structured`: the calls that did not leak.
     """
     leaks: dict[int, tuple[int, list[ToolCall]]] = {}
     known = list(structured)
@@ -248,7 +249,7 @@ def _read(head: re.Match[str], text: str, seed: str) -> list[ToolCall] | None:
 
 
 def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
-    """Whether a text that begins so and cannot be read as calls is one all the same: it names an offered
+    """Whether a text with this head that cannot be parsed is nevertheless a broken call: it names an offered
     tool. A tag may begin any text."""
     if head.lastgroup is None or head.lastgroup == "hermes":
         return False
@@ -257,8 +258,8 @@ def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
 
 
 def _repeats(found: Iterable[ToolCall], known: Iterable[ToolCall]) -> bool:
-    """Whether one of these calls is in the answer already: some servers read the calls and leave the text,
-    and some add the defaults that a tool's schema has."""
+    """Whether one of these calls is in the answer already: some servers parse the calls and leave the text,
+    and some add the defaults from a tool's schema."""
     pairs = [(call.name, _value(call.arguments)) for call in known]
     return any((call.name, _value(call.arguments)) in pairs for call in found)
 
@@ -281,7 +282,7 @@ def _called(stop: Stop) -> Stop:
 
 
 def read_tagged(text: str, seed: str) -> list[ToolCall] | None:
-    """The calls in a text that is nothing but tagged calls; None for any other."""
+    """The calls in a text that consists of tagged calls only; None for any other."""
     calls: list[ToolCall] = []
     at = 0
     while at < len(text):
@@ -304,7 +305,7 @@ def _tagged(text: str) -> TaggedCall | None:
 
 
 def read_calls(text: str, family: Literal["kimi", "deepseek"], seed: str) -> list[ToolCall] | None:
-    """The calls in leaked tokens; None where they are not whole, or something is between them."""
+    """The calls in leaked tokens; None if they are incomplete, or something is between them."""
     opening = _OPENING.match(text)
     at = opening.end() if opening is not None else 0
     calls: list[ToolCall] = []
@@ -337,8 +338,8 @@ def _made_up(*material: str) -> str:
 
 
 class LeakFilter:
-    """The same of a stream. From the head of a call on everything waits for the end of the answer: only that
-    says whether the text may be a call, and which calls are in the answer already."""
+    """The same for a stream. Everything from the head of a call on is held back until the end of the answer:
+    only the end shows whether the text may be a call, and which calls are in the answer already."""
 
     __slots__ = (
         "_at", "_before", "_calls", "_families", "_names", "_parts", "_seed", "_started", "_sure", "_tail",
@@ -347,21 +348,21 @@ class LeakFilter:
 
     def __init__(self, names: frozenset[str], families: Iterable[LeakFamily]) -> None:
         self.recovered = False
-        """Whether calls were read from a text."""
+        """Whether calls were recovered from a text."""
         self._names = names
         self._families = tuple(families)
         self._seed = ""
         self._started = 0
         self._parts: dict[int, Part] = {}
         self._before: dict[int, str] = {}
-        """The end of what has gone out of a text, blank only where all of it is."""
+        """The end of the text already passed on, for each part; blank only if all of it is."""
         self._calls: dict[int, tuple[ToolCall, GrowingText]] = {}
         self._waiting: list[Event] = []
         self._at = -1
-        """The part in which a call may begin; its text from there on is `_tail`."""
+        """The part in which a call may begin; its text from that position is `_tail`."""
         self._tail = ""
         self._sure = False
-        """Whether that is the head of a call."""
+        """Whether that text has a complete call head."""
 
     def events(self, events: list[Event]) -> list[Event]:
         passed: list[Event] = []
@@ -396,7 +397,7 @@ class LeakFilter:
                 pass
 
     def _take(self, event: Event, passed: list[Event]) -> None:
-        """Pass an event on, or let it wait behind what may be a call."""
+        """Pass an event on, or hold it back after what may be a call."""
         if self._at >= 0:
             self._waiting.append(event)
             if self._sure:
@@ -414,7 +415,7 @@ class LeakFilter:
             passed.append(event)
 
     def _search(self, delta: Delta, start: int, passed: list[Event]) -> None:
-        """Pass words on up to the next place where a call may begin."""
+        """Pass text on up to the next place where a call may begin."""
         text = delta.text
         at = text.find("<", start)
         while at >= 0 and not self._may_call(text, at, delta.index):
@@ -430,7 +431,8 @@ class LeakFilter:
             passed.append(said)
 
     def _pass(self, index: int, text: str) -> None:
-        """Keep the end of what went out: enough to see a line begin, and whether anything was said."""
+        """Keep the end of the text passed on: enough to detect the start of a line, and whether there was any
+        content."""
         before = self._before[index] + text
         if len(before) > _LINE:
             before = ("." if before.strip() else "") + before[-_LINE:]
@@ -447,7 +449,7 @@ class LeakFilter:
         return self._sure or (tokens is not None and tokens.undecided.fullmatch(text, at) is not None)
 
     def _release(self, passed: list[Event]) -> None:
-        """What waits is no call: its first character is a word, and the rest is searched."""
+        """The held text is not a call: its first character is released, and the rest is searched."""
         (first, *waiting), self._waiting = self._waiting, []
         self._at = -1
         assert type(first) is Delta
@@ -456,7 +458,7 @@ class LeakFilter:
             self._take(event, passed)
 
     def _decided(self, finish: Finish) -> list[Event]:
-        """All that waits, with its calls as calls, and the end."""
+        """All held events, with leaked calls converted to calls, and the end."""
         waiting, self._waiting = self._waiting, []
         if not _allows_calls(finish.stop):
             return [*waiting, finish]
@@ -482,7 +484,7 @@ class LeakFilter:
             return [*waiting, finish]
         calls = [call for number in sorted(leaks) for call in leaks[number][1]]
         room = {order[number]: at for number, (at, _) in leaks.items()}
-        """How many characters of a part are words."""
+        """For each part with leaked calls, the number of characters that are text."""
         self.recovered = True
         passed: list[Event] = []
         for event in waiting:

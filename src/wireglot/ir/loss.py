@@ -96,7 +96,7 @@ Feature = Literal[
     "video",
 ]
 """Stable names: they appear in headers, logs and policies. Add, never rename. `FEATURES` explains each, and
-`ir/grades.py` says how bad it is."""
+`ir/grades.py` grades its severity."""
 
 FEATURES: dict[Feature, str] = {
     "audio": "Sound in a message, which the target cannot take.",
@@ -177,15 +177,15 @@ FEATURES: dict[Feature, str] = {
     "verbosity": "How long the answer should be.",
     "video": "Moving pictures, which the target cannot take.",
 }
-"""What each feature is; `docs/reference/losses.md` is written from this."""
+"""The description of each feature; `docs/reference/losses.md` is generated from this."""
 
 
 class Loss(msgspec.Struct, frozen=True):
     """One thing the target did not receive as the source meant it.
 
     A codec points into the neutral conversation (`$.messages[2].content[0].signature`), whose messages and
-    parts stand in the order of the source document. The one that has that document turns this into a path of
-    the client's own (`dialects/places.py`): in the `request` it sent, or in the `response` it gets.
+    parts are in the order of the source document. The code that has that document converts this to a path in
+    the client's document (`dialects/places.py`): in the `request` it sent, or in the `response` it receives.
     """
 
     path: str
@@ -200,7 +200,7 @@ class Loss(msgspec.Struct, frozen=True):
 
     @property
     def reason(self) -> str:
-        """Why it has this grade, in a sentence."""
+        """The reason for its grade, in a sentence."""
         return grade_of(self.feature, self.action)[1]
 
     def as_dict(self) -> dict[str, Any]:
@@ -220,7 +220,7 @@ class Loss(msgspec.Struct, frozen=True):
 
 
 class LossGroup(Loss, frozen=True, kw_only=True):
-    """Several that are alike but for their places: `[*]` in its path stands where those differ."""
+    """Several losses that differ only in their places: `[*]` in its path replaces the indexes that differ."""
 
     count: int
 
@@ -232,7 +232,7 @@ _PLACE = re.compile(r"(\[\d+\])")
 
 
 def grouped(losses: Sequence[Loss]) -> list[Loss]:
-    """Those that are alike as one, where the first of them was. A long conversation loses the same in every
+    """Groups similar losses, at the position of the first. A long conversation has the same loss in every
     turn, which is worth one line."""
     if len(losses) < 2:
         return list(losses)
@@ -245,7 +245,7 @@ def grouped(losses: Sequence[Loss]) -> list[Loss]:
 
 
 def _group(alike: list[tuple[Loss, list[str]]]) -> LossGroup:
-    """Of losses and the pieces of their paths: names, with a place between any two."""
+    """The group of losses whose paths, split into pieces, differ only in indexes."""
     first = alike[0][0]
     pieces = zip(*[pieces for _, pieces in alike], strict=True)
     return LossGroup(
@@ -259,7 +259,7 @@ def _group(alike: list[tuple[Loss, list[str]]]) -> LossGroup:
 
 
 def sum_of(losses: Iterable[Loss]) -> int:
-    """How many there are, each group as many as it stands for."""
+    """The number of losses, counting each group with its `count`."""
     return sum(loss.count if isinstance(loss, LossGroup) else 1 for loss in losses)
 
 
@@ -267,7 +267,7 @@ _SERIOUSNESS: dict[Grade, int] = {"serious": 0, "degraded": 1, "harmless": 2}
 
 
 def worst_first(losses: Iterable[Loss]) -> list[Loss]:
-    """Serious ones first; among equals, in the order in which they were found."""
+    """Serious losses first; equal ones in the order in which they were found."""
     found = list(losses)
     if len(found) > 1:
         found.sort(key=_seriousness)
@@ -284,7 +284,7 @@ def _seriousness_of(feature: Feature, action: Action) -> int:
 
 
 def feature_of(signature: Signature) -> Feature:
-    """What is lost with a signature."""
+    """The feature that is lost with a signature."""
     return "message.phase" if signature.id == PHASE else "reasoning.signature"
 
 
@@ -300,26 +300,28 @@ _SETTINGS: dict[str, Feature] = {
 
 
 def feature_of_setting(setting: str) -> Feature:
-    """What is lost with a setting of a request (`sampling.seed`, `stop`). Most have its name."""
+    """The feature that is lost with a setting of a request (`sampling.seed`, `stop`). Most have the same
+    name."""
     return _SETTINGS[setting]
 
 
 _REPORTS: dict[str, Feature] = {"input_transformations": "reasoning.signature"}
-"""Fields by which a provider reports a loss of its own, and the loss."""
+"""Fields in which a provider reports a loss, and the feature that is lost."""
 _NAMED: dict[str, Feature] = {"context_management": "context_management"}
-"""Fields of a request that the IR has no place for, and that have a feature of their own."""
+"""Fields of a request that the IR has no field for, and that have their own feature."""
 _READ: dict[tuple[str, str], Loss] = {
     ("$.thinking.type", "between_tools"): Loss(
         "$.thinking.type", "thinking.display", "dropped", "between_tools: off here, without notes on progress"
     )
 }
-"""Values of fields that the IR has another word for, and what of them does not cross."""
+"""Values of fields that the IR represents differently, and the loss in converting them."""
 
 
 def losses_of_extra(
     extra: Extra | None, own: str, path: str, out: list[Loss], feature: Feature = "unknown_field"
 ) -> None:
-    """Declare the fields another dialect left in `extra`. Nulls, zeros and empties carry no information."""
+    """Report the fields another dialect left in `extra`. Nulls, zeros and empty values carry no
+    information."""
     if extra is None or extra.dialect == own:
         return
     for key, value in extra.fields.items():
@@ -335,12 +337,12 @@ def losses_of_extra(
 
 
 def is_blank(value: Any) -> bool:
-    if value:  # most do say something
+    if value:  # most have a meaning
         return False
     return value is None or value is False or value == 0 or value == "" or value == [] or value == {}
 
 
-# Parts that do not reach the other side.
+# Parts that are not sent to the other side.
 
 _PART: Final = re.compile(r"\$\.messages\[(\d+)\]\.content\[(\d+)\](\.signature)?")
 _WHOLE: Final = frozenset({"reasoning.text", "reasoning.redacted"})
@@ -356,8 +358,8 @@ def left_out(part: Foreign, path: str) -> Loss:
 
 
 def withheld(request: Request, losses: Iterable[Loss]) -> tuple[Reasoning, ...]:
-    """The reasoning of a history of which nothing reaches the model, in its order. `losses` are at their
-    neutral places in the request."""
+    """The reasoning in a history that does not reach the model at all, in order. `losses` have their neutral
+    places in the request."""
     found: dict[tuple[int, int], Reasoning] = {}
     for loss in losses:
         if loss.action != "dropped" or not loss.feature.startswith("reasoning."):

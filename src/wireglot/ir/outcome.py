@@ -1,4 +1,4 @@
-"""What came back: the answer, why it ended, what it cost."""
+"""The outcome of a request: the answer, its stop reason, its usage."""
 
 from __future__ import annotations
 
@@ -24,10 +24,8 @@ StopReason = Literal[
 
 
 class Stop(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The unified reason next to the raw one; `sequence` is the stop sequence that matched, where reported.
-
-    `raw` is spelling: it returns to its own `dialect` verbatim and is ignored by every other.
-    """
+    """The unified stop reason next to the raw one; `sequence` is the stop sequence that matched, if reported.
+    `raw` is spelling: it returns to its own `dialect` verbatim and is ignored by every other."""
 
     reason: StopReason
     raw: str = ""
@@ -37,7 +35,7 @@ class Stop(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Usage(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
-    """One account. `raw` are the provider's own numbers, verbatim (spelling, returned to its own dialect)."""
+    """Token usage. `raw`: the provider's own numbers, verbatim (spelling, returned to its own dialect)."""
 
     raw: Extra | None = None
 
@@ -62,7 +60,7 @@ class Candidate(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Response(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A whole answer. `created` is in unix seconds, 0 where the dialect does not tell."""
+    """A whole answer. `created` is in unix seconds, 0 if the dialect does not report it."""
 
     id: str
     model: str

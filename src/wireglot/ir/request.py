@@ -1,4 +1,4 @@
-"""What a client asks for: the conversation, the tools, and how to generate."""
+"""A client's request: the conversation, the tools, and how to generate."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     namespace: str = ""
     deferred: bool = False
     native: Foreign | None = None
-    """The declaration verbatim, where the tool is one of a vendor's own that its models know by its type
-    (bash, shell, apply_patch). Everybody else is given the function that the rest says."""
+    """The declaration verbatim, if the tool is one of a vendor's own that its models know by type (bash,
+    shell, apply_patch). Other upstreams are sent the function that the other fields define."""
     cache: CacheMark | None = None
     extra: Extra | None = None
 
     def is_plain(self) -> bool:
-        """Whether it is a function, with nothing beside its name, description, schema and strictness."""
+        """Whether it is a function with only name, description, schema and strictness."""
         return (
             self.kind == "function"
             and self.extra is None
@@ -52,7 +52,7 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 
 
 class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A server of tools that the provider connects to itself. `allowed` None: all of its tools."""
+    """An MCP server that the provider connects to itself. `allowed` None: all of its tools."""
 
     name: str
     url: str
@@ -62,22 +62,22 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     approval: bool = False
     """A person must agree before a tool of it is called."""
     rest: tuple[str, ...] = ()
-    """Names of what only its own dialect says of it."""
+    """Names of the fields that only its own dialect has."""
 
 
 @final
 class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
     """A tool the provider runs. `kind` is the shared concept (`web_search`, `code_execution`, ...), or the
-    native type where there is none; `native` is the declaration verbatim.
+    native type if there is none; `native` is the declaration verbatim.
 
-    `options` are what several dialects can say of it: `allowed_domains`, `blocked_domains`, `location` (city,
-    region, country, timezone), `max_uses`, `context_size`. `untold` names what only this one says.
+    `options` are those that several dialects have: `allowed_domains`, `blocked_domains`, `location` (city,
+    region, country, timezone), `max_uses`, `context_size`. `untold` names those that only this one has.
     """
 
     kind: str
     native: Foreign
     server: McpServer | None = None
-    """Of the kind `mcp`: where its tools are."""
+    """For the kind `mcp`: the server with its tools."""
     options: dict[str, Any] = {}
     untold: tuple[str, ...] = ()
 
@@ -85,15 +85,16 @@ class HostedTool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
 AnyTool = Tool | HostedTool
 
 TOOLS_PART: Final = "system.tools"
-"""The type of the `Foreign` part of a system message that declares tools on the way (Kimi). The tools stand
-among the others of the request."""
+"""The type of the `Foreign` part of a system message that declares tools in the middle of a conversation
+(Kimi). The tools are listed among the request's other tools."""
 MIDWAY: Final = "midway"
-"""In the value of such a part and in the form of its tools: the same number, which of the parts it is."""
+"""Key in the value of such a part and in the form of its tools, with the same number in both: which of the
+parts declares them."""
 
 
 class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a message changes in the tools from there on: it offers `tools` that it defines, or a declared one
-    by its name, or those of a server; or it withdraws one."""
+    """A change of the tools from a message on: it adds `tools` that it defines, or a declared one by name, or
+    those of a server; or it withdraws one."""
 
     removes: bool = False
     name: str = ""
@@ -107,7 +108,7 @@ class ToolChange(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def tool_name(tool: AnyTool) -> str:
-    """How a model calls it; "" for what has several tools in it."""
+    """The name by which a model calls it; "" for a declaration of several tools."""
     if isinstance(tool, Tool):
         return tool.name
     name = tool.native.value.get("name")
@@ -142,7 +143,7 @@ class ToolChoice(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def is_named(self) -> bool:
-        """Whether it forces one tool of the client's."""
+        """Whether it forces one tool of the client."""
         return self.mode == "required" and len(self.only) == 1 and not self.hosted
 
     def allows(self, tool: AnyTool) -> bool:
@@ -166,10 +167,10 @@ class Sampling(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Thinking(msgspec.Struct, frozen=True, omit_defaults=True):
-    """How much to think and what to show of it. Everything unsaid stays None: the provider's default.
+    """How much to think and what to show of it. Unset values are None: the provider's default.
 
-    mode: `on` (with a budget: manual), `auto` (the model decides), `off`.
-    display: `summary` shows (a summary of) the thinking, `omitted` hides it.
+    mode: `on` (with a budget: manual), `auto` (the model decides), `off`. display: `summary` shows (a summary
+    of) the thinking, `omitted` hides it.
     """
 
     mode: Literal["on", "auto", "off"] | None = None
@@ -197,7 +198,7 @@ class OutputFormat(msgspec.Struct, frozen=True, omit_defaults=True):
 class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     """`model` may be empty (Gemini names it in the path). System text is a message, in its place.
 
-    `stream` None: the dialect says so elsewhere (Gemini: the path).
+    `stream` None: the dialect states it elsewhere (Gemini: in the path).
     """
 
     model: str
@@ -219,4 +220,4 @@ class Request(msgspec.Struct, frozen=True, omit_defaults=True):
     cache_key: str = ""
     extra: Extra | None = None
     safeguards: tuple[Safeguard, ...] = ()
-    """What is to be checked of the answer before the client acts on it."""
+    """The checks that the client requests before it acts on the answer."""

@@ -1,4 +1,4 @@
-"""Checks of an answer that the client asks for, and what they found: it runs no tool before it knows."""
+"""Checks of an answer that the client requests, and their results: it runs no tool before it has them."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ TOOL_CALLS: Final = "tool_calls"
 """The kind of a safeguard that checks each tool call of an answer before the client runs it."""
 
 Reason = Literal["timeout", "error", "refused", "input_too_long", "truncated"]
-"""Why there is no verdict. `truncated`: the call itself is not whole, or the judge's answer."""
+"""Why there is no verdict. `truncated`: the call itself is incomplete, or the judge's answer."""
 
 
 class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`kind`: `TOOL_CALLS`, or the native type where no other dialect knows it.
+    """`kind`: `TOOL_CALLS`, or the native type if no other dialect has it.
 
-    `context` is what the client says about itself for the check: its rules, folders, platform.
+    `context` is what the client states about itself for the check: its rules, folders, platform.
     """
 
     kind: str
@@ -28,7 +28,7 @@ class Safeguard(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class CallVerdict(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a check found out about one call. `reason`: of `unavailable`, why; else for a person to read."""
+    """The verdict about one call. `reason`: for `unavailable`, why; else a text for a person."""
 
     outcome: Literal["flagged", "not_flagged", "skipped", "unavailable"]
     reason: str = ""
@@ -39,7 +39,7 @@ _WORST_FIRST: Final = ("flagged", "unavailable", "skipped", "not_flagged")
 
 
 def by_id(found: Iterable[tuple[str, CallVerdict]]) -> dict[str, CallVerdict]:
-    """Verdicts by the ids of their calls. Of calls with one id the worst counts: a client cannot
+    """Verdicts by the ids of their calls. If calls share an id, the worst verdict counts: a client cannot
     distinguish them, and may run each of them."""
     worst: dict[str, CallVerdict] = {}
     for id, verdict in found:
@@ -50,10 +50,8 @@ def by_id(found: Iterable[tuple[str, CallVerdict]]) -> dict[str, CallVerdict]:
 
 
 class SafeguardResult(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The result of one safeguard. `calls` by the ids of the calls; a call that is not there was not checked.
-
-    `reason`: of `unavailable`, why.
-    """
+    """The result of one safeguard. `calls` by the ids of the calls; a missing call was not checked. `reason`:
+    for `unavailable`, why."""
 
     kind: str
     status: Literal["available", "unavailable", "unsupported"]

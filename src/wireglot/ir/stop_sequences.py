@@ -1,8 +1,8 @@
-"""Answers cut at stop sequences, for upstreams that do not take them: whole, or as their events pass.
+"""Cuts answers at stop sequences, for upstreams that do not support them: whole, or while their events pass.
 
-The sequence that is complete first ends the answer, as it would in an engine that looks at its text after
-each token; of several that are complete at the same character it is the longest. So the cut does not depend
-on how a stream was cut into pieces. Only prose is searched, part by part: neither reasoning nor arguments.
+The sequence that is complete first ends the answer, as it would in an engine that checks its text after each
+token; of several that are complete at the same character it is the longest. So the cut does not depend on how
+a stream was split. Only prose is searched, part by part: neither reasoning nor arguments.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from wireglot.ir.stream import (
 
 
 def first_match(text: str, sequences: Sequence[str]) -> tuple[int, str] | None:
-    """Where the text is to be cut, and at which sequence."""
+    """Where to cut the text, and at which sequence."""
     found = [(at + len(each), at, each) for each in sequences if each and (at := text.find(each)) >= 0]
     if not found:
         return None
@@ -36,7 +36,7 @@ def first_match(text: str, sequences: Sequence[str]) -> tuple[int, str] | None:
 
 
 def open_match(text: str, sequences: Sequence[str]) -> int:
-    """How many characters at the end of a text may be the beginning of a sequence."""
+    """The number of characters at the end of a text that may begin a sequence."""
     longest = 0
     for each in sequences:
         for size in range(min(len(each) - 1, len(text)), longest, -1):
@@ -84,10 +84,10 @@ def _cut(content: tuple[Part, ...], sequences: Sequence[str]) -> tuple[tuple[Par
 
 
 class _HeldText(msgspec.Struct, eq=False):
-    """What was not passed on yet of an open text."""
+    """The text of an open part that was not passed on yet."""
 
     text: str = ""
-    """It may be the beginning of a sequence."""
+    """Text that may be the beginning of a sequence."""
     tokens: list[TokenLogprob] = []
     passed: int = 0
     """Characters of the first token that have been passed on."""
@@ -110,13 +110,13 @@ class _HeldText(msgspec.Struct, eq=False):
 class StopFilter:
     """Cuts a stream at the first stop sequence. Text is held only while it may be the beginning of one.
 
-    At the match the answer ends, unless more of it is due: calls that are open are completed, and further
+    At the match the answer ends, unless more is needed: calls that are open are completed, and further
     answers (`several`) follow the first.
     """
 
     def __init__(self, sequences: Sequence[str], *, several: bool = False) -> None:
         self.cut = False
-        """The answer ended here, and its upstream is not done: the rest of it is not wanted."""
+        """The answer was ended here before its upstream finished: the rest is not needed."""
         self._sequences = tuple([each for each in sequences if each])
         self._several = several
         self._texts: dict[int, _HeldText] = {}
@@ -200,7 +200,7 @@ class StopFilter:
             passed.append(Finish(stop))
 
     def _after(self, event: Event, stop: Stop, passed: list[Event]) -> None:
-        """What is still due behind the match."""
+        """Pass on the events that are still needed after the match."""
         match event:
             case Delta(index=index):
                 if index in self._calls:
@@ -217,5 +217,5 @@ class StopFilter:
                 self._pass(event, passed)
             case UsageReport() | Start():
                 passed.append(event)
-            case _:  # parts that begin behind the match
+            case _:  # parts that begin after the match
                 pass

@@ -4,8 +4,8 @@
 
 Part indices are unique and count up from 0 in order of their start; several parts may be open at once
 (parallel tool calls interleave); every part that starts ends before Finish. Failure may come at any time,
-even before Start, and leaves open parts open. A part whose end says `cut` is no part of the answer.
-Further answers to one request (`n`, `candidateCount`) come whole, behind the first.
+even before Start, and leaves open parts open. A part whose end has `cut` does not belong to the answer.
+Further answers to one request (`n`, `candidateCount`) come whole, after the first.
 """
 
 from __future__ import annotations
@@ -36,8 +36,8 @@ _FEW: Final = 64
 
 
 class GrowingText(msgspec.Struct, eq=False):
-    """A list of the words would take ten times their memory: a short string is mostly its own head. So the
-    last few are kept as they came, those before them as long strings."""
+    """A list of the pieces would take ten times their memory: a short string is mostly object header. So the
+    last few are kept as received, those before them as long strings."""
 
     _long: list[str] = []
     _last: list[str] = []
@@ -63,7 +63,7 @@ class Start(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 
 
 class PartStart(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """`part` is what is known at the start: a ToolCall with its final id and name, or a whole Media."""
+    """`part`: what is known at the start: a ToolCall with its final id and name, or a whole Media."""
 
     index: int
     part: Part
@@ -78,10 +78,8 @@ class Delta(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defau
 
 
 class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """What became known only at the end. None and empty leave what PartStart said; `extra` replaces it.
-
-    `cut`: the answer reached its limit inside this part, which is a call: it must not be executed.
-    """
+    """What is only known at the end. None and empty values keep those of PartStart; `extra` replaces it.
+    `cut`: the answer reached its limit inside this part, which is a call: it must not be executed."""
 
     index: int
     signature: Signature | None = None
@@ -91,7 +89,7 @@ class PartEnd(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_def
 
 
 class UsageReport(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """The account so far; a later report replaces an earlier one."""
+    """The usage so far; a later report replaces an earlier one."""
 
     usage: Usage
 
@@ -105,13 +103,14 @@ class ForeignEvent(msgspec.Struct, frozen=True, tag_field="event", tag=True, omi
 
 
 class OtherAnswer(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """A second or later answer to one request, in the order of their numbers."""
+    """A second or later answer to one request, in order of their numbers."""
 
     answer: Candidate
 
 
 class Finish(msgspec.Struct, frozen=True, tag_field="event", tag=True, omit_defaults=True):
-    """`usage` is final. `extra` replaces Start's where given (fields known only at the end)."""
+    """The end of an answer. `usage` is final. `extra` replaces that of Start if given (fields known only at
+    the end)."""
 
     stop: Stop
     usage: Usage | None = None
@@ -135,12 +134,12 @@ FLAWS: Final = {
     "number_not_growing": "an event had the number of an earlier one, or a lower one",
     "piece_without_part": "a piece belonged to no part that was open",
 }
-"""Rules of a dialect that a provider's stream may break and still be readable. The answer goes on; readers
-and taps name each once (`flaws`), for the metrics, the log and the trace."""
+"""Rules of a dialect that a provider's stream may break and still be readable. The answer continues; readers
+and taps report each once (`flaws`), for the metrics, the log and the trace."""
 
 
 class BrokenGrammar(AssertionError):
-    """A reader produced events out of order: a bug of ours, never of the provider."""
+    """A reader produced events out of order: a bug of Wireglot, never of the provider."""
 
 
 class StreamFailed(Exception):
@@ -206,7 +205,7 @@ class _Open(msgspec.Struct, eq=False):
 
 
 def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: PartEnd) -> Part:
-    """The part as it stands after its deltas and its end."""
+    """The complete part, after its deltas and its end."""
     extra = end.extra if end.extra is not None else getattr(part, "extra", None)
     match part:
         case Text():
@@ -241,13 +240,13 @@ def finish_part(part: Part, text: str, logprobs: tuple[TokenLogprob, ...], end: 
 
 
 class Folding:
-    """A response collected from its events as they come: parts and texts are kept, the events are not."""
+    """Collects a response from its events as they arrive: parts and texts are kept, the events are not."""
 
     __slots__ = ("_failure", "_finish", "_live", "_others", "_parts", "_start", "_usage", "cut")
 
     def __init__(self) -> None:
         self.cut: list[ToolCall] = []
-        """Calls without an end, which are no part of the response (see `PartEnd.cut`)."""
+        """Calls without an end, which do not belong to the response (see `PartEnd.cut`)."""
         self._start: Start | None = None
         self._usage: Usage | None = None
         self._parts: dict[int, Part] = {}
@@ -296,8 +295,8 @@ class Folding:
         return self._failure.error if self._failure is not None else None
 
     def so_far(self, stop: Stop) -> Response | None:
-        """What came of an answer that has no end, its open parts as they stand; None before its Start.
-        `stop` is reported in place of the one that is missing."""
+        """The response so far of an answer without an end, including its open parts; None before its Start.
+        `stop` replaces the missing stop reason."""
         if self._start is None:
             return None
         still_open = {index: part.close(PartEnd(index)) for index, part in self._live.items()}
@@ -316,7 +315,7 @@ class Folding:
         )
 
     def response(self) -> Response:
-        """What the events amount to. Raises StreamFailed if they end in a Failure."""
+        """The response that the events add up to. Raises StreamFailed if they end in a Failure."""
         if self._failure is not None:
             raise StreamFailed(self._failure.error)
         start, finish = self._start, self._finish
@@ -337,7 +336,7 @@ class Folding:
 
 
 def fold(events: Iterable[Event]) -> Response:
-    """The whole response a stream of events amounts to. Raises StreamFailed on a Failure."""
+    """The whole response that a stream of events adds up to. Raises StreamFailed on a Failure."""
     folding = Folding()
     folding.add(events)
     return folding.response()

@@ -1,7 +1,7 @@
-"""Where every message, part and tool of a request stood before it was bent.
+"""Tracks the original place of every message, part and tool of a request while it is fitted.
 
 Fitting moves, merges, drops and replaces things; a loss must still point to where the client put them. Values
-are known by identity, and anyone who replaces one says so.
+are tracked by identity, and code that replaces a value calls `follow`.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ _PLACE = re.compile(r"\$\.(messages|tools)\[(\d+)\](?:\.content\[(\d+)\])?")
 
 _Value = Message | Part | AnyTool
 _Place = tuple[Any, ...]
-"""Who holds a value (messages or tools), its number there, and its places inside: a path is made of them
-when it is requested, since most values of a conversation lose nothing."""
+"""The list a value is in (messages or tools), its index there, and its indexes inside the message. Paths are
+only built from these when requested, since most values of a conversation lose nothing."""
 _MESSAGES = "$.messages"
 _TOOLS = "$.tools"
 
 
 class Trail(msgspec.Struct, eq=False):
-    """Drawn as far as needed: most requests lose nothing on the way, or what they begin with. Values
-    are known by their identities, so anyone who knows one holds the value, too."""
+    """Places are computed only as far as needed: most requests lose nothing, or only near their beginning.
+    Values are tracked by identity, so the trail keeps a reference to each."""
 
     _request: Request
     _places: dict[int, _Place] = {}
     _drawn: int = -1
-    """Of how many messages the places are known; -1: of the tools neither."""
+    """Number of messages whose places are known; -1: not even those of the tools."""
     _inner: dict[int, _Place] | None = None
     _followed: dict[int, tuple[_Value, _Value]] = {}
 
     def of(self, value: _Value) -> str:
-        """Where the client put it; what has no place belongs to the conversation as a whole."""
+        """The path where the client put the value; `$.messages` for a value without a place."""
         followed = self._followed.get(id(value))
         known = self._find(followed[1]) if followed is not None else None
         if known is None:
@@ -52,7 +52,7 @@ class Trail(msgspec.Struct, eq=False):
         return path
 
     def follow(self, old: _Value, new: _Value) -> None:
-        """`new` stands for what was `old`."""
+        """Record that `new` replaces `old`."""
         if new is not old:
             before = self._followed.get(id(old))
             self._followed[id(new)] = (new, old if before is None else before[1])
@@ -68,7 +68,8 @@ class Trail(msgspec.Struct, eq=False):
         return self._inner.get(id(value))
 
     def _draw(self, wanted: int) -> _Place | None:
-        """Go on up to the message that has it. What is there twice is where it is first."""
+        """Compute places up to the message that contains the value. A value that occurs twice has the place
+        of its first occurrence."""
         places, messages = self._places, self._request.messages
         if self._drawn < 0:
             for number, tool in enumerate(self._request.tools):
@@ -86,8 +87,9 @@ class Trail(msgspec.Struct, eq=False):
     def changed_parts(
         self, messages: tuple[Message, ...], change: Callable[[Part], Part | None]
     ) -> tuple[Message, ...]:
-        """The messages with a change made to each part; None takes it out, and a message that has no other
-        part goes with it. What does not change stays the same object, be it a message or all of them."""
+        """The messages with a change applied to each part; None removes the part, and a message without
+        remaining parts is removed too. Whatever does not change stays the same object, whether a message or
+        all of them."""
         changed: list[Message] | None = None
         for number, message in enumerate(messages):
             new = self._changed(message, change)
@@ -116,7 +118,7 @@ class Trail(msgspec.Struct, eq=False):
         return changed
 
     def retrace(self, loss: Loss, fitted: Request) -> Loss:
-        """A loss a renderer reported about the fitted request, at its place in the client's."""
+        """A loss that a renderer reported about the fitted request, with its path in the client's request."""
         found = _PLACE.match(loss.path)
         if found is None:
             return loss
@@ -132,7 +134,7 @@ class Trail(msgspec.Struct, eq=False):
 
 
 def _inner_places(request: Request) -> dict[int, _Place]:
-    """Of what is in results: it may be moved out."""
+    """Places of the parts inside tool results, which may be moved out of them."""
     places: dict[int, _Place] = {}
     for number, message in enumerate(request.messages):
         for position, part in enumerate(message.content):

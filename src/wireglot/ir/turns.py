@@ -21,11 +21,11 @@ INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
 _MAX_WORDS = 1000
-"""Characters: a search engine takes no longer question."""
+"""Maximum characters: search engines take no longer queries."""
 
 
 def last_words(messages: tuple[Message, ...]) -> str:
-    """What the user asked last, as a question to a search engine."""
+    """The user's last text, as a query for a search engine."""
     for message in reversed(messages):
         if message.role == "user":
             said = " ".join(part.text for part in message.content if type(part) is Text).strip()
@@ -35,7 +35,7 @@ def last_words(messages: tuple[Message, ...]) -> str:
 
 
 def joined(turn: list[Message]) -> Message:
-    """One message of all of them."""
+    """One message with the content of all of them."""
     first = turn[0]
     content = tuple([part for message in turn for part in message.content])
     return Message(first.role, content, first.name, first.extra)
@@ -48,8 +48,8 @@ def merge_neighbours(
     trail: Trail,
     join: Callable[[list[Message]], Message] = joined,
 ) -> tuple[Message, ...]:
-    """One message per turn. What only the source dialect knows about a merged-away message is declared.
-    `join`: for anyone who remembers what was joined before."""
+    """One message per turn. What only the source dialect knows about a merged message is reported as a loss.
+    `join`: for a caller that caches joined messages."""
     turns: list[list[Message]] = []
     turn: list[Message] = []
     speaker = ""
@@ -79,13 +79,13 @@ def merge_neighbours(
 
 
 def is_paired(messages: tuple[Message, ...]) -> bool:
-    """Whether every call is answered once, right behind its turn, in call order, results first."""
+    """Whether every call is answered once, directly after its turn, in call order, results first."""
     return still_paired(messages, [], set())
 
 
 def still_paired(messages: Iterable[Message], waiting: list[str], seen: set[str]) -> bool:
-    """The same of messages behind others, which have left these calls without an answer so far, and have made
-    those. Both are brought up to date."""
+    """The same for messages that follow others. `waiting`: calls that are still unanswered; `seen`: all calls
+    so far. Both are updated."""
     for message in messages:
         if message.role == "assistant":
             if waiting:
@@ -103,7 +103,7 @@ def still_paired(messages: Iterable[Message], waiting: list[str], seen: set[str]
         if answers:
             rest = message.content[len(answers) :]
             if rest and any(type(part) is ToolResult for part in rest):
-                return False  # something else is before them
+                return False  # something else precedes them
             waiting.clear()
     return True
 
@@ -114,10 +114,10 @@ def repair_pairs(
     trail: Trail,
     unique_id: Callable[[str, int], str],
 ) -> tuple[Message, ...]:
-    """Every call answered exactly once, directly behind its turn and in call order.
+    """Every call answered exactly once, directly after its turn and in call order.
 
     `unique_id(id, ordinal)` names the second and later calls that repeat an id (Kimi's ids recur every turn).
-    Calls of the very last turn stay open: they are not lost, they are the question.
+    Calls of the very last turn stay open: their results are not lost, only still to come.
     """
     if is_paired(messages):
         return messages
@@ -182,7 +182,7 @@ class _Repair:
         return changed
 
     def _answer(self, index: int, message: Message, final: bool) -> tuple[tuple[Part, ...], tuple[Part, ...]]:
-        """The turn's content and the results to stand behind it."""
+        """The turn's content, and the results to put after it."""
         content: list[Part] = []
         answers: list[Part] = []
         for part in message.content:
@@ -220,7 +220,7 @@ class _Repair:
             return None
         calls = self.calls[call_id]
         again = next((later for later in calls if later > call_index), None)
-        # Behind a later call of the same id they answer that one.
+        # Results after a later call with the same id answer that call.
         found = [entry for entry in queue if again is None or entry[0] <= again]
         if not found:
             return None
@@ -240,7 +240,7 @@ class _Repair:
         return result
 
     def _take_nameless(self, call_index: int) -> ToolResult | None:
-        """A result that names no call answers the first of the turn before it that nothing else answers."""
+        """A result without a call id answers the first call of the turn before that has no other result."""
         queue = self.results.get("")
         if not queue:
             return None
@@ -263,7 +263,7 @@ class _Repair:
 
 
 def _join_answers(messages: tuple[Message, ...], trail: Trail) -> tuple[Message, ...]:
-    """Results and the user text behind them form one user turn, results first."""
+    """Results and the user text after them form one user turn, results first."""
     joined: list[Message] = []
     for message in messages:
         last = joined[-1] if joined else None

@@ -1,9 +1,9 @@
-"""Token counts: each is declared here, once, with all that others need to know of it.
+"""Token counts: each is declared once, here, with everything that other modules need to know about it.
 
-A new count is one more line of `TokenCounts`. From it come the account of an answer (`outcome.Usage`), the
-row of the ledger and its journal, columns and sums of every store, reports, metrics, log lines, the table of
-`wireglot usage`. Said elsewhere is only what is known elsewhere: the field of a dialect that tells the count,
-and a price of its own (`providers.spec.Price`).
+A new count is one more line of `TokenCounts`. The account of an answer (`outcome.Usage`), the ledger row and
+its journal, columns and sums of every store, reports, metrics, log lines and the table of `wireglot usage`
+are derived from it. Declared elsewhere are only the field of a dialect that reports the count, and a separate
+price for it (`providers.spec.Price`).
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ _Row = TypeVar("_Row", bound=msgspec.Struct)
 
 
 class Count(msgspec.Struct, frozen=True):
-    """What is known about one count in addition to its name."""
+    """Properties of one count in addition to its name."""
 
     side: Side
     prices: tuple[str, ...]
-    """Names of `Price`: the first that has a value is what a token of it costs."""
+    """Names of `Price` fields: the first that is set is the price of a token."""
     kind: str = ""
-    """The name under which it is reported to the outside, as one with other counts of this kind; "": its
-    own."""
+    """The name under which it is reported externally, together with other counts of this kind; "": its own
+    name."""
     heading: str = ""
-    """Of its kind in the table of `wireglot usage`; "": the kind."""
+    """The heading of its kind in the table of `wireglot usage`; "": the kind."""
 
 
 class TokenCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """Numbers that never overlap: all that went in is the sum of the counts of that side."""
+    """Token counts that never overlap: the total of each side is the sum of that side's counts."""
 
     input: Annotated[int, Count("input", ("input",))] = 0
     cache_read: Annotated[int, Count("input", ("cache_read", "input"), heading="cached")] = 0
@@ -40,12 +40,12 @@ class TokenCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
     cache_write_long: Annotated[
         int, Count("input", ("cache_write_long", "cache_write", "input"), kind="cache_write")
     ] = 0
-    """Kept for longer than the provider's default: an hour where that is five minutes."""
+    """Cache writes kept for longer than the provider's default: an hour where that is five minutes."""
     tool_prompt: Annotated[int, Count("input", ("input",), kind="input")] = 0
-    """What built-in tools of the provider put into the prompt."""
+    """Tokens that built-in tools of the provider added to the prompt."""
     output: Annotated[int, Count("output", ("output",))] = 0
     reasoning: Annotated[int | None, Count("output", ("reasoning", "output"))] = None
-    """None: the provider did not tell it apart from the output."""
+    """None: the provider did not report it separately from the output."""
 
     @property
     def total_input(self) -> int:
@@ -61,7 +61,7 @@ class TokenCounts(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True)
 
 
 class Kind(NamedTuple):
-    """What is reported as one number."""
+    """Counts that are reported as one number."""
 
     side: Side
     heading: str
@@ -101,12 +101,12 @@ _KIND_OF: Final = [count.kind or name for name, count in COUNTS.items()]
 
 
 def counts_of(counts: TokenCounts) -> tuple[int, ...]:
-    """All counts of an account, in the order of `COUNTS`; what was not reported is 0."""
+    """All counts, in the order of `COUNTS`; a count that was not reported is 0."""
     return tuple([value or 0 for value in _ALL(counts)])
 
 
 def with_counts(row: _Row, counts: TokenCounts) -> _Row:
-    """A row that has all counts, with those of an account; what was not reported is 0."""
+    """A row with all counts; a count that was not reported is 0."""
     reported = {name: value or 0 for name, value in zip(COUNTS, _ALL(counts), strict=True)}
     return msgspec.structs.replace(row, **reported)
 

@@ -1,8 +1,8 @@
-"""Whether an answer is one, judged before a client sees it: whole, or as its events pass.
+"""Decides whether an answer is valid, before a client sees it: whole, or while its events pass.
 
-None are: a call that the model or its server broke, a call that the answer ends inside of, and an answer
-with nothing in it although it says that it ended by itself. Where the limit was reached there may be nothing,
-and a call that was cut off by it is left out: arguments are handed over whole or not at all.
+Invalid are: a call that the model or its server broke, an answer that ends inside a call, and an empty answer
+that is reported as ended by itself. If the token limit was reached, an answer may be empty, and a call that
+was cut off is left out: arguments are passed on whole or not at all.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MALFORMED: Final = "malformed_tool_call"
 _TRUNCATED: Final = "truncated_tool_call"
 _EMPTY: Final = "empty_answer"
 VERDICTS: Final = frozenset({_MALFORMED, _TRUNCATED, _EMPTY})
-"""Codes of errors that say what is wrong with an answer, and nothing about whether its server is well."""
+"""Codes of errors that describe an invalid answer, and mean nothing about the health of its server."""
 
 CUT: Final = ApiError("server", "the answer ended inside a tool call", status=502, code=_TRUNCATED)
 CUT_BY_LIMIT: Final = ApiError(
@@ -55,7 +55,7 @@ CUT_BY_LIMIT: Final = ApiError(
     status=400,
     code=_TRUNCATED,
 )
-"""Of a stream that has reported the beginning of the call. The same request would be cut again."""
+"""For a stream that has already sent the beginning of the call. The same request would be cut again."""
 CUT_BY_FILTER: Final = ApiError(
     "content_policy", "the answer was stopped inside a tool call", status=400, code=_TRUNCATED
 )
@@ -71,7 +71,7 @@ _look_over = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 class NoAnswer(Exception):
-    """What came is no answer, though its status said so. It was paid for: `usage`."""
+    """The response is not a valid answer, though its status was successful. It was billed: `usage`."""
 
     def __init__(self, error: ApiError, usage: Usage | None = None) -> None:
         super().__init__(error.message)
@@ -86,7 +86,7 @@ def malformed(stop: Stop) -> ApiError:
 
 
 def is_cut(arguments: str) -> bool:
-    """Whether arguments end before they are whole. What is no JSON for another reason is not cut."""
+    """Whether arguments end too early. Arguments that are invalid JSON for another reason are not cut."""
     if not arguments or arguments.isspace():
         return False
     try:
@@ -99,15 +99,16 @@ def is_cut(arguments: str) -> bool:
 
 
 class CallIds:
-    """The ids of calls, each once in a conversation. Some servers count them again in every turn (`call_0`),
-    and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for `call_0`."""
+    """Makes the ids of calls unique in a conversation. Some servers restart the numbers in every turn
+    (`call_0`), and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for
+    `call_0`."""
 
     __slots__ = ("_request", "_taken")
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
         self._taken: set[str] | None = None
-        """None: no call has come so far."""
+        """None: there was no call so far."""
 
     def distinct(self, part: Part) -> Part:
         if type(part) is not ToolCall:
@@ -142,12 +143,13 @@ def accept(
     renamed: Mapping[str, tuple[str, str]] = {},
     cuts: bool = True,
 ) -> Accepted:
-    """A whole answer, without calls that its limit cut off. Raises NoAnswer where it is none.
+    """A whole answer, without calls that were cut off by its token limit. Raises NoAnswer if the answer is
+    invalid.
 
-    `request`: what was asked, where it is known. Without it an empty answer may be all there was to say.
-    `leaks_calls`: the tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`:
-    what functions that it was offered are to the client (`Aliases.functions`). `cuts`: whether it ends at
-    the first stop sequence of the request. Where the upstream takes them its text holds none.
+    `request`: the request, if known. Without it an empty answer is not an error in itself. `leaks_calls`: the
+    tokens in which its provider may leave calls in the text (`leaked_calls`). `renamed`: upstream function
+    name -> the client's tool (`Aliases.functions`). `cuts`: whether to cut the answer at the first stop
+    sequence of the request. If the upstream supports them, its text contains none.
     """
     losses: list[Loss] = []
     if cuts and request is not None and request.stop:
@@ -186,7 +188,7 @@ def accept(
 
 
 def with_whole_calls(answer: Candidate, path: str, losses: list[Loss]) -> Candidate:
-    """A further answer without the calls that were cut off: no tool is asked with half of its arguments."""
+    """A further answer without the calls that were cut off: no tool is called with incomplete arguments."""
     content = tuple(part for part in answer.content if not (type(part) is ToolCall and _is_cut_call(part)))
     if len(content) == len(answer.content):
         return answer
@@ -202,7 +204,7 @@ def _is_cut_call(call: ToolCall) -> bool:
 
 
 def _is_unbegun(part: Part) -> bool:
-    """A call without arguments is whole only where the answer goes on behind it or says that it has ended."""
+    """A call without arguments is only complete if the answer continues after it or reports its end."""
     return type(part) is ToolCall and part.kind == "function" and not part.arguments.strip()
 
 
@@ -212,12 +214,12 @@ def _without(response: Response, cut: list[int]) -> Response:
 
 
 def _reported(stop: Stop) -> Stop:
-    """Why an answer was interrupted, where only its numbers say that it was."""
+    """The reason why an answer was interrupted, for answers where only the token counts show it."""
     return stop if stop.reason in _INTERRUPTED else Stop("length")
 
 
 def _says(part: Part) -> bool:
-    """Whether anybody finds something in it. Thoughts alone answer nothing."""
+    """Whether a part has content for the client. Thoughts alone are not an answer."""
     match part:
         case Text():
             return bool(part.text)
@@ -228,8 +230,8 @@ def _says(part: Part) -> bool:
 
 
 def _is_interrupted(stop: Stop, usage: Usage | None, request: Request | None) -> bool:
-    """Whether the model was not done: by its own word, or by the numbers, as some servers say `tool_calls` or
-    `stop` at the limit."""
+    """Whether the model was interrupted: by its stop reason, or by the token counts, as some servers report
+    `tool_calls` or `stop` at the limit."""
     if stop.reason in _INTERRUPTED:
         return True
     most = request.max_tokens if request is not None else None
@@ -239,7 +241,7 @@ def _is_interrupted(stop: Stop, usage: Usage | None, request: Request | None) ->
 def _may_be_empty(stop: Stop, interrupted: bool, request: Request | None) -> bool:
     if interrupted or stop.reason in _MAY_BE_EMPTY or request is None:
         return True
-    # Not every dialect tells a stop sequence apart from an end.
+    # Not every dialect distinguishes a stop sequence from an end.
     return stop.reason == "end" and (
         bool(request.stop) or _ends_in_result(request) or _ends_in_answer(request)
     )
@@ -252,7 +254,7 @@ def _ends_in_answer(request: Request) -> bool:
 
 
 def _ends_in_result(request: Request) -> bool:
-    """Whether the model was shown what its tools did: it may have nothing to add."""
+    """Whether the model was sent results of its tools: it may have nothing to add."""
     for message in reversed(request.messages):
         if message.role == "assistant":
             return False
@@ -262,13 +264,13 @@ def _ends_in_result(request: Request) -> bool:
 
 
 class Watch:
-    """The same of an answer that streams. It is reported every event once and keeps little: the arguments of
-    open calls, and whether anything was said.
+    """The same for an answer that streams. It is passed every event once and keeps little: the arguments of
+    open calls, and whether there was any content.
 
-    `leaks_calls`, `renamed`: as in `accept`; such calls are made calls on the way.
+    `leaks_calls`, `renamed`: as in `accept`; leaked calls are converted on the way.
 
-    A call whose arguments are not whole does not end before it is known why. `leaves_out`: to whom this is
-    reported, a call without its end is none (see `PartEnd.cut`); from others the beginning of its arguments
+    A call with incomplete arguments is not ended before the reason is known. `leaves_out`: the client can
+    discard a call without its end (see `PartEnd.cut`); for other clients the beginning of its arguments
     cannot be taken back, and the stream fails.
     """
 
@@ -288,9 +290,9 @@ class Watch:
     ) -> None:
         self.usage: Usage | None = None
         self.losses: list[Loss] = []
-        """What is reported otherwise than it came, in addition to what a writer cannot say."""
+        """Losses from changes to the answer, in addition to those of the writer."""
         self.verdict: ApiError | None = None
-        """Why what came is no answer."""
+        """Why the answer is invalid."""
         self._request = request
         self._ids = CallIds(request)
         self._leaves_out = leaves_out
@@ -303,7 +305,7 @@ class Watch:
 
     @property
     def is_clear(self) -> bool:
-        """Whether something was said, and nothing of it is open that could still turn out to be cut."""
+        """Whether there was content, and no open part could still turn out to be cut."""
         return self._said and not self.has_open_calls
 
     @property
@@ -311,12 +313,12 @@ class Watch:
         return bool(self._arguments or self._held)
 
     def is_known(self, index: int) -> bool:
-        """Whether further pieces of this part, and of no other, have nothing new and pass: they need not be
-        read."""
+        """Whether further pieces of this part, and of no other, cannot change the verdict and pass: they need
+        not be parsed."""
         return (self._said or index in self._thoughts) and not self._arguments and self._leaks is None
 
     def pass_on(self, events: list[Event]) -> list[Event]:
-        """The same list where nothing is wrong with it; a Finish may have become a Failure."""
+        """The same list if nothing is wrong; a Finish may be replaced by a Failure."""
         arguments = self._arguments
         if self._leaks is not None:
             events = self._leaks.events(events)
@@ -364,11 +366,11 @@ class Watch:
             self._said = _says(part)
 
     def _judged(self, events: list[Event]) -> list[Event]:
-        """Calls have ended here, or the answer has."""
+        """The events after the end of calls or of the answer, judged."""
         passed: list[Event] = []
         for event in events:
             if type(event) is PartStart and self._held:
-                self._release(passed)  # the answer goes on behind a call without arguments: it has none
+                self._release(passed)  # the answer continues after a call without arguments: it has none
             elif type(event) is PartEnd and self._holds(event):
                 continue
             elif type(event) is Finish:
@@ -426,7 +428,8 @@ class Watch:
         return [*released, *(PartEnd(index, cut=True) for index in self._held), finish]
 
     def _released_but_last(self) -> list[Event]:
-        """Only the last call can be one that was cut off before its arguments began."""
+        """Releases all held calls but the last: only that one can have been cut off before its arguments
+        began."""
         last = next(reversed(self._held), -1)
         kept = self._held.pop(last, None)
         released: list[Event] = []

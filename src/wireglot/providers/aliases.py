@@ -29,7 +29,8 @@ _ILLEGAL = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def legal_name(name: str, longest: int) -> str:
-    """A name every target takes: readable, deterministic, and kept apart from others by its hash."""
+    """A name that every target accepts: readable, deterministic, and distinguished from others by its
+    hash."""
     stem = _ILLEGAL.sub("_", name)
     if not stem or not (stem[0].isalpha() or stem[0] == "_"):
         stem = f"t_{stem}"
@@ -39,12 +40,12 @@ def legal_name(name: str, longest: int) -> str:
 
 class Aliases(msgspec.Struct, frozen=True):
     """`names`: upstream name -> (namespace, client's name), where they differ. `custom`: upstream names of
-    freeform tools that stand there as functions of one string."""
+    freeform tools that are sent as functions with one string parameter."""
 
     names: dict[str, tuple[str, str]] = {}
     custom: frozenset[str] = frozenset()
     unwraps: bool = False
-    """The answer's text was asked for as `{"value": ...}`, because its schema has no object at its root."""
+    """The answer's text was requested as `{"value": ...}`, because its schema has no object at its root."""
     bare: bool = False
     """The client reads a string without the quotes that JSON puts around it."""
 
@@ -57,12 +58,12 @@ class Aliases(msgspec.Struct, frozen=True):
 
     @property
     def functions(self) -> dict[str, tuple[str, str]]:
-        """The functions that are another tool to the client, or a freeform one: upstream name ->
-        (namespace, client's name)."""
+        """The functions that are another tool, or a freeform one, to the client: upstream name -> (namespace,
+        client's name)."""
         return {**{name: ("", name) for name in self.custom}, **self.names}
 
     def joined(self, others: Aliases) -> Aliases:
-        """What either knows; of two owners of a name, this one's."""
+        """The aliases of both; if both have a name, those of this one win."""
         if not others:
             return self
         return Aliases(
@@ -73,8 +74,8 @@ class Aliases(msgspec.Struct, frozen=True):
         )
 
     def with_freeform(self, tools: tuple[AnyTool, ...]) -> Aliases:
-        """For an upstream of which it is not known whether it takes freeform tools: where it answered with a
-        function of such a name, it does not."""
+        """For an upstream of which it is not known whether it takes freeform tools: if it answers with a
+        function of that name, it does not."""
         functions = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "function"}
         freeform = {tool.name for tool in tools if type(tool) is Tool and tool.kind == "custom"} - functions
         if freeform <= self.custom:
@@ -82,7 +83,7 @@ class Aliases(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, custom=self.custom | freeform)
 
     def restore(self, part: Part) -> Part:
-        """A whole part as the client's request named it."""
+        """A whole part with the names of the client's request."""
         if type(part) is Text and self.restores_text:
             return msgspec.structs.replace(part, text=self.restore_text(part.text))
         if type(part) is not ToolCall:
@@ -97,13 +98,13 @@ class Aliases(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(part, name=name, namespace=namespace)
 
     def restore_text(self, text: str) -> str:
-        """The whole text of an answer in the format that the client asked for."""
+        """The whole text of an answer in the format that the client requested."""
         if self.unwraps:
             text = unwrapped(text)
         return unquoted(text) if self.bare else text
 
     def restore_answer(self, answer: Candidate) -> Candidate:
-        """The same of a further answer."""
+        """The same for a further answer."""
         return msgspec.structs.replace(answer, content=tuple(map(self.restore, answer.content)))
 
 
@@ -111,7 +112,8 @@ NO_ALIASES: Final = Aliases()
 
 
 def freeform_input(arguments: str) -> str:
-    """What the model wrote for an emulated freeform tool; text of another shape stays as it is."""
+    """The text that the model passed to an emulated freeform tool; arguments of another shape are returned
+    unchanged."""
     value = arguments_object(arguments).get(INPUT)
     return value if type(value) is str else arguments
 
@@ -121,7 +123,7 @@ def freeform_arguments(text: str) -> str:
 
 
 def unwrapped(text: str) -> str:
-    """The value in its own letters; text that is no such wrapper stays as it is."""
+    """The value inside the wrapper, byte for byte; text that is not such a wrapper is returned unchanged."""
     try:
         members = _members(text)
     except (ValueError, RecursionError):
@@ -130,7 +132,7 @@ def unwrapped(text: str) -> str:
 
 
 def unquoted(text: str) -> str:
-    """The string that a JSON text is; any other text is unchanged."""
+    """The string in a JSON text; any other text is returned unchanged."""
     try:
         value = decode(text.encode())
     except (BadJson, UnicodeEncodeError):
@@ -140,7 +142,7 @@ def unquoted(text: str) -> str:
 
 class EventRestorer:
     """Restores calls and wrapped answers in a stream. Arguments of an emulated freeform call and a wrapped
-    answer wait for their end: half a JSON string cannot be unwrapped."""
+    answer are held back until their end: half a JSON string cannot be unwrapped."""
 
     def __init__(self, aliases: Aliases) -> None:
         self.aliases = aliases

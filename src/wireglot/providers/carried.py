@@ -1,13 +1,13 @@
-"""What is unsigned and its writer wants back, carried by clients of other dialects as signed state is.
+"""Unsigned parts that their writer needs back, carried by clients of other dialects in the same way as signed
+state.
 
 A Chat provider's `reasoning_content` has no signature, nor have Gemini's summaries; a part of a hosted tool
-(a search, its results, code that ran) has no word in other dialects. Anyone who wrote them gets them back
-with the next question: OpenAI refuses reasoning without the search it led to, Claude cites what it found
-before.
+(a search, its results, code that ran) has no equivalent in other dialects. Their writer gets them back with
+the next request: OpenAI refuses reasoning without the search it led to, Claude cites what it found before.
 
-Reported to a client of another dialect, such a thought is given a signature that is no proof but a name: who
-wrote it, and how it was spelled there. A part without a word becomes an opaque thought that holds it. They
-come back in the field in which clients of that dialect carry state, are what they were again, and go to
+Reported to a client of another dialect, such a thought is given a signature that proves nothing but names its
+writer and its original spelling. A part without an equivalent becomes an opaque thought that contains it.
+They come back in the field in which clients of that dialect carry state, are converted back, and are sent to
 no other provider.
 """
 
@@ -26,7 +26,8 @@ from wireglot.ir.stream import Event, OtherAnswer, PartEnd, PartStart
 from wireglot.wire.json import BadJson, decode, encode_text
 
 _THE_TEXT: Final = "\x1a"
-"""In a spelling, where the thought's own text stands: the client carries that anyway. No JSON holds it."""
+"""Placeholder for the thought's own text in a `spelling`: the client carries that text anyway. No JSON
+contains this character."""
 _OF_THE_PROVIDER: Final = re.compile(
     r"(server|mcp)_tool_use|\w+_tool_result|(?!image_generation)\w+_call(_output)?|mcp_list_tools|program(_output)?"
     r"|compaction|executableCode|codeExecutionResult|toolCall|toolResponse"
@@ -36,7 +37,8 @@ without them. A part of any other type may be something that the client was to s
 
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
-    """The answer as it is reported to a client of another dialect, and what it does not get to see."""
+    """The answer as reported to a client of another dialect; adds the losses of what that client does not
+    see."""
     if not response.others:
         for part in response.content:
             if type(part) is Reasoning or type(part) is Foreign:
@@ -69,7 +71,7 @@ def _wordless(part: Foreign, minter: Origin, path: str, losses: list[Loss]) -> P
         return part
     lost = left_out(part, path)
     if lost.action == "dropped" and lost.feature == "foreign_part" and _OF_THE_PROVIDER.fullmatch(part.type):
-        # The client brings it back as it was: nothing of the conversation is missing.
+        # The client sends it back unchanged: nothing of the conversation is missing.
         lost = Loss(path, "foreign_part", "emulated", f"{lost.detail}: carried, and returned unchanged")
     losses.append(lost)
     return Reasoning("", Signature(encode_text([part.type, part.value]), minter, FOREIGN), redacted=True)
@@ -100,7 +102,7 @@ class MinterNamer:
         self._answers = 0
 
     def events(self, events: list[Event]) -> list[Event]:
-        """The list itself where there is nothing to name, as mostly: a thought is many deltas."""
+        """Returns the list itself if there is nothing to name, which is usual: a thought is many deltas."""
         for event in events:
             kind = type(event)
             if kind is PartStart or kind is PartEnd or kind is OtherAnswer:
@@ -128,8 +130,8 @@ class MinterNamer:
 
 
 def brought_back(request: Request, provider: str | None = None) -> Request:
-    """The request with such thoughts as what they were. `provider` is the one that is called, "" if it is
-    unknown; None: not known yet, and parts without a word stay sealed."""
+    """The request with such thoughts converted back. `provider`: the one that is called, "" if it is unknown;
+    None: not known yet, and parts without an equivalent stay sealed."""
     kinds = (UNSIGNED,) if provider is None else (UNSIGNED, FOREIGN)
     for message in request.messages:
         for part in message.content:

@@ -1,8 +1,8 @@
-"""What is done with an answer because its upstream could not do it: it is cut at stop sequences, and the
-arguments of the function that stands in for an output format become its text.
+"""Changes an answer where its upstream lacks a feature: cuts it at stop sequences, and turns the arguments of
+the function that replaces an output format into text.
 
-`fit` decides what there is to do (`Fitted.emulation`). It is done where the answer is read, before anything
-else looks at it.
+`fit` decides what is needed (`Fitted.emulation`). It is applied where the answer is read, before anything
+else processes it.
 """
 
 from __future__ import annotations
@@ -23,20 +23,20 @@ _SECOND: Final = "a second JSON document is left out"
 
 
 class Emulation(msgspec.Struct, frozen=True):
-    """What is to be done with the answer to one request."""
+    """What to change in the answer to one request."""
 
     stops: tuple[str, ...] = ()
-    """Stop sequences that the upstream was not given."""
+    """Stop sequences that were not sent to the upstream."""
     several: bool = False
-    """The upstream was asked for several answers."""
+    """Several answers were requested from the upstream."""
     answer_tool: str = ""
-    """The function whose arguments are the answer in the format that the client asked for."""
+    """The function whose arguments are the answer in the format that the client requested."""
 
     def __bool__(self) -> bool:
         return bool(self.stops or self.answer_tool)
 
     def response(self, response: Response, losses: list[Loss]) -> Response:
-        """A whole answer."""
+        """Changes a whole answer."""
         if self.answer_tool:
             answer = AnswerFilter(self.answer_tool)
             response = fold(answer.events([*unfold(response)]))
@@ -45,11 +45,11 @@ class Emulation(msgspec.Struct, frozen=True):
 
 
 class Emulator:
-    """Does the same to the events of a stream, as they come."""
+    """The same for the events of a stream, as they arrive."""
 
     def __init__(self, emulation: Emulation) -> None:
         self.holds = False
-        """Something came last time, and nothing of it was passed on."""
+        """The last call received events and passed none of them on."""
         self._answer = AnswerFilter(emulation.answer_tool) if emulation.answer_tool else None
         self._stops = StopFilter(emulation.stops, several=emulation.several) if emulation.stops else None
 
@@ -63,7 +63,7 @@ class Emulator:
 
     @property
     def cut(self) -> bool:
-        """Whether the answer ended before its upstream was done: the rest of it is not needed."""
+        """Whether the answer was ended before its upstream finished: the rest is not needed."""
         return self._stops is not None and self._stops.cut
 
     def events(self, events: list[Event]) -> list[Event]:
@@ -77,7 +77,7 @@ class Emulator:
 
 
 class EmulatingReader:
-    """A stream's reader, with an `Emulator` for what it reads."""
+    """A stream reader that applies an `Emulator` to the events of another."""
 
     def __init__(self, reader: StreamReader, emulator: Emulator) -> None:
         self._reader = reader
@@ -95,19 +95,19 @@ class EmulatingReader:
 
 
 class AnswerFilter:
-    """Makes text of the calls of one function. What the model says next to such a call is no part of the
-    answer, so prose waits until it is known that no such call follows: until another call, or the end."""
+    """Converts the calls of one function to text. Prose next to such a call does not belong to the answer, so
+    prose is held back until it is known that no such call follows: until another call, or the end."""
 
     def __init__(self, tool: str) -> None:
         self.losses: list[Loss] = []
         self._tool = tool
         self._indices: dict[int, int] = {}
-        """Of open parts upstream, those that they have for the client."""
+        """Index of an open part upstream -> its index for the client."""
         self._next = 0
         self._waiting: list[Event] = []
-        self._prose: set[int] = set()  # open parts that wait
+        self._prose: set[int] = set()  # open parts that are held back
         self._left_out: dict[int, str] = {}
-        """Open parts that are no part of the answer, and why."""
+        """Open parts that do not belong to the answer, and why."""
         self._answers: set[int] = set()  # open calls of the function
         self._answered = False
         self._called = False
@@ -192,7 +192,7 @@ class AnswerFilter:
         self._next += 1
 
     def _release(self, passed: list[Event]) -> None:
-        """The prose that waited is part of the answer."""
+        """Pass on the held prose, which belongs to the answer."""
         waiting, self._waiting = self._waiting, []
         self._prose.clear()
         for event in waiting:

@@ -1,4 +1,4 @@
-"""Where a provider takes which request: the paths of a dialect behind its base URL."""
+"""The URL of each operation at a provider: the dialect's paths after its base URL."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def placeholders(url: str) -> list[str]:
 
 
 def variables_of(spec: ProviderSpec) -> list[str]:
-    """What a provider's URLs leave open, but for the model."""
+    """The variables in a provider's URLs, except for the model."""
     paths = (path for form in spec.forms.values() for path in form.paths.values())
     urls = (spec.base_url, *spec.base_urls.values(), *paths)
     return list(dict.fromkeys(name for url in urls for name in placeholders(url) if name != _MODEL))
@@ -36,7 +36,7 @@ def variables_of(spec: ProviderSpec) -> list[str]:
 def endpoint(
     spec: ProviderSpec, dialect: str, operation: Operation, model: str = "", variables: Mapping[str, str] = {}
 ) -> str:
-    """The URL for one request. A name that could leave its place in the path is refused."""
+    """The URL for one request. A model name that could change other segments of the path is refused."""
     spoken = surface(dialect)
     upstream = spoken.upstream
     form = spec.forms.get(dialect) if spec.forms else None
@@ -55,13 +55,13 @@ def endpoint(
         if not all(segment.strip(".") for segment in model.split("/")):
             raise NoEndpoint(f"{model!r} cannot be used in a path")
         name = _UNSAFE.sub(lambda found: _quoted(found[0]), model)
-        # Names with a slash (an ARN of Amazon's) are one segment where the path names one.
+        # Names with a slash (an ARN of Amazon's) are one segment where the path has one for the model.
         path = path.replace("{model}", name.replace("/", "%2F") if own else name)
     return base + path
 
 
 def key_check(spec: ProviderSpec, variables: Mapping[str, str] = {}) -> str:
-    """The URL that opens to a valid key only; "" where the list of models does."""
+    """The URL that requires a valid key; "" if the list of models does."""
     if not spec.key_check:
         return ""
     return _filled(spec.base_url.rstrip("/"), {**spec.variables, **variables}) + spec.key_check

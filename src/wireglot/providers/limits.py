@@ -1,4 +1,5 @@
-"""What an endpoint or a model refuses, as data. `fit` bends a request to it; nothing else asks who it is."""
+"""Limits of endpoints and models, as data. `fit` adapts requests to them; no other code depends on which
+provider it is."""
 
 from __future__ import annotations
 
@@ -11,11 +12,11 @@ from wireglot.ir.leaked_calls import LEAK_FAMILIES, LeakFamily
 from wireglot.ir.request import EFFORTS, Effort, Sampling
 
 ThinkingStyle = Literal["adaptive", "budget", "effort", "level", "toggle", "fixed", "none"]
-"""How thinking is asked for.
+"""How thinking is requested.
 
-adaptive: on/off plus effort (Claude from 4.6). budget: tokens (older Claude, Gemini 2.5).
-effort: one word (OpenAI, Kimi K3). level: one word (Gemini 3+). toggle: on or off (Kimi K2.x).
-fixed: always on, no field accepted. none: a model that does not think.
+adaptive: on/off plus effort (Claude from 4.6). budget: tokens (older Claude, Gemini 2.5). effort: one word
+(OpenAI, Kimi K3). level: one word (Gemini 3+). toggle: on or off (Kimi K2.x). fixed: always on, no field
+accepted. none: a model that does not think.
 """
 
 ThinkingSwitch = Literal["", "thinking", "enable_thinking", "reasoning"]
@@ -23,15 +24,15 @@ ThinkingSwitch = Literal["", "thinking", "enable_thinking", "reasoning"]
 `enable_thinking` (Qwen) or `reasoning: {enabled}` (OpenRouter, Together)."""
 
 ReasoningReplay = Literal["signed", "own", "text", "drop"]
-"""Which earlier reasoning goes back up: only what this upstream signed; what it wrote itself, signed or not,
-as it came; the plain text of anybody; or nothing."""
+"""Which earlier reasoning is sent back to the upstream: only what this upstream signed; what it wrote itself,
+signed or not, as it came; the plain text of anybody; or nothing."""
 
 SchemaForm = Literal[
     "json-schema", "gemini-json", "gemini-openapi", "openai", "anthropic", "moonshot", "ollama"
 ]
 
 ALL_SAMPLING = tuple(name for name in Sampling.__struct_fields__ if name != "top_logprobs")
-"""The number of log probabilities is taken where they are."""
+"""The number of log probabilities is accepted where log probabilities are."""
 DEFAULT_SAMPLING: dict[str, float] = {
     "temperature": 1,
     "top_p": 1,
@@ -41,7 +42,7 @@ DEFAULT_SAMPLING: dict[str, float] = {
     "logprobs": False,
     "top_logprobs": 0,
 }
-"""What every API does unasked: anyone who says it loses nothing where it cannot be said."""
+"""What every API does by default: a client that requests it loses nothing if it cannot be expressed."""
 
 MediaKind = Literal["image", "document", "audio", "video"]
 ALL_MEDIA: tuple[MediaKind, ...] = get_args(MediaKind)
@@ -57,7 +58,7 @@ ALL_CHOICES: tuple[ChoiceName, ...] = get_args(ChoiceName)
 
 
 class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The defaults refuse nothing."""
+    """The default values impose no limits."""
 
     # tools
     tool_name: str = ""
@@ -67,7 +68,8 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     """Pattern a call id must match; others are rewritten."""
     call_id_max: int = 0
     call_ids: Literal["keep", "positional", "kimi"] = "keep"
-    """positional: ids are not sent, order pairs. kimi: `functions.{name}:{n}`, n counting up."""
+    """positional: ids are not sent, calls and results are paired by order. kimi: `functions.{name}:{n}`, n
+    counting up."""
     custom_tools: bool = True
     namespaces: bool = True
     strict_tools: bool = True
@@ -75,18 +77,20 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     tool_schema: SchemaForm = "json-schema"
     tool_choices: tuple[ChoiceName, ...] = ALL_CHOICES
     tool_choices_thinking: tuple[ChoiceName, ...] | None = None
-    """The choices while the model thinks, where that narrows them."""
+    """The choices accepted while the model thinks, if there are fewer."""
     hosted_choice: bool = True
-    """Whether a choice holds for hosted tools too; else those that it does not allow are left out."""
+    """Whether a choice applies to hosted tools too; otherwise hosted tools that it does not allow are left
+    out."""
     forced_choice: Literal["weaken", "stop_thinking"] = "weaken"
-    """A forced choice that the model refuses while it thinks: the choice gives way, or the thinking of this
-    turn, where it can be switched off."""
+    """What to do about a forced choice that the model refuses while it thinks: weaken the choice, or turn off
+    the thinking of this turn if possible."""
     midway_tools: bool = False
-    """Whether a message may declare tools (Kimi K3); else they join all others."""
+    """Whether a message may declare tools (Kimi K3); otherwise they are added to the request's tools."""
     parallel_switch: bool = True
     leaks_calls: tuple[LeakFamily, ...] = ()
-    """The tokens in which answers may hold calls in their text. These are read (`ir/leaked_calls.py`), so
-    this needs a report of such answers. A table may say `true` for all that are known."""
+    """The token families that calls in the text of answers may be written in. Such calls are parsed
+    (`ir/leaked_calls.py`), so setting this needs a report of such answers. A table may say `true` for all
+    known families."""
     tool_result_media: Literal["inside", "beside"] = "inside"
 
     # the conversation
@@ -95,94 +99,96 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     blank_text: bool = True
     prefill: bool = True
     continues: bool = True
-    """Whether a last answer is continued. Elsewhere the model begins a new one: anyone who counts on it,
-    coming from another dialect, has it asked for in words."""
+    """Whether the model continues a last assistant message. Elsewhere it begins a new one; for a client of
+    another dialect that relies on it, the continuation is requested in words."""
     prefill_field: Literal["", "partial", "prefix"] = ""
-    """The mark without which a Chat endpoint does not continue a last answer."""
+    """The field without which a Chat endpoint does not continue a last assistant message."""
     audio: tuple[str, ...] = ()
-    """The media types of sound that are taken; empty: any."""
+    """The accepted audio media types; empty: any."""
     prefill_json: bool = True
-    """Whether it continues one while JSON is asked for."""
+    """Whether a last assistant message is continued when JSON output is requested."""
     media: tuple[MediaKind, ...] = ALL_MEDIA
     media_urls: bool = True
     file_ids: bool = True
-    """Whether a client of another dialect may name files of the dialect's vendor by their ids here."""
+    """Whether clients of another dialect may refer to files of the dialect's vendor by id here."""
     file_addresses: tuple[str, ...] | None = None
-    """How addresses of files begin that only hosts of this vendor open; None: unknown whose host it is."""
+    """Prefixes of file addresses that only hosts of this vendor can open; None: the vendor is unknown."""
     text_parts: tuple[TextRole, ...] = ALL_TEXT_ROLES
-    """Whose messages may hold a list of texts on Chat. Those of others are one string: texts are joined by a
-    blank line, unless a cache marker that is read stands among them."""
+    """Roles whose Chat messages may have a list of text parts. Messages of other roles are one string: texts
+    are joined by a blank line, unless there is a cache marker among them that is read."""
     cache_markers: int = 1000
     marker_field: Literal["", "cache_control"] = ""
-    """How a marker is spelled toward a Chat endpoint that reads Anthropic's."""
+    """The field for a cache marker on a Chat endpoint that reads Anthropic's."""
     cache: Literal["", "marked", "automatic"] = ""
-    """How prompts are cached. marked: up to a `cache_control`, and only so. automatic: any beginning that
-    comes again. No request depends on it: it explains what came from a cache (`traces/cache_truth.py`)."""
+    """How prompts are cached. marked: only up to a `cache_control`. automatic: any repeated beginning. No
+    request depends on it: it explains cache hits (`traces/cache_truth.py`)."""
     cache_min: int = 0
-    """Tokens below which nothing is cached; 0 is unknown."""
+    """Minimum tokens for a prompt to be cached; 0: unknown."""
     cache_step: int = 0
-    """Tokens in which a cache counts; 0 is unknown, or one by one."""
+    """Granularity of the cache in tokens; 0: unknown, or single tokens."""
     message_names: bool = True
     developer_role: bool = True
-    """Whether Chat's newer name for the system is known; else it goes by the old one."""
+    """Whether Chat's newer role name `developer` is known; otherwise `system` is sent."""
 
     # reasoning
     thinking: ThinkingStyle | None = None
     thinking_own: Literal["fit", "guess", "keep", "switch"] = "fit"
-    """What a client of this very dialect says about thinking. fit: put into the form above, as any other's.
-    guess: left alone, since the form is only the dialect's usual one; a file that states the model's form
-    makes it `fit`. keep: left alone, since the endpoint reads it all; only an off it cannot do is bent.
-    switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is put into the form above."""
+    """What to do with the thinking settings of a client of this very dialect. fit: converted to the form
+    above, like any other client's. guess: left alone, since the form is only the dialect's usual one; a file
+    that states the model's form makes it `fit`. keep: left alone, since the endpoint reads it all; only an
+    off it cannot do is bent. switch: the same for Chat's `thinking` object alone (Kimi); a plain effort is
+    put into the form above."""
     thinks_by_default: bool = False
     efforts: tuple[Effort, ...] = EFFORTS
-    """The steps this model has, `none` among them where that is how it is switched off."""
+    """The effort levels of this model, including `none` if that is how thinking is switched off."""
     budget_min: int = 0
     budget_max: int = 0
     thinking_off: bool = True
-    """Whether it can be switched off."""
+    """Whether thinking can be switched off."""
     between_tools: bool = False
-    """Whether Anthropic's `between_tools` is taken, which is off for a model that refuses `disabled`."""
+    """Whether Anthropic's `between_tools` is accepted; it means off for a model that refuses `disabled`."""
     thinking_switch: ThinkingSwitch = ""
-    """An endpoint with efforts that is switched off by this and not by the effort `none`; on Chat, also the
-    switch of one that only has that."""
+    """How an endpoint with efforts is switched off, if not by the effort `none`; on Chat, also the switch of
+    an endpoint without efforts."""
     thinking_in_loop: bool = False
-    """Thinking goes on in a tool loop only if the loop's own thinking comes back, signed."""
+    """Thinking continues in a tool loop only if the loop's own thinking is sent back, signed."""
     reasoning: ReasoningReplay = "text"
     reasoning_field: Literal["", "reasoning", "content"] = ""
-    """Where a Chat endpoint reads it: in this field only, or (`content`) as a chunk of the content."""
+    """Where a Chat endpoint reads reasoning: only in this field, or (`content`) as a chunk of the content."""
     reasoning_required: bool = False
-    """Every assistant turn with calls must say its reasoning, be it empty."""
+    """Every assistant turn with calls must have the reasoning field, even if empty."""
     call_signatures: bool = False
-    """The first call of each step of the current turn must be signed; the documented bypass stands in."""
+    """The first call of each step of the current turn must be signed; the documented bypass value is used if
+    the signature is missing."""
 
     # generation
     settings: tuple[SettingName, ...] = ALL_SETTINGS
     service_tiers: tuple[str, ...] | None = None
-    """The tiers this model has, where that is known: another one is not sent."""
+    """The tiers of this model, if known: others are not sent."""
     user_field: Literal["", "user"] = ""
-    """How the end user is named toward a Chat endpoint that does not know the newer name."""
+    """The field for the end user on a Chat endpoint that does not know the newer name."""
     user_max: int = 0
     """The maximum length of the end user's id. A longer one of another dialect is sent as its SHA-256, in 64
-    characters; 0: no bound."""
+    characters; 0: no limit."""
     max_tokens: int = 0
-    """The most a model gives; 0 is unknown."""
+    """Maximum output tokens of a model; 0: unknown."""
     max_tokens_min: int = 0
-    """The least that is taken: a smaller limit of another dialect is raised to it."""
+    """The minimum accepted: a smaller limit from another dialect is raised to it."""
     max_tokens_default: int = 0
-    """Sent when the client names none and the dialect demands one; 0 sends nothing."""
+    """Sent if the client sets none and the dialect requires one; 0 sends nothing."""
     max_tokens_field: Literal["", "max_tokens"] = ""
-    """How the limit is spelled toward an endpoint that refuses or ignores its dialect's newer name."""
+    """The field for the output limit on an endpoint that refuses or ignores its dialect's newer name."""
     seed_field: Literal["", "random_seed"] = ""
     sampling: tuple[str, ...] = ALL_SAMPLING
-    """What may be set freely."""
+    """Sampling settings that may be set freely."""
     fixed: dict[str, float] = {}
-    """Sampling that the model fixes: this value is taken, and no other."""
+    """Sampling settings that the model fixes: only this value is accepted."""
     temperature_max: float = 0
-    """0: no bound of its own."""
+    """Maximum temperature; 0: no limit beyond that of the dialect."""
     stop_sequences: bool = True
-    """Whether stop sequences are taken at all."""
+    """Whether stop sequences are accepted at all."""
     stop_max: int = 0
-    """The most stop sequences; 0 is unbounded."""
+    """Maximum number of stop sequences; 0: unlimited."""
     stop_bytes: int = 0
     output_formats: tuple[Literal["json", "schema"], ...] = ("json", "schema")
     output_schema: SchemaForm = "json-schema"
@@ -297,13 +303,13 @@ BASE["gemini-interactions"] = msgspec.structs.replace(
     BASE["gemini"],
     efforts=("minimal", "low", "medium", "high", "xhigh"),
     thinking_off=False,
-    call_signatures=False,  # thoughts are signed, and one that is missing is simply not there
+    call_signatures=False,  # thoughts are signed, and a missing signature is accepted
 )
 BASE["ollama-generate"] = BASE["ollama"]
 BASE["code-assist"] = BASE["gemini"]
 BASE["gemini-simple"] = BASE["gemini"]
 BASE["anthropic-vertex"] = BASE["anthropic-bedrock"] = BASE["anthropic"]
-"""What each dialect's own wire demands of any model. A provider's file narrows or widens it."""
+"""What each dialect requires of any model. A provider's file narrows or widens it."""
 
 
 PROXY: dict[str, dict[str, Any]] = {
@@ -324,7 +330,7 @@ PROXY: dict[str, dict[str, Any]] = {
         "file_ids": False,
     },
 }
-"""Laid over a vendor's own limits toward anybody else who serves its models in its dialect."""
+"""Applied over a vendor's own limits for any other provider that serves its models in its dialect."""
 
 CLONE: dict[str, dict[str, Any]] = {
     "openai-chat": {
@@ -350,10 +356,10 @@ CLONE: dict[str, dict[str, Any]] = {
         "media": ("image",),
     },
 }
-"""Toward the one that speaks another vendor's dialect with models of its own: what every server of the
-dialect is known to take, and no more. It holds for requests that are translated. Who speaks the dialect
-itself knows the server, and only refusals that it documents are kept from it. A file says what its provider
-takes beyond."""
+"""Toward a server that speaks another vendor's dialect with its own models: what every server of the dialect
+is known to accept, and no more. It applies to translated requests. Clients of the dialect itself know the
+server, so only refusals that it documents are avoided for them. A catalog file lists what its provider
+accepts beyond this."""
 
 
 _FORM_OF_THINKING = frozenset(
@@ -362,7 +368,8 @@ _FORM_OF_THINKING = frozenset(
 
 
 def base_limits(dialect: str) -> Limits:
-    """Of any model of a dialect. Those that others register tell their own, or are like their family."""
+    """The limits of any model of a dialect. Dialects registered by plugins define their own, or use those of
+    their family."""
     found = BASE.get(dialect)
     if found is not None:
         return found
@@ -378,7 +385,7 @@ msgspec.json.Decoder(Limits)
 
 
 def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
-    """`limits` with the fields of a catalog table put over it; a wrong field or type is an error."""
+    """`limits` with the fields of a catalog table applied; an unknown field or a wrong type is an error."""
     if not overrides:
         return limits
     overrides = spelled_out(overrides)
@@ -389,7 +396,7 @@ def narrowed(limits: Limits, overrides: dict[str, Any]) -> Limits:
 
 
 def spelled_out(overrides: dict[str, Any]) -> dict[str, Any]:
-    """A table of limits with `leaks_calls = true` or `false` as the list that it means."""
+    """A table of limits with `leaks_calls = true` or `false` replaced by the list that it means."""
     said = overrides.get("leaks_calls")
     if type(said) is not bool:
         return overrides

@@ -1,4 +1,4 @@
-"""What a provider publishes for a model: prices with their source, their day, and when they hold."""
+"""Published prices of a provider's models: with their source, their date, and when they apply."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ _HOUR_MS: Final = 3_600_000
 
 
 class Rates(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
-    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: as the price it is a kind
-    of (reasoning as output, all others as input)."""
+    """Millionths of a currency unit for a million tokens (a dollar: 1000000). None: the price of the count it
+    belongs to (reasoning as output, all others as input)."""
 
     input: Annotated[PerMillion, Meta(description="tokens of the request")]
     output: Annotated[PerMillion, Meta(description="tokens of the answer")]
@@ -30,7 +30,7 @@ class Rates(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
 
 class Tier(Rates, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """What all tokens of a request cost whose input is longer than `over`, cached tokens included."""
+    """The rates for all tokens of a request whose input is longer than `over`, cached tokens included."""
 
     over: Annotated[int, Meta(gt=0, description="tokens of input beyond which it holds, for all tokens")]
 
@@ -47,25 +47,25 @@ class Price(Rates, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
 
 
 class ListPrice(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):
-    """One published price. Of several for a model the last that holds at a moment is its price."""
+    """One published price. If a model has several, the last one that applies at a moment is its price."""
 
     model: str
-    """One name: a pattern would give a price to models that are not out yet."""
+    """A single name: a pattern would price models that are not released yet."""
     price: Price
     source: Annotated[str, Meta(pattern="^https://")]
-    """Where the vendor publishes it."""
+    """The vendor's page with the price."""
     date: Day | None = None
-    """When it was taken from there, or from who keeps such lists. None in the generated list, which has one
-    date for all."""
+    """When the price was read from its source, or from a list of prices. None in the generated list, which
+    has one date for all."""
     says: str = ""
-    """Who was asked, where it was not the source itself; what is odd about it."""
+    """Where the price was looked up, if not at the source itself; anything unusual about it."""
     currency: str = "USD"
     since: Day | None = None
-    """The first day (UTC) on which it holds, of one that was announced."""
+    """The first day (UTC) on which it applies, for a price that was announced."""
     hours: tuple[tuple[Hour, Hour], ...] = ()
-    """Of the day (UTC), from and to, where it does not hold all day."""
+    """From and to (UTC), if it does not apply all day."""
     weekdays: tuple[Weekday, ...] = ()
-    """Where it does not hold on every day."""
+    """The weekdays on which it applies; empty: all."""
 
     def holds(self, at: int) -> bool:
         """`at` in unix milliseconds."""
@@ -78,16 +78,16 @@ class ListPrice(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_
 
 
 class Unpriced(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Models that are in service and have no price here, and why."""
+    """Models in service without a price here, and why."""
 
     match: str
     why: str
     date: Day
-    """When it was looked for."""
+    """When it was looked up."""
 
 
 class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The generated list: what a registry of prices knows of the catalog's models (`make prices`)."""
+    """The generated list: data of a price registry about the catalog's models (`make prices`)."""
 
     registry: str
     version: str
@@ -106,8 +106,8 @@ class PriceList(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 @cache
 def day_number(day: str) -> int:
-    """Days since 1970-01-01. Years are counted from March, so that the leap day is the last of one; this
-    room has no calendar."""
+    """Days since 1970-01-01. Years are counted from March, so that the leap day is the last of a year; this
+    module cannot use a calendar."""
     year, month, date = map(int, day.split("-"))
     year -= month < 3
     leaps = year // 4 - year // 100 + year // 400
@@ -119,7 +119,7 @@ _read: Final = msgspec.json.Decoder(PriceList).decode
 
 @cache
 def price_list() -> PriceList:
-    from importlib.resources import files  # heavy; loaded only by those who ask for a provider
+    from importlib.resources import files  # heavy; loaded only when a provider is needed
 
     data = (files("wireglot.providers") / "catalog" / "prices.json").read_bytes()
     return _read(data)

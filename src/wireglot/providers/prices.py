@@ -40,8 +40,8 @@ def price_of(
     at: int,
     currency: str,
 ) -> Price | None:
-    """What the configuration says, then the catalog, where its price is in the currency that is counted in.
-    `at` in unix milliseconds: some prices end on a day, others hold for hours."""
+    """The price in the configuration, else that in the catalog if it is in the accounting currency. `at` is
+    in unix milliseconds: some prices end on a day, others apply during certain hours."""
     full = f"{provider}/{model}"
     for rule in rules:
         if fnmatchcase(full if "/" in rule.match else model, rule.match):
@@ -53,7 +53,7 @@ def price_of(
 
 
 def list_price(spec: ProviderSpec, model: str, at: int) -> ListPrice | None:
-    """What the provider itself asks for, as far as the catalog knows."""
+    """The provider's own price, if the catalog knows it."""
     plain = plain_name(model)
     found: ListPrice | None = None
     for entry in spec.prices:
@@ -63,7 +63,7 @@ def list_price(spec: ProviderSpec, model: str, at: int) -> ListPrice | None:
 
 
 def why_unpriced(spec: ProviderSpec, model: str) -> str:
-    """Why the catalog has no price of a model, "" if none has been looked for."""
+    """Why the catalog has no price for a model, "" if none has been looked for."""
     plain = plain_name(model)
     for entry in spec.unpriced:
         if fnmatchcase(model, entry.match) or fnmatchcase(plain, entry.match):
@@ -80,8 +80,8 @@ def cost(price: Price, usage: Usage) -> int:
 
 
 def tier_of(price: Price, tokens: int) -> Rates:
-    """The rates of a request with so much input: past a mark all of its tokens cost more, not only those
-    beyond it (so do Anthropic, OpenAI, Google, xAI, MiniMax and Alibaba)."""
+    """The rates of a request with this much input: past a threshold all of its tokens cost more, not only
+    those beyond it (so do Anthropic, OpenAI, Google, xAI, MiniMax and Alibaba)."""
     found: Rates = price
     for tier in price.tiers:
         if tokens > tier.over:
@@ -91,7 +91,7 @@ def tier_of(price: Price, tokens: int) -> Rates:
 
 @lru_cache(4096)
 def _per_count(rates: Rates) -> tuple[int, ...]:
-    """For each count, the first of its prices that has a value; the last one always has."""
+    """For each count, the first of its prices that is set; the last one always is."""
     known = [[getattr(rates, name) for name in count.prices] for count in COUNTS.values()]
     return tuple(next(value for value in values if value is not None) for values in known)
 

@@ -1,6 +1,7 @@
-"""Web searches that an upstream has run itself, shown to clients of another dialect as their own vendor does.
+"""Web searches that an upstream has run itself, shown to clients of another dialect in the form of their own
+vendor.
 
-The parts of the upstream's dialect are sent along with them: clients carry those back to who wrote them
+The parts of the upstream's dialect are sent along with them: clients carry those back to their writer
 (`carried.py`).
 """
 
@@ -35,17 +36,17 @@ class ShownSearches(Struct, eq=False):
     losses: list[Loss] = []
     _calls: dict[str, HostedCall] = {}
     _ended: dict[int, RanCall] = {}
-    """By the index of the part behind which it is shown."""
+    """By the index of the part after which it is shown."""
     _ran: list[RanCall] = []
     _moved: dict[int, int] = {}
     _next: int = 0
     _reported_from: int = 0
-    """The index of the first part that the end of the answer tells."""
+    """The index of the first part that is only known at the end of the answer."""
     _extra: Extra | None = None
 
     @classmethod
     def of(cls, request: Request, upstream: Surface, client: Surface, seed: str) -> ShownSearches | None:
-        """None: both are of one family, or the request declares no search."""
+        """Returns None if both are of one family, or the request declares no search."""
         if upstream.family == client.family:
             return None
         for tool in request.tools:
@@ -54,7 +55,8 @@ class ShownSearches(Struct, eq=False):
         return None
 
     def response(self, response: Response) -> Response:
-        """What the answer says at its end of its searches is shown before its text, as it happened."""
+        """Searches that the answer reports at its end are shown before its text, in the order they
+        happened."""
         shown = fold(self.events(list(unfold(response))))
         if not self._ran:
             return response

@@ -17,11 +17,12 @@ _DRESSES = frozenset({"anthropic", "google", "models", "openai"})
 
 
 def plain_name(model: str) -> str:
-    """The name the catalog knows, of one that a reseller or a cloud has dressed up:
+    """The catalog's name for a model, given the name that a reseller or a cloud uses:
     `us.anthropic.claude-sonnet-4-5-20250929-v1:0`, `anthropic/claude-sonnet-4.5`, `models/gemini-3-pro`.
 
-    Only closed models: they are their vendor's wherever they are served. Open weights under another host's
-    name (`moonshotai/kimi-k2.6`) take what that host takes."""
+    Only for closed models: the vendor's limits apply wherever they are served. For open weights under another
+    host's name (`moonshotai/kimi-k2.6`) that host's limits apply.
+    """
     head, _, name = model.rpartition("/")
     if head and _DRESSES.isdisjoint(head.split("/")):
         name = model
@@ -36,44 +37,45 @@ Streams = Literal["both", "only", "never"]
 
 
 class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Models whose name matches a pattern. Every matching entry applies, in file order."""
+    """Settings for the models whose name matches a pattern. Every matching entry applies, in file order."""
 
     match: str
     title: str = ""
     limits: dict[str, Any] = {}
     dialect_limits: dict[str, dict[str, Any]] = {}
-    """What holds in one dialect only, over `limits`."""
+    """Limits that apply in one dialect only, over `limits`."""
     dialects: tuple[str, ...] = ()
-    """Where the model speaks fewer dialects than its provider."""
+    """The dialects of this model, if fewer than its provider's."""
     context: int = 0
-    """Tokens of the context window, 0 where unknown. Not stated where the generated list has it."""
+    """Tokens of the context window, 0 if unknown. Left out if the generated list has it."""
     input: int = 0
-    """The most tokens of a request, where that is less than the window."""
+    """Maximum tokens of a request, if less than the window."""
     output: int = 0
     embeds: bool = False
-    """It makes vectors of texts, and answers nothing."""
+    """An embedding model: it returns vectors for texts and generates no answers."""
     dimensions: int = 0
-    """Of its vectors, where a request names no other number; 0: not known."""
+    """The length of its vectors, unless a request sets another; 0: unknown."""
     retired: bool = False
     successor: str = ""
 
     @property
     def input_limit(self) -> int:
-        """The most tokens of a request, 0 where unknown."""
+        """Maximum tokens of a request, 0 if unknown."""
         return self.input or self.context
 
     @property
     def is_name(self) -> bool:
-        """Whether it is one model's name, which can be listed, and not a pattern."""
+        """Whether `match` is the name of one model, which can be listed, rather than a pattern."""
         return not any(mark in self.match for mark in "*?[")
 
     @property
     def answers(self) -> bool:
-        """Whether it is the name of a model that can be asked."""
+        """Whether this is the name of a model that can be called."""
         return self.is_name and not self.retired and not self.embeds
 
     def covers(self, model: str) -> bool:
-        """By the plain name, or by the whole one where the entry has a whole one: `openai/gpt-oss-120b`."""
+        """Whether the entry matches a model: by its plain name, or by the full one if the entry has a full
+        one, such as `openai/gpt-oss-120b`."""
         if "/" in self.match:
             return fnmatchcase(model, self.match)
         name = plain_name(model)
@@ -81,16 +83,16 @@ class ModelSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_de
 
 
 class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Where limits of a file come from: the provider's own documents, its SDK, or a public report."""
+    """The source of limits in a file: the provider's own documentation, its SDK, or a public report."""
 
     url: Annotated[str, Meta(pattern="^https://")]
     date: Annotated[str, Meta(pattern=r"^20\d\d-[01]\d-[0-3]\d$")]
-    """Of code and reports, when they were written; of pages, when they were read or entered here."""
+    """For code and reports, when they were written; for pages, when they were read or entered here."""
     status: Literal["read", "named"]
-    """read: it was read for these limits. named: it is where the provider documents such things, and the
-    limits were entered with it; they have not been compared since."""
+    """read: it was read for these limits. named: the provider documents such limits there, and they were
+    entered with it but have not been compared since."""
     limits: tuple[str, ...]
-    """The limits that it tells of, in whatever table of the file they stand."""
+    """The limits that it documents, from any table of the file."""
     says: str = ""
 
 
@@ -99,24 +101,25 @@ class HeaderField(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
 
     field: str
     listed: bool = False
-    """What stands between commas is a list there."""
+    """The header's value is separated by commas and becomes a list."""
     values: dict[str, str] = {}
-    """What is called otherwise there; any other value goes on as it is."""
+    """Header values that have another name in the body; any other value is sent unchanged."""
     known: tuple[str, ...] = ()
-    """Patterns of the values of a list that the host takes, where it refuses a request for any other."""
+    """Patterns of the list values that the host accepts, if it refuses requests with any other."""
 
 
 class Form(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """How a host wants a dialect that its vendor speaks otherwise."""
+    """How a host's form of a dialect differs from that of the dialect's vendor."""
 
     paths: dict[Operation, str] = {}
-    """Instead of the dialect's own; `{model}` is one segment. An operation without a path is not there."""
+    """Replace the dialect's own paths; `{model}` is one segment. An operation without a path is not
+    available."""
     without: tuple[str, ...] = ()
-    """Fields of the body that the path tells."""
+    """Fields left out of the body because the path contains them."""
     from_headers: dict[str, HeaderField] = {}
-    """By the names of headers, which are not sent."""
+    """Header name -> field of the body. These headers are not sent."""
     framing: str = ""
-    """Of its streams; "": server-sent events. Names one of the dialect's `framings`."""
+    """The framing of its streams, one of the dialect's `framings`; "": server-sent events."""
 
 
 class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
@@ -125,56 +128,57 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     dialects: tuple[str, ...]
     base_url: str
     base_urls: dict[str, str] = {}
-    """Bases of the dialects that do not live under `base_url`."""
+    """Base URLs of the dialects that are not under `base_url`."""
     auth: Auth = "bearer"
     api_key_env: tuple[str, ...] = ()
     home: bool = False
-    """The dialect's own vendor: what its clients say in it reaches the vendor as it is, fitted to nothing."""
+    """Whether this is the dialect's own vendor: requests of the dialect's clients are passed on to it
+    unchanged."""
     careful: bool = True
-    """Whether only what all servers of a dialect take is translated to it (`limits.CLONE`), and what else it
-    is known to. The dialect's own vendor is never treated so."""
+    """Whether translated requests are limited to what all servers of a dialect accept (`limits.CLONE`), plus
+    what this one is known to accept. Never applied to the dialect's own vendor."""
     catalog: str = ""
-    """The file it was made from; empty for one that a configuration describes."""
+    """The catalog file it was made from; empty for a provider defined in a configuration."""
     streams: Streams = "both"
     websocket: bool = False
-    """Whether its Responses can be had over a WebSocket, at the same URL."""
+    """Whether its Responses API is available over a WebSocket, at the same URL."""
     lacks: tuple[Operation, ...] = ()
-    """Endpoints that its dialects have and it has not."""
+    """Operations of its dialects that it does not have."""
     counts: tuple[str, ...] = ()
-    """Dialects in which it counts tokens by an endpoint of its own."""
+    """Dialects in which it has an endpoint to count tokens."""
     variables: dict[str, str] = {}
     """Defaults of the `{placeholders}` in a base URL; `env:ONE|OTHER` is the first variable that is set."""
     regional: dict[str, dict[str, str]] = {}
     """Defaults that follow from another variable: `host = { by = "location", global = "...", "*" = "..." }`,
-    where `{}` stands for that one's value."""
+    where `{}` is replaced by that variable's value."""
     headers: dict[str, str] = {}
     forms: dict[str, Form] = {}
-    """By the names of the dialects that it wants in a form of its own."""
+    """Dialect name -> the host's own form of that dialect."""
     login: dict[str, str] = {}
-    """How one signs in where there is no key: `kind`, and defaults of the other fields of a table `login`."""
+    """How to sign in without a key: `kind`, and defaults of the other fields of a `login` table."""
     key_check: str = ""
-    """A path behind `base_url` that opens to a valid key only, where anybody may see the list of models."""
+    """A path after `base_url` that requires a valid key, for a provider whose list of models is public."""
     vendor: str = ""
-    """Whose models it serves: what that file says about a model holds here too, unless this one says
-    otherwise."""
+    """The vendor whose models it serves: what that vendor's file says about a model applies here too, unless
+    this file says otherwise."""
     limits: dict[str, Any] = {}
     dialect_limits: dict[str, dict[str, Any]] = {}
-    """What only one of its dialects refuses, by the dialect's name."""
+    """Limits of a single dialect, by the dialect's name."""
     telemetry_name: str = ""
-    """`gen_ai.provider.name` of OpenTelemetry's conventions, where it is not the provider's own."""
+    """`gen_ai.provider.name` of OpenTelemetry's conventions, if it differs from the provider's name."""
     models: tuple[ModelSpec, ...] = ()
     sources: tuple[Source, ...] = ()
     prices: tuple[ListPrice, ...] = ()
-    """Those of the generated list, then those of its own file."""
+    """Prices of the generated list, then those of its own file."""
     unpriced: tuple[Unpriced, ...] = ()
     free: bool = False
-    """Its tokens cost nothing, in any currency."""
+    """Its tokens are free, in any currency."""
 
     def knows(self, model: str) -> bool:
         return any(entry.covers(model) for entry in self.models)
 
     def model(self, model: str) -> ModelSpec | None:
-        """The last, most particular entry for a model."""
+        """The last matching entry for a model, which is the most specific."""
         matching = [entry for entry in self.models if entry.covers(model)]
         return matching[-1] if matching else None
 
@@ -189,7 +193,7 @@ class UnknownProvider(ValueError):
 
 @cache
 def names() -> tuple[str, ...]:
-    from importlib.resources import files  # heavy; loaded only by those who ask for a provider
+    from importlib.resources import files  # heavy; loaded only when a provider is needed
 
     catalog = files("wireglot.providers") / "catalog"
     return tuple(sorted(entry.name[:-5] for entry in catalog.iterdir() if entry.name.endswith(".toml")))
@@ -214,7 +218,7 @@ def provider(name: str) -> ProviderSpec:
 
 @lru_cache(maxsize=256)
 def provider_for(dialect: str, model: str) -> ProviderSpec | None:
-    """The provider of a dialect whose catalog knows the model."""
+    """The provider that speaks the dialect and whose catalog file has the model."""
     if not model:
         return None
     for name in names():
@@ -226,14 +230,14 @@ def provider_for(dialect: str, model: str) -> ProviderSpec | None:
 
 @lru_cache(maxsize=256)
 def limits_for(dialect: str, model: str, provider_name: str = "", own: bool = False) -> Limits:
-    """What a dialect demands, narrowed by the provider's file and its entries for the model."""
+    """The limits of a dialect, narrowed by the provider's file and its entries for the model."""
     spec = provider(provider_name) if provider_name else provider_for(dialect, model)
     return base_limits(dialect) if spec is None else limits_of(spec, dialect, model, own)
 
 
 def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -> Limits:
-    """The same for a provider that need not be in the catalog. `own`: for requests of this very dialect, from
-    which only what is known to be refused is kept."""
+    """Like `limits_for`, for a provider that need not be in the catalog. `own`: for requests in this very
+    dialect, from which only what is known to be refused is removed."""
     limits = _resold(spec, dialect, model) if own else _careful(spec, dialect, model)
     if spec.catalog and limits.file_addresses is None:
         limits = msgspec.structs.replace(limits, file_addresses=())
@@ -249,7 +253,7 @@ def limits_of(spec: ProviderSpec, dialect: str, model: str, own: bool = False) -
 
 @lru_cache(maxsize=256)
 def may_reason(dialect: str, model: str) -> bool:
-    """False only for a model that the file of its vendor lists as one that does not think, on any host."""
+    """False only for a model that its vendor's file lists as one that does not think; applies on any host."""
     vendor = _vendor_of(dialect, model)
     return vendor is None or limits_of(vendor, dialect, model).thinking != "none"
 
@@ -265,7 +269,7 @@ def _careful(spec: ProviderSpec, dialect: str, model: str) -> Limits:
 
 
 def _vendor_of(dialect: str, model: str) -> ProviderSpec | None:
-    """The dialect's own vendor, where the model is one of its closed ones."""
+    """The dialect's own vendor, if the model is one of its closed models."""
     known = provider_for(dialect, model)
     return known if known is not None and known.home else None
 
@@ -284,9 +288,9 @@ _THINKING = (
 
 
 def _resold(spec: ProviderSpec, dialect: str, model: str) -> Limits:
-    """What any model of a dialect demands; of a Claude at a reseller, how it thinks is known from its
-    vendor's file. What a client says in the dialect itself stays its own. A server of which nothing is known
-    stays one: its requests need no fitting."""
+    """The limits of a dialect for a model at this host; for a Claude model at a reseller, the thinking limits
+    come from Anthropic's file. What a client says about thinking in the dialect itself is not changed. A
+    server without known limits keeps the defaults: its requests need no fitting."""
     base = base_limits(dialect)
     if dialect != "anthropic" or spec.home or not (spec.limits or spec.dialect_limits):
         return base

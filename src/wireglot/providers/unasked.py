@@ -1,9 +1,9 @@
-"""Reasoning that a client did not ask to see, left out of its answer where it is kept.
+"""Leaves reasoning that a client did not ask to see out of its answer, where the answer is stored.
 
-Clients that never asked for thinking take the first part of an answer for its text. What an answer of another
-dialect brings in addition to that (thoughts, state, parts without a word) would come before it, as a block or
-a part that only carries. Where the answer is kept whole and all of it is put back with the next question,
-such a client gets the rest alone.
+Clients that never ask for thinking take the first part of an answer for its text. Additional parts in an
+answer of another dialect (thoughts, state, parts without an equivalent) would come before it, as a block or
+an opaque part. If the answer is stored whole and all of it is restored with the next request, such a client
+gets only the rest.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _NOT_SHOWN: Final = Loss(_PLACE, "thinking.display", "dropped", "the request doe
 
 
 class Unasked(Struct, eq=False):
-    """One answer, whole or as the events of a stream. `signs`: texts and calls of the client's dialect have a
-    place for their state, and keep it."""
+    """Filters one answer, whole or as the events of a stream. `signs`: texts and calls of the client's
+    dialect have a field for their state, and keep it."""
 
     minter: Origin
     signs: bool
     losses: list[Loss] = []
     _left_out: set[int] = set()
     _moved: dict[int, int] = {}
-    """By its number in the stream that of each part which is shown."""
+    """Index of each shown part in the stream -> its index for the client."""
 
     def response(self, response: Response) -> Response:
         others = tuple(map(self._other, response.others))

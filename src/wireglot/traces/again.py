@@ -1,4 +1,4 @@
-"""A recorded exchange translated once more, with what the trace knows of its target."""
+"""Translates a recorded exchange again, with the target information in the trace."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ class RequestAgain(msgspec.Struct, frozen=True):
     """A request that was translated again."""
 
     own: Request
-    """What the client's body says."""
+    """The request that the client's body was parsed to."""
     read: Request
-    """The same as it was asked, by whose messages places of the body are reported."""
+    """The request whose messages are used to find places of the body."""
     planned: Plan
     document: dict[str, Any]
-    """What goes upstream."""
+    """The document sent upstream."""
     losses: tuple[Loss, ...]
-    """At their places in the client's document."""
+    """Losses, with their places in the client's document."""
     context: Context
 
 
 def ask_again(
     client: str, body: dict[str, Any], target: TraceTarget, context: Context | None = None
 ) -> RequestAgain:
-    """Raises what the translation raises: a `WireglotError`."""
+    """Translates a request again. Raises the translation's errors: a `WireglotError`."""
     spoken = dialect(target.source or client)
     context = replace(
         context or Context(),
@@ -70,8 +70,8 @@ def ask_again(
     )
     rendered = dialect(target.dialect).render_request(planned.upstream, planned.context)
     losses = planned.losses + planned.retraced(rendered.losses)
-    # Items that only carried the state of a neighbour are no messages once they are unsealed. More messages
-    # than the body has are turns that the gateway holds, before those of the body.
+    # Items that only carried the state of a neighbour are no messages once they are unsealed. Messages beyond
+    # those of the body are turns that the gateway stores, and come first.
     read = asked if len(asked.messages) <= len(own.messages) else own
     if losses and spoken.places is not None:
         losses = RequestPlaces(spoken.places, body, read).located(losses, asked)
@@ -80,23 +80,23 @@ def ask_again(
 
 
 def finished(document: dict[str, Any], target: TraceTarget) -> dict[str, Any]:
-    """An upstream's body with what its provider's configuration puts into it and takes out of it."""
+    """An upstream's body after its provider's configuration has added and removed fields."""
     whole = {**document, **target.fields}
     return {name: value for name, value in whole.items() if name not in target.without}
 
 
 class Amounted(msgspec.Struct, frozen=True):
-    """What a stream comes to."""
+    """The document that a stream adds up to."""
 
     document: dict[str, Any]
-    """As its dialect answers when no stream is requested. Of a stream that has no end: what came of it. An
-    error that was sent midway is next to that as `error`."""
+    """The answer as its dialect returns it when no stream is requested. For a stream without an end: what had
+    arrived. An error sent in the middle is added as `error`."""
     stops: str = ""
-    """Why this is not the whole answer, in words for people."""
+    """Why this is not the whole answer, as text for users."""
 
 
 def amounted(name: str, data: bytes) -> Amounted:
-    """Raises UpstreamFault where not even the beginning of an answer came."""
+    """Raises UpstreamFault if not even the beginning of an answer has arrived."""
     spoken, context = dialect(name), Context()
     reader, folding = spoken.stream_reader(context), Folding()
     folding.add(reader.read(data))
@@ -119,24 +119,24 @@ def amounted(name: str, data: bytes) -> Amounted:
 
 
 def folded(name: str, data: bytes) -> dict[str, Any]:
-    """A stream as the document that its dialect answers with when no stream is requested."""
+    """A stream as the document that its dialect returns when no stream is requested."""
     return amounted(name, data).document
 
 
 def without_error(document: dict[str, Any]) -> dict[str, Any]:
-    """What came before the error that a stream ended in."""
+    """The answer before the error that a stream ended with."""
     return {name: value for name, value in document.items() if name != "error"}
 
 
 def _no_stop(name: str, status: str) -> Stop:
-    """What a dialect writes where nothing is reported about the end: no reason, or a status."""
+    """What a dialect writes if the end was not reported: no reason, or a status."""
     raw = status if name == "openai-responses" else ""
     return Stop("other", raw, name, extra=Extra(name, {}, {"finishReason": "absent"}))
 
 
 def as_shown(target: TraceTarget, client: str, document: dict[str, Any], asked: RequestAgain) -> TraceTarget:
-    """The target, with whether the gateway withheld reasoning: the client did not ask for it, and the answer
-    that it got shows none."""
+    """The target, with `withholds` set if the gateway withheld reasoning: the client did not ask for it, and
+    its answer shows none."""
     spoken = dialect(target.source or client)
     asks = spoken.surface.reasoning.asks_thinking
     if asks is None or asks(asked.planned.client):
@@ -158,7 +158,7 @@ def withholding(target: TraceTarget, client: str, context: Context) -> Unasked |
 
 
 class StreamAgain:
-    """The client's stream, made again of the upstream's events as a gateway makes it."""
+    """The client's stream, made again from the upstream's events as a gateway makes it."""
 
     def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
         reported, answered = dialect(target.source or client), dialect(target.dialect)
@@ -184,7 +184,7 @@ class StreamAgain:
             self._steps.append(MinterNamer(Origin(family, context.provider, context.model)).events)
 
     def events(self, events: list[Event]) -> list[Event]:
-        """For `writer`."""
+        """The events to pass to `writer`."""
         for step in self._steps:
             events = step(events)
         return events
@@ -193,12 +193,12 @@ class StreamAgain:
 UNREPORTED: Final = frozenset(
     {"id", "created", "created_at", "completed_at", "model", "modelVersion", "responseId", "createTime"}
 )
-"""Of an answer: addresses and times, which belong to one exchange rather than to what was said."""
+"""Fields of an answer that belong to one exchange rather than to its content: addresses and times."""
 USAGE: Final = frozenset({"usage", "usageMetadata"})
 
 
 def are_made_up(one: str, other: str) -> bool:
-    """Whether both are ids that we minted, or both are sealed with a secret that no trace holds."""
+    """Whether both are ids minted by Wireglot, or both are sealed with a secret that no trace contains."""
     return (is_minted(one) and is_minted(other)) or (is_sealed(one) and is_sealed(other))
 
 
@@ -212,7 +212,7 @@ class AnswerAgain(msgspec.Struct, frozen=True):
 def answer_again(
     client: str, response: Response, target: TraceTarget, asked: RequestAgain | None, context: Context
 ) -> AnswerAgain:
-    """The upstream's answer as it is reported to the client."""
+    """The upstream's answer as reported to the client."""
     reported, answered = dialect(target.source or client), dialect(target.dialect)
     request = asked.planned.client if asked is not None else None
     losses: tuple[Loss, ...] = ()

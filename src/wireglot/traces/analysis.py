@@ -1,5 +1,4 @@
-"""A trace with all that can be derived from it: links between both sides, the places of losses, the
-summary."""
+"""Adds everything derived to a trace: links between both sides, the places of losses, the summary."""
 
 from __future__ import annotations
 
@@ -34,7 +33,7 @@ def request_summary(
     upstream: dict[str, Any],
     losses: Iterable[Loss | TracedLoss] | None = None,
 ) -> list[TraceCounted]:
-    """`losses`: of this request; without them, those of its translation."""
+    """`losses`: those of this request; without them, those of its translation."""
     context = asked.context
     try:
         sent = dialect(target.dialect).parse_request(upstream, context)
@@ -54,7 +53,7 @@ def request_summary(
 
 
 def counts(request: Request) -> dict[str, int]:
-    """How many of each kind a request holds, as its dialect cuts it."""
+    """The number of parts of each kind in a request, as its dialect divides it."""
     system = [message for message in request.messages if message.role == "system"]
     parts = [part for message in request.messages for part in _all(message)]
     media = [part.kind for part in parts if type(part) is Media]
@@ -64,7 +63,7 @@ def counts(request: Request) -> dict[str, int]:
         "tools": len(request.tools),
         "tool calls": _of(parts, ToolCall),
         "tool results": _of(parts, ToolResult),
-        # One that shows nothing is there for what was signed, which may go on at another part.
+        # Reasoning without text is only there for a signature, which may belong to another part.
         "reasoning": sum(type(part) is Reasoning and not _only_signed(part) for part in parts),
         "signatures": sum(_is_signed(part) for part in parts),
         "images": media.count("image"),
@@ -80,13 +79,14 @@ def _all(message: IrMessage) -> Iterable[Part]:
 
 
 def _only_signed(part: Reasoning) -> bool:
-    """Also a part of a hosted tool, which clients of other dialects carry as an opaque thought."""
+    """Includes parts of a hosted tool, which clients of other dialects carry as an opaque thought."""
     signature = part.signature
     return signature is not None and not part.text and (not part.redacted or signature.id == FOREIGN)
 
 
 def _is_signed(part: Part) -> bool:
-    """Not by a name that only says who wrote a thought, which is counted as reasoning already."""
+    """Whether a part has a real signature: a name that only identifies the writer of a thought does not
+    count, since that thought is already counted as reasoning."""
     signature = getattr(part, "signature", None)
     return signature is not None and signature.id not in (FOREIGN, PHASE, UNSIGNED)
 
@@ -96,7 +96,7 @@ def _of(parts: list[Part], kind: type[Part]) -> int:
 
 
 def _rewritten_ids(asked: RequestAgain) -> int:
-    """Calls that go by another id upstream."""
+    """Number of calls with another id upstream."""
     planned, trail = asked.planned, asked.planned.trail
     if trail is None:
         return 0
@@ -114,14 +114,14 @@ def _rewritten_ids(asked: RequestAgain) -> int:
 
 
 def traced_losses(losses: Iterable[Loss], body: Any, links: Sequence[Link] = ()) -> list[TracedLoss]:
-    """Losses of one document of the client's (`body`), and where that is upstream."""
+    """Losses in one document of the client (`body`), with their places upstream."""
     known = by_client(links)
     return [placed(traced(loss), body, known) for loss in losses]
 
 
 def placed(loss: TracedLoss, body: Any, links: Mapping[str, str]) -> TracedLoss:
-    """The same loss with pointers: into the client's document as far as the path leads there, and to what
-    the nearest part around it has become. `links`: see `by_client`."""
+    """The same loss with pointers: into the client's document as far as the path resolves there, and to the
+    upstream place of the nearest part around it. `links`: see `by_client`."""
     pointer = pointer_of(loss.path)
     while pointer and not found(body, pointer):
         pointer = pointer.rpartition("/")[0]
@@ -137,7 +137,8 @@ def _upstream(pointer: str, links: Mapping[str, str]) -> str:
 
 
 def by_client(links: Iterable[Link]) -> dict[str, str]:
-    """What became of each place; of one that became several, the last: turns come before their parts."""
+    """Client place -> upstream place; for a place that became several, the last one: turns come before their
+    parts."""
     return {link.client: link.upstream for link in links}
 
 
@@ -145,14 +146,15 @@ _FAULTS = (WireglotError, UnreadableBody, BadTarget, UnknownDialect, UnknownProv
 
 
 def context_of(trace: Trace) -> Context:
-    """What the codecs were given in addition to the body, without secrets."""
+    """The context that the codecs had in addition to the body, without secrets."""
     row = trace.row
     prefix = surface(row.dialect).client.call_prefix
     return Context(seed=row.id, now=int(row.at), call_prefix=prefix or Context().call_prefix)
 
 
 def with_analysis(trace: Trace) -> Trace:
-    """Existing records are kept. A body that cannot be read leaves its links empty, and a note says so."""
+    """Adds links and notes to a trace; existing records are kept. If a body cannot be read, its links stay
+    empty and a note says so."""
     notes: list[str] = []
     try:
         check_linkable(trace.request, "the client's request")
@@ -180,7 +182,7 @@ def _reported(
     client = trace.row.dialect
     came = _with_folded(attempt.answer, attempt.dialect) if attempt.answer is not None else None
     is_last = attempt is trace.attempts[-1]
-    if trace.row.operation == "embed":  # no conversation, of which places could be compared
+    if trace.row.operation == "embed":  # not a conversation, so there are no places to compare
         return replace(attempt, answer=came), answer
     if body is None:
         if is_last and attempt.passthrough:

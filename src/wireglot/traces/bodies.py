@@ -1,4 +1,4 @@
-"""What a recorded message says: its bytes, and the document that it is or amounts to."""
+"""Decodes recorded messages: their bytes, and the document that they are or add up to."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
 _COMMA, _QUOTE = b',"'
 MAX_CONTAINERS: Final = 50_000
 MAX_VALUES: Final = 200_000
-"""Of a body that is taken apart to be shown. To read it is one call that no other thread can interrupt: four
-megabytes of nothing but brackets would take a gateway's interpreter for a second."""
+"""Limit for a body that is analysed for display. Parsing it is one call that no other thread can interrupt:
+four megabytes of brackets would block a gateway's interpreter for a second."""
 
 
 class UnreadableBody(ValueError):
-    """A body that cannot be gone through; in words for people."""
+    """A recorded body that cannot be processed; the message is for users."""
 
 
 def payload(message: TraceMessage) -> bytes:
-    """The body, or the pieces of its stream in their order. Raises Unreadable."""
+    """The body, or the concatenated pieces of its stream. Raises UnreadableBody."""
     if message.frames:
         return "".join(frame.data for frame in message.frames).encode("utf-8", "surrogatepass")
     if not message.base64:
@@ -36,11 +36,12 @@ def payload(message: TraceMessage) -> bytes:
 
 
 def is_tangled(data: bytes) -> bool:
-    """Whether it has more parts than anybody's request: counted one by one, and no further than needed."""
+    """Whether a body has more values than any real request: counted one by one, and no further than
+    needed."""
     if data.count(b"{") + data.count(b"[") <= MAX_CONTAINERS and data.count(b",") <= MAX_VALUES:
         return False
     containers = values = 0
-    for token in _TOKEN.finditer(data):  # brackets within texts are none: a program may be full of them
+    for token in _TOKEN.finditer(data):  # brackets within texts do not count: a program may be full of them
         sign = data[token.start()]
         if sign == _COMMA:
             values += 1
@@ -52,7 +53,7 @@ def is_tangled(data: bytes) -> bool:
 
 
 def check_linkable(message: TraceMessage | None, name: str) -> None:
-    """Raises Unreadable if it is too large to take apart while other requests are served."""
+    """Raises UnreadableBody if the message is too large to analyse while other requests are served."""
     if message is None:
         return
     texts = [frame.data for frame in message.frames] or [message.body]
@@ -61,7 +62,7 @@ def check_linkable(message: TraceMessage | None, name: str) -> None:
 
 
 def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
-    """The JSON object that a message is. Raises Unreadable; `name` is what it is called there."""
+    """The JSON object in a message. Raises UnreadableBody; `name` is used for the message in the error."""
     if message is None or not (message.body or message.frames):
         raise UnreadableBody(f"{name}: no body was recorded")
     if message.truncated:
@@ -70,7 +71,7 @@ def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
         value = decode(payload(message))
     except BadJson as fault:
         raise UnreadableBody(f"{name}: {fault}") from None
-    if type(value) is list and len(value) == 1:  # Gemini wraps an error so
+    if type(value) is list and len(value) == 1:  # Gemini wraps an error like this
         value = value[0]
     if type(value) is not dict:
         raise UnreadableBody(f"{name}: expected a JSON object")
@@ -78,12 +79,12 @@ def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
 
 
 def whole(message: TraceMessage | None, dialect: str, name: str) -> dict[str, Any]:
-    """The document that an answer is, or that its stream amounts to. Raises Unreadable."""
+    """The document of an answer, or the one that its stream adds up to. Raises UnreadableBody."""
     return amount(message, dialect, name).document
 
 
 def amount(message: TraceMessage | None, dialect: str, name: str) -> Amounted:
-    """The same, and whether its stream stops before its end. Raises Unreadable."""
+    """The same, and whether its stream stops before its end. Raises UnreadableBody."""
     if message is None or not message.frames:
         return Amounted(document(message, name))
     if message.truncated:
@@ -95,7 +96,7 @@ def amount(message: TraceMessage | None, dialect: str, name: str) -> Amounted:
 
 
 def holds_text(trace: Trace, text: str) -> bool:
-    """`text` is in small letters."""
+    """Whether the trace contains `text`, ignoring case. `text` is in lower case."""
     messages = [trace.request, trace.answer]
     for attempt in trace.attempts:
         messages += [message for message in (attempt.request, attempt.answer) if message is not None]
@@ -108,7 +109,7 @@ def holds_text(trace: Trace, text: str) -> bool:
             return True
     if not trace.answer.frames:
         return False
-    try:  # a sentence stands in many events
+    try:  # a sentence is spread over many events
         document = whole(trace.answer, trace.row.dialect, "the answer")
     except UnreadableBody:
         return False
@@ -117,7 +118,7 @@ def holds_text(trace: Trace, text: str) -> bool:
 
 
 def _holds_escaped(body: str, written: set[str]) -> bool:
-    """Some write every letter beyond ASCII by its number."""
+    """Whether the text is in a body whose JSON escapes non-ASCII characters as `\\u` sequences."""
     try:
         said = encode_text(decode(body)).lower()
     except BadJson:

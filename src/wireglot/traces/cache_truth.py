@@ -1,8 +1,9 @@
-"""How much of a request should have come from a provider's prompt cache, how much did, and what broke it.
+"""Compares how much of a request should have come from a provider's prompt cache with how much did, and finds
+what broke it.
 
-A turn is compared with the one before it in the same conversation: what both requests to the same provider
-and model have in common from their beginning is what the cache can give. Its tokens are estimated from the
-usage that was reported of the turn before.
+A turn is compared with the one before it in the same conversation: the common beginning of both requests to
+the same provider and model is what the cache can serve. Its tokens are estimated from the reported usage of
+the turn before.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from wireglot.traces.trace import Attempt, Row, Trace, TraceMessage
 from wireglot.wire.json import encode_text
 
 Verdict = Literal["first", "hit", "partly", "missed", "none", "unknown"]
-"""first: there is no turn before it. none: nothing was expected. unknown: there is no body, or no usage."""
+"""first: there is no turn before it. none: no cached tokens were expected. unknown: there is no body, or no
+usage."""
 
 
 class CacheBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -31,7 +33,7 @@ class CacheBreak(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     reason: str
     pointer: str = ""
-    """Into this turn's upstream request; of what is gone, into that of the turn before."""
+    """A pointer into this turn's upstream request; for something removed, into that of the turn before."""
     before: str = ""
     after: str = ""
 
@@ -41,19 +43,19 @@ class CacheTruth(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     at: float
     verdict: Verdict
     previous: str = ""
-    """The exchange it is compared with."""
+    """The id of the exchange it is compared with."""
     input: int | None = None
     expected: int | None = None
     """An estimate: the common part of both requests, in tokens as the turn before was counted."""
     cached: int | None = None
-    """As the provider reports it; None where it does not."""
+    """Cached tokens reported by the provider; None if it reports none."""
     same: int = 0
-    """How many blocks (tools, system texts, parts of messages) are equal from the beginning."""
+    """Number of blocks (tools, system texts, parts of messages) that are equal from the beginning."""
     blocks: int = 0
-    """How many the turn before has."""
+    """Number of blocks in the turn before."""
     broken: CacheBreak | None = None
     note: str = ""
-    """What else explains it, or why it is not known."""
+    """Another explanation, or why the result is unknown."""
 
 
 Read = Callable[[str], Trace | None]
@@ -61,17 +63,18 @@ Read = Callable[[str], Trace | None]
 
 _MARKS: Final = ("cache_control", "prompt_cache_breakpoint")
 _COMPARED: Final = 4
-"""Turns that are looked at: a conversation may have gone back and taken another way."""
+"""Number of turns to compare: a conversation may have gone back and continued differently."""
 _MEDIA_WEIGHT: Final = 6000
-"""Of a picture or a file, in characters: its base64 says nothing of its tokens."""
+"""Weight of a picture or file, in characters: the length of its base64 does not determine its tokens."""
 _MEDIA_FROM: Final = 2000
 _TOKEN: Final = 4
-"""Characters, where nothing was counted."""
+"""Characters per token, if nothing was counted."""
 _LOOKBACK: Final = 20
-"""Blocks before a mark in which Anthropic looks for an earlier entry (its page on prompt caching)."""
+"""Number of blocks before a marker in which Anthropic looks for an earlier entry (its page on prompt
+caching)."""
 _TTL: Final = {"5m": 300.0, "1h": 3600.0}
 _IDLE: Final = 300.0
-"""After which providers that cache by themselves may have dropped it."""
+"""Seconds after which providers that cache automatically may have dropped an entry."""
 _UNKNOWN_RULES: Final = "how this provider caches is not in the catalog: any equal beginning counts"
 _ENOUGH: Final = 0.9
 _SECOND: Final = 1000.0
@@ -79,7 +82,7 @@ _MINUTE: Final = 60.0
 
 
 def conversation_cache(rows: Iterable[Row], read: Read) -> list[CacheTruth]:
-    """Of every turn of a conversation, the oldest first."""
+    """The results for every turn of a conversation, the oldest first."""
     ordered = sorted(rows, key=_age)
     known: dict[str, _Turn] = {}
 
@@ -94,7 +97,7 @@ def conversation_cache(rows: Iterable[Row], read: Read) -> list[CacheTruth]:
 
 
 def exchange_cache(row: Row, rows: Iterable[Row], read: Read) -> CacheTruth:
-    """Of one turn. `rows`: of its conversation."""
+    """The result for one turn. `rows`: those of its conversation."""
     before = (each for each in rows if (each.at, each.id) < (row.at, row.id))
     return _truth(_turn(row, read), sorted(before, key=_age), lambda each: _turn(each, read))
 
@@ -109,11 +112,11 @@ def _age(row: Row) -> tuple[float, str]:
 class _Block(msgspec.Struct, frozen=True):
     pointer: str
     value: Any
-    """Without its cache mark."""
+    """The block without its cache marker."""
     text: str
     weight: int
     ttl: str = ""
-    """Of the mark behind it; "" where there is none."""
+    """The `ttl` of the marker after it; "" if there is none."""
 
 
 class _Turn(msgspec.Struct, frozen=True):
@@ -129,7 +132,7 @@ class _Turn(msgspec.Struct, frozen=True):
         return used.input if used is not None and used.source != "estimated" and used.input else None
 
     def marks(self) -> list[tuple[int, str]]:
-        """After how many blocks there is a mark, and how long what it writes is kept."""
+        """The number of blocks before each marker, and the lifetime of the entry that it writes."""
         return [(at, block.ttl) for at, block in enumerate(self.blocks, 1) if block.ttl]
 
 
@@ -140,7 +143,7 @@ def _turn(row: Row, read: Read) -> _Turn:
         return _Turn(row, [], Limits(), fault="its bodies were not recorded, or are not on this machine")
     if attempt is None:
         return _Turn(row, [], Limits(), fault="no provider was called")
-    # It was not known yet which conversation it belongs to.
+    # Its conversation was not known at that time.
     row = msgspec.structs.replace(trace.row, session=row.session)
     try:
         check_linkable(attempt.request, "the upstream request")
@@ -167,7 +170,7 @@ _REPORTED: Final = re.compile(
 
 
 def _cached(row: Row, attempt: Attempt) -> int | None:
-    """None where the provider says nothing of it. Gemini leaves out what is zero."""
+    """Cached tokens; None if the provider does not report them. Gemini leaves out zeros."""
     used = row.tokens
     if used is None or used.source == "estimated":
         return None
@@ -181,7 +184,7 @@ def _mentions_cache(answer: TraceMessage) -> bool:
     return any(_REPORTED.search(text) for text in (answer.body, *(frame.data for frame in answer.frames)))
 
 
-# --- what a request consists of, in the order in which it is cached
+# --- the blocks of a request, in the order in which they are cached
 
 
 def _blocks(body: dict[str, Any], is_marked: bool) -> Iterator[_Block]:
@@ -195,7 +198,7 @@ def _blocks(body: dict[str, Any], is_marked: bool) -> Iterator[_Block]:
 
 
 def _fixed(body: dict[str, Any], base: str, is_marked: bool) -> Iterator[_Block]:
-    """What comes before the conversation."""
+    """The blocks before the conversation."""
     yield from _each(body.get("tools"), f"{base}/tools")
     for name in ("system", "instructions"):
         yield from _each(body.get(name), f"{base}/{name}")
@@ -226,7 +229,7 @@ def _said(body: dict[str, Any], base: str) -> Iterator[_Block]:
 
 
 def _each(value: Any, at: str, role: str = "") -> Iterator[_Block]:
-    """One text and a list of one text are the same to the model."""
+    """The blocks of a content; one text and a list of one text are the same to the model."""
     if isinstance(value, list):
         for number, each in enumerate(value):
             yield _block(f"{at}/{number}", each, role)
@@ -246,7 +249,8 @@ def _ttl(value: dict[str, Any]) -> str:
 
 
 def _bare(value: Any) -> tuple[Any, int]:
-    """Without cache marks, which move with every turn; and how many characters the model reads of it."""
+    """A value without cache markers, which move with every turn; and the number of characters the model
+    reads."""
     if isinstance(value, dict):
         pairs = {name: _bare(each) for name, each in value.items() if name not in _MARKS}
         return {name: each for name, (each, _) in pairs.items()}, sum(weight for _, weight in pairs.values())
@@ -284,7 +288,7 @@ def _truth(turn: _Turn, earlier: Sequence[Row], prepared: Callable[[Row], _Turn]
 
 
 def _is_kin(row: Row, other: Row) -> bool:
-    """Whether both are turns of the same agent: sub-agents and titles have prompts of their own."""
+    """Whether both are turns of the same agent: sub-agents and titles have their own prompts."""
     return (
         row.session == other.session
         and row.key == other.key
@@ -309,7 +313,7 @@ def _without_rival(known: dict[str, Any], row: Row, before: Sequence[Row]) -> Ca
 
 
 class _Common:
-    """What a turn has in common with one before it."""
+    """The common part of a turn and one before it."""
 
     def __init__(self, before: _Turn, turn: _Turn) -> None:
         self.before = before
@@ -354,12 +358,12 @@ class _Common:
         )
 
     def _tokens(self, weight: float) -> int:
-        """Of the first so many characters of the turn before, as that was counted."""
+        """Estimated tokens for this many of the first characters, scaled by the count of the turn before."""
         counted, whole = self.before.tokens, sum(self._weights)
         return int(weight / _TOKEN if counted is None else counted * weight / max(1, whole))
 
     def _automatic(self, limits: Limits) -> tuple[int, CacheBreak | None, str]:
-        """By tokens, from the beginning to the first that differs."""
+        """For automatic caching: the expected tokens, from the beginning to the first block that differs."""
         weight = float(sum(self._weights[: self.same]))
         if self.same < len(self.before.blocks) and self.same < len(self.turn.blocks):
             one, other = self.before.blocks[self.same], self.turn.blocks[self.same]
@@ -368,7 +372,8 @@ class _Common:
         return self._tokens(weight), self._difference(), note
 
     def _marked(self) -> tuple[int, CacheBreak | None, str]:
-        """Up to a mark of the turn before, as far as a mark of this one can find it."""
+        """For explicit markers: the expected tokens, up to a marker of the turn before that a marker of this
+        one can find."""
         written, asked = self.before.marks(), [at for at, _ in self.turn.marks()]
         alive = [at for at, ttl in written if self.gap <= _TTL.get(ttl, _TTL["5m"])]
         equal = [at for at in alive if at <= self.same]
@@ -459,7 +464,8 @@ def _tool_name(block: _Block) -> str:
 def _tools_changed(
     before: Sequence[_Block], after: Sequence[_Block], one: _Block, other: _Block | None
 ) -> CacheBreak | None:
-    """Where the tools are others, or in another order; one that changed is a difference as any."""
+    """The difference if the set or order of tools changed; a changed tool counts as an ordinary
+    difference."""
     was, now = _tool_names(before), _tool_names(after)
     mine = one if _section(one) == 0 else None
     theirs = other if other is not None and _section(other) == 0 else None
@@ -493,7 +499,7 @@ _SETTINGS: Final = ("/tool_choice", "/thinking")
 
 
 def _section(block: _Block) -> int:
-    """Tools come first, then the system text, then settings, then what was said."""
+    """Sort key of a block's section: tools first, then the system text, then settings, then messages."""
     place = block.pointer.removeprefix("/request")
     if place.startswith("/tools/"):
         return 0
@@ -530,7 +536,7 @@ _AFTER: Final = 56
 
 
 def _common(one: str, other: str) -> int:
-    """How many characters both begin with."""
+    """The length of the common prefix."""
     low, high = 0, min(len(one), len(other))
     while low < high:
         middle = (low + high + 1) // 2
@@ -542,7 +548,7 @@ def _common(one: str, other: str) -> int:
 
 
 def _around(was: Any, now: Any) -> tuple[str, str]:
-    """Both values, near the place where they part."""
+    """Excerpts of both values near the first difference."""
     if not (isinstance(was, str) and isinstance(now, str)):
         return ("absent" if was is ABSENT else shown(was)), ("absent" if now is ABSENT else shown(now))
     at = _common(was, now)

@@ -18,7 +18,7 @@ Spelling:
 - `Extra.form`, blank `Extra.fields`, `Usage.raw`, `Stop.raw`, `Stop.dialect`: one dialect's spelling by
   definition.
 - Function arguments compare as JSON, and nothing is `{}`: some dialects carry text, some an object.
-- Options of a hosted tool stand in its native declaration already.
+- Options of a hosted tool are already in its native declaration.
 - `Signature.origin` keeps its dialect only: provider, model and account are stamped by the one that read it.
 - JSON Schemas compare by what they accept: `$schema`, an empty `required` or `properties` say nothing;
   `const` is an `enum` of one, and strings in it are of type string; OpenAPI's `nullable` is the type null. A
@@ -113,7 +113,7 @@ def canonical_response(response: Response) -> Response:
 
 
 def canonical_events(events: Iterable[Event]) -> Response:
-    """What a stream amounts to; raises StreamFailed where it ends in a Failure."""
+    """The canonical form of the answer in a stream; raises StreamFailed if it ends in a Failure."""
     return canonical_response(fold(events))
 
 
@@ -125,7 +125,7 @@ def canonical_extra(extra: Extra | None) -> Extra | None:
 
 
 def canonical_arguments(text: str) -> str:
-    """Function arguments with their keys sorted; text that is no JSON object stays as it is."""
+    """Function arguments with their keys sorted; text that is not a JSON object is returned unchanged."""
     if not text.strip():
         return "{}"
     try:
@@ -138,7 +138,7 @@ def canonical_arguments(text: str) -> str:
 
 
 def canonical_schema(schema: dict[str, Any]) -> dict[str, Any]:
-    """A JSON Schema with one spelling for what several can say."""
+    """A JSON Schema in one spelling where several are equivalent."""
     out: dict[str, Any] = {}
     for key, value in schema.items():
         if key == "$schema" or (key in ("required", "properties") and not value):
@@ -156,7 +156,7 @@ def canonical_schema(schema: dict[str, Any]) -> dict[str, Any]:
         else:
             out[key] = _schema(value)
     if out.get("type") == "string" and all(isinstance(item, str) for item in out.get("enum", [None])):
-        del out["type"]  # the enum says so already
+        del out["type"]  # implied by the enum
     if out.get("nullable") is True and isinstance(out.get("type"), str):
         del out["nullable"]
         out["type"] = [out["type"], "null"]
@@ -232,7 +232,7 @@ def _media(part: Media) -> Media:
 
 
 def _carried(part: SignedPart, **changes: Any) -> SignedPart:
-    """With these changes, and what it carries in addition to its content in canonical form."""
+    """A part with these changes, and its additional fields in canonical form."""
     return replace(
         part,
         signature=_signature(part.signature),
@@ -261,7 +261,7 @@ def _result(part: ToolResult, names: dict[str, str]) -> ToolResult:
                 content.append(item)
     mark = part.cache
     if mark is None and content and isinstance(last := content[-1], Text | Media) and last.cache is not None:
-        # A mark behind the last part of a result stands behind the result.
+        # A marker after the last part of a result belongs after the result.
         mark, content[-1] = last.cache, replace(last, cache=None)
     return replace(
         part,

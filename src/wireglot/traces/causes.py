@@ -1,9 +1,9 @@
-"""Which events of an upstream's stream each event of the client's was made of.
+"""Determines which upstream events each event of the client's stream was made from.
 
-The recorded upstream stream is translated once more, event by event: what a codec writes depends neither on
-how a stream was cut nor on how many events are written at once (laws of every dialect), so each piece that
-comes out belongs to the event that went in. Whether it is what the client got is then seen by comparing.
-Nothing of it is noted while a request is answered, and older recordings are reported as well.
+The recorded upstream stream is translated again, event by event: what a codec writes depends neither on how a
+stream was split nor on how many events are written at once (laws of every dialect), so each piece that comes
+out belongs to the event that went in. The result is then compared with what the client got. Nothing is
+recorded for this while a request is answered, so it works for older recordings as well.
 """
 
 from __future__ import annotations
@@ -45,15 +45,15 @@ _UNREPORTED: Final = UNREPORTED | USAGE | {"item_id", "obfuscation"}
 class Unit(msgspec.Struct, frozen=True):
     text: str
     first: int
-    """The number of the piece in which it begins."""
+    """Number of the frame in which the event begins."""
     frame: int
-    """And of the one with its last byte."""
+    """Number of the frame with its last byte."""
     end: int
-    """Where it ends in the whole."""
+    """Its end offset in the whole stream."""
 
 
 def units_of(pieces: Iterable[str]) -> list[Unit]:
-    """Of a stream that came in these pieces."""
+    """The events of a stream that arrived in these pieces."""
     texts = list(pieces)
     ends = list(accumulate(map(len, texts)))
     whole = "".join(texts)
@@ -85,13 +85,13 @@ def _elements(whole: str) -> Iterable[tuple[int, int]]:
 
 
 def is_keep_alive(text: str) -> bool:
-    """Whether it says nothing: empty lines, comments, a ping."""
+    """Whether it carries no content: empty lines, comments, a ping."""
     lines = text.split("\n", 2) if text.startswith(_PING) else text.splitlines()
     return lines[:1] == [_PING] or all(not line or line.isspace() or line.startswith(":") for line in lines)
 
 
 def same_unit(one: str, other: str) -> bool:
-    """Whether two events say the same: apart from ids that we make up, times and counts."""
+    """Whether two events are equal, ignoring ids made by Wireglot, times and counts."""
     if one == other:
         return True
     (kind, said), (other_kind, other_said) = _read(one), _read(other)
@@ -142,17 +142,17 @@ def _is_number(value: Any) -> bool:
 
 
 _LOOKED_AHEAD: Final = 8
-"""Events that may differ before both streams agree again."""
+"""Number of events that may differ before both streams agree again."""
 
 
 class MadeEvent(NamedTuple):
-    """An event as the client should have got it."""
+    """An event that the client should have received."""
 
     text: str
     causes: list[int]
-    """The numbers of the upstream's frames."""
+    """The numbers of the upstream's frames that caused it."""
     is_failure: bool = False
-    """An error that ends the stream: a gateway tells it in words of its own."""
+    """An error that ends the stream: a gateway reports it in its own words."""
 
 
 def with_causes(
@@ -162,7 +162,7 @@ def with_causes(
     target: TraceTarget,
     asked: RequestAgain | None,
 ) -> TraceMessage:
-    """The client's stream, each of its frames with the upstream's that it was made of."""
+    """The client's stream, each frame with the numbers of the upstream's frames that caused it."""
     if answer.caused_by or not answer.frames or not came.frames:
         return answer
     if target.passthrough:
@@ -187,18 +187,18 @@ def _passed(frames: Sequence[TraceFrame]) -> list[MadeEvent]:
 
 
 class _Translated:
-    """The client's stream, made again of the upstream's."""
+    """The client's stream, made again from the upstream's."""
 
     def __init__(self, client: str, target: TraceTarget, asked: RequestAgain) -> None:
         self._reader = dialect(target.dialect).stream_reader(asked.context)
         self._stream = StreamAgain(client, target, asked)
         self._pieces: list[MadeEvent] = []
         self._waiting: list[int] = []
-        """Frames of which nothing was written yet."""
+        """Frames for which nothing was written yet."""
         self._of_part: dict[int, list[int]] = {}
-        """The same, where it is known for which part."""
+        """The same, for frames whose part is known."""
         self._for_end: list[int] = []
-        """And those that only the end tells of."""
+        """Frames whose content is only written at the end."""
         self._usage: list[int] = []
         self._last: list[int] = []
 
@@ -214,7 +214,7 @@ class _Translated:
             if not came.truncated:
                 self._take(self._reader.end(), [])
         except (WireglotError, BadJson, FrameTooLarge):
-            pass  # the rest is none that this version can read; what came out so far came of what came in
+            pass  # the rest cannot be read by this version; the output so far was caused by the input so far
         units = units_of(piece.text for piece in self._pieces)
         return [self._pieces[unit.frame]._replace(text=unit.text) for unit in units]
 
@@ -231,7 +231,7 @@ class _Translated:
                 self._wrote(event, written.decode("utf-8", "replace"), now)
             else:
                 self._wait(event, now)
-        if len(self._pieces) > before:  # what said nothing by itself has become part of all of these
+        if len(self._pieces) > before:  # frames without output of their own count as causes of all of these
             self._waiting = []
 
     def _wait(self, event: Event, now: list[int]) -> None:
@@ -269,7 +269,7 @@ class _Translated:
         if len(units) < 2:
             self._pieces.append(MadeEvent(text, first))
             return
-        # Behind the end of this part comes what waited for it: parts that came at the same time.
+        # After the end of this part, held events are written: those of parts that arrived at the same time.
         waited = {number for numbers in self._of_part.values() for number in numbers}
         self._of_part.clear()
         cut = units[0].end
@@ -278,7 +278,7 @@ class _Translated:
 
 
 def _aligned(reported: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set[int]], int]:
-    """Causes by the number of the client's frame, and how many of its events are known."""
+    """Causes by the number of the client's frame, and the number of its events whose causes are known."""
     causes: dict[int, set[int]] = {}
     here = there = 0
     while here < len(reported):
@@ -294,7 +294,7 @@ def _aligned(reported: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set
             found = _agreeing(reported[here:], made[there:])
             if found is None:
                 return causes, here
-            # One differs from the other, or is only on one side; behind them both say the same.
+            # One differs from the other, or exists on one side only; after them both are equal.
             others = {number for each in made[there : there + found[1]] for number in each.causes}
             for step in range(found[0]):
                 one = made[there + step].causes if found[0] == found[1] else others
@@ -304,7 +304,7 @@ def _aligned(reported: list[Unit], made: list[MadeEvent]) -> tuple[dict[int, set
 
 
 def _agreeing(reported: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | None:
-    """How far on, on each side, the streams agree again: the nearest place."""
+    """How many events to skip on each side until the streams agree again: the nearest match."""
     for far in range(1, 2 * _LOOKED_AHEAD):
         for here in range(max(0, far - _LOOKED_AHEAD), min(far, _LOOKED_AHEAD) + 1):
             there = far - here
@@ -320,7 +320,7 @@ def _agreeing(reported: list[Unit], made: list[MadeEvent]) -> tuple[int, int] | 
 def _by_times(
     causes: dict[int, set[int]], units: list[Unit], frames: Sequence[TraceFrame], came: Sequence[TraceFrame]
 ) -> None:
-    """What came in one read, the last before an event was written."""
+    """Assigns the frames of the last read before an event was written."""
     times = list(accumulate((frame.ms for frame in came), max))
     for unit in units:
         if is_keep_alive(unit.text):

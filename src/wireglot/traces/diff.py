@@ -1,4 +1,4 @@
-"""Where two documents differ, by JSON pointers; and two answers, by what they say."""
+"""Differences between two documents, by JSON pointer; and between two answers, by content."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _SHOWN: Final = 160
 
 
 class Difference(msgspec.Struct, frozen=True):
-    """At a pointer stood one thing, and now stands another; `absent` where there is nothing."""
+    """The value at a JSON pointer before and after; `absent` where there is none."""
 
     pointer: str
     before: str
@@ -29,12 +29,12 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 def differences(before: Any, after: Any) -> list[Difference]:
-    """JSON does not tell 1 from 1.0; arguments in a text compare as the JSON that they are."""
+    """JSON does not distinguish 1 from 1.0; arguments in a text are compared as JSON."""
     return [Difference(pointer(at), shown(one), shown(other)) for at, one, other in _walk(before, after, ())]
 
 
 def first_difference(before: Any, after: Any) -> tuple[Steps, Any, Any] | None:
-    """Where they part first, and what is there on both sides; None where they say the same."""
+    """The first difference: its path and both values; None if the documents are equal."""
     return next(_walk(before, after, ()), None)
 
 
@@ -61,7 +61,7 @@ def _equal(one: Any, other: Any) -> bool:
 
 
 def object_in(text: str) -> dict[str, Any] | None:
-    """The JSON object that a text is."""
+    """The JSON object in a text."""
     if not text.lstrip().startswith("{"):
         return None
     try:
@@ -72,7 +72,7 @@ def object_in(text: str) -> dict[str, Any] | None:
 
 
 def shown(value: Any, most: int = _SHOWN) -> str:
-    """A value on one line, as much of it as a person reads."""
+    """A value on one line, cut to a readable length."""
     if value is ABSENT:
         return "absent"
     text = encode_text(value)
@@ -80,7 +80,7 @@ def shown(value: Any, most: int = _SHOWN) -> str:
 
 
 def outline(response: Response) -> dict[str, Any]:
-    """What an answer says, no matter who gave it in whatever dialect."""
+    """The content of an answer, independent of dialect and provider."""
     usage = response.usage
     reported: dict[str, Any] = {
         "text": "".join(part.text for part in response.content if type(part) is Text),
@@ -111,7 +111,7 @@ _FORM: Final = frozenset({"type", "role", "object", "status"})
 class Side(msgspec.Struct, frozen=True):
     fate: Fate
     client: str = ""
-    """A pointer into the client's request; "" where it has no such part."""
+    """A pointer into the client's request; "" if the part is not there."""
     upstream: str = ""
     detail: str = ""
 
@@ -119,7 +119,7 @@ class Side(msgspec.Struct, frozen=True):
 def sides(
     body: dict[str, Any], sent: dict[str, Any], links: Sequence[Link], losses: Sequence[TracedLoss]
 ) -> list[Side]:
-    """In the order of the client's document; what only the upstream's has comes last."""
+    """Both sides in the order of the client's document; parts that only the upstream's has come last."""
     lost = [loss for loss in losses if loss.document == "request"]
     out: list[Side] = []
     for link in _innermost(links):
@@ -142,7 +142,7 @@ def _lost(loss: TracedLoss) -> Side:
 
 
 def _innermost(links: Sequence[Link]) -> Iterable[Link]:
-    """Parts rather than the turns around them."""
+    """The links of parts, without those of the turns around them."""
     around = _around({link.client for link in links})
     inner = [link for link in links if link.client not in around]
     there: dict[str, set[str]] = {}
@@ -152,7 +152,7 @@ def _innermost(links: Sequence[Link]) -> Iterable[Link]:
 
 
 def _around(places: Iterable[str]) -> set[str]:
-    """All that any of these stands in."""
+    """All containers of these places."""
     return {place[:end] for place in places for end, letter in enumerate(place) if letter == "/" and end}
 
 
@@ -161,7 +161,8 @@ def _is_in(place: str, around: str) -> bool:
 
 
 def words(value: Any) -> list[str]:
-    """What a value says: its texts, numbers and names, in any order, without the words of its form."""
+    """The content of a value: its texts, numbers and names, in any order, without words that belong to its
+    form."""
     out: list[str] = []
     stack = [value]
     while stack:

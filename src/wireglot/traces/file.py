@@ -1,6 +1,7 @@
-"""The file of one trace: JSON that a person can read, attach to a report, and have replayed.
+"""The file of one trace: JSON that can be read, attached to a report, and replayed.
 
-It is data from elsewhere: bounded, checked against what a trace is made of, and never evaluated.
+Traces may come from elsewhere: they are limited in size, validated against the data types, and never
+evaluated.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ T = TypeVar("T")
 
 SUFFIX: Final = ".wgtrace.json"
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Of the JSON, packed or not. Bodies of an exchange are four, and each is bounded when it is recorded."""
+"""Limit for the JSON, compressed or not. An exchange has four bodies, each limited when it is recorded."""
 
 _MAX_COST: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
@@ -29,23 +30,23 @@ _PLACE: Final = re.compile(r" - at `\$\.?([^`]*)`$")
 
 
 class BadTrace(ValueError):
-    """A file that is no trace; in words for people."""
+    """The file is not a valid trace; the message is for users."""
 
 
 def write_trace(trace: Trace, *, packed: bool = False) -> bytes:
-    """The same trace is the same bytes, packed too."""
+    """Serialize a trace. The same trace gives the same bytes, also when compressed."""
     text = msgspec.json.format(msgspec.json.encode(trace), indent=1) + b"\n"
     return gzip.compress(text, mtime=0) if packed else text
 
 
 def read_trace(data: bytes) -> Trace:
-    """Raises BadTrace, which names the field and what was expected of it."""
+    """Parse a trace. Raises BadTrace, which names the field and what was expected."""
     text = _unpacked(data)
     head = _decoded(text, _HEAD)
     if head.format != FORMAT:
         raise BadTrace(_unknown(head))
     trace = _decoded(text, _TRACE)
-    if not _ID.fullmatch(trace.row.id):  # it becomes part of addresses and names of files
+    if not _ID.fullmatch(trace.row.id):  # it is used in URLs and file names
         raise BadTrace("row.id: expected at most 64 letters, digits, hyphens and underscores")
     if not 0 <= trace.row.at < _LATEST:
         raise BadTrace("row.at: expected seconds since 1970")

@@ -1,8 +1,9 @@
-"""What became of each part of a client's document: pairs of JSON pointers.
+"""Links each part of a client's document to the part of the upstream's document it became: pairs of JSON
+pointers.
 
-They come of the translation itself. The trail of the fitting knows what became of each message, part and
-tool; marks in the fitted request show where its renderer put them (`Marker`); the dialects' places say how
-both documents are cut. Nothing is found by comparing texts.
+They are derived from the translation itself. The trail of the fitting knows what each message, part and tool
+became; marks in the fitted request show where its renderer put them (`Marker`); the dialects' places define
+how both documents are divided. Nothing is found by comparing texts.
 """
 
 from __future__ import annotations
@@ -58,7 +59,7 @@ _SETTINGS: Final = (
 
 
 class Spot(msgspec.Struct, frozen=True):
-    """A part of a document, and the turn that it stands in."""
+    """A part of a document, and the turn it belongs to."""
 
     steps: Steps
     kind: str
@@ -66,16 +67,17 @@ class Spot(msgspec.Struct, frozen=True):
 
 
 class Cut(msgspec.Struct, frozen=True):
-    """One document."""
+    """One document, divided into parts."""
 
     turns: tuple[Steps, ...]
     spots: tuple[Spot, ...]
     tools: tuple[tuple[Steps, str], ...]
-    """With their names, or the types of their vendor's declarations."""
+    """Tools with their names, or the types of their vendor's declarations."""
 
 
 class Index:
-    """What a place of a document is in: asked for each part of a long conversation."""
+    """Finds the parts and turns that contain a path. Built once per document: it is used for each part of a
+    long conversation."""
 
     __slots__ = ("_spots", "_turns")
 
@@ -84,7 +86,7 @@ class Index:
         self._turns = frozenset(cut.turns)
 
     def around(self, at: Steps) -> Spot | None:
-        """The part that a place is in, or is."""
+        """The part that contains a path, or is at it."""
         for size in range(len(at), -1, -1):
             found = self._spots.get(at[:size])
             if found is not None:
@@ -112,7 +114,7 @@ def cut_answer(places: Places, body: dict[str, Any]) -> Cut:
 
 
 def settings_of(places: Places, body: dict[str, Any], request: Request) -> dict[str, Steps]:
-    """What a request sets, by its neutral name, and where the document says it."""
+    """The settings of a request, by neutral name, and their paths in the document."""
     inner, root = _inside(body, places.request_envelope)
     out = {}
     for name in _SETTINGS:
@@ -150,11 +152,11 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _PLAIN_KEYS: Final = 64
 
 Place = tuple[int, int, int]
-"""A message, a part of it, and an item of that result or -1."""
+"""The indexes of a message, of its part, and of an item of that result, or -1."""
 
 
 class Marker:
-    """Marks that stand nowhere in a document yet. Each is nine letters: in base64 it stays one piece."""
+    """Marks that do not occur in a document yet. Each is nine characters: in base64 it stays in one piece."""
 
     __slots__ = ("_encoded", "_plain", "_word", "places")
 
@@ -172,7 +174,8 @@ class Marker:
         return f"{self._word}{len(self.places) - 1:0{_DIGITS}}"
 
     def marked(self, messages: Iterable[Message], *, blank: bool, opaque: bool) -> tuple[Message, ...]:
-        """`blank`: also parts that say nothing. `opaque`: also what only its own dialect reads."""
+        """`blank`: also mark parts without content. `opaque`: also mark parts that only their own dialect
+        reads."""
         return tuple(
             replace(message, content=self.parts(message.content, number, blank=blank, opaque=opaque))
             for number, message in enumerate(messages)
@@ -239,7 +242,7 @@ class Marker:
         return replace(part, content=content)
 
     def found(self, document: Any) -> dict[Place, list[Steps]]:
-        """Where the marks stand in a document: of a text the text itself, of a name what holds it."""
+        """Where each mark is in a document: the path of a text itself; for a key, the path of its object."""
         out: dict[Place, list[Steps]] = {}
         stack: list[tuple[Steps, Any]] = [((), document)]
         while stack:
@@ -284,16 +287,16 @@ class Marker:
 
 
 def _container(value: Any) -> type | None:
-    """What a value is, as far as places go by it."""
+    """The kind of container a value is, as far as paths are concerned."""
     kind = type(value)
     return kind if kind in (dict, list, str) else None
 
 
 _DEGREES: Final = ((True, True), (False, True), (True, False), (False, False))
-"""Which parts are marked, the most first: blank ones, opaque ones."""
+"""Which parts are marked, most first: (blank parts, opaque parts)."""
 _COUNTED: Final[dict[type[Part], str]] = {ToolCall: "ToolCall", ToolResult: "ToolResult"}
 _NOBODY: Final = "$.messages"
-"""Where the trail puts what no client wrote."""
+"""The trail's path for values that no client wrote."""
 
 Pair = tuple[Steps, Steps]
 
@@ -307,9 +310,11 @@ def request_links(
     context: Context | None = None,
     asked: RequestAgain | None = None,
 ) -> list[Link]:
-    """Pairs of the client's request and what was sent upstream, in the order of the client's document.
+    """Pairs of places in the client's request and in the upstream request, in the order of the client's
+    document.
 
-    `asked`: what was translated, if that has been done already. Raises what a translation raises.
+    `asked`: the translated request, if the translation has been done already. Raises the translation's
+    errors.
     """
     ours, theirs = dialect(target.source or client).places, dialect(target.dialect).places
     if ours is None or theirs is None:
@@ -319,12 +324,12 @@ def request_links(
     again = asked or ask_again(client, body, target, context)
     there = cut_request(theirs, again.document)
     if len(cut_request(theirs, upstream).turns) != len(there.turns):
-        return []  # it was another conversation that went upstream: nothing is known of its places
+        return []  # another conversation was sent upstream: its places are unknown
     return linked(_Translated(again, target, ours, body, there).pairs(theirs), body, upstream)
 
 
 def linked(pairs: Iterable[Pair], body: Any, upstream: Any) -> list[Link]:
-    """Those of which both sides are there, each once, in the order of the first side."""
+    """The pairs whose sides both exist, each once, in the order of the first side."""
     order = {pointer(mine): None for mine, _ in pairs}
     links = {Link(pointer(mine), pointer(place)): None for mine, place in pairs if mine and place}
     known = [link for link in links if found(body, link.client) and found(upstream, link.upstream)]
@@ -341,7 +346,7 @@ def _as_it_is(places: Places, body: dict[str, Any]) -> list[Pair]:
 
 
 class _Translated:
-    """One request on its way from one document into the other."""
+    """The translation of one request from one document to the other."""
 
     def __init__(
         self, again: RequestAgain, target: TraceTarget, places: Places, body: dict[str, Any], there: Cut
@@ -364,7 +369,7 @@ class _Translated:
         return [*self._conversation(), *self._tools(sent.tools), *settings]
 
     def _home(self, value: Any, neutral: str) -> Steps | None:
-        """Where the client wrote what became this value."""
+        """The place where the client wrote what became this value."""
         trail = self.planned.trail
         before = neutral if trail is None else trail.of(value)
         return steps_of(self.way.of(before, self.planned.client)) if before != _NOBODY else None
@@ -388,7 +393,7 @@ class _Translated:
         return [(here, there)] if here is not None and there is not None else []
 
     def _tools(self, tools: tuple[AnyTool, ...]) -> list[Pair]:
-        """A tool is known by its name there; one that its provider runs by its place among those."""
+        """Links the tools: by name; one that its provider runs, by its position among those."""
         pairs: list[Pair] = []
         left = dict(self.there.tools)
         unnamed: list[Steps] = []
@@ -408,7 +413,7 @@ class _Translated:
         return pairs
 
     def _placed(self) -> dict[Place, list[Steps]]:
-        """Where each part of the fitted request stands in the upstream's document."""
+        """The path of each part of the fitted request in the upstream's document."""
         sent = self.planned.upstream
         context = replace(self.again.context, memory=None)
         real = self.answered.render_request(sent, context).value
@@ -418,7 +423,7 @@ class _Translated:
             messages = marker.marked(sent.messages, blank=blank, opaque=opaque)
             try:
                 marked = self.answered.render_request(replace(sent, messages=messages), context).value
-            except WireglotError:  # this dialect looks into what it is given
+            except WireglotError:  # this dialect validates the values it renders
                 continue
             if marker.same_shape(marked, real):
                 marks = marker.found(marked)
@@ -426,7 +431,8 @@ class _Translated:
         return self._with_results(marks)
 
     def _with_results(self, marks: dict[Place, list[Steps]]) -> dict[Place, list[Steps]]:
-        """Whole parts: a mark stands somewhere inside of one. A result is where what it says is."""
+        """Extends each mark's path to the whole part that contains it. A tool result is located by its
+        content."""
         placed: dict[Place, list[Steps]] = {}
         for place, ways in marks.items():
             number, at, item = place
@@ -444,7 +450,7 @@ class _Translated:
         return dict(sorted(placed.items()))
 
     def _count(self, kind: type[Part], name: str, placed: dict[Place, list[Steps]]) -> None:
-        """Calls and results that say nothing, by their number, where all of them are there."""
+        """Places calls and results without content by their order, if all of them are present."""
         asked = [
             (number, at, -1)
             for number, message in enumerate(self.planned.upstream.messages)
@@ -464,7 +470,7 @@ def _add(placed: dict[Place, list[Steps]], place: Place, steps: Steps, wanted: b
 
 
 def _inner(way: Steps, whole: Steps) -> Steps:
-    """The item of a result that a mark stands in, or the text that all of it is."""
+    """The path of the item of a result that contains a mark, or of the text if the result is one text."""
     for size in range(len(way), len(whole), -1):
         if type(way[size - 1]) is int:
             return way[:size]
@@ -483,8 +489,8 @@ def answer_links(
     asked: RequestAgain | None = None,
     context: Context | None = None,
 ) -> list[Link]:
-    """Pairs of what the client was `reported` and what `came` from upstream. Raises what a translation
-    raises."""
+    """Pairs of places in what the client was `reported` and what `came` from upstream. Raises the
+    translation's errors."""
     spoken, answered = dialect(target.source or client), dialect(target.dialect)
     if spoken.places is None or answered.places is None:
         return []
@@ -492,7 +498,7 @@ def answer_links(
     if answered.parse_error(came) is not None:
         if not there.spots:
             return []
-        came = without_error(came)  # a stream may have said something before it
+        came = without_error(came)  # a stream may contain an answer before it
     if target.passthrough:
         return linked([(spot.steps, spot.steps) for spot in there.spots], reported, came)
     context = context or (asked.context if asked is not None else Context())
@@ -519,7 +525,7 @@ def answer_links(
 
 
 def _aligned(spots: Sequence[Spot], content: Sequence[Part]) -> list[Spot | None]:
-    """A place for each part, in their order: some places are no part (the state of a neighbour)."""
+    """A place for each part, in order: some places are not parts (the state of a neighbour)."""
     out: list[Spot | None] = []
     at = 0
     for part in content:

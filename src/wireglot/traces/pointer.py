@@ -14,7 +14,7 @@ _NUMBER: Final = re.compile(r"0|[1-9]\d*")
 
 
 def steps_of(path: str) -> Steps | None:
-    """The members and numbers that a path goes by; None where it is no such path."""
+    """The member names and indexes of a path; None if it cannot be parsed."""
     if not path.startswith("$"):
         return None
     at, steps = 1, []
@@ -41,12 +41,12 @@ def pointer(steps: Steps) -> str:
 
 
 def pointer_of(path: str) -> str:
-    """A path as a pointer; "" where it leads to the whole document, or is none."""
+    """A path as a pointer; "" if it is the whole document or cannot be parsed."""
     return pointer(steps_of(path) or ())
 
 
 def found(document: Any, at: str) -> bool:
-    """Whether a pointer leads to something."""
+    """Whether a pointer resolves."""
     try:
         resolve(document, at)
     except LookupError:
@@ -55,7 +55,7 @@ def found(document: Any, at: str) -> bool:
 
 
 def resolve(document: Any, at: str) -> Any:
-    """What a pointer leads to. Raises LookupError."""
+    """The value at a pointer. Raises LookupError."""
     value = document
     for step in at.split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")

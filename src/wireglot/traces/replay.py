@@ -1,9 +1,9 @@
-"""A recorded exchange translated again: would it go upstream, and come back, as it did?
+"""Translates a recorded exchange again, to check whether it would be sent upstream and returned as it was.
 
-Nothing is sent. The client's request is translated for the target that the trace knows, and compared with
-what went upstream; the upstream's answer is translated back, and compared with what the client got. Ids that
-we make up, times, and sealed state (no trace holds the secret) are no differences; nor is spelling, as
-`canonical.py` has it.
+Nothing is sent. The client's request is translated for the recorded target, and compared with what was sent
+upstream; the upstream's answer is translated back, and compared with what the client got. Ids made by
+Wireglot, times, and sealed state (no trace contains the secret) do not count as differences; nor does
+spelling, as defined in `canonical.py`.
 """
 
 from __future__ import annotations
@@ -40,15 +40,17 @@ from wireglot.traces.trace import Attempt, Trace, TracedLoss
 from wireglot.wire.json import encode_text
 
 _OURS: Final[frozenset[ErrorKind]] = frozenset({"auth", "permission", "billing"})
-"""Of a provider's key: the client's own is none of it, and a gateway says so in its place."""
+"""Errors about a provider's key: the client's own key is not concerned, so a gateway reports another
+error."""
 
 
 class NotReplayed(Exception):
-    """Why an error is not reported again; in words for people."""
+    """Why an error is not compared; the message is for users."""
 
 
 def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
-    """Between the error that the client was sent and what the upstream's comes to now."""
+    """Differences between the error that the client was sent and what the upstream's error is translated to
+    now."""
     client, upstream = dialect(trace.row.dialect), dialect(attempt.dialect)
     reported = reported_error(trace, client)
     came = attempt.answer
@@ -66,7 +68,7 @@ def error_differences(trace: Trace, attempt: Attempt) -> list[Difference]:
 
 
 def refusal_differences(trace: Trace) -> list[Difference]:
-    """The same, where nothing went upstream: the request itself may be why."""
+    """The same for a request that was not sent upstream: the request itself may be the cause."""
     client = dialect(trace.row.dialect)
     reported = reported_error(trace, client)
     body = document(trace.request, "the client's request")
@@ -78,7 +80,7 @@ def refusal_differences(trace: Trace) -> list[Difference]:
 
 
 def reported_error(trace: Trace, client: Dialect) -> ApiError:
-    """What the client was sent. Raises NotReplayed where that is no error."""
+    """The error that the client was sent. Raises NotReplayed if it was not an error."""
     got = trace.answer
     error = client.parse_error(whole(got, trace.row.dialect, "the client's answer"), got.status)
     if error is None:
@@ -87,7 +89,8 @@ def reported_error(trace: Trace, client: Dialect) -> ApiError:
 
 
 def stream_error_differences(was: ApiError, now: dict[str, Any], client: Dialect) -> list[Difference]:
-    """Of a stream that ended in one. Where the upstream broke off, only that it did is the same."""
+    """Differences for a stream that ended in an error. If the upstream broke off, only that fact is
+    compared."""
     error = client.parse_error(now)
     if error is None:
         return [Difference("/error", encode_text(was.message), "null")]
@@ -95,7 +98,8 @@ def stream_error_differences(was: ApiError, now: dict[str, Any], client: Dialect
 
 
 def beginning_differences(was: dict[str, Any], now: dict[str, Any], client: Dialect) -> list[Difference]:
-    """Of a stream whose client left: what it got is how the answer begins that is made now."""
+    """For a stream whose client disconnected: differences unless what it got is the beginning of the new
+    answer."""
     one, other = (outline(client.parse_response(without_error(each), Context())) for each in (was, now))
     found = [
         Difference(f"/{name}", shown(one[name]), shown(other[name][: len(one[name])]))
@@ -134,29 +138,30 @@ _BAD: Final = 300
 
 class Replayed(msgspec.Struct, frozen=True):
     request: list[Difference] = []
-    """Between the upstream request as it was recorded, and as it is made now."""
+    """Differences between the recorded upstream request and the one made now."""
     answer: list[Difference] = []
-    """Between the client's answer as it was recorded, and as it is made now of what came from upstream."""
+    """Differences between the client's recorded answer and the one made now from the recorded upstream
+    answer."""
     losses: list[TracedLoss] = []
-    """Of the request, as they are reported now."""
+    """Losses of the request, as they are reported now."""
     notes: list[str] = []
     """What could not be compared, and why."""
     compared: list[str] = []
-    """`request`, `answer`: which of them were."""
+    """What was compared: `request`, `answer`."""
 
     @property
     def is_same(self) -> bool:
         return bool(self.compared) and not self.request and not self.answer
 
     def report(self) -> str:
-        """For people: nothing where nothing differs."""
+        """The differences as text; empty if there are none."""
         lines = [f"upstream request {each}" for each in self.request]
         lines += [f"client answer {each}" for each in self.answer]
         return "\n".join(lines)
 
 
 def replay(trace: Trace) -> Replayed:
-    """Never raises: what cannot be compared is a note."""
+    """Replays a trace. Never raises: what cannot be compared becomes a note."""
     notes: list[str] = []
     compared: list[str] = []
     request: list[Difference] = []
@@ -249,7 +254,7 @@ def _answers(
         return beginning_differences(reported, now, client)
     left = UNREPORTED
     if target.passthrough or (trace.row.tokens is not None and trace.row.tokens.source == "estimated"):
-        left |= USAGE  # which the gateway asks for, takes out or estimates itself
+        left |= USAGE  # which the gateway requests, removes or estimates itself
     return answer_differences(reported, now, left)
 
 
@@ -278,7 +283,7 @@ def _translated(trace: Trace, attempt: Attempt, target: TraceTarget, asked: Requ
 def answer_differences(
     was: dict[str, Any], now: dict[str, Any], left: frozenset[str] = UNREPORTED
 ) -> list[Difference]:
-    """Between two answers, without their fields `left` and the ids that we make up."""
+    """Differences between two answers, ignoring the fields in `left` and ids made by Wireglot."""
     one, other = ({name: value for name, value in each.items() if name not in left} for each in (was, now))
     return [
         each

@@ -1,4 +1,4 @@
-"""Where a recorded request went, as it must be known to translate it again to the letter."""
+"""The target of a recorded request, with everything needed to translate it again exactly."""
 
 from __future__ import annotations
 
@@ -13,28 +13,29 @@ from wireglot.traces.trace import Attempt
 
 
 class BadTarget(ValueError):
-    """What stands in a trace's `limits` is not what a gateway writes there."""
+    """The `limits` of a trace are not in the format that a gateway writes."""
 
 
 class RecordedTarget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What an `Attempt` keeps as its `limits`."""
+    """The content of an `Attempt`'s `limits`."""
 
     limits: Limits | None = None
     """None: those of the catalog."""
     stream: bool | None = None
-    """Whether the upstream streams, whatever the client asked for; None: as the client."""
+    """Whether the upstream streams, whatever the client requested; None: like the client."""
     account: str = ""
     fields: dict[str, Any] = {}
-    """Of the upstream's body, set once it was translated: the configuration's, and the question for usage."""
+    """Fields of the upstream's body set after the translation: those of the configuration, and the request
+    for usage."""
     without: list[str] = []
-    """Taken out of it again, for a host that is reported them elsewhere."""
+    """Fields removed again, for a host that receives them elsewhere."""
     asked: Request | None = None
-    """What was translated, where that is not just what the client's body says: turns that the gateway holds,
+    """The translated request, if it differs from the client's body: with turns that the gateway stores, and
     reasoning that it remembers or has unsealed."""
     emulates: bool = True
-    """Whether the gateway emulated what the upstream cannot do."""
+    """Whether the gateway emulated features that the upstream lacks."""
     source: str = ""
-    """The dialect it was translated from, where that is not the client's."""
+    """The dialect it was translated from, if that is not the client's."""
 
     def written(self) -> dict[str, Any]:
         reported: dict[str, Any] = msgspec.to_builtins(self)
@@ -51,7 +52,7 @@ class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True)
     model: str = ""
     passthrough: bool = False
     withholds: bool = False
-    """The client was not shown the reasoning that it did not ask for: known from the answer that it got."""
+    """The client was not shown reasoning that it did not ask for: derived from its answer."""
 
     @property
     def leaks_calls(self) -> tuple[LeakFamily, ...]:
@@ -59,10 +60,10 @@ class TraceTarget(RecordedTarget, frozen=True, kw_only=True, omit_defaults=True)
 
 
 def target_of(attempt: Attempt) -> TraceTarget:
-    """Raises BadTarget."""
+    """Parses an attempt's target. Raises BadTarget."""
     written = attempt.limits
     try:
-        if isinstance(asked := written.get("asked"), msgspec.Raw):  # it was never in a file
+        if isinstance(asked := written.get("asked"), msgspec.Raw):  # never written to a file
             written = {**written, "asked": msgspec.json.decode(asked)}
         recorded = msgspec.convert(written, RecordedTarget)
     except (msgspec.DecodeError, UnicodeError) as fault:

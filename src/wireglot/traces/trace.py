@@ -1,7 +1,7 @@
-"""One exchange as it was: a row for the list, and the whole of it where bodies were recorded.
+"""One recorded exchange: a row for the list, and its requests and answers if bodies were recorded.
 
-The page, the command line, the exported file and `wireglot.testing.replay` all speak of these values, so they
-are JSON as they stand (`msgspec.json`). Fields may be added; none is renamed or given another meaning.
+The page, the command line, the exported file and `wireglot.testing.replay` all use these values, so they are
+JSON without conversion (`msgspec.json`). Fields may be added; none is renamed or given another meaning.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ import msgspec
 from wireglot.ir.loss import Loss
 
 State = Literal["running", "done", "failed", "left"]
-"""`left`: the client went before its answer was whole."""
+"""`left`: the client disconnected before its answer was complete."""
 
 FORMAT = "wireglot-trace/1"
 
 
 class Tokens(msgspec.Struct, frozen=True, omit_defaults=True):
     input: int = 0
-    """Everything the model read, with what a cache gave."""
+    """All tokens that the model read, including cached ones."""
     output: int = 0
-    """Everything it wrote, with its reasoning."""
+    """All tokens that the model wrote, including its reasoning."""
     cached: int = 0
     cache_written: int = 0
     reasoning: int = 0
@@ -37,37 +37,37 @@ class LossCounts(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class TurnHashes(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Hashes of a request's messages, without those of the system; "" where there are none."""
+    """Hashes of a request's messages, without system messages; "" if there are none."""
 
     own: str
-    """All of them."""
+    """Of all messages."""
     before: str = ""
-    """Those before the last answer in it: the exchange that this one continues had them."""
+    """Of those before the last answer in it: the exchange that this one continues had them."""
     answered: str = ""
-    """Those with that answer."""
+    """Of those up to and including that answer."""
     root: str = ""
-    """Those up to the first answer."""
+    """Of those up to the first answer."""
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What the list shows, known without any body. It is reported again as it changes: the newest counts."""
+    """An entry of the list, known without any body. It is sent again when it changes: the newest counts."""
 
     id: str
     at: float
-    """When it came in: seconds since 1970."""
+    """When the request came in: seconds since 1970."""
     state: State = "running"
     worker: str = ""
-    """Which process, and in a fleet which machine."""
+    """The process, and in a fleet the machine."""
     client: str = ""
-    """The program, from its user agent: `claude-code`, `codex`, `gemini-cli`, else its first word."""
+    """The client program, from its user agent: `claude-code`, `codex`, `gemini-cli`, else the first word."""
     agent: str = ""
     """The client's User-Agent."""
     purpose: str = ""
-    """What it is for, as the client says: `main`, `subagent`, `auxiliary`, `background`, `compaction`."""
+    """The purpose that the client states: `main`, `subagent`, `auxiliary`, `background`, `compaction`."""
     purpose_word: str = ""
-    """The client's own word for it."""
+    """The client's own word for the purpose."""
     agent_name: str = ""
-    """Name or type of the sub-agent that sends it."""
+    """Name or type of the sub-agent that sends the request."""
     agent_id: str = ""
     parent_agent_id: str = ""
     dialect: str = ""
@@ -76,11 +76,11 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     key: str = ""
     """The name of the client's key."""
     session: str = ""
-    """The conversation it belongs to, where the client names one or it can be derived."""
+    """The conversation it belongs to, if the client names one or it can be derived."""
     belongs_to: str = ""
-    """The exchange that asked for it, where it was made in the background: its id."""
+    """The id of the exchange that caused this one, if it was made in the background."""
     asked: str = ""
-    """The model as the client asks for it."""
+    """The model name in the client's request."""
     provider: str = ""
     model: str = ""
     upstream_dialect: str = ""
@@ -91,66 +91,68 @@ class Row(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     error: str = ""
     attempts: int = 0
     first_ms: float | None = None
-    """Until the first byte went to the client."""
+    """Milliseconds until the first byte was sent to the client."""
     total_ms: float | None = None
     waits_for: str = ""
-    """Of one that runs: `body` (its own, which is read), `store`, `queue`, `provider queue`, `key` (one that
-    rests), `sign-in`, `retry`, `download`, `first byte`, `answer` or `next event`; "": it is worked on."""
+    """What a running exchange is waiting for: `body` (its own, being read), `store`, `queue`, `provider
+    queue`, `key` (one with an open circuit breaker), `sign-in`, `retry`, `download`, `first byte`, `answer`
+    or `next event`; "": it is being processed."""
     waits_until: float | None = None
-    """Until when, where that is known: seconds since 1970."""
+    """When the wait ends, if known: seconds since 1970."""
     tokens: Tokens | None = None
     cost: int | None = None
-    """In millionths of the currency; None: not known."""
+    """In millionths of the currency; None: unknown."""
     losses: LossCounts | None = None
     features: list[str] = []
-    """The features among its losses, the worst first."""
+    """The features among its losses, most serious first."""
     recorded: bool = False
-    """Whether bodies were recorded: then there is a `Trace` to look at."""
+    """Whether bodies were recorded: then there is a `Trace`."""
     booked: bool = False
-    """Whether the usage ledger has it: a provider was to be asked."""
+    """Whether the usage ledger has this exchange: a provider was to be called."""
     title: str = ""
-    """The last words of its user, where bodies were recorded."""
+    """The last text of its user, if bodies were recorded."""
     history: TurnHashes | None = None
-    """By what turns are joined where the client names no session; known where it was requested."""
+    """Used to join turns if the client names no session; known once it was computed."""
 
 
 class TraceFrame(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A piece of a stream, and when it came or went: milliseconds since the request came in."""
+    """A piece of a stream, and when it was received or sent: milliseconds since the request came in."""
 
     ms: float
     data: str
     causes: list[int] = []
-    """Of the client's stream: the numbers (from 0) of those frames of the last attempt's answer that it was
-    made of. None: it is a keep-alive, or the gateway's own."""
+    """For the client's stream: the numbers (from 0) of the frames of the last attempt's answer that it was
+    made from. None: it is a keep-alive, or the gateway's own."""
 
 
 class TraceMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One side of an HTTP exchange. What is secret is gone from it already."""
+    """One side of an HTTP exchange. Secrets have been removed."""
 
     method: str = ""
     url: str = ""
     status: int = 0
     headers: list[tuple[str, str]] = []
     body: str = ""
-    """As text; "" where it was a stream, or none."""
+    """The body as text; "" for a stream, or if there was none."""
     frames: list[TraceFrame] = []
     bytes: int = 0
-    """How large it was, also where the body kept is shorter."""
+    """Its original size, even if the stored body is shorter."""
     truncated: bool = False
     base64: bool = False
-    """The body is no UTF-8, and is kept so."""
+    """The body is not UTF-8, and is stored as base64."""
     folded: str = ""
-    """What a stream amounts to: the document that its dialect answers with when no stream is requested.
-    Links of answers point into it. Of a stream without its end it is what came."""
+    """The document that a stream adds up to: the answer of its dialect when no stream is requested. Links of
+    answers point into it. For a stream without an end, it is what had arrived."""
     stops: str = ""
-    """Of `folded`: why it is not the whole answer, in words for people."""
+    """Why `folded` is not the whole answer, as text for users."""
     caused_by: Literal["", "events", "times"] = ""
-    """How the `causes` of its frames are known. `events`: the upstream's stream, translated again, makes this
-    one. `times`: not all of it, so some have what came in the last read before they were written."""
+    """How the `causes` of its frames were determined. `events`: translating the upstream's stream again gives
+    this one. `times`: not for all of it, so some frames have the events of the last read before they were
+    written."""
 
 
 class Link(msgspec.Struct, frozen=True):
-    """A part of the client's document and what became of it upstream: two JSON pointers (RFC 6901)."""
+    """A part of the client's document and the upstream part it became: two JSON pointers (RFC 6901)."""
 
     client: str
     upstream: str
@@ -163,16 +165,16 @@ class TracedLoss(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     document: str
     """`request` or `response`."""
     path: str
-    """As the client is given it (`$.messages[2].content[0]`)."""
+    """The path as reported to the client (`$.messages[2].content[0]`)."""
     pointer: str = ""
-    """The same place as a JSON pointer into the client's document, where it has one."""
+    """The same place as a JSON pointer into the client's document, if it exists there."""
     upstream: str = ""
-    """Its place in the upstream's document, where it has one."""
+    """Its place in the upstream's document, if it has one."""
     detail: str = ""
 
 
 def traced(loss: Loss) -> TracedLoss:
-    """A loss as it is reported, before anybody has looked for its places."""
+    """A loss as reported, before its places in the documents are resolved."""
     return TracedLoss(
         feature=loss.feature,
         action=loss.action,
@@ -184,8 +186,8 @@ def traced(loss: Loss) -> TracedLoss:
 
 
 class TraceStep(msgspec.Struct, frozen=True):
-    """A stretch of time on the way: `queue`, `store`, `connect`, `first byte`, `events`. Milliseconds since
-    the request came in."""
+    """A phase of the exchange: `queue`, `store`, `connect`, `first byte`, `events`. Milliseconds since the
+    request came in."""
 
     name: str
     began_ms: float
@@ -201,7 +203,7 @@ class TraceCounted(msgspec.Struct, frozen=True):
 
 
 class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """One provider asked once. Only the last one's answer reached the client."""
+    """One call to one provider. Only the last attempt's answer reached the client."""
 
     provider: str
     model: str
@@ -212,21 +214,21 @@ class Attempt(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     answer: TraceMessage | None = None
     error: str = ""
     limits: dict[str, Any] = {}
-    """What was known of the model, as `wireglot.testing.replay` needs it to translate again."""
+    """What was known of the model, so that `wireglot.testing.replay` can translate again."""
     losses: list[TracedLoss] = []
     links: list[Link] = []
-    """Between the requests."""
+    """Links between the requests."""
     answer_links: list[Link] = []
-    """Between the answers: their documents, or what their streams amount to."""
+    """Links between the answers: their documents, or those that their streams add up to."""
     summary: list[TraceCounted] = []
 
 
 class Trace(msgspec.Struct, frozen=True, kw_only=True):
-    """The whole of an exchange. It always says its format."""
+    """A whole exchange. The format field is always present."""
 
     format: str = FORMAT
     version: str = ""
-    """Of the program that recorded it."""
+    """The version of the program that recorded it."""
     row: Row
     request: TraceMessage
     answer: TraceMessage

@@ -1,8 +1,8 @@
-"""The contract of the cache of decoded bodies, for its users: body reader, codecs, `fit`, reasoning vault.
+"""Interface of the cache of decoded bodies, for its users: body reader, codecs, `fit`, reasoning vault.
 
-An agent sends its tools and its whole conversation with every turn. Values that were decoded from cached
-texts are the same objects again, and what was made of one is found with it. Values from the cache must not be
-changed. Without a cache (None) everything is made each time; only the time may differ.
+An agent sends its tools and its whole conversation with every turn. Values decoded from cached texts are the
+same objects as before, and results derived from them are found with them. Values from the cache must not be
+changed. Without a cache (None) everything is computed each time; only the time may differ.
 
 `wireglot.cache` implements it. `gateway/composition.py` is its only importer: to remove the cache, delete the
 package and import `NoCaches` in that one line.
@@ -24,12 +24,12 @@ class KnownBody(Protocol):
 
     @property
     def spans(self) -> dict[str, Span]:
-        """Where each top-level member is."""
+        """The span of each top-level member."""
         ...
 
     @property
     def work(self) -> int:
-        """How much work is left, in bytes of a body that is not cached."""
+        """The remaining work, expressed in bytes of an uncached body."""
         ...
 
 
@@ -43,26 +43,26 @@ class BodyOutline(Protocol):
 
 
 class KnownTurns(Protocol):
-    """The first turns of a conversation, which came before."""
+    """The first turns of a conversation, which are known from before."""
 
     @property
     def values(self) -> tuple[Any, ...]: ...
 
     def reached(self, key: Hashable) -> tuple[int, Any] | None:
-        """What was found out about them under this key, and after how many of them."""
+        """What was found out under this key, and after how many of the turns."""
         ...
 
     def settle(self, key: Hashable, found: Any, count: int | None = None) -> None:
-        """What is known after all of them, or after `count`."""
+        """Store a result that covers all of them, or the first `count`."""
         ...
 
 
 class Cache(Protocol):
-    """One caller's."""
+    """The cache of one caller."""
 
     def compare(self, body: bytes, turns: str, max_fresh: int | None = None) -> KnownBody | None:
-        """What of a body is cached. `turns`: the member that holds the conversation. None: nothing, or more
-        than `max_fresh` bytes are new."""
+        """The cached part of a body. `turns`: the member that holds the conversation. None if nothing is
+        cached, or if more than `max_fresh` bytes are new."""
         ...
 
     def document(self, outline: BodyOutline, depth: int, turns: str) -> dict[str, Any]:
@@ -70,7 +70,8 @@ class Cache(Protocol):
         ...
 
     def for_turns(self, turns: Sequence[Any]) -> Cache | None:
-        """This one where some of these turns are known; nothing can be found or kept for others."""
+        """This cache if some of these turns are known; otherwise nothing can be found or kept for any of
+        them."""
         ...
 
     def row(self, turns: Sequence[Any]) -> KnownTurns | None: ...
@@ -78,28 +79,29 @@ class Cache(Protocol):
     def is_known(self, value: object) -> bool: ...
 
     def find(self, value: object, key: Hashable) -> Any:
-        """What was made of it under this key, None where nothing was."""
+        """What was derived from the value under this key; None if there is nothing."""
         ...
 
     def keep(self, value: object, key: Hashable, made: Any, size: int = 0, *, shared: object = None) -> None:
-        """Cache what was made of `value`, if that is known. It must follow from value and key alone. `shared`
-        becomes known with it. `size`: bytes that it takes in addition to the value's own."""
+        """Cache what was derived from `value`, if that is known. It must depend on value and key alone.
+        `shared` becomes known with it. `size`: its bytes, in addition to those of the value."""
         ...
 
     def grow(self, value: object, key: Hashable, size: int) -> None:
-        """Count what was added to what was made of it."""
+        """Count bytes added to what was derived from the value."""
         ...
 
     def remembered(self, value: object, key: Hashable, make: Callable[[], _T]) -> _T:
-        """What `make` gives, made once where `value` is known. It must follow from value and key alone."""
+        """The result of `make`, computed once if `value` is known. It must depend on value and key alone."""
         ...
 
     def share(self, value: _T, beside: object) -> _T:
-        """The value, known as long as the one it was made of is, if that is."""
+        """Make `value` known for as long as `beside`, the value it was derived from, is known. Returns
+        `value`."""
         ...
 
     def scope(self, *names: Hashable) -> int:
-        """A short name for all that is equal in many keys."""
+        """A short number for a tuple of keys: equal tuples get the same number."""
         ...
 
 
@@ -111,10 +113,9 @@ def fold(
     step: Callable[[_S, tuple[Any, ...]], _S],
     settled: int | None = None,
 ) -> _S:
-    """What all values come to, from `start` on: `step` takes what those before came to, which it must not
-    change, and the next ones. `row`: those that came before, which are gone through once. `key`: all that
-    `step` depends on in addition to the values. `settled`: how many of the row can be cut off, where not all
-    can."""
+    """Folds all values from `start` on: `step` takes the result so far, which it must not change, and the
+    next values. `row`: the known turns, which are folded once. `key`: everything that `step` depends on in
+    addition to the values. `settled`: how many of the row can be folded separately, if not all."""
     if row is None:
         return step(start, values)
     if settled is None:
@@ -127,28 +128,28 @@ def fold(
 
 
 class Caches(Protocol):
-    """Those of all callers."""
+    """The caches of all callers."""
 
     @property
     def least_bytes(self) -> int:
-        """Smaller bodies are not looked for."""
+        """Minimum size of bodies that are looked up."""
         ...
 
     def for_next_turn(self, caller: str, body: bytes) -> Cache | None:
-        """The caller's, for a body that seems to continue a conversation from it."""
+        """The caller's cache, if the body probably continues a conversation in it."""
         ...
 
     def finder(self, caller: str) -> Callable[[bytes], Cache | None]:
-        """Finds the caller's for any other body that comes again."""
+        """A function that returns the caller's cache for any other repeated body."""
         ...
 
     def clear(self) -> None:
-        """Other settings may read the same bytes in another way."""
+        """Called when settings change: others may parse the same bytes differently."""
         ...
 
 
 class NoCaches:
-    """Implements `Caches` without a cache, and takes whatever one is made with."""
+    """Implements `Caches` without a cache; accepts any arguments."""
 
     least_bytes: Final = 0  # large bodies are read in a worker thread all the same
 

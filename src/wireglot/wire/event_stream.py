@@ -17,7 +17,7 @@ import msgspec
 
 
 class StreamMessage(msgspec.Struct, frozen=True, gc=False):
-    """Its headers that are text, and its payload as it came."""
+    """One message: its text headers, and its payload unchanged."""
 
     headers: dict[str, str]
     payload: bytes
@@ -33,17 +33,17 @@ _MAX_HEADERS: Final = 128 * 1024
 _TEXT: Final = 7
 _LENGTH_OF_TEXT: Final = Struct(">H")
 _LONG_VALUES: Final = frozenset({6, _TEXT})
-"""Bytes and text: their length stands before them."""
+"""Types of bytes and text values, which have a length prefix."""
 _FIXED_BYTES: Final = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
-"""True, false, numbers of four sizes, a time and a UUID."""
+"""Sizes by type: true, false, numbers of four sizes, a timestamp and a UUID."""
 
 
 class BadFrame(ValueError):
-    """The bytes are no frames: a length that cannot be, a CRC that does not fit, an end in the middle."""
+    """The bytes are not a valid frame: an impossible length, a wrong CRC, or an end in the middle."""
 
 
 class EventStreamDecoder:
-    """The messages of a stream, each as soon as its last byte is there. Any cutting gives the same."""
+    """Decodes a stream into messages, each as soon as its last byte arrives, however the bytes are split."""
 
     __slots__ = ("_buffer", "_fault", "_max_message", "_total")
 
@@ -56,11 +56,12 @@ class EventStreamDecoder:
 
     @property
     def fault(self) -> BadFrame | None:
-        """What is wrong behind the messages that came out: the next call would raise it."""
+        """The error after the messages already returned: the next call would raise it."""
         return self._fault
 
     def feed(self, data: bytes) -> list[StreamMessage]:
-        """The messages that `data` completes. Those before garbage come out, then the next call raises."""
+        """The messages that `data` completes. Messages before invalid bytes are returned; the next call
+        raises."""
         if self._fault is not None:
             raise self._fault
         self._buffer += data
@@ -76,7 +77,7 @@ class EventStreamDecoder:
         return messages
 
     def close(self) -> None:
-        """The end of the bytes. Raises where it is in the middle of a message."""
+        """End of the bytes. Raises if that is in the middle of a message."""
         if self._fault is not None:
             raise self._fault
         if self._buffer:
@@ -97,7 +98,8 @@ class EventStreamDecoder:
         return _read(raw)
 
     def _checked_length(self) -> int:
-        """Before anything is waited for: a length that is garbage would be waited for in vain."""
+        """The message length, verified before waiting for the message: the bytes of a garbage length would
+        never arrive."""
         total, headers, checksum = _PRELUDE.unpack_from(self._buffer)
         if crc32(self._buffer[: _PRELUDE.size - _CRC.size]) != checksum:
             raise BadFrame("the checksum of a prelude does not fit")
@@ -122,7 +124,7 @@ def _read(raw: bytes) -> StreamMessage:
 
 
 def _read_headers(data: bytes) -> dict[str, str]:
-    """Those that are text: all that anybody reads are. Others are stepped over."""
+    """The text headers: only those are used. Others are skipped."""
     named: dict[str, str] = {}
     at = 0
     while at < len(data):

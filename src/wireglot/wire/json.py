@@ -16,10 +16,10 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 MAX_DEPTH = 128
-"""How deep any JSON may be nested that we read, no matter who wrote it. No conversation comes near it, and
-all that walks through a value may do so by recursion: Python gives up at a thousand frames."""
+"""Maximum nesting of any JSON that is decoded, whatever its source. No conversation comes near it, and code
+that walks through a value may use recursion: Python stops at a thousand frames."""
 _COUNTED_BYTES = 4096
-"""Up to here counting brackets is quicker than walking through the value."""
+"""Up to this size, counting brackets is faster than walking through the value."""
 
 _BOM = b"\xef\xbb\xbf"
 _REASON = re.compile(r"(?:JSON is malformed: )?(.*?)(?: \(byte (\d+)\))?", re.DOTALL)
@@ -40,7 +40,7 @@ class BadJson(ValueError):
 
 
 class TooDeep(BadJson):
-    """It is JSON, but nested deeper than `most`."""
+    """The JSON is valid, but nested deeper than `most`."""
 
     def __init__(self, most: int = MAX_DEPTH) -> None:
         super().__init__(f"nested more than {most} deep")
@@ -98,7 +98,7 @@ def repair_escapes(data: bytes) -> bytes:
 
 
 def bad_json(data: bytes, fault: Exception) -> BadJson:
-    """What msgspec said about `data`, in our words and with the offset in the whole text."""
+    """The error of msgspec about `data`, reworded, with the offset in the whole text."""
     if isinstance(fault, RecursionError):
         return TooDeep()
     if isinstance(fault, UnicodeDecodeError):  # its position counts from the start of one string
@@ -126,8 +126,9 @@ def exceeds_depth(data: bytes, limit: int) -> bool:
 def is_nested(value: Any, limit: int) -> bool:
     """Whether a decoded value is nested more than `limit` deep.
 
-    Level by level, in C: what the collector would visit from a dict or a list are its values, and from a text
-    or a number nothing."""
+    Walks level by level, in C: `get_referents` returns the values of a dict or list, and nothing for text and
+    numbers.
+    """
     level = [value]
     for _ in range(limit):
         level = get_referents(*level)
@@ -137,7 +138,7 @@ def is_nested(value: Any, limit: int) -> bool:
 
 
 def _brackets(data: bytes) -> int:
-    """How many open. To leave a letter out takes a third of the time of counting it."""
+    """The number of opening brackets. Removing a character takes a third of the time of counting it."""
     return 2 * len(data) - len(data.replace(b"{", b"")) - len(data.replace(b"[", b""))
 
 

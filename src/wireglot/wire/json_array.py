@@ -18,9 +18,10 @@ _Place = Literal["opening", "first", "element", "separator", "end", "nested", "s
 
 
 class ArrayDecoder:
-    """The raw bytes of each element, delivered as soon as its last byte is there. Any cutting gives the same.
+    """Decodes an array into the raw bytes of each element, delivered as soon as its last byte arrives,
+    however the bytes are split.
 
-    Elements are found by their brackets and quotes; whether one is valid JSON is for the JSON decoder to say.
+    Elements are found by their brackets and quotes; whether one is valid JSON is left to the JSON decoder.
     """
 
     __slots__ = (
@@ -47,7 +48,7 @@ class ArrayDecoder:
 
     @property
     def fault(self) -> BadJson | None:
-        """What is wrong behind the elements that came out: the next call would raise it."""
+        """The error after the elements already returned: the next call would raise it."""
         return self._fault
 
     @property
@@ -56,7 +57,8 @@ class ArrayDecoder:
         return self._place == "end" and self._fault is None
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The elements that `data` completes. Those before garbage come out, then the next call raises."""
+        """The elements that `data` completes. Elements before invalid bytes are returned; the next call
+        raises."""
         if self._fault is not None:
             raise self._fault
         self._buffer += data
@@ -72,7 +74,7 @@ class ArrayDecoder:
         return elements
 
     def _step(self, elements: list[bytes]) -> bool:
-        """Read one thing; False if that needs more bytes."""
+        """Read one token; False if that needs more bytes."""
         match self._place:
             case "nested":
                 return self._read_nested(elements)
@@ -136,7 +138,7 @@ class ArrayDecoder:
                         self._take(at, elements)
                         return True
                     continue
-            # In a string, whose end is the next quote that no backslash escapes.
+            # Inside a string, which ends at the next quote that no backslash escapes.
             quote = buffer.find(b'"', at)
             while quote >= 0 and buffer[quote - 1] == _BACKSLASH and _is_escaped(buffer, quote):
                 quote = buffer.find(b'"', quote + 1)

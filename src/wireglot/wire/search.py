@@ -1,8 +1,8 @@
-"""Words looked for in bytes, as quickly as it goes.
+"""Fast search for words in bytes.
 
-`word in data` takes the word for a number first and makes an error of that each time, which costs more than
-to look through a kilobyte. `number in data` and `find` of a single letter look at 32 bytes at once, `find` of
-a word at one or two.
+`word in data` first tries to read the word as a number and raises an error internally each time, which costs
+more than scanning a kilobyte. `number in data` and `find` of a single character scan 32 bytes at once, `find`
+of a word one or two.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 _MAX_HOPS: Final = 64
-"""From letter to letter, before it is taken for one that is not rare here: each hop costs as much as to look
-through 100 bytes for the word."""
+"""Occurrences of the character to test before it is taken to be frequent in this text: each test costs as
+much as searching 100 bytes for the word."""
 
 
 def holds_any(data: bytes, words: tuple[bytes, ...]) -> bool:
@@ -23,8 +23,8 @@ def holds_any(data: bytes, words: tuple[bytes, ...]) -> bool:
 
 
 def holds_rare(data: bytes, word: bytes) -> bool:
-    """Whether the word stands there. It is looked for by its first capital letter, where it has one: few
-    texts have many of one."""
+    """Whether `data` contains the word. It is searched by its first capital letter, if it has one: few texts
+    contain many of the same capital letter."""
     place = _capital(word)
     if place < 0:
         return data.find(word) >= 0
@@ -41,5 +41,5 @@ def holds_rare(data: bytes, word: bytes) -> bool:
 
 @lru_cache(maxsize=64)
 def _capital(word: bytes) -> int:
-    """Where the first capital letter stands, -1 where there is none."""
+    """The index of the first capital letter; -1 if there is none."""
     return next((at for at, letter in enumerate(word) if 65 <= letter <= 90), -1)

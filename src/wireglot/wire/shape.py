@@ -1,7 +1,8 @@
-"""The shape of a frame: its bytes but for a few values, in which those of one stream mostly differ.
+"""The shape of a frame: its bytes except for a few values, in which the frames of one stream mostly differ.
 
-All other bytes being equal, a frame of the same shape says what the first one said, with other values in it.
-Slices are compared, because `startswith` and `find` cost more in CPython than what they look at here.
+If all other bytes are equal, a frame of the same shape has the meaning of the first one with other values.
+Slices are compared, because `startswith` and `find` cost more in CPython than the few bytes they compare
+here.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class Shape:
     __slots__ = ("_cut", "_integers", "_joint", "between", "first", "last", "start")
 
     def __init__(self, frame: bytes, varying: re.Pattern[bytes]) -> None:
-        """`varying` finds the values that may differ: a group is the inside of a string, or an integer. The
-        quotes belong to what stands around it."""
+        """`varying` matches the values that may differ: its group is the inside of a string, or an integer.
+        The quotes belong to the surrounding bytes."""
         literals: list[bytes] = []
         integers: list[int] = []
         at = 0
@@ -33,15 +34,15 @@ class Shape:
         self.first, *self.between = literals
         self.last = frame[at:]
         self._integers = tuple(integers)
-        """Which of the values are numbers."""
+        """Indexes of the values that are numbers."""
         self.start, self._cut = len(self.first), len(self.last)
         self._joint = self.last + self.first
 
     def values(self, data: bytes) -> bytes:
-        """What is in the places of the values of one such frame, or of several, each on a line. Empty
-        where the shape is another, where a value has a line end, or a number is none: JSON has none of them.
+        """The values of one such frame, or of several, separated by LF. Empty if the shape differs, a value
+        has a line end, or a value expected to be a number is not one: JSON has none of these.
 
-        Where there is a quote in it that no backslash belongs to, the shape is another, too.
+        Not checked here: an unescaped quote in the result also means a different shape.
         """
         end = len(data) - self._cut
         if data[: self.start] != self.first or data[end:] != self.last:

@@ -1,4 +1,4 @@
-"""Read or replace top-level keys of a JSON object and leave every other byte as it was."""
+"""Read or replace top-level keys of a JSON object and leave every other byte unchanged."""
 
 import re
 from collections.abc import Mapping
@@ -25,7 +25,7 @@ _SCALAR = re.compile(rb"[^,}\] \t\n\r]+")
 
 
 class Outline:
-    """The top-level members of a JSON object, read once: to look at, and to replace one of them."""
+    """The top-level members of a JSON object, found once: for reading, and for replacing one of them."""
 
     __slots__ = ("body", "grown", "is_sound", "members", "repeated")
 
@@ -37,17 +37,17 @@ class Outline:
         grown: KnownBody | None = None,
         depth: int = MAX_DEPTH,
     ) -> None:
-        """What `cache` knows of it is not read again. `grown`: where that was looked for already. `turns`:
-        the member that holds the conversation."""
+        """What `cache` knows of the body is not parsed again. `grown`: the result of that lookup, if already
+        made. `turns`: the member that holds the conversation."""
         self.body = body
         self.repeated: list[str] = []
-        """The keys that stand there more than once."""
+        """Keys that occur more than once."""
         self.grown = grown
-        """What was known of it."""
+        """The part of the body that the cache knew."""
         self.is_sound = False
-        """Whether all of it is known to be JSON that needs no repair, nested at most `depth` deep."""
+        """Whether the whole body is known to be JSON that needs no repair, nested at most `depth` deep."""
         self.members: dict[str, Span]
-        """Where each value is; of a key that stands there more than once, the last."""
+        """The span of each value; the last one for a repeated key."""
         if cache is not None:
             self.recall(cache, turns)
         if self.grown is not None:
@@ -62,12 +62,13 @@ class Outline:
             self.members = members
 
     def recall(self, cache: Cache, turns: str) -> None:
-        """Look for what `cache` knows of it."""
+        """Look up the body in `cache`."""
         if self.grown is None:
             self.grown = cache.compare(self.body, turns)
 
     def get(self, key: str) -> Any:
-        """Its value; None where it is not there. Raises what `unreadable` makes of a BadJson."""
+        """The decoded value of a member; None if it is missing. Raises `unreadable(problem)` for a
+        BadJson."""
         span = self.members.get(key)
         if span is None:
             return None
@@ -77,8 +78,9 @@ class Outline:
             raise self.unreadable(problem) from None
 
     def unreadable(self, problem: BadJson) -> Exception:
-        """A member that only its own reader finds bad: raw values are checked for where they end, not for
-        their letters, numbers and depth. For those who tell it in their own way."""
+        """The exception for a member that turns out to be invalid when it is decoded: raw values are checked
+        for where they end, not for their characters, numbers and depth. Subclasses override this to report it
+        their way."""
         return problem
 
     def document(self, depth: int = MAX_DEPTH) -> dict[str, Any]:
@@ -87,7 +89,7 @@ class Outline:
         return {key: decode_member(body[start:end], depth - 1) for key, (start, end) in self.members.items()}
 
     def replaced(self, key: str, value: bytes) -> bytes:
-        """As `splice` does it."""
+        """Like `splice`."""
         span = self.members.get(key)
         if span is None or self.repeated:
             return splice(self.body, {key: value})
@@ -96,13 +98,13 @@ class Outline:
 
 
 def _decode_long(text: memoryview, depth: int) -> Any:
-    """A long array item by item: one call into C would keep the interpreter from all other threads."""
+    """Decode a long array item by item: a single call into C would block all other threads."""
     if text[0] != _BRACKET:
         return decode(text, depth)
     try:
         items = decode_items(text)
     except (ValueError, RecursionError):
-        return decode(text, depth)  # which tells what is wrong
+        return decode(text, depth)  # which reports the error
     return [decode(memoryview(item), depth - 1) for item in items]
 
 
@@ -113,7 +115,7 @@ def decode_member(text: memoryview, depth: int) -> Any:
 def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
     """The body with the values of some top-level keys replaced, each occurrence of them.
 
-    A key that is not there is inserted at the start of the object.
+    A missing key is inserted at the start of the object.
     """
     values, readable = _values(body)
     opening = _OPENING.match(readable)
@@ -136,7 +138,7 @@ def splice(body: bytes, replacements: Mapping[str, bytes]) -> bytes:
 
 
 def without(body: bytes, key: str) -> bytes:
-    """The body without a top-level key, each occurrence of it, and with every other byte as it was."""
+    """The body without any occurrence of a top-level key, and with every other byte unchanged."""
     values, readable = _values(body)
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"
@@ -152,9 +154,9 @@ def without(body: bytes, key: str) -> bytes:
 
 
 def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[str, Span] | None:
-    """Where each value stands, by arithmetic; None unless the object is written as compactly as can be.
+    """The span of each value, by arithmetic; None unless the object is written without optional white space.
 
-    White space between members, a repeated key, an escape or a letter beyond ASCII in a key: each makes the
+    White space between members, a repeated key, an escape or a non-ASCII character in a key: each makes the
     text longer than the sum of its keys and values. Equal lengths therefore prove that there is none.
     """
     spans = {}
@@ -163,12 +165,12 @@ def _compact_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> dict[s
         start = at + len(key) + len('"":')
         end = start + len(raw)
         spans[key] = (start, end)
-        at = end + len(",")  # behind the last value it is the closing brace, of the same length
+        at = end + len(",")  # after the last value it is the closing brace, of the same length
     return spans if spans and at == len(readable) else None
 
 
 def _found_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> tuple[dict[str, Span], list[str]]:
-    """Where each value stands, by looking, and the keys that stand there more than once."""
+    """The span of each value, by scanning, and the keys that occur more than once."""
     opening = _OPENING.match(readable)
     assert opening is not None, "msgspec has read an object here"
     spans: dict[str, Span] = {}
@@ -181,7 +183,7 @@ def _found_spans(readable: bytes, values: Mapping[str, msgspec.Raw]) -> tuple[di
 
 
 def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> list[tuple[str, int, int]]:
-    """Each key with where its value begins and ends, repeated ones too."""
+    """Each key with the span of its value, including repeated keys."""
     members: list[tuple[str, int, int]] = []
     at = start
     while values:
@@ -190,7 +192,7 @@ def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> 
         quoted = key_found[1]
         key = decode(quoted) if _BACKSLASH in quoted else quoted[1:-1].decode()
         value_start = key_found.end()
-        value = bytes(values[key])  # that of the last one, where the key is there several times
+        value = bytes(values[key])  # the last value, if the key is repeated
         value_end = value_start + len(value)
         after = _AFTER_VALUE.match(readable, value_end) if readable.startswith(value, value_start) else None
         if after is None:

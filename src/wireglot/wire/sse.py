@@ -23,14 +23,14 @@ _LF, _CR = 10, 13
 
 
 class FrameTooLarge(ValueError):
-    """One frame is larger than the decoder was asked to hold."""
+    """One frame is larger than the decoder's limit."""
 
 
 class SseDecoder:
-    """Frames out of bytes that arrive cut anywhere. Any cutting gives the same frames.
+    """Decodes frames from bytes that may be split anywhere; the split does not affect the frames.
 
-    Line ends are made LF as the bytes come in, so a frame is whatever stands before LF LF. A CR at the end of
-    a chunk counts as a line end at once, and an LF at the start of the next chunk is then skipped.
+    Line ends are converted to LF as the bytes come in, so a frame is everything up to LF LF. A CR at the end
+    of a chunk counts as a line end at once, and an LF at the start of the next chunk is then skipped.
     """
 
     __slots__ = ("_after_cr", "_fault", "_max_frame", "_names", "_opening", "_pending")
@@ -77,7 +77,7 @@ class SseDecoder:
         return blocks
 
     def frame(self, block: bytes) -> Frame | None:
-        """What the text of a frame says; None for a comment."""
+        """Parse the text of a frame; None for a comment."""
         if block[:6] == b"data: " and _LF not in block:
             return Frame("", block[6:])
         frames = self._read([block])
@@ -85,12 +85,12 @@ class SseDecoder:
 
     @property
     def is_between(self) -> bool:
-        """Whether nothing has arrived of the next frame, and what comes will be its beginning."""
+        """Whether no bytes of the next frame have arrived, so that the next bytes begin a frame."""
         return not (self._pending or self._after_cr) and self._opening is None and self._fault is None
 
     @property
     def pending(self) -> bytes:
-        """What has arrived of a frame that is not ended yet."""
+        """The bytes of an incomplete frame."""
         return bytes(self._pending)
 
     def close(self) -> list[Frame]:
@@ -142,7 +142,7 @@ class SseDecoder:
             self._refuse(blocks)
 
     def _refuse(self, blocks: list[bytes]) -> None:
-        """Raise, now or, if frames stand before the large one, at the next call."""
+        """Raise now or, if there are frames before the large one, at the next call."""
         self._pending.clear()
         self._fault = FrameTooLarge(f"a frame is larger than {self._max_frame} bytes")
         if not self._read(blocks):

@@ -1,4 +1,4 @@
-"""Parts of an answer -> content blocks, toward the client."""
+"""Renders the parts of an answer as content blocks for the client."""
 
 from __future__ import annotations
 
@@ -24,19 +24,20 @@ _ILLEGAL = re.compile(r"[^a-zA-Z0-9_-]")
 
 
 def message_id(identifier: str, context: Context) -> str:
-    """The id of the answer, in the form clients of this dialect know."""
+    """The id of the answer, in the form that clients of this dialect expect."""
     if not identifier:
         return context.new_id("msg", context.model, str(context.now))
     return identifier if identifier.startswith("msg_") else f"msg_{_ILLEGAL.sub('-', identifier)}"
 
 
 def call_id(identifier: str, response_id: str, context: Context) -> str:
-    """An id the client may send back to anyone: other characters are refused by this dialect's upstreams."""
+    """An id the client may send back to any upstream: other characters are refused by this dialect's
+    upstreams."""
     return identifier if _LEGAL_ID.fullmatch(identifier) else context.new_id("toolu", response_id, identifier)
 
 
 class AnswerBlocks(msgspec.Struct, eq=False):
-    """Renders toward a client. `native`: the answer came from this dialect and is reported as it came."""
+    """Renders toward a client. `native`: the answer came from this dialect and is reported unchanged."""
 
     context: Context
     losses: list[Loss]
@@ -88,14 +89,14 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         if part.signature is not None:
             blocks.append(carrier(part.signature, "text", self.context))
         whole = [(part.text, [*range(len(part.citations))])]
-        # What is signed goes back to its minter as one text.
+        # Signed text goes back to its minter as one text.
         cuts = part.citations and part.signature is None and not self.native
         pieces = cut_at_citations(part) if cuts else whole
         for text, indices in pieces:
             block = self.empty_text()
             block["text"] = text
             cited = [(index, part.citations[index]) for index in indices]
-            if len(pieces) > 1:  # the block says where it is cited
+            if len(pieces) > 1:  # the piece itself shows what is cited
                 cited = [
                     (index, msgspec.structs.replace(each, start=None, end=None)) for index, each in cited
                 ]
@@ -109,7 +110,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         return call_id(identifier, self.response_id, self.context)
 
     def empty_text(self) -> Block:
-        """A text block to be filled. The vendor requires `citations`, null where there are none."""
+        """An empty text block for deltas. The vendor requires `citations`, null if there are none."""
         return (
             {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": None}
         )
@@ -140,7 +141,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
                 "data": redacted_for_client(part.signature, self.context),
             }
             return put_back(block, part.extra, path, self.losses)
-        # Clients look for the key without asking whether it is there; some hosts leave it out.
+        # Clients read the key without checking that it exists; some hosts leave it out.
         signature = signature_for_client(part, self.context) or ""
         block = {"type": "thinking", "thinking": part.text, "signature": signature}
         return put_back(block, part.extra, path, self.losses)
@@ -152,12 +153,12 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         return None
 
     def declare_cut(self, path: str) -> None:
-        """A call that the limit cut off: its block ends with what came of its input, as the vendor's does."""
+        """A call that the limit cut off: its block ends with the partial input, like the vendor's."""
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(path, "tool_call.arguments", "dropped", detail))
 
     def declare(self, part: Text | ToolCall | Media | ToolResult, path: str) -> None:
-        """What a part says that no block of an answer can say."""
+        """Reports what a part contains that no block of an answer can express."""
         match part:
             case Text():
                 if part.refusal:
@@ -180,8 +181,8 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
 
 def streamed(block: Block) -> tuple[Block, Block | None]:
-    """The start and the delta of a block we do not know, in the shape its upstream streams it: clients that
-    follow the deltas must find them."""
+    """The start and the delta of an unknown block, in the form its upstream streams it: clients that follow
+    the deltas must find them."""
     given, content = block.get("input"), block.get("content")
     if given:
         text = given if type(given) is str else encode_text(given)

@@ -62,7 +62,7 @@ def find(method: str, path: str) -> RouteMatch | None:
 _EXCEPTIONS: Final[dict[ErrorKind, tuple[str, int]]] = {
     "invalid_request": ("ValidationException", 0),
     "context_overflow": ("ValidationException", 0),
-    "auth": ("UnrecognizedClientException", 401),  # Amazon says 403, which Claude Code 2.1.326 repeats
+    "auth": ("UnrecognizedClientException", 401),  # Amazon sends 403, which Claude Code 2.1.326 retries
     "billing": ("ServiceQuotaExceededException", 400),
     "permission": ("AccessDeniedException", 403),
     "not_found": ("ResourceNotFoundException", 404),
@@ -91,7 +91,7 @@ def error_headers(error: ApiError) -> tuple[tuple[str, str], ...]:
 
 _KINDS: Final[dict[str, ErrorKind]] = {name: kind for kind, (name, _) in reversed(_EXCEPTIONS.items())}
 _TYPE: Final = "__type"
-"""Where Amazon's SDKs look for the type, if no header has it."""
+"""The field in which Amazon's SDKs look for the type, if no header has it."""
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
@@ -162,7 +162,7 @@ def _exception(data: bytes) -> bytes:
 
 
 def unwrapped_count(body: bytes) -> bytes:
-    """What is no `invokeModel` stays, and is refused by `glance`."""
+    """A body without `invokeModel` stays unchanged, and is refused by `glance`."""
     try:
         return b64decode(decode(body)["input"]["invokeModel"]["body"], validate=True)
     except (BadJson, KeyError, TypeError, ValueError):
@@ -205,7 +205,8 @@ SURFACE: Final = replace(
         routes=(),
         find=find,
         lists=(),
-        # Claude Code 2.1.326 lists the profiles of an account at its start; without any it takes usual names.
+        # Claude Code 2.1.326 lists the profiles of an account at its start; without any it uses the usual
+        # names.
         probes={"/inference-profiles": Probe(("GET",), {"inferenceProfileSummaries": []})},
         unserved={"/converse": "Converse requests", "/converse-stream": "Converse requests"},
         endpoints=(

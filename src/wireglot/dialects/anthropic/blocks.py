@@ -1,4 +1,4 @@
-"""Parts of a request -> content blocks."""
+"""Renders the parts of a request as content blocks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Block = dict[str, Any]
 
 
 class RequestBlocks:
-    """Renders toward an upstream. `native`: the request came from this dialect and is sent as it came."""
+    """Renders toward an upstream. `native`: the request came from this dialect and is sent unchanged."""
 
     __slots__ = ("_context", "losses", "names", "native")
 
@@ -49,7 +49,7 @@ class RequestBlocks:
         return blocks
 
     def _plain(self, part: Part, role: Role) -> Block | None:
-        """The block of a part as nearly all are, of which nothing is lost; None: it takes a closer look."""
+        """The block of an ordinary part, which loses nothing; None: the part needs the full conversion."""
         if type(part) is Text:
             return _plain_text(part)
         if type(part) is ToolCall:
@@ -135,7 +135,8 @@ class RequestBlocks:
         return put_back(block, part.extra, path, self.losses)
 
     def _blank(self, part: Text, path: str) -> None:
-        """A text without a visible character is refused; say so unless nothing is lost with it."""
+        """A text without a visible character is refused; reported as a loss unless nothing is lost with
+        it."""
         if part.text or part.signature is not None:
             self.losses.append(Loss(path, "content.empty", "dropped", "blank text is refused"))
 
@@ -203,7 +204,7 @@ class RequestBlocks:
 
 
 def render_input(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """The `input` object; None to leave it out or null as it came."""
+    """The `input` object; None to leave it out, or to keep the null of the source."""
     if part.kind == "custom":
         losses.append(Loss(f"{path}.arguments", "tool.custom", "emulated", 'the text is in {"input": ...}'))
         return {"input": part.arguments}
@@ -240,6 +241,6 @@ def _only_text(blocks: list[Block]) -> str | None:
 
 
 def shorthand(blocks: list[Block]) -> list[Block] | str:
-    """A content of one plain text is written as that text."""
+    """A content of one plain text is written as a string."""
     text = _only_text(blocks)
     return blocks if text is None else text

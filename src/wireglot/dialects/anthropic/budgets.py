@@ -1,4 +1,4 @@
-"""The budget of a key as Claude Code shows it: headers of answers, and the document of `/usage`.
+"""The budget of a key in the form Claude Code shows: headers of answers, and the document of `/usage`.
 
 Source: the contract that `claude gateway` prints at `GET /protocol` (2.1.326), "Usage-limit headers".
 """
@@ -12,9 +12,9 @@ from wireglot.dialects.surface import BudgetReports, BudgetStanding, Spending
 
 _UNIFIED: Final = "anthropic-ratelimit-unified-"
 _THRESHOLDS: Final = (0.95, 0.75)
-"""Past which the client shows a notice."""
+"""Shares above which the client shows a notice."""
 _MAX_SHARE: Final = 0.99
-"""While requests are allowed."""
+"""Maximum share reported while requests are allowed."""
 _PERIODS: Final = {"day": "daily", "month": "monthly"}
 _MICRO_PER_CENT: Final = 10_000
 
@@ -38,7 +38,7 @@ def _allowed(standing: BudgetStanding) -> tuple[tuple[str, str], ...]:
 
 
 def _refused(spent: BudgetStanding | None) -> tuple[tuple[str, str], ...]:
-    """Without `representative-claim` and `overage-status`: with them the client prints a sentence of its own
+    """Without `representative-claim` and `overage-status`: with them the client prints its own sentence
     instead of the error's."""
     if spent is None:
         return ((f"{_UNIFIED}overage-disabled-reason", "fetch_error"),)
@@ -58,7 +58,8 @@ def _refused(spent: BudgetStanding | None) -> tuple[tuple[str, str], ...]:
 
 
 def _page(standings: Sequence[BudgetStanding], spending: Spending, currency: str) -> dict[str, Any]:
-    """`extra_usage` is about money: of the fullest budget in money, which is the active row."""
+    """The `/usage` document. `extra_usage` is about money: the fullest budget in money, which is the active
+    row."""
     ordered = sorted(standings, key=lambda each: (each.resets, each.period))
     active = max((each for each in ordered if each.unit == "cost"), key=lambda each: each.share, default=None)
     usage: dict[str, Any] = {"is_enabled": True, "monthly_limit": None, "utilization": None}

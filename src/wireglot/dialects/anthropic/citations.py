@@ -1,4 +1,4 @@
-"""Citations: a web result is shared by all dialects, places in documents are Anthropic's own."""
+"""Citations: web results exist in all dialects, places in documents are Anthropic's own."""
 
 from __future__ import annotations
 
@@ -30,16 +30,16 @@ def parse_citation(fields: Fields) -> Citation:
 
 
 def parse_citations(fields: Fields, key: str = "citations") -> tuple[Citation, ...]:
-    """The citations of a text block; something that is no list stays with the unknown fields."""
+    """Parses the citations of a text block; a value that is not a list stays an unknown field."""
     if type(fields.value.get(key)) is not list:
         return ()
     return tuple(parse_citation(item) for item in fields.objects(key))
 
 
 def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
-    """A text in pieces, as Anthropic writes it: what is cited is a piece of its own, with the indices of its
-    citations. Spans that overlap are one piece. Not cut where the citation of a page names no span, or a
-    blank one."""
+    """Splits a text the way Anthropic does: each cited span is a separate piece, with the indexes of its
+    citations. Overlapping spans are one piece. The text is not split where the citation of a page names no
+    span, or a blank one."""
     text, spans, unplaced = part.text, list[tuple[int, int, list[int]]](), list[int]()
     places = sorted(enumerate(part.citations), key=lambda each: each[1].start or 0)
     for index, citation in places:
@@ -77,8 +77,8 @@ def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
 def render_citations(
     citations: Iterable[tuple[int, Citation]], path: str, losses: list[Loss], echoable: bool
 ) -> list[dict[str, Any]]:
-    """Each with its index. `echoable`: toward the upstream, which takes back only web results that it minted
-    (`encrypted_index`)."""
+    """Renders citations, each with its index. `echoable`: toward the upstream, which accepts only web results
+    that it minted (`encrypted_index`)."""
     blocks = []
     for index, citation in citations:
         block = _render(citation, f"{path}.citations[{index}]", losses, echoable)

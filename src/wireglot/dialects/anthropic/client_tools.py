@@ -135,7 +135,7 @@ _ACTIONS: dict[str, tuple[str, Schema]] = {
         arguments({"region": numbers("[x0, y0, x1, y1] of the part.")}, "region"),
     ),
 }
-"""What a computer can be asked for, in the order of the SDK."""
+"""The actions of a computer tool, in the order of the SDK."""
 
 _ACTIONS_OF_2024 = (
     "key", "type", "mouse_move", "left_click", "left_click_drag", "right_click", "middle_click",
@@ -166,7 +166,7 @@ _TOOLS: tuple[tuple[str, str, Callable[[dict[str, Any]], _Made]], ...] = (
     ("memory_", "memory", _memory),
     ("computer_", "computer", _computer),
 )
-"""Type prefix, the name where none is stated, and what makes the function of it."""
+"""Type prefix, the default name, and the function that builds the tool's definition."""
 _POINT = arguments(
     {
         "type": text("What the target is.", "coordinate"),
@@ -302,7 +302,7 @@ _BROWSER: dict[str, tuple[str, Schema]] = {
         arguments({"text": text("The code, without return."), **_TAB}, "text"),
     ),
 }
-"""What a browser can be asked for, in the order of the SDK."""
+"""The actions of a browser tool, in the order of the SDK."""
 
 _FAMILIES: dict[str, tuple[str, dict[str, tuple[str, Schema]], frozenset[str]]] = {
     "computer_toolset_": ("computer", _ACTIONS, frozenset()),
@@ -312,13 +312,13 @@ _FAMILIES: dict[str, tuple[str, dict[str, tuple[str, Schema]], frozenset[str]]] 
         frozenset({"file_upload", "javascript_exec", "read_console", "read_network"}),
     ),
 }
-"""Type prefix of a declaration of several tools at once; what their calls say in `toolset_name` (to the
-IR, their namespace); its members; and those that are off unless they are switched on."""
+"""Type prefix of a declaration of several tools at once; the `toolset_name` of their calls (in the IR, their
+namespace); its members; and those that are off unless they are switched on."""
 TOOLSETS = frozenset(name for name, _, _ in _FAMILIES.values())
 
 
 def parse_client_tool(fields: Fields, kind: str) -> list[Tool] | None:
-    """The functions that such a declaration amounts to; None: it is none of these."""
+    """The functions that the declaration is equivalent to; None: it is not such a declaration."""
     for prefix in _FAMILIES:
         if kind.startswith(prefix):
             return _members(fields, kind, prefix)
@@ -341,7 +341,7 @@ def _tool(fields: Fields, kind: str, name: str, made: _Made) -> Tool:
 
 
 def _members(fields: Fields, kind: str, prefix: str) -> list[Tool]:
-    """One declaration for a whole family: a function for each member that is not switched off."""
+    """One declaration of a whole family: a function for each member that is not switched off."""
     namespace, members, off = _FAMILIES[prefix]
     configs = fields.dict_or_none("configs") or {}
     native = Foreign(NAME, kind, fields.value)

@@ -1,5 +1,5 @@
-"""Anthropic Messages as clients of a cloud send it: the model and the kind of answer are in the path, the
-version and the beta flags in the body."""
+"""Anthropic Messages in a cloud's form: the model and the kind of answer are in the path, the version and the
+beta flags in the body."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ _GOOGLE: Final = re.compile(r"(claude-[^@]+)@(\w+)")
 
 
 def plain_model(model: str) -> str:
-    """`us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `claude-sonnet-4-5@20250929` -> the name on
-    Anthropic's own API, `claude-sonnet-4-5-20250929`."""
+    """The name on Anthropic's own API, `claude-sonnet-4-5-20250929`, for
+    `us.anthropic.claude-sonnet-4-5-20250929-v1:0` or `claude-sonnet-4-5@20250929`."""
     found = _AMAZON.fullmatch(model)
     if found is not None:
         return found[1]
@@ -43,7 +43,7 @@ def plain_model(model: str) -> str:
 
 
 def glance(body: Body) -> RequestGlance:
-    """Flags that a header can hold are in the header by now."""
+    """Raises BadField for beta flags left in the body: those that fit in a header have been moved there."""
     if _BETA in body.outline.members:
         raise BadField(f"{_BETA}: expected strings of visible ASCII characters", f"$.{_BETA}")
     return glance_body(body)

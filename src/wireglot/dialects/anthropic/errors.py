@@ -1,4 +1,4 @@
-"""Error bodies: the dialect's own envelope, and what gateways and clouds put in its place."""
+"""Error bodies: the dialect's own envelope, and the forms that gateways and clouds send instead."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wireglot.ir.errors import MODEL_DENIED, ApiError, ErrorKind
 from wireglot.ir.loss import Loss
 
 _NOT_SUPPORTED = "not_supported"
-"""What Claude Code expects with a 501 of a gateway."""
+"""The code that Claude Code expects with a 501 of a gateway."""
 _WRITTEN: dict[ErrorKind, str] = {
     "invalid_request": "invalid_request_error",
     "context_overflow": "invalid_request_error",
@@ -43,7 +43,7 @@ _KINDS: dict[str, ErrorKind] = {
     **{name: kind for kind, name in reversed(_WRITTEN.items())},
     "conflict_error": "conflict",
     _NOT_SUPPORTED: "server",
-    # What compatible hosts send in the same envelope.
+    # Types that compatible hosts send in the same envelope.
     "gateway_timeout_error": "timeout",
     "invalid_authentication_error": "auth",
     "exceeded_current_quota_error": "billing",
@@ -65,12 +65,12 @@ _WHOLE_INPUT = re.compile(
     r"\bInput is too long\.(?=$|\W*$)"
     r"|\bThe (?:request|message) size \(?[\d,]+ bytes\)? exceeds .{0,40}?limit\b"
 )
-"""Bedrock's sentence and Vertex's: Claude Code drops old images and compacts where this sentence is the whole
+"""The messages of Bedrock and Vertex: Claude Code drops old images and compacts if this sentence is the whole
 message (contract of `claude gateway` 2.1.326)."""
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
+    """The error in a body; None if neither the body nor the status (0: unknown) is an error."""
     if type(body) is list and len(body) == 1:
         body = body[0]
     if type(body) is bytes:
@@ -126,7 +126,8 @@ def _error(
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
-    """The envelope. An error of this dialect goes back as it came: clients heal by its exact wording."""
+    """The error envelope. An error of this dialect is returned unchanged: clients recover by its exact
+    wording."""
     if error.extra is not None and error.extra.dialect == NAME and "error" in error.extra.fields:
         return Rendered(error.extra.fields)
     losses: list[Loss] = []
@@ -163,7 +164,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
 
 
 def _too_long(message: str) -> str:
-    """`prompt is too long: N tokens > M maximum`, where the two numbers can be made out."""
+    """`prompt is too long: N tokens > M maximum`, if the two numbers can be extracted."""
     numbers = sorted({int(found.replace(",", "")) for found in _NUMBER.findall(message)})
     if len(numbers) == 2:
         return f"{_TOO_LONG}: {numbers[1]} tokens > {numbers[0]} maximum"

@@ -1,4 +1,4 @@
-"""Tools that run on the server's side, as blocks: a call and its result, both ways."""
+"""Parses and renders server-side tools as blocks: a call and its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PREFIX: Final = "srvtoolu_"
 _RESULT: Final = "_tool_result"
 _WEB: Final = ("web_search", "web_fetch")
 _DIRECT: Final = {"type": "direct"}
-"""The model calls it itself, not code that it wrote."""
+"""The model calls the tool itself, rather than code that it wrote."""
 _TOOL_SEARCH: Final = "tool_search_tool_"
 _CLIENT_SEARCH: Final = "ToolSearch"
 """Claude Code's own search: its results are references to deferred tools."""
@@ -92,7 +92,7 @@ def _fetched(page: WebPage) -> dict[str, Any]:
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
-    """With the number of calls that were answered: what failed is not billed."""
+    """Adds the number of successful calls: failed ones are not billed."""
     counts = dict.fromkeys(_COUNTS.values(), 0)
     for each in ran:
         if each.call is not None and each.call.kind in _COUNTS and each.result and not each.result.error:
@@ -102,7 +102,7 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def read_block(part: Foreign) -> RanCall | None:
-    """A call of an earlier turn or its result, or a tool that the client found."""
+    """Parses a call of an earlier turn, its result, or a tool that the client found."""
     value = part.value
     if part.type == tool_search.REFERENCE:
         tool = tool_search.reference(value)
@@ -174,6 +174,6 @@ HOSTED: Final = HostedForm(
     mcp=mcp.MCP,
     carried=frozenset({*_WEB, tool_search.KIND, mcp.KIND}),
     quotes=True,
-    marks=(b'"srvtoolu_w', b'"mcptoolu_wg'),  # of both kinds, and of none that Anthropic makes
+    marks=(b'"srvtoolu_w', b'"mcptoolu_wg'),  # of both kinds; not used in ids made by Anthropic
     vendor_marks=(b'_tool_use"',),  # server_tool_use, mcp_tool_use
 )

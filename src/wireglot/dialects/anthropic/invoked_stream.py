@@ -1,7 +1,8 @@
-"""A Claude that Amazon Bedrock serves (InvokeModelWithResponseStream): its events inside Amazon's frames.
+"""Streams of Claude on Amazon Bedrock (InvokeModelWithResponseStream): Anthropic's events inside Amazon's
+frames.
 
-Each message of the type `chunk` holds one event of the Messages API, in base64 inside JSON. An exception ends
-the stream; it becomes the `error` event that Anthropic itself would send.
+Each message of the type `chunk` contains one event of the Messages API, in base64 inside JSON. An exception
+ends the stream; it becomes the `error` event that Anthropic itself would send.
 """
 
 from __future__ import annotations
@@ -31,12 +32,13 @@ _ERRORS: Final = {
     "unrecognizedClient": "authentication_error",
     "validation": "invalid_request_error",
 }
-"""The exceptions of `bedrock-runtime` in the service model of botocore 1.44.0, without `Exception` behind."""
+"""The exceptions of `bedrock-runtime` in the service model of botocore 1.44.0, without the suffix
+`Exception`."""
 
 
 class _Chunk(msgspec.Struct, rename={"event": "bytes"}):
     event: bytes
-    """In base64 on the wire."""
+    """Base64 on the wire."""
 
 
 class _Kind(msgspec.Struct):
@@ -46,7 +48,7 @@ class _Kind(msgspec.Struct):
 class _Exception(msgspec.Struct, rename={"original": "originalMessage"}):
     message: str = ""
     original: str = ""
-    """Of the model, where the message is only about it."""
+    """The model's message, if the exception only wraps it."""
 
 
 _read_chunk: Final = msgspec.json.Decoder(_Chunk).decode
@@ -81,7 +83,7 @@ def _event(message: StreamMessage) -> bytes:
         reported = message.headers.get(":error-message", "")
         return _error(message.headers.get(":error-code", ""), encode({"message": reported}))
     if message.headers.get(":event-type", "chunk") != "chunk":
-        return b""  # what a later version may send next to the answer
+        return b""  # messages that a later version may send next to the answer
     try:
         data = _read_chunk(message.payload).event
         name = _read_kind(data).type

@@ -1,4 +1,4 @@
-"""Servers of tools that Anthropic connects to itself: `mcp_servers`, and a toolset that offers each one's.
+"""MCP servers that Anthropic connects to itself: `mcp_servers`, and a toolset for each server's tools.
 
 Source: the types of anthropic-sdk-python 2.8.0 (beta `mcp-client-2025-11-20`), read 2026-11-15.
 """
@@ -22,7 +22,7 @@ _SAID = frozenset({"type", "mcp_server_name", "default_config", "configs"})
 
 
 def servers_of(body: Fields) -> dict[str, dict[str, Any]]:
-    """The servers of a request, by their name."""
+    """The servers of a request, by name."""
     declared = body.value.get(SERVERS)
     if type(declared) is not list:
         return {}
@@ -34,7 +34,7 @@ def servers_of(body: Fields) -> dict[str, dict[str, Any]]:
 
 
 def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) -> McpServer | None:
-    """The server of a toolset, None where the request does not tell where it is."""
+    """The server of a toolset; None if the request does not contain its URL."""
     name = toolset.get("mcp_server_name")
     server = servers.get(name) if type(name) is str else None
     if server is None or type(server.get("url")) is not str:
@@ -63,7 +63,7 @@ def parse_server(toolset: dict[str, Any], servers: dict[str, dict[str, Any]]) ->
 
 
 def are_carried(servers: dict[str, dict[str, Any]], tools: tuple[AnyTool, ...], declared: Any) -> bool:
-    """Whether the tools tell everything that is said of the servers."""
+    """Whether the tools contain everything that the request declares about the servers."""
     reported = {
         tool.server.name for tool in tools if isinstance(tool, HostedTool) and tool.server is not None
     }
@@ -90,7 +90,7 @@ def render_toolset(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 
 def render_servers(tools: tuple[AnyTool, ...], rendered: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Where the servers are whose toolsets stand among the rendered tools."""
+    """The `mcp_servers` entries of the toolsets among the rendered tools."""
     named = {tool.get("mcp_server_name") for tool in rendered if tool.get("type") == TOOLSET}
     servers: dict[str, dict[str, Any]] = {}
     for tool in tools:
@@ -141,7 +141,7 @@ def render_result(call: HostedCall, result: HostedResult) -> dict[str, Any]:
 
 
 def read_call(part: Foreign) -> RanCall | None:
-    """A call of an earlier turn, or its result."""
+    """Parses a call of an earlier turn, or its result."""
     value = part.value
     if part.type == CALL:
         id, name, server, given = (value.get(key) for key in ("id", "name", "server_name", "input"))

@@ -1,4 +1,4 @@
-"""Images and documents: a `source` of one of four kinds, both ways."""
+"""Parses and renders images and documents: a `source` of one of four kinds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _PDF = "application/pdf"
 
 
 def parse_media(fields: Fields, kind: Literal["image", "document"]) -> Media | Foreign:
-    """A block whose source is of a kind we do not know stays verbatim."""
+    """Parses a block; one with an unknown kind of source stays verbatim."""
     source = fields.object("source")
     way = source.value.get("type")
     if way == "content" and kind == "document":
@@ -50,7 +50,7 @@ def parse_media(fields: Fields, kind: Literal["image", "document"]) -> Media | F
 
 
 def _with_source(extra: Extra | None, beside: Extra | None) -> Extra | None:
-    """Keep the unknown fields of a source: as information, unless it is only nulls."""
+    """Keep the unknown fields of a source: as information, unless they are only nulls."""
     if beside is None:
         return extra
     fields, form = (extra.fields, extra.form) if extra is not None else ({}, {})
@@ -60,7 +60,8 @@ def _with_source(extra: Extra | None, beside: Extra | None) -> Extra | None:
 
 
 def _parse_content_document(fields: Fields, source: Fields) -> Media | Foreign:
-    """A document given as blocks. If all of them are text, it reads as a text; the cut is spelling."""
+    """A document given as blocks. If all of them are text, it is parsed as one text; the division is
+    spelling."""
     text = _joined(source.value.get("content"))
     if text is None or source.value.keys() != {"type", "content"}:
         return Foreign(NAME, "document", fields.value, _texts_of(fields, source.value.get("content")))
@@ -71,7 +72,7 @@ def _parse_content_document(fields: Fields, source: Fields) -> Media | Foreign:
 
 
 def _texts_of(fields: Fields, content: Any) -> str:
-    """What can be read of a document that is more than text."""
+    """The readable text of a document that has other content too."""
     blocks = content if type(content) is list else []
     texts = [block.get("text") for block in blocks if type(block) is dict and block.get("type") == "text"]
     said = [text for text in (fields.value.get("title"), *texts) if type(text) is str and text]
@@ -94,8 +95,8 @@ def _joined(content: Any) -> str | None:
 
 
 def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> dict[str, Any] | None:
-    """The block, or None (declared) for what has no place in a message. `native`: the whole request came
-    from this dialect, so what we would not choose ourselves is sent as it came."""
+    """The block, or None (with a loss) for what has no place in a message. `native`: the whole request came
+    from this dialect, so forms that we would not choose ourselves are sent unchanged."""
     feature: Feature = media.kind
     if media.kind == "audio" or media.kind == "video":
         losses.append(Loss(path, feature, "dropped", f"no {media.kind} input"))
@@ -109,7 +110,7 @@ def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> d
             block["title"] = media.name
         else:
             losses.append(Loss(f"{path}.name", feature, "approximated", "images have no name"))
-    if media.detail and media.detail != "auto":  # OpenAI's word for the default
+    if media.detail and media.detail != "auto":  # OpenAI's value for the default
         losses.append(Loss(f"{path}.detail", "image.detail", "dropped", "no detail setting"))
     if media.signature is not None:
         losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", "media carry no signature"))

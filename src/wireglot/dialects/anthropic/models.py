@@ -1,7 +1,7 @@
-"""`GET /v1/models` as Anthropic has it: pages by the ids of their ends, and what each model can do.
+"""`GET /v1/models` in Anthropic's form: pages by the first and last id, and the capabilities of each model.
 
-Claude Code (2.1.326) takes only those models of a gateway whose ids hold "claude" or "anthropic": it gets
-every other one under an alias.
+Claude Code (2.1.326) accepts only models of a gateway with "claude" or "anthropic" in their ids: every other
+model is listed under an alias.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _CLAUDE_CODE: Final = ("claude-code/", "claude-cli/")
 _DISCOVERY: Final = "CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY"
 _HINTS: Final = "CLAUDE_CODE_GATEWAY_HINT_HEADERS"
 _MIN_CONTEXT: Final = 64_000
-"""Its instructions and tools alone take a third of it: a smaller one is useless."""
+"""Claude Code's instructions and tools alone take a third of it: a smaller context is useless."""
 _CONTEXT: Final = "CLAUDE_CODE_MAX_CONTEXT_TOKENS"
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
-"""Anthropic's own way to say that a release date is not known."""
+"""Anthropic's own value for an unknown release date."""
 
 
 def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:
@@ -65,8 +65,8 @@ def render_model(model: ListedModel) -> dict[str, Any]:
 
 
 def _capabilities(model: ListedModel) -> dict[str, Any]:
-    """What a Messages request to this model may ask for here. Batches have no route in a gateway; what only
-    Anthropic's own servers do is offered where the upstream speaks their dialect."""
+    """What a Messages request to this model may use here. Batches have no route in a gateway; features of
+    Anthropic's own servers are offered if the upstream speaks their dialect."""
     native = NAME in model.dialects
     hosted = native and model.hosted_tools
     words = model.thinking in ("adaptive", "effort", "level")
@@ -98,7 +98,8 @@ def _capabilities(model: ListedModel) -> dict[str, Any]:
         "thinking": {
             "supported": model.thinks,
             "types": {
-                # Elsewhere both are bent to the model's own knob; Anthropic's older models know one only.
+                # For other models both are adapted to the model's own setting; Anthropic's older models have
+                # only one of them.
                 "adaptive": _support(model.thinks and not (native and model.thinking == "budget")),
                 "between_tools": _support(False),
                 "disabled": _support(model.thinking_off and model.thinking != "fixed"),
@@ -123,9 +124,9 @@ def with_aliases(listing: Sequence[ListedModel], agent: str) -> Sequence[ListedM
 
 
 def managed_settings(settings: dict[str, Any], listing: Sequence[ListedModel]) -> dict[str, Any]:
-    """Claude Code's settings with what it cannot know: that the gateway lists its models and wants to know
-    what requests are for, and the context of models that it does not recognize: one figure for all, so that
-    of the model that is set, or the smallest that is of use. What is set stays."""
+    """Adds to Claude Code's settings what it cannot know: that the gateway lists its models and needs the
+    purpose of requests, and the context of models that it does not recognize: one figure for all, so that of
+    the configured model, or the smallest useful one. Existing settings are kept."""
     given = settings.get("env", {})
     if not isinstance(given, dict):
         return settings

@@ -1,4 +1,4 @@
-"""The name of this dialect, and how its values are put back on the wire as they came."""
+"""The name of this dialect, and helpers to write its values back unchanged."""
 
 from __future__ import annotations
 

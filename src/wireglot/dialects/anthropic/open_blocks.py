@@ -1,8 +1,8 @@
-"""Blocks of an upstream stream while they are open: each turns its start, deltas and stop into events.
+"""Open blocks of an upstream stream: each converts its start, deltas and stop into events.
 
-A block whose part is known at its start opens that part at once. Two kinds wait: thinking, until it shows a
-text (an envelope for the part behind it never does), and a block of a kind we do not know, which becomes one
-whole part.
+A block whose part is known at its start opens that part at once. Two kinds wait: thinking, until it has a
+text (an envelope for the following part never does), and a block of an unknown kind, which becomes one whole
+part.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ from wireglot.ir.stream import Delta, Event, ForeignEvent, PartEnd, PartStart
 from wireglot.wire.json import BadJson, decode, encode_text
 
 Input = dict[str, Any] | list[Any]
-"""What a start may bring along: an object, or what some host writes there."""
+"""The input of a block's start: an object, or what some hosts write there."""
 
 _WRAPPED = f'{{"{PARSE_ERROR}"'
 
 
 class Parts:
-    """What the blocks of one stream share: the next index, the state held for the next part, the calls."""
+    """State shared by the blocks of one stream: the next index, the state held for the next part, the
+    calls."""
 
     __slots__ = ("calls", "context", "held", "next", "origin", "response_id")
 
@@ -48,14 +49,14 @@ class Parts:
         return index
 
     def claim(self, holder: str) -> Signature | None:
-        """The state that travelled before the part that starts now, if it belongs to it."""
+        """The state that was sent before the part that starts now, if it belongs to it."""
         held, self.held = self.held, None
         return held.signature if held is not None and held.holder == holder else None
 
 
 class OpenBlock(Protocol):
     def delta(self, delta: dict[str, Any], out: list[Event]) -> bool:
-        """Take a delta; False if this kind of block knows no such delta."""
+        """Process a delta; False if this kind of block has no such delta."""
         ...
 
     def stop(self, out: list[Event]) -> None: ...
@@ -112,12 +113,12 @@ class OpenThinking:
                 if type(text := delta.get("thinking")) is str and text:
                     self._show(text, out)
                 if delta.get("estimated_tokens"):
-                    # How far hidden thinking has come, for a progress bar: no one counts by it.
+                    # The progress of hidden thinking, for a progress bar: not used for counting.
                     self._show("", out)
                     out.append(foreign_delta(self.index, {**delta, "thinking": ""}))
             case "signature_delta":
                 if type(signature := delta.get("signature")) is str:
-                    self._signature = signature  # always whole; a second one replaces the first
+                    self._signature = signature  # always complete; a second one replaces the first
             case _:
                 return False
         return True
@@ -138,19 +139,19 @@ class OpenThinking:
 
 class OpenCall:
     """A `tool_use` block. A start without input streams its deltas through; one with input is a defect of
-    some hosts, and which of the two texts holds is decided when the block stops."""
+    some hosts, and which of the two texts is valid is decided when the block stops."""
 
     __slots__ = ("_given", "_pieces", "_through", "index")
 
     def __init__(self, call: ToolCall, given: Input | None, parts: Parts, out: list[Event]) -> None:
         self._given = given
         self._pieces: list[str] = []  # held back
-        self._through = False  # whether deltas go straight through
+        self._through = False  # whether deltas are passed on immediately
         self.index = parts.start(call, out)
 
     @property
     def is_bare(self) -> bool:
-        """Whether nothing of its arguments has come."""
+        """Whether none of its arguments have arrived."""
         return self._given is None and not self._pieces and not self._through
 
     def delta(self, delta: dict[str, Any], out: list[Event]) -> bool:
@@ -172,9 +173,9 @@ class OpenCall:
     def stop(self, out: list[Event]) -> None:
         arguments = choose_arguments(self._given, "".join(self._pieces))
         if arguments.startswith(_WRAPPED) and (value := _object(arguments)) is not None:
-            arguments = call_text(value)  # a gateway like this one had to wrap what the model wrote
+            arguments = call_text(value)  # a gateway like this one had to wrap the model's text
         if not arguments and not self._through:
-            arguments = "{}"  # a call without arguments is an empty object everywhere on this wire
+            arguments = "{}"  # a call without arguments is an empty object in this dialect
         if arguments:
             out.append(Delta(self.index, arguments))
         out.append(PartEnd(self.index))
@@ -184,7 +185,7 @@ def choose_arguments(given: Input | None, streamed: str) -> str:
     """The arguments of a call whose start gave an input and whose deltas gave text.
 
     The deltas, if they are an object; the start continued by the deltas, if that is one; the start, if there
-    are no deltas; else what was streamed, as it is.
+    are no deltas; else the streamed text, unchanged.
     """
     if given is None:
         return streamed
@@ -221,7 +222,7 @@ class OpenRedacted:
 
 
 class OpenForeign:
-    """A block of a kind we do not know: its deltas are laid over its start, as the vendor's SDK does."""
+    """A block of an unknown kind: its deltas are merged into its start, as the vendor's SDK does."""
 
     __slots__ = ("_json", "_parts", "_value")
 
@@ -259,7 +260,7 @@ class OpenForeign:
 
 
 def foreign_delta(index: int, delta: dict[str, Any]) -> ForeignEvent:
-    """A delta an open part has no place for, under the index of that part."""
+    """A delta without a place in an open part, under the index of that part."""
     return ForeignEvent(
         NAME, "content_block_delta", {"type": "content_block_delta", "index": index, "delta": delta}
     )

@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost: tables both ways."""
+"""Stop reasons and usage: tables for both directions."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ _TIERS_RESPONSE = frozenset({"standard", "priority", "batch"})
 
 
 def _check_numbers(counts: Numbers) -> list[str]:
-    """Its input holds nothing cached, and there is no total."""
+    """In this dialect the input excludes cached tokens, and there is no total."""
     found = []
     if counts.get("reasoning", 0) > counts.get("output", 0):
         found.append(REASONING)
-    # A stream may tell the sum again and not its parts, so parts that fall short mean nothing.
+    # A stream may repeat the sum and not its parts, so parts that fall short mean nothing.
     if "written" in counts and counts.get("short", 0) + counts.get("long", 0) > counts["written"]:
         found.append(WRITTEN)
     return found
@@ -60,7 +60,7 @@ USAGE_FIELDS = UsageFields(
     _check_numbers,
     again=(
         "service_tier",
-        # Servers that only resemble Anthropic's say it again in OpenAI's words.
+        # Servers that imitate Anthropic's repeat the counts under OpenAI's names.
         "prompt_tokens",
         "completion_tokens",
         "cached_tokens",
@@ -70,11 +70,12 @@ USAGE_FIELDS = UsageFields(
 
 _AT_START_ONLY = ("cache_creation", "service_tier", "inference_geo")
 _NOWHERE = "not_available"
-"""Anthropic's word for a place (`inference_geo`) that is not reported; it stands in most answers."""
+"""Anthropic's value for a location (`inference_geo`) that is not reported; most answers have it."""
 
 
 def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) -> Stop:
-    """`details`: `stop_details` where it was said. Calls make an `end_turn` (or silence) a call for tools."""
+    """`details`: `stop_details`, if present. If there are calls, an `end_turn` (or no reason) becomes a stop
+    for tool calls."""
     text = raw if type(raw) is str else ""
     reason: StopReason = REASONS.get(text, "other")
     if calls and (reason == "end" or not text):
@@ -84,7 +85,7 @@ def parse_stop(raw: Any, sequence: Any, details: dict[str, Any], calls: bool) ->
 
 
 def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """The stop fields. A malformed call has no stop reason here: the caller makes it an error."""
+    """The stop fields. This dialect has no stop reason for a malformed call: the caller reports an error."""
     if stop.dialect == NAME and stop.raw:
         raw: str | None = stop.raw
     elif stop.dialect == NAME and stop.reason == "other":
@@ -97,7 +98,7 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
             losses.append(Loss(f"{path}.reason", "stop_reason", "approximated", detail))
     fields: dict[str, Any] = {"stop_reason": raw, "stop_sequence": stop.sequence}
     if stop.dialect != NAME:
-        fields["stop_details"] = None  # required, and null where there is nothing to say
+        fields["stop_details"] = None  # required, and null without details
     if stop.extra is not None:
         if stop.extra.dialect == NAME:
             fields.update(stop.extra.fields)
@@ -107,14 +108,14 @@ def render_stop(stop: Stop, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def parse_usage(raw: dict[str, Any]) -> Usage:
-    """The account of a usage object. Total output includes thinking; input excludes everything cached."""
+    """Parses a usage object. Total output includes thinking; input excludes all cached tokens."""
     split = raw.get("cache_creation")
     short = long = 0
     if type(split) is dict:
         short = _count(split.get("ephemeral_5m_input_tokens"))
         long = _count(split.get("ephemeral_1h_input_tokens"))
     total = raw.get("cache_creation_input_tokens")
-    # The total holds: a split from message_start may be older than a total from message_delta.
+    # The total wins: a split from message_start may be older than a total from message_delta.
     written = _count(total) if total is not None else short + long
     long = min(long, written)
     details = raw.get("output_tokens_details")
@@ -154,7 +155,7 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
         "ephemeral_5m_input_tokens": usage.cache_write,
         "ephemeral_1h_input_tokens": usage.cache_write_long,
     }
-    # The vendor's OpenAPI document requires all of these; what is not known is null.
+    # The vendor's OpenAPI document requires all of these; unknown values are null.
     return {
         "input_tokens": usage.input + usage.tool_prompt,
         "cache_creation_input_tokens": written,
@@ -169,8 +170,8 @@ def render_usage(usage: Usage, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def shorten_final(usage: dict[str, Any], estimate: Usage | None) -> None:
-    """The usage of a message_delta has no place for fields that only message_start must have. What that one
-    did not report yet stays."""
+    """The usage of a message_delta, without fields that only message_start must have. Values not yet reported
+    there are kept."""
     raw = estimate.raw if estimate is not None else None
     reported = raw.form if raw is not None and raw.dialect == NAME else {}
     for key in _AT_START_ONLY:
@@ -179,14 +180,15 @@ def shorten_final(usage: dict[str, Any], estimate: Usage | None) -> None:
 
 
 def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
-    """A later usage object over an earlier one: what it says wins, what it leaves out stays."""
+    """A later usage object merged over an earlier one: its values win, missing ones are kept."""
     if type(new) is not dict:
         return old
     return {**old, **{key: value for key, value in new.items() if value is not None or key not in old}}
 
 
 def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:
-    """What message_start said about cache writes and thinking holds unless the final usage says it again."""
+    """The cache writes and thinking reported in message_start are kept unless the final usage repeats
+    them."""
     raw = estimate.raw
     counted = estimate.cache_write or estimate.cache_write_long or estimate.reasoning
     if not counted and (raw is None or raw.dialect != NAME):
@@ -204,7 +206,7 @@ def tier_of_usage(usage: Any) -> str:
 
 
 def render_final_usage(usage: Usage | None, tier: str, losses: list[Loss]) -> dict[str, Any]:
-    """With the tier that the answer was served at; zeros where the upstream reported nothing."""
+    """Includes the tier of the answer; zeros if the upstream reported nothing."""
     rendered = render_usage(usage or Usage(), "$.usage", losses)
     stated = rendered.get("service_tier")
     if tier and stated != tier:
@@ -225,7 +227,7 @@ def render_tier(tier: str) -> str | None:
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; whatever else stands there counts nothing (and stays in the raw account)."""
+    """A number of tokens; any other value counts as 0 (and stays in the raw usage)."""
     if type(value) is int:
         return max(value, 0)
     if type(value) is float and value.is_integer():

@@ -1,4 +1,4 @@
-"""A Messages request -> the conversation it asks to continue."""
+"""Parses a Messages request into the conversation to continue."""
 
 from __future__ import annotations
 
@@ -43,8 +43,8 @@ _KNOWN = REQUEST_FIELDS.known.union(
     }
 )
 _BILLING = "x-anthropic-billing-header"
-"""How a system text of Claude Code (2.1.326: its first) begins: its version, for Anthropic's own accounts. To
-any other model it would be an instruction, and one that no cache knows after an update."""
+"""The beginning of a system text of Claude Code (2.1.326: its first): its version, for Anthropic's own
+accounts. To any other model it would be an instruction, and one that breaks the cache after an update."""
 _MESSAGE = frozenset({"role", "content"})
 _ROLES: dict[str, Role] = {"user": "user", "assistant": "assistant", "system": "system"}
 
@@ -64,7 +64,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
         form["max_tokens"] = "absent"
     elif settings["max_tokens"] < 0:
         raise ClientFault("expected an integer of at least 0", "$.max_tokens")
-    # What is not there is not asked for by its reader: most requests have few of these.
+    # Readers of missing fields are not called: most requests have few of these.
     output = parse_format(fields) if "output_config" in body or "output_format" in body else None
     if output is not None:
         settings["output"] = output
@@ -91,7 +91,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 
 
 def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
-    """The top-level system text is the first message; its extra remembers how it was written."""
+    """The top-level system text becomes the first message; its extra records how it was written."""
     system = body.value.get("system")
     if system is None:
         return []
@@ -104,8 +104,8 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
 
 
 def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, ...]:
-    """The parts of a system text, with the note for Anthropic's accounts as what it is."""
-    if len(parts) != len(blocks):  # it has blocks that are none or several parts
+    """The parts of a system text; the note for Anthropic's accounts becomes a `Foreign` part."""
+    if len(parts) != len(blocks):  # it has blocks that become no part or several
         return parts
     return tuple(
         Foreign(NAME, _BILLING, block, for_vendor=True)
@@ -116,14 +116,16 @@ def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, 
 
 
 def _system_text(text: str) -> Part:
-    """A system text that is no list: the note is one line, and with other text in it an instruction."""
+    """Parses a system text that is not a list: the note is one line; with other text in it, it is an
+    instruction."""
     if text.startswith(_BILLING) and "\n" not in text:
         return Foreign(NAME, _BILLING, {"type": "text", "text": text}, for_vendor=True)
     return Text(text)
 
 
 class _Turns(msgspec.Struct, eq=False):
-    """Reads messages. They depend on each other in one thing: a call without an id gets one by its number."""
+    """Parses messages. They depend on each other in only one way: a call without an id gets one from its
+    number."""
 
     messages: list[Message]
     _blocks: BlockParser
@@ -168,7 +170,7 @@ def _parse_message(item: Any, path: str, blocks: BlockParser) -> Message:
 
 
 def _is_plain(message: Any) -> bool:
-    """Nearly all are: a turn, its blocks, and no other field."""
+    """Whether the message has only a role and blocks, like nearly all."""
     return (
         type(message) is dict
         and len(message) == 2
@@ -185,7 +187,7 @@ def _parse_extra(
     tier: str,
     known: set[str],
 ) -> Extra:
-    """Always there, because it also says that the messages are cut as this dialect cuts them."""
+    """Always present, because it also marks the messages as divided in this dialect's way."""
     if SERVERS in form:
         known.add(SERVERS)
     if output is not None and output.extra is not None and "key" in output.extra.form:
@@ -227,4 +229,4 @@ _IDLE: dict[str, Callable[[Any], bool]] = {
     "context_management": _keeps_all,
     "speed": lambda value: value == "standard",
 }
-"""Fields whose value says what holds without them: spelling, written again for Anthropic alone."""
+"""Fields whose value equals the default: spelling, written again for Anthropic alone."""

@@ -1,4 +1,4 @@
-"""Content blocks -> parts, for requests and answers alike."""
+"""Parses content blocks, for requests and answers alike."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_contro
 _DIRECT = {"type": "direct"}
 _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
-# As clients send back the blocks of an answer: the vendor has these fields in every one.
+# The form in which clients send back the blocks of an answer: the vendor has these fields in every one.
 _UNCITED = Extra(NAME, form={"blank": {"citations": None}})
 _CALLED = Extra(NAME, form={"blank": {"caller": _DIRECT}})
 
@@ -59,10 +59,11 @@ def _plain_texts(blocks: list[Any]) -> tuple[Text, ...] | None:
 
 
 class BlockParser(msgspec.Struct, eq=False):
-    """Parses the blocks of one document, whose sender answers for what is wrong in it.
+    """Parses the blocks of one document. `fault` is the error raised for what its sender did wrong.
 
-    `origin` is stamped on signatures that are not ours. A call without an id gets one made of its place, and
-    in an answer (`response_id` is not None) of that answer's id, or failing that of its own arguments.
+    `origin` is stamped on signatures that are not ours. A call without an id gets one derived from its place
+    and, in an answer (`response_id` is not None), from that answer's id or, without one, the call's
+    arguments.
     """
 
     context: Context
@@ -70,7 +71,7 @@ class BlockParser(msgspec.Struct, eq=False):
     fault: type[WireglotError]
     response_id: str | None = None
     calls: int = 0
-    """How many were read so far."""
+    """Number of calls parsed so far."""
 
     def content(self, blocks: list[Any], path: str) -> tuple[Part, ...]:
         parts: list[Part] = []
@@ -91,7 +92,8 @@ class BlockParser(msgspec.Struct, eq=False):
         return tuple(parts)
 
     def _plain(self, block: Any) -> Part | None:
-        """The part of a block as nearly all are, with no field too many; None: it takes a closer look."""
+        """The part of an ordinary block without additional fields; None: the block needs the full
+        conversion."""
         if type(block) is not dict:
             return None
         size = len(block)
@@ -124,7 +126,7 @@ class BlockParser(msgspec.Struct, eq=False):
         return None
 
     def block(self, fields: Fields) -> Part | Sealed:
-        """The part of one block, or the state that belongs to the part behind it."""
+        """The part of one block, or the state that belongs to the part after it."""
         match fields.text("type"):
             case "text":
                 return parse_text(fields)
@@ -178,7 +180,7 @@ class BlockParser(msgspec.Struct, eq=False):
                 f"expected a string or an array, got {describe(content)}", f"{fields.path}.content"
             )
         known = _RESULT
-        if toolset := toolset_of(fields):  # which the call says, too
+        if toolset := toolset_of(fields):  # repeated in the call
             known, form = _RESULT | {"toolset_name"}, {**form, "toolset_name": toolset}
         return ToolResult(
             fields.text("tool_use_id"),
@@ -212,7 +214,7 @@ def parse_other(fields: Fields, kind: str) -> Foreign:
 
 
 def _search_result(value: dict[str, Any]) -> str:
-    """A search result in words: its title, where it is from, what it says."""
+    """A search result as text: its title, its source, its content."""
     content = value.get("content")
     texts = [block.get("text") for block in content if type(block) is dict] if type(content) is list else []
     said = [text for text in (value.get("title"), value.get("source"), *texts) if type(text) is str and text]
@@ -220,14 +222,14 @@ def _search_result(value: dict[str, Any]) -> str:
 
 
 def _reference(value: dict[str, Any]) -> str:
-    """What a tool search of the client's own found. Anyone who has no deferred tools has it loaded: the model
-    is informed that it may call it."""
+    """Tools found by the client's own tool search. For upstreams without deferred tools they are loaded: the
+    model is informed that it may call them."""
     name = value.get("tool_name")
     return f"The tool {name} can be called now." if type(name) is str else ""
 
 
 def _browser_state(value: dict[str, Any]) -> str:
-    """The tabs behind a call of the browser's, and what else it brought about."""
+    """The tabs and other state reported with a result of the browser tool."""
     lines = ["Open tabs:"]
     for tab in value.get("tabs") or ():
         if type(tab) is dict:
@@ -241,13 +243,13 @@ def _browser_state(value: dict[str, Any]) -> str:
 
 
 def _compaction(value: dict[str, Any]) -> str:
-    """All that is left of the turns before it."""
+    """The summary that replaces the turns before it."""
     summary = value.get("content")
     return f"Summary of the conversation so far:\n\n{summary}" if type(summary) is str and summary else ""
 
 
 def _says_nothing(value: dict[str, Any]) -> bool:
-    """A compaction that failed: its vendor ignores it, and the turns before it are all there."""
+    """Whether a compaction failed: its vendor ignores it, and the turns before it are all there."""
     return value.get("type") == "compaction" and not any(map(value.get, _TELLING))
 
 
@@ -276,8 +278,8 @@ def parse_text(fields: Fields) -> Text:
 
 
 def call_text(value: dict[str, Any]) -> str:
-    """The arguments of an `input`. One that we wrapped because the model wrote no JSON gives back what it
-    wrote, also where a streamed beginning of it is next to the wrapping."""
+    """The arguments of an `input`. A wrapped one gives back the model's text, which was invalid JSON; also if
+    a streamed beginning of it is next to the wrapping."""
     raw = value.get(RAW)
     if type(raw) is str and PARSE_ERROR in value:
         return raw
@@ -285,14 +287,14 @@ def call_text(value: dict[str, Any]) -> str:
 
 
 def toolset_of(fields: Fields) -> str:
-    """The family that a call or a result belongs to, "" for tools on their own."""
+    """The family that a call or a result belongs to, "" for single tools."""
     name = fields.value.get("toolset_name")
     return name if type(name) is str and name in TOOLSETS else ""
 
 
 def call_extra(fields: Fields) -> Extra | None:
-    """The fields of a `tool_use` block other than id, name and input. `caller: direct` is the default, spelt
-    out."""
+    """The fields of a `tool_use` block other than id, name and input. `caller: direct` is the default,
+    written out."""
     known = _CALL
     form: dict[str, Any] = {}
     if toolset_of(fields):

@@ -1,8 +1,8 @@
 """Thinking blocks and the envelopes they carry: state of another provider, echoed by clients of this dialect.
 
-A thinking block has a signature. One minted here stands there as it is; one minted elsewhere is sealed into
-the field. A signature that belongs to a call or a text (Gemini's) travels in a thinking block without text
-directly before it, and returns to that part when the client sends the conversation back.
+A thinking block has a signature. One minted by Anthropic is written unchanged; one minted elsewhere is sealed
+into the field. A signature that belongs to a call or a text (Gemini's) travels in a thinking block without
+text directly before it, and returns to that part when the client sends the conversation back.
 """
 
 from __future__ import annotations
@@ -24,13 +24,14 @@ _UNSIGNED = Signature("", Origin(""))
 
 
 def open_signature(text: str, context: Context, origin: Origin) -> Sealed:
-    """Who signed, and what the signature belongs to. What is not our envelope is this dialect's own."""
+    """The minter of a signature, and what it belongs to. Anything other than our envelope is this dialect's
+    own."""
     sealed = context.unseal(text) if is_sealed(text) else None
     return sealed if sealed is not None else Sealed(Signature(text, origin), "reasoning")
 
 
 def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasoning | Sealed:
-    """The reasoning, or the state of the part behind it (which has no text and is no reasoning)."""
+    """The reasoning, or the state of the following part (which has no text and is not reasoning)."""
     text = fields.text_or("thinking")
     raw = fields.text_or("signature")
     if not raw:
@@ -44,8 +45,8 @@ def parse_thinking(fields: Fields, context: Context, origin: Origin) -> Reasonin
 
 
 def joined_thoughts(block: Any, context: Context) -> list[dict[str, Any]]:
-    """The thinking blocks that a client has made one of, whose envelopes stand one behind the other; else
-    none. Their text is that of the first that is a thought: the others showed nothing."""
+    """The thinking blocks that a client has joined into one, whose envelopes follow one another in its
+    signature; else none. Their text belongs to the first that is a thought: the others showed nothing."""
     if type(block) is not dict or block.get("type") != "thinking":
         return []
     raw = block.get("signature")
@@ -83,8 +84,8 @@ def belongs(sealed: Sealed, part: Part) -> bool:
 
 
 def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
-    """Each state to the part it belongs to: the next one behind its place, else the first before it. Clients
-    have been seen to move thinking to the front of the turn."""
+    """Attaches each state to its part: the next matching one after its place, else the first before it.
+    Clients have been seen to move thinking to the front of the turn."""
     for place, sealed in held:
         order = (*range(place, len(parts)), *range(place))
         for index in order:
@@ -95,7 +96,8 @@ def attach_wherever(parts: list[Part], held: list[tuple[int, Sealed]]) -> None:
 
 
 def signature_for_client(reasoning: Reasoning, context: Context) -> str | None:
-    """What a client is to echo for this reasoning; None to leave the field as `extra` says it was."""
+    """The signature that a client is to echo for this reasoning; None to leave the field as recorded in
+    `extra`."""
     signature = reasoning.signature
     if signature is None:
         if "signature" in own_form(reasoning.extra, NAME):
@@ -109,14 +111,14 @@ def redacted_for_client(signature: Signature, context: Context) -> str:
 
 
 def carrier(signature: Signature, holder: Holder, context: Context) -> dict[str, Any]:
-    """The block that carries the state of the call or text behind it."""
+    """The block that carries the state of the call or text after it."""
     return {"type": "thinking", "thinking": "", "signature": context.seal(signature, holder)}
 
 
 def render_for_upstream(
     reasoning: Reasoning, context: Context, path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """The block to replay, or None (declared): an upstream refuses thinking it did not sign."""
+    """The block to replay, or None (with a loss): an upstream refuses thinking it did not sign."""
     signature = reasoning.signature
     if signature is not None and not context.may_replay(signature, NAME):
         if reasoning.redacted:
@@ -139,7 +141,7 @@ def render_for_upstream(
         return {"type": "thinking", "thinking": reasoning.text, "signature": signature.data}
     if "signature" in own_form(reasoning.extra, NAME):
         # This dialect's own client sent it unsigned: some upstreams (Kimi, Ollama) never sign. The empty
-        # string is left out, because a signature that is there gets verified.
+        # string is left out, because a signature field is always verified.
         return {"type": "thinking", "thinking": reasoning.text}
     if reasoning.text:
         losses.append(

@@ -1,4 +1,4 @@
-"""A conversation -> the Messages request that continues it."""
+"""Renders a conversation as a Messages request."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _count_leading(messages: tuple[Message, ...]) -> int:
-    """How many messages make up the top-level system text."""
+    """The number of messages that form the top-level system text."""
     count = 0
     for message in messages:
         if message.role != "system" or own_form(message.extra, NAME).get("place") == "messages":
@@ -99,7 +99,7 @@ def _declare_message(message: Message, path: str, losses: list[Loss]) -> None:
 
 
 class _NativeTurns(TurnWriter):
-    """One wire message each: they were cut by this dialect."""
+    """One wire message each: they were divided by this dialect."""
 
     def __init__(self, blocks: RequestBlocks) -> None:
         self._blocks = blocks
@@ -109,7 +109,7 @@ class _NativeTurns(TurnWriter):
         path = f"$.messages[{index}]"
         content = self._blocks.content(message.content, message.role, path)
         if message.content and not content:
-            return []  # a turn of nothing but dropped thinking goes with it
+            return []  # a turn with only dropped thinking is dropped too
         turn: Block = {"role": message.role}
         if own_form(message.extra, NAME).get("content") == "string":
             turn["content"] = shorthand(content)
@@ -121,7 +121,7 @@ class _NativeTurns(TurnWriter):
 
 
 class _JoinedTurns(JoiningWriter):
-    """Neighbours of one role are one wire message."""
+    """Neighbours of one role become one wire message."""
 
     roles: ClassVar[dict[Role, str]] = {"system": "system", "user": "user", "assistant": "assistant"}
 
@@ -169,7 +169,7 @@ def _render_messages(
 
 
 def _results_first(content: list[Block], losses: list[Loss]) -> list[Block]:
-    """Results of tools stand before anything else the user says."""
+    """Puts tool results before everything else in the user's turn."""
     results = [block for block in content if block["type"] == "tool_result"]
     if content[: len(results)] == results:
         return content

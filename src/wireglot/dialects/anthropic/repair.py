@@ -1,9 +1,9 @@
-"""Calls repaired in a stream that passes through, byte for byte until it is needed.
+"""Repairs calls in a stream that passes through; it stays byte for byte until a repair is needed.
 
-Hosts of this wire give the input of a call at its start, at its start and again as deltas, or as an object
-twice (R-AJ). Clients add up the deltas and look at nothing else: Anthropic's SDK finds no input in the first
-shape and no JSON in the others. A call whose start is empty, as Anthropic's own are, passes as it comes for
-as long as its deltas are JSON.
+Hosts of this dialect send the input of a call at its start, at its start and again as deltas, or as an object
+twice (R-AJ). Clients add up the deltas and ignore everything else: Anthropic's SDK finds no input in the
+first form and invalid JSON in the others. A call whose start is empty, as Anthropic's own are, passes
+unchanged for as long as its deltas are JSON.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class _InputDelta(msgspec.Struct):
 
 
 class _Event(msgspec.Struct):
-    """What is worth decoding of the frames that come while a call is open."""
+    """The fields needed from frames that arrive while a call is open."""
 
     type: str = ""
     index: int | None = None
@@ -78,7 +78,7 @@ class MessageRepair:
         return self._pass(whole)
 
     def _pass(self, whole: bytes) -> bytes:
-        """A frame of something else: what only waits goes before it."""
+        """A frame of another kind: held frames are written before it."""
         return b"".join([call.go_on() for call in self._calls.values()]) + whole
 
     def _end(self, call: _GivenCall | _StreamedCall) -> bytes:
@@ -103,13 +103,13 @@ class MessageRepair:
             if said == {}:
                 return before + whole
         else:
-            return before + whole  # no input that anybody could add deltas to
+            return before + whole  # not an input that deltas could be added to
         bare = {**document, "content_block": {**block, "input": {}}}
         return before + frame(encode(bare), b"content_block_start")
 
 
 class _GivenCall:
-    """A call whose start gave an input: what its deltas say of it is known when it ends."""
+    """A call whose start has an input: whether its deltas repeat it is known when it ends."""
 
     def __init__(self, index: int, given: dict[str, Any]) -> None:
         self.index = index
@@ -133,7 +133,7 @@ class _GivenCall:
 
 
 class _StreamedCall:
-    """A call whose deltas pass as they come, unless they are held back (`MendedArguments`)."""
+    """A call whose deltas pass as they arrive, unless they are held back (`MendedArguments`)."""
 
     def __init__(self, index: int) -> None:
         self.index = index
@@ -150,7 +150,7 @@ class _StreamedCall:
         return b"" if self._arguments.waits else self._release()
 
     def go_on(self) -> bytes:
-        """Something else follows: what only waited for more is let go."""
+        """Something else follows: text that was only held for more is released."""
         if self._arguments.is_bent:
             return b""
         self._arguments.release()
@@ -167,7 +167,7 @@ class _StreamedCall:
 
 
 def _given(value: Any) -> dict[str, Any] | None:
-    """The input that a start gives; None where it gives none, or what no client could take for one."""
+    """The input in a start; None if it has none, or one that no client could parse."""
     if type(value) is str:
         try:
             value = decode(value)

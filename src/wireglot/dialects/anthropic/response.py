@@ -1,4 +1,4 @@
-"""A whole message, both ways."""
+"""Parses and renders a whole message."""
 
 from __future__ import annotations
 
@@ -64,8 +64,8 @@ def _parse_content(fields: Fields, context: Context, identifier: str, model: str
 
 
 def _parse_extra(fields: Fields, known: frozenset[str]) -> Extra:
-    """Always there, because it also says that the blocks are cut as this dialect cuts them. Odd values of
-    fields that say nothing (a missing role, a null usage) are spelling."""
+    """Always present, because it also marks the blocks as divided in this dialect's way. Unusual values of
+    fields without information (a missing role, a null usage) are spelling."""
     body = fields.value
     information = {key: value for key, value in body.items() if key not in known}
     odd: dict[str, Any] = {}
@@ -119,7 +119,7 @@ def render_response(
 
 
 def malformed_call(stop: Stop) -> ApiError:
-    """A call the model broke is no answer: the client sees an error it may retry."""
+    """A call the model broke is not an answer: the client sees an error that it may retry."""
     return ApiError(
         "server", f"the model produced a malformed tool call{f' ({stop.raw})' if stop.raw else ''}", 502
     )

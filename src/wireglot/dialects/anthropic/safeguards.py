@@ -29,7 +29,7 @@ _TYPES: Final = {kind: name for name, kind in _KINDS.items()}
 
 
 def parse_safeguards(body: Fields) -> tuple[Safeguard, ...]:
-    """Empty where this dialect would spell them otherwise."""
+    """Empty if this dialect would write them differently."""
     parsed = tuple(map(_safeguard, body.objects(ASKED)))
     return parsed if render_safeguards(parsed, []) == body.value.get(ASKED) else ()
 
@@ -47,7 +47,7 @@ def render_safeguards(safeguards: tuple[Safeguard, ...], losses: list[Loss]) -> 
 
 
 def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
-    """Empty where anything in it is spelled in an unknown way."""
+    """Empty if any value in it is unknown."""
     if type(value) is not list:
         return ()
     parsed = tuple(found for item in value if type(item) is dict and (found := _result(item)) is not None)
@@ -57,7 +57,7 @@ def parse_results(value: Any) -> tuple[SafeguardResult, ...]:
 def render_results(
     results: tuple[SafeguardResult, ...], call_id: Callable[[str], str]
 ) -> list[dict[str, Any]]:
-    """`call_id`: the id of a call as the client gets it."""
+    """`call_id`: returns the id of a call as the client sees it."""
     rendered = []
     for each in results:
         status: dict[str, Any] = {"type": each.status}

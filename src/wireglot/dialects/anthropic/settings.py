@@ -1,4 +1,4 @@
-"""How to generate: thinking, effort, output format, sampling, tier. Each both ways."""
+"""Parses and renders the generation settings: thinking, effort, output format, sampling, tier."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, UNNAMED_FORMAT, OutputFormat, Request, Thinking
 
 EFFORT = "output_config.effort"
-"""Where an effort that the IR has no name for waits in `Thinking.extra`."""
+"""Key in `Thinking.extra` for an effort that the IR has no name for."""
 
 REQUEST_FIELDS = RequestFields(
     F("model", "model", TEXT, apart=True),
@@ -53,7 +53,7 @@ _FORMAT = frozenset({"type", "schema"})
 
 
 def parse_thinking_config(body: Fields) -> Thinking:
-    """`thinking` and `output_config.effort` together say how much to think."""
+    """`thinking` and `output_config.effort` together define how much to think."""
     effort, extra = None, None
     config = body.object_or_none("output_config")
     if config is not None and (raw := config.text_or_none("effort")) is not None:
@@ -80,7 +80,8 @@ def parse_thinking_config(body: Fields) -> Thinking:
 
 
 def asks_thinking(request: Request) -> bool:
-    """Unless it is enabled an answer has no thinking. A mode that the IR does not have enables some."""
+    """Whether the request enables thinking: otherwise an answer has none. A mode that the IR does not have
+    may enable it."""
     thinking = request.thinking
     return thinking.mode in ("on", "auto") or "type" in own_fields(thinking.extra, NAME)
 
@@ -138,9 +139,10 @@ def _render_effort(thinking: Thinking, losses: list[Loss]) -> str | None:
 
 
 def _implied_mode(thinking: Thinking, losses: list[Loss]) -> Any:
-    """A budget or a wish to see the thinking of some effort cannot be said without a mode."""
+    """The mode implied by a budget, or by visible thinking with some effort: neither can be expressed without
+    a mode."""
     if thinking.effort == "none":
-        return "off"  # no loss here: `_render_effort` has declared it
+        return "off"  # reported as a loss by `_render_effort`
     if thinking.budget is not None:
         losses.append(Loss("$.thinking.mode", "thinking.mode", "invented", "a budget turns thinking on"))
         return "on"
@@ -158,7 +160,7 @@ def parse_format(body: Fields) -> OutputFormat | None:
             continue
         fields = holder.object(key)
         if fields.value.get("type") == "json_schema":
-            # Decoding is constrained by the schema: on this wire every schema is strict.
+            # Decoding is constrained by the schema: in this dialect every schema is strict.
             return OutputFormat(
                 "schema",
                 fields.dict_or_none("schema"),
@@ -219,7 +221,7 @@ def render_settings(request: Request, body: dict[str, Any], losses: list[Loss]) 
 
 
 def parse_tiers(body: Fields, form: dict[str, Any]) -> str:
-    """`speed: fast`, or else `service_tier`: both say how fast for how much."""
+    """`speed: fast`, or else `service_tier`: both choose a speed at a price."""
     raw = body.text_or("service_tier")
     if body.value.get("speed") == "fast":
         if raw:

@@ -1,8 +1,8 @@
-"""The upstream's event stream -> events.
+"""Parses the upstream's event stream into events.
 
-Hosts that speak this dialect leave things out and say things twice: no message_start, no stop of a block,
-usage only at the end, a block given whole and then again as deltas. The reader takes what is there; only an
-end without a stop reason, bytes that are no JSON and an `error` event make a Failure.
+Hosts that speak this dialect leave things out and send things twice: no message_start, no stop of a block,
+usage only at the end, a block given whole and then again as deltas. The reader accepts all of that; only an
+end without a stop reason, invalid JSON and an `error` event produce a Failure.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ _TEXTS: Final = {"text_delta": "text", "thinking_delta": "thinking", "input_json
 
 
 class MessageChunks(RepeatedChunks):
-    """A reader notes nothing of the pieces of a block, once they go straight through."""
+    """The reader does not collect the pieces of a block that are passed on immediately."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class MessageReader(AnswerReader):
         self._blocks: dict[Any, OpenBlock] = {}  # by wire index, in order of their start
         self._highest = -1  # of the indices of blocks so far
         self._bare: OpenCall | None = None  # a call that has ended without arguments
-        self._preset: list[Any] = []  # blocks that message_start gave, until it shows what they are
+        self._preset: list[Any] = []  # blocks of message_start, until their contents are known
         self._usage: dict[str, Any] | None = None
         self._tier = ""
         self._extra: dict[str, Any] = {}
@@ -112,7 +112,7 @@ class MessageReader(AnswerReader):
         self._details: dict[str, Any] = {}
         self._started = False
         self._message = ""  # the id that message_start reported
-        self._stopped = False  # message_delta reported why it stops
+        self._stopped = False  # message_delta has reported the stop reason
         self._events = {
             "message_start": self._message_start,
             "content_block_start": self._block_start,
@@ -130,7 +130,7 @@ class MessageReader(AnswerReader):
             return
         kind = event.get("type")
         if kind == "content_block_delta":
-            # The hot case: one more piece of an open text.
+            # The most frequent case: one more piece of an open text.
             index, delta = event.get("index"), event.get("delta")
             block = self._blocks.get(index) if type(index) is int else None
             if type(block) is OpenText and type(delta) is dict and delta.get("type") == "text_delta":
@@ -146,7 +146,7 @@ class MessageReader(AnswerReader):
             self._message_stop({}, out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """What came is no stream: an error, a whole answer, or a list of events."""
+        """Reads a response that is not a stream: an error, a whole answer, or a list of events."""
         body = json_or_text(document)
         error = parse_error(body)
         if error is not None:
@@ -173,7 +173,7 @@ class MessageReader(AnswerReader):
             out.append(ForeignEvent(NAME, kind, event))
 
     def _start(self, event: dict[str, Any], out: list[Event]) -> None:
-        """Some hosts send no message_start; everything else needs one before it."""
+        """Begins the answer. Some hosts send no message_start; everything else requires one before it."""
         if self._started:
             return
         self._started = True
@@ -199,7 +199,7 @@ class MessageReader(AnswerReader):
         identifier = message.get("id")
         if type(identifier) is str and identifier:
             if self._message and identifier != self._message:
-                # Both count their blocks from 0: the calls of the one would be cut by the other's.
+                # Both count their blocks from 0: calls of one would be mixed with the other's.
                 self._fail(broken("a second message begins inside the first"), out)
                 return
             self._message = identifier
@@ -263,7 +263,7 @@ class MessageReader(AnswerReader):
             except BadJson:
                 given = None
         extra = call_extra(fields)
-        if extra is not None:  # how the input was given at the start says nothing of the whole
+        if extra is not None:  # the form of the input at the start does not describe the whole input
             form = {key: value for key, value in extra.form.items() if key != "input"}
             kept = {key: value for key, value in extra.fields.items() if key != "input"}
             extra = Extra(NAME, kept, form) if kept or form else None
@@ -288,7 +288,7 @@ class MessageReader(AnswerReader):
     def _show_preset(self, preset: list[Any], out: list[Event]) -> None:
         for value in preset:
             if type(value) is not dict:
-                continue  # no block that anybody could read
+                continue  # a malformed block
             block = self._open(Fields(value, "$.message.content", UpstreamFault), out)
             block.stop(out)
 
@@ -308,7 +308,8 @@ class MessageReader(AnswerReader):
             out.append(foreign_delta(getattr(block, "index", -1), delta))
 
     def _open_silent(self, index: Any, delta: dict[str, Any], out: list[Event]) -> OpenBlock | None:
-        """A delta whose block never started: its kind tells what it is a part of, except for calls."""
+        """Opens the block of a delta without a start: the delta's kind determines the block's, except for
+        calls."""
         said = delta.get("type")
         kind = "text" if said == "text_delta" else "thinking" if said == "thinking_delta" else None
         if kind is None:
@@ -319,13 +320,13 @@ class MessageReader(AnswerReader):
     def _block_stop(self, event: dict[str, Any], out: list[Event]) -> None:
         block = self._blocks.pop(_index(event.get("index")), None)
         if type(block) is OpenCall and block.is_bare:
-            self._end_bare(out)  # of several that were open at once, the last waits
+            self._end_bare(out)  # of several that were open at once, the last is held
             self._bare = block
         elif block is not None:
             block.stop(out)
 
     def _end_bare(self, out: list[Event]) -> None:
-        """A call without arguments has none, unless the answer was cut off before they began."""
+        """Ends a held call without arguments as such, unless the answer was cut off before they began."""
         bare, self._bare = self._bare, None
         if bare is not None and REASONS.get(self._reason) in _CUT_OFF:
             out.append(PartEnd(bare.index))
@@ -372,7 +373,7 @@ class MessageReader(AnswerReader):
         calls = self._parts.calls > 0
         stop = parse_stop(self._reason, self._sequence, self._details, calls)
         if stop.reason == "tool_calls" and stop.raw != "tool_use":
-            # Clients of this dialect halt at end_turn, so a host's wrong word is not passed on.
+            # Clients of this dialect stop at end_turn, so a host's wrong stop reason is not passed on.
             stop = Stop("tool_calls", "tool_use", NAME, stop.sequence, stop.extra)
         usage = parse_usage(self._usage) if self._usage is not None else None
         results = parse_results(self._extra[RESULTS]) if RESULTS in self._extra else ()
@@ -401,5 +402,5 @@ class MessageReader(AnswerReader):
 
 
 def _index(value: Any) -> Any:
-    """A wire index as a key; anything odd is one more block of its own."""
+    """A wire index as a key; an index of any other type counts as a separate block."""
     return value if type(value) in (int, str) else None

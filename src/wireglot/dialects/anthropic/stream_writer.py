@@ -1,8 +1,8 @@
-"""Events -> the client's event stream.
+"""Writes events as the client's event stream.
 
-The vendor's SDKs want one block after the other, numbered without gaps: a part that starts while another is
-open waits for its turn. A block is opened when there is something to put into it, so that no empty text block
-ever reaches a client, which would send it back and be refused.
+The vendor's SDKs require one block after the other, numbered without gaps: a part that starts while another
+is open is held back. A block is opened when it has content, so that no empty text block ever reaches a
+client, which would send it back and be refused.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _BLOCK_STOP = b'event: content_block_stop\ndata: {"type":"content_block_stop","i
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """A part that is not written to its end: only one block is open at a time, so others wait behind it."""
+    """A part that is not yet written to its end: only one block is open at a time, so later parts wait."""
 
     index: int
     part: Part
     path: str
     pieces: list[str] = []
-    """What came before its turn."""
+    """Pieces that arrived while the part was held back."""
     end: PartEnd | None = None
     opened: bool = False
     scored: bool = False
-    """Whether its logprobs were declared."""
+    """Whether its logprobs were reported as lost."""
     arguments: ArgumentStream | None = None
 
 
@@ -77,9 +77,9 @@ class MessageWriter(AnswerWriter):
         super().__init__(context, request, [])
         self._blocks = AnswerBlocks(context, self.losses, "", False)
         self._next = 0  # the wire index of the next block
-        self._head: _Waiting | None = None  # the part whose turn it is
+        self._head: _Waiting | None = None  # the part that is being written
         self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
-        self._live = -1  # the part whose text goes straight through
+        self._live = -1  # the part whose text is written without waiting
         self._prefix = b""  # of a delta of that part
         self._arguments: ArgumentStream | None = None  # of that part, where it is a call
 
@@ -103,7 +103,7 @@ class MessageWriter(AnswerWriter):
     def _write_start(self, start: Start, out: list[bytes]) -> None:
         native = is_own(start.extra)
         self._blocks.response_id, self._blocks.native = start.id, native
-        # A first estimate; the final account overwrites it and declares what it cannot say.
+        # A first estimate; the final usage overwrites it and reports its losses.
         usage = render_usage(start.usage or Usage(), "$.usage", [])
         usage.setdefault("input_tokens", 0)
         usage.setdefault("output_tokens", 0)
@@ -151,7 +151,7 @@ class MessageWriter(AnswerWriter):
         self._event("message_stop", {"type": "message_stop", **beside}, out)
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        """One terminal error and nothing after it, not even the stop of an open block."""
+        """Writes one terminal error and nothing after it, not even the stop of an open block."""
         self._live = -1
         rendered = render_error(error, self._context)
         self.losses.extend(rendered.losses)
@@ -294,7 +294,7 @@ class MessageWriter(AnswerWriter):
             case _:
                 pass
         extra = end.extra or getattr(part, "extra", None)
-        if extra is not None and not isinstance(part, Media):  # which is declared as a whole
+        if extra is not None and not isinstance(part, Media):  # reported as a whole
             losses_of_extra(extra, NAME, waiting.path, self.losses)
         if waiting.opened:
             out.append(_BLOCK_STOP % (self._next - 1))
@@ -360,7 +360,7 @@ class MessageWriter(AnswerWriter):
     # Frames
 
     def _carry(self, block: dict[str, Any], out: list[bytes]) -> None:
-        """A whole thinking block that carries the state of the part behind it."""
+        """Writes a whole thinking block that carries the state of the part after it."""
         signature = block["signature"]
         index = self._next
         self._next += 1
@@ -388,5 +388,5 @@ class MessageWriter(AnswerWriter):
         self._event("content_block_delta", event, out)
 
     def _event(self, name: str, value: dict[str, Any], out: list[bytes]) -> None:
-        """`name`: one of this dialect, without a line end; in JSON there is none either."""
+        """`name`: an event name of this dialect, without a line end; JSON contains none either."""
         out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), encode(value)))

@@ -95,7 +95,7 @@ _SEARCH_ERROR: Final = {"type": "web_search_tool_result_error", "error_code": "u
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
-    """The blocks of a web search that failed: its call, its error (HTTP stays 200), and a word about it."""
+    """The blocks of a web search that failed: its call, its error (HTTP stays 200), and an explanation."""
     asked = last_words(request.messages)
     identifier = context.new_id("srvtoolu", asked)
     fetches = all(isinstance(tool, HostedTool) and tool.kind == "web_fetch" for tool in request.tools)
@@ -127,7 +127,7 @@ COUNTED: Final = frozenset(
         "cache_control", "context_management", "compaction", "mcp_servers", "speed",
     }
 )  # fmt: skip
-"""What the counter takes of a request; more (max_tokens, stream, sampling) it refuses."""
+"""The request fields that the counter accepts; others (max_tokens, stream, sampling) are refused."""
 
 
 def render_count(tokens: int) -> dict[str, Any]:
@@ -151,10 +151,11 @@ _CLASSES: Final[Mapping[str, Purpose]] = {
     "compaction": "compaction",
     "auxiliary": "auxiliary",
 }
-"""All classes of Claude Code 2.1.326."""
+"""All request classes of Claude Code 2.1.326."""
 _UNATTENDED: Final = frozenset({"summary-extraction", "followup-generation", "background-task"})
-"""In its second header where no one waits. The safety checks of auto mode, web searches and the like are
-`auxiliary` too, with `main` in that header: a model that is good enough for titles may not be for them."""
+"""Values of its second header when no one waits. The safety checks of auto mode, web searches and the like
+are `auxiliary` too, with `main` in that header: a model that is good enough for titles may not be for
+them."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
@@ -205,7 +206,7 @@ SURFACE: Final = Surface(
         probes={
             # Claude Code 2.1.325 warms its connection with HEAD here.
             "/api/hello": Probe(("GET", "HEAD"), {"message": "hello"}),
-            # Claude Code's own usage events, where its base URL is a gateway: taken, and thrown away unread.
+            # Claude Code's own usage events, if its base URL is a gateway: accepted and discarded unread.
             "/api/event_logging/batch": Probe(("POST",), {}),
             "/api/event_logging/v2/batch": Probe(("POST",), {}),
         },
@@ -240,7 +241,7 @@ SURFACE: Final = Surface(
         pings={"sse": b'event: ping\ndata: {"type": "ping"}\n\n'},
         words=WORDS,
         pauses=True,
-        leaves_out_calls=True,  # its block is closed, and the stop reason says that it was cut
+        leaves_out_calls=True,  # its block is closed, and the stop reason shows that it was cut
         tells_usage=in_every_answer,
         usage_first=True,
         owns_error=owns_error,

@@ -1,4 +1,4 @@
-"""Messages answers that pass through: what they report, and the name of the model that was asked."""
+"""Messages answers that pass through: reads what they report, and replaces the model name."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ class MessageTap(SseTap):
 
 
 class _Message(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     stop_reason: Any = None
@@ -81,12 +81,12 @@ def glance(body: bytes) -> AnswerGlance:
 
 
 def _stop(raw: Any) -> str:
-    """Why an answer ended, in the words that logs use for every dialect."""
+    """Why an answer ended, as the value that logs use for every dialect."""
     return parse_stop(raw, None, {}, False).reason if raw else ""
 
 
-# Claude Code 2.1.197 drops the thinking of an answer whose model is not the one it asked for: the asked name
-# takes the place of the one that answered. Where the names are equal, and elsewhere, nothing changes.
+# Claude Code 2.1.197 drops the thinking of an answer whose model is not the one it requested: the requested
+# name replaces the one in the answer. If the names are equal, and elsewhere, nothing changes.
 
 _DATA = b"data:"
 _START = b"message_start"
@@ -107,16 +107,16 @@ _read_opening: Final = msgspec.json.Decoder(_Opening).decode
 
 
 def in_answer(body: bytes, asked: str) -> bytes:
-    """A whole answer."""
+    """Replaces the model in a whole answer."""
     try:
         named = _read_name(body).model
         return body if named in ("", asked) else splice(body, {"model": encode(asked)})
     except (msgspec.DecodeError, BadJson, UnicodeDecodeError):
-        return body  # its reader will say what is wrong with it
+        return body  # its reader will report the error
 
 
 def in_opening(frames: bytes, asked: str) -> bytes:
-    """The first bytes of a stream, with its `message_start` among them."""
+    """Replaces the model in the first bytes of a stream, which contain its `message_start`."""
     at = 0
     while (start := frames.find(_DATA, at)) >= 0:
         start += len(_DATA)

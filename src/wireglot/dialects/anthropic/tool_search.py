@@ -20,7 +20,7 @@ _CODES: Final[dict[str, HostedError]] = {
     "max_uses_exceeded": "too_many_requests",
     "execution_time_exceeded": "execution_time_exceeded",
 }
-"""Neutral codes that its errors have; any other is `unavailable`."""
+"""Neutral codes that exist in this dialect; any other is `unavailable`."""
 
 
 def searches_by_pattern(tool: HostedTool) -> bool:

@@ -1,4 +1,4 @@
-"""Tool declarations and the tool choice, both ways."""
+"""Parses and renders tool declarations and the tool choice."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ _HOSTED_READ = (
     ("tool_search_tool_", "tool_search"),
     ("mcp_toolset", "mcp"),
 )
-"""Type prefix -> shared concept. Every other type (advisor) is its own concept; what the client runs is none
-(`client_tools.py`)."""
+"""Type prefix -> shared concept. Every other type (advisor) is its own concept; tools that the client runs
+are in `client_tools.py`."""
 
 _HOSTED_WRITTEN = {
     "web_search": {"type": "web_search_20250305", "name": "web_search"},
@@ -42,7 +42,7 @@ _HOSTED_WRITTEN = {
 def parse_tools(body: Fields, context: Context) -> tuple[AnyTool, ...]:
     declared = body.value.get("tools")
     if SERVERS in body.value:
-        return _parse_tools(body)  # what a toolset is stands elsewhere
+        return _parse_tools(body)  # toolsets need the `mcp_servers` of the body
     return context.remembered(declared, NAME, lambda: context.share(_parse_tools(body), declared))
 
 
@@ -59,7 +59,7 @@ def _parse_tools(body: Fields) -> tuple[AnyTool, ...]:
 
 
 def _plain_tool(value: Any) -> Tool | None:
-    """As nearly all are."""
+    """A tool with only ordinary fields, like nearly all."""
     if type(value) is dict and value.keys() == _PLAIN:
         name, description, schema = value["name"], value["description"], value["input_schema"]
         if type(name) is str and type(description) is str and type(schema) is dict and description and schema:
@@ -94,7 +94,7 @@ def _parse_tool(fields: Fields, servers: dict[str, dict[str, Any]]) -> Sequence[
 
 
 def tool_changes(part: Foreign) -> tuple[ToolChange, ...]:
-    """What a block adds to the tools or takes away, and a summary of turns in which blocks did so."""
+    """The tools that a block adds or removes, including those of a summary of turns with such blocks."""
     if part.type == "compaction":
         listed = part.value.get("tool_changes")
         entries = listed if type(listed) is list else []
@@ -133,7 +133,7 @@ def _concept(kind: str) -> str:
 
 
 def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
-    """The choice, and whether calls may come in parallel (which stands inside it on this wire)."""
+    """The tool choice, and whether parallel calls are allowed (a field inside the choice in this dialect)."""
     fields = body.object_or_none("tool_choice")
     if fields is None:
         return None, None
@@ -154,12 +154,12 @@ def parse_choice(body: Fields) -> tuple[ToolChoice | None, bool | None]:
 
 
 class Declared(NamedTuple):
-    """The tools on the wire, and the choice among them."""
+    """The rendered tools, and the choice among them."""
 
     blocks: list[dict[str, Any]]
     choice: ToolChoice | None
     whole: bool = True
-    """Whether these are all that there are."""
+    """Whether these are all of the request's tools."""
 
 
 def render_tools(request: Request, losses: list[Loss], context: Context) -> Declared:
@@ -170,7 +170,7 @@ def render_tools(request: Request, losses: list[Loss], context: Context) -> Decl
     if name:
         named = ToolChoice("required", (name,), choice.extra)
         return Declared(_all_tools(request, losses, context), named)
-    # A choice among several tools has no place here: declaring only those comes closest.
+    # This dialect has no choice among several tools: declaring only those comes closest.
     lost: list[Loss] = []
     allowed = _render_tools(request, choice, lost)
     if not allowed:
@@ -185,7 +185,7 @@ def render_tools(request: Request, losses: list[Loss], context: Context) -> Decl
 
 
 def _forced_name(choice: ToolChoice, request: Request) -> str:
-    """The name of the one hosted tool that a choice forces, "" where there is none."""
+    """The name of the one hosted tool that a choice forces, "" if there is none."""
     if choice.mode != "required" or choice.only:
         return ""
     blocks = _render_tools(request, choice, [])
@@ -315,7 +315,7 @@ def _render_hosted(tool: HostedTool, path: str, losses: list[Loss], names: set[s
 
 
 def render_choice(request: Request, declared: Declared, losses: list[Loss]) -> dict[str, Any] | None:
-    """A choice without tools is refused."""
+    """The tool choice; None without tools, since it would be refused."""
     choice, parallel = declared.choice, request.parallel_tools
     native = is_own(request.extra)
     if choice is None and parallel is not False:

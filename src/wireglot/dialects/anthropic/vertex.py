@@ -1,4 +1,4 @@
-"""Anthropic Messages as clients of Vertex AI send it: `rawPredict`, `streamRawPredict` and a counter.
+"""Anthropic Messages in the form of Vertex AI: `rawPredict`, `streamRawPredict` and a counter.
 
 Paths and bodies: the `anthropic` SDK 2.9.0 (lib/vertex/_client.py). Answers, streams and the errors of models
 are Anthropic's; errors about paths and access are Google's (`google.rpc.Status`).
@@ -30,7 +30,7 @@ _PATH: Final = re.compile(
 
 
 def find(method: str, path: str) -> RouteMatch | None:
-    """Base URLs of clients end in `/v1`, as Google's do, or with the address."""
+    """Parses a path. Clients' base URLs end in `/v1`, like Google's, or with the host."""
     found = _PATH.fullmatch(path) if method == "POST" else None
     if found is None:
         return None
@@ -45,7 +45,7 @@ _GOOGLE: Final[dict[tuple[ErrorKind, int], str]] = {
     ("not_found", 404): "NOT_FOUND",
     ("invalid_request", 405): "UNIMPLEMENTED",
 }
-"""What Google decides before a model is called."""
+"""Errors that Google reports before a model is called."""
 _KINDS: Final = {name: kind for (kind, _), name in _GOOGLE.items()}
 
 

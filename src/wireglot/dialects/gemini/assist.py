@@ -1,7 +1,7 @@
-"""What Gemini CLI asks of Code Assist before, between and after its requests to a model.
+"""Gemini CLI's calls to Code Assist before, between and after its requests to a model.
 
 The shapes are those of `code_assist/server.ts` and `types.ts` of Gemini CLI 0.61. A gateway has no tiers,
-experiments, quotas or telemetry of its own, and says so: one tier for all, nothing to onboard, nothing
+experiments, quotas or telemetry, and answers accordingly: one tier for all, nothing to onboard, nothing
 switched on, nothing used up, nothing kept.
 """
 
@@ -14,7 +14,7 @@ from wireglot.dialects.capabilities import Assist
 from wireglot.dialects.listed_model import ListedModel
 
 PROJECT: Final = "wireglot"
-"""The project of clients that bring none; without one Gemini CLI does not start."""
+"""The project of clients that send none; without one Gemini CLI does not start."""
 
 OPERATION: Final = "operations/onboarding"
 
@@ -31,14 +31,14 @@ _Answer = Callable[[dict[str, Any], Iterable[ListedModel]], dict[str, Any]]
 
 
 def answer(verb: str, body: dict[str, Any], models: Iterable[ListedModel] = ()) -> dict[str, Any] | None:
-    """The answer to `POST /v1internal:{verb}` (and to GET, for those in `GET_VERBS`), None where there is no
+    """The answer to `POST /v1internal:{verb}` (and to GET, for those in `GET_VERBS`), None if there is no
     such verb."""
     found = _ANSWERS.get(verb)
     return found(body, models) if found is not None else None
 
 
 def operation(name: str) -> dict[str, Any] | None:
-    """The answer to `GET /v1internal/{name}`: the one operation there is was done when it began."""
+    """The answer to `GET /v1internal/{name}`: the only operation is done from its beginning."""
     return _onboard({}, ()) if name == OPERATION else None
 
 
@@ -61,8 +61,8 @@ def _onboard(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, A
 
 
 def _quota(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any]:
-    """Full buckets without an amount or an end: what providers allow shows only in their answers. Gemini CLI
-    also reads from them which preview models it may use."""
+    """Full quotas without an amount or an end: the limits of providers are only known from their answers.
+    Gemini CLI also derives from them which preview models it may use."""
     return {
         "buckets": [
             {"modelId": model.id, "tokenType": "REQUESTS", "remainingFraction": 1}
@@ -81,7 +81,7 @@ def _admin(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any
 
 
 def _setting(body: dict[str, Any], models: Iterable[ListedModel]) -> dict[str, Any]:
-    """Whatever was asked for: nothing is collected, and left unsaid the client would take it for yes."""
+    """Answers every setting: nothing is collected; if the field is missing, the client assumes that it is."""
     return {
         "cloudaicompanionProject": _project(body, "cloudaicompanionProject"),
         "freeTierDataCollectionOptin": False,
@@ -110,6 +110,6 @@ _ANSWERS: Final[dict[str, _Answer]] = {
 
 VERBS: Final = frozenset(_ANSWERS)
 GET_VERBS: Final = frozenset({"getCodeAssistGlobalUserSetting"})
-"""Gemini CLI asks these by GET."""
+"""Gemini CLI requests these with GET."""
 
 ASSIST: Final = Assist(answer=answer, operation=operation)

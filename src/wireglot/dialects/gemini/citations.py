@@ -1,4 +1,4 @@
-"""Grounding and citation metadata, both ways. Gemini counts bytes of a part, the IR counts characters."""
+"""Parses and renders grounding and citation metadata. Gemini counts bytes of a part, the IR characters."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
 GROUNDING = "groundingMetadata."
-"""Prefix of a key in a response's extra: what grounding says in addition to its sources."""
+"""Prefix of a key in a response's extra: grounding metadata other than its sources."""
 
 _SPANS = frozenset({"groundingChunks", "groundingSupports"})
 _SOURCE = frozenset({"uri", "title", "domain"})
@@ -30,9 +30,9 @@ class Span:
         self.citation = citation
 
     def on(self, text: str, before: int = 0) -> Citation:
-        """The citation with its byte offsets made character offsets of `text`, which stands behind `before`
-        bytes of other text. Servers count from the start of the answer, or of the part: what is quoted tells
-        which. A place that is not in `text` is not reported."""
+        """The citation with its byte offsets converted to character offsets of `text`, which follows `before`
+        bytes of other text. Servers count from the start of the answer, or of the part: the quoted text
+        decides which. A span outside `text` is not reported."""
         cited = self.citation
         if self.end is None:
             return cited
@@ -61,7 +61,7 @@ def _characters(data: bytes, offset: int) -> int:
 
 
 def read_spans(candidate: dict[str, Any]) -> list[Span]:
-    """What a candidate says about its sources. Malformed metadata is no reason to lose an answer."""
+    """The sources of a candidate. Malformed metadata is ignored, so that the answer is not lost."""
     spans: list[Span] = []
     grounding = candidate.get("groundingMetadata")
     if type(grounding) is dict:
@@ -76,8 +76,8 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
 
 
 def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
-    """A field of a streamed candidate, joined with what an earlier event said there: sources may come with
-    one event, and what they are about with a later one."""
+    """A field of a streamed candidate, joined with that of earlier events: sources may come with one event,
+    and the spans they support with a later one."""
     before = candidate.get(key)
     if key in ("groundingMetadata", "citationMetadata") and type(before) is dict and type(value) is dict:
         return {**before, **value}
@@ -85,8 +85,8 @@ def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
 
 
 def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
-    """What grounding says in addition to the sources of the text, by path: queries, the search box to show,
-    how sure it is, what was retrieved."""
+    """Grounding metadata other than the sources of the text, by path: queries, the search box to show,
+    confidence scores, what was retrieved."""
     value = candidate.get("groundingMetadata")
     if type(value) is not dict:
         return {}
@@ -106,7 +106,7 @@ def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
 
 
 def beside_grounding(fields: dict[str, Any]) -> dict[str, Any]:
-    """Without what stands in the metadata itself, which comes back as it was."""
+    """The fields except those inside the grounding metadata, which is sent back unchanged."""
     if any(key.startswith(GROUNDING) for key in fields):
         return {key: item for key, item in fields.items() if not key.startswith(GROUNDING)}
     return fields
@@ -136,7 +136,7 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
         segment = support.get("segment")
         segment = names.SEGMENT.camel(segment) if type(segment) is dict else {}
         for index in listed(support.get("groundingChunkIndices")):
-            # A source that is not among the chunks has no address: it is said to be lost, not left out.
+            # A source that is not among the chunks has no address: it is reported as a loss.
             known = type(index) is int and 0 <= index < len(sources)
             url, title = sources[index] if known else ("", "")
             end = segment.get("endIndex")
@@ -171,7 +171,7 @@ def _text(value: dict[str, Any], key: str) -> str:
 def grounding_metadata(
     cited: list[tuple[int, str, tuple[Citation, ...], str]], out: list[Loss]
 ) -> dict[str, Any]:
-    """Grounding for (part index, text, citations, path) of each cited part; {} if nothing can be said."""
+    """Grounding for (part index, text, citations, path) of each cited part; {} if none can be written."""
     chunks: list[dict[str, Any]] = []
     places: dict[tuple[str, str], int] = {}
     supports: list[dict[str, Any]] = []

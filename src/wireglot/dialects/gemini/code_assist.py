@@ -1,7 +1,7 @@
-"""The Code Assist envelope around Gemini, which Gemini CLI speaks.
+"""The Code Assist envelope around Gemini, which Gemini CLI uses.
 
 Requests are `{model, project, request: {...}}`, answers and chunks `{response: {...}, traceId}`; snake_case
-outside, camelCase inside. `wrapped.py` opens them; here they are put on.
+outside, camelCase inside. `wrapped.py` unwraps them; they are wrapped here.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ def find(method: str, path: str) -> RouteMatch | None:
 
 
 def glance(body: Body) -> RequestGlance:
-    """countTokens names the model inside the wrapped request."""
+    """The model and stream flag. countTokens names the model inside the wrapped request."""
     model, stream = stated_model(body.outline), stated_stream(body.outline)
     if not model:
         inner = _inner(body).get("model")

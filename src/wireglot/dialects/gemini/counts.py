@@ -1,4 +1,4 @@
-"""`countTokens`, bare and as Code Assist has it."""
+"""`countTokens`, bare and in Code Assist's form."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from wireglot.wire.json import encode_text
 
 _NESTED: Final = ("generateContentRequest", "generate_content_request")
 _COUNTED: Final = frozenset({"contents", "systemInstruction", "tools", "toolConfig", "cachedContent"})
-"""What the counter takes of a request."""
+"""The request fields that the counter accepts."""
 _SCHEMAS: Final = ("responseMimeType", "responseSchema", "responseJsonSchema")
-"""Of `generationConfig`, what Gemini puts before the model."""
+"""The fields of `generationConfig` that Gemini includes in the prompt."""
 
 
 def parse_count(body: dict[str, Any], context: Context) -> Request:
-    """It may be a whole request inside one field."""
+    """Parses a count request, which may be a whole request inside one field."""
     for name in _NESTED:
         if body.get(name) is not None:
             return _parse_nested(name, body[name], context)
@@ -46,7 +46,8 @@ def parse_answer(body: Any) -> int:
 
 
 def render_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
-    """System and tools go as a whole request inside (the Developer API) or next to the contents (Vertex)."""
+    """System and tools are sent as a whole request inside (the Developer API) or next to the contents
+    (Vertex)."""
     request = without_settings(request)
     rendered = render_request(request, context)
     body = only(rendered.value, _COUNTED)
@@ -59,8 +60,7 @@ def render_count(request: Request, context: Context, base_url: str) -> Rendered[
 
 
 def render_wrapped_count(request: Request, context: Context, base_url: str) -> Rendered[dict[str, Any]]:
-    """Code Assist's counter takes contents and nothing else, so system and tools are counted as text before
-    them."""
+    """Code Assist's counter accepts only contents, so system and tools are counted as text before them."""
     request = without_settings(request)
     rendered = render_request(request, context)
     contents = rendered.value["contents"]

@@ -1,4 +1,4 @@
-"""Gemini, as one value. It takes wrapped bodies too (R-T-04), and never wraps one."""
+"""Gemini, as one value. It accepts wrapped bodies too (R-T-04), and never wraps one."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """`embedContent` and `batchEmbedContents`.
 
-Usage comes with both answers (https://ai.google.dev/api/embeddings#EmbeddingUsageMetadata), since 2026.
+Since 2026 both answers contain usage (https://ai.google.dev/api/embeddings#EmbeddingUsageMetadata).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _ANSWER: Final = Names("embedding", "embeddings", "usageMetadata")
 _VECTOR: Final = Names("values")
 _SETTINGS: Final = ("taskType", "title", "outputDimensionality", "embedContentConfig")
 _UNNAMED: Final = ""
-"""In place of the model of a request that names none."""
+"""Placeholder for the model of a request that names none."""
 _UNSPECIFIED: Final = "TASK_TYPE_UNSPECIFIED"
 _TASKS: Final = (
     _UNSPECIFIED,
@@ -52,7 +52,7 @@ _TASKS: Final = (
     "FACT_VERIFICATION",
     "CODE_RETRIEVAL_QUERY",
 )
-"""By their numbers."""
+"""The tasks, by enum number."""
 _USAGE: Final = frozenset({"promptTokenCount", "prompt_token_count"})
 
 
@@ -125,7 +125,7 @@ def _input(fields: Fields, context: Context, *, batched: bool = False) -> Embedd
 
 
 def _content(content: Fields, context: Context) -> str | tuple[Part, ...]:
-    """The text alone, where it is nothing else: as most are."""
+    """The content; the text alone if there is nothing else, as in most."""
     given = names.listed(content.value.get("parts"))
     if not given:
         raise ClientFault("expected at least one part", f"{content.path}.parts")
@@ -187,7 +187,7 @@ def render_batch(request: EmbeddingRequest, context: Context) -> Rendered[dict[s
         body = _rendered(given, f"$.inputs[{index}]", context, losses)
         stated = own_form(given.extra, OWN).get("model")
         if stated != _UNNAMED:
-            body = {"model": _renamed(stated, model), **body}  # Google demands it in each of them
+            body = {"model": _renamed(stated, model), **body}  # Google requires it in each of them
         requests.append(body)
     return Rendered({"requests": requests, **own_fields(request.extra, OWN)}, tuple(losses))
 
@@ -264,21 +264,21 @@ def parse_response(body: dict[str, Any], context: Context) -> EmbeddingResponse:
 def _vector(fields: Fields) -> Embedding:
     values = read_vector(fields.value.get("values"), f"{fields.path}.values")
     rest = fields.rest(_VECTOR.known, OWN)
-    if rest is not None and rest.fields.get("shape") == [len(values)]:  # it says again how many there are
+    if rest is not None and rest.fields.get("shape") == [len(values)]:  # it repeats the length
         kept = {key: value for key, value in rest.fields.items() if key != "shape"}
         rest = Extra(OWN, kept, {"shape": [len(values)]})
     return Embedding(values, rest)
 
 
 def _usage(raw: dict[str, Any]) -> Usage | None:
-    """None where it has no count: the gateway can do better than 0."""
+    """Returns None without a count: an estimate by the gateway is better than 0."""
     if _USAGE.isdisjoint(raw):
         return None
     usage = read_usage(raw)
     kept = usage.raw
     if kept is None or "promptTokenDetails" not in kept.fields:
         return usage
-    # Embeddings have another word for the tokens by modality, which of texts say the count again.
+    # Embeddings have another name for the tokens by modality, which repeat the count for texts.
     details = kept.fields["promptTokenDetails"]
     if read_usage({"promptTokensDetails": details}).raw != Extra(OWN, {}, {"promptTokensDetails": details}):
         return usage
@@ -347,7 +347,7 @@ def _operation(body: dict[str, Any]) -> EmbedOperation:
 
 
 def _rename_one(body: bytes, model: str) -> bytes:
-    """The path names the model; where the body does too, it must be the same."""
+    """The path contains the model; if the body names it too, it must be the same."""
     outline = Outline(body)
     return outline.replaced("model", encode(_resource(model))) if "model" in outline.members else body
 
@@ -361,7 +361,7 @@ def _rename_batch(body: bytes, model: str) -> bytes:
     try:
         items = decode_items(text[span[0] : span[1]])
     except ValueError:
-        text = repair_escapes(body)  # as long as it was
+        text = repair_escapes(body)  # of the same length
         items = decode_items(text[span[0] : span[1]])
     pieces: list[bytes] = []
     at = span[0]
@@ -388,7 +388,7 @@ _SETTING: Final = re.compile(r"\$\.inputs\[(\d+)\]\.(?:task|title|dimensions)")
 
 
 def _placed(items: str = "") -> Callable[[str, EmbeddingRequest], str]:
-    """Settings may be in an object of their own."""
+    """The items, whose settings may be in a separate object."""
     usual = by_name(_FIELDS, items)
 
     def place(path: str, request: EmbeddingRequest) -> str:

@@ -1,4 +1,4 @@
-"""Errors, both ways: google.rpc.Status as JSON."""
+"""Parses and renders errors: google.rpc.Status as JSON."""
 
 from __future__ import annotations
 
@@ -47,14 +47,15 @@ _BY_KIND: dict[ErrorKind, tuple[int, str, str]] = {
     "timeout": (504, "DEADLINE_EXCEEDED", ""),
     "content_policy": (400, "INVALID_ARGUMENT", "CONTENT_POLICY_VIOLATION"),
 }
-"""Code, status, and the reason that tells kinds of one status apart. Google answers a bad key with 400."""
+"""Code, status, and the reason that distinguishes kinds with the same status. Google answers a bad key with
+400."""
 
 _SAID_BY_HTTP = frozenset({405, 408, 415, 426})
-"""Statuses that tell more than the kind does; Google repeats the status in the body."""
+"""Statuses that are more specific than the kind; Google repeats the status in the body."""
 
 
 def unsigned_error(message: Any) -> ApiError:
-    """A request that lacks a thought signature, which is reported as the reason that an answer ended."""
+    """The error for a request that lacks a thought signature, which is reported as a finish reason."""
     said = f": {message}" if type(message) is str and message else ""
     return ApiError(
         "invalid_request",
@@ -65,7 +66,7 @@ def unsigned_error(message: Any) -> ApiError:
 
 
 def _unsigned(body: Any) -> ApiError | None:
-    """The same of a whole answer, unless there is something in it."""
+    """The same for a whole answer, unless it has content."""
     candidates = body.get("candidates") if type(body) is dict else None
     only = candidates[0] if type(candidates) is list and len(candidates) == 1 else None
     if type(only) is not dict or only.get("finishReason") != UNSIGNED:
@@ -78,7 +79,7 @@ def _unsigned(body: Any) -> ApiError | None:
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error in a body of any of the shapes Google and the proxies before it send."""
+    """The error in a body, in any of the forms that Google and proxies in front of it send."""
     listed = type(body) is list and bool(body)
     whole = _opened(body[0] if listed else body)
     error = error_beside(whole, "candidates") if type(whole) is dict else None
@@ -115,8 +116,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _opened(body: Any) -> Any:
-    """What is inside Code Assist's envelope, if an error is. As a rule one comes without any envelope; left
-    inside, it would be a field of an answer that says nothing else."""
+    """The error inside Code Assist's envelope, if there is one. Errors usually come without an envelope; left
+    inside, it would be a field of an otherwise empty answer."""
     if type(body) is dict and "response" in body and not body.get("error") and "candidates" not in body:
         inner = body["response"]
         if type(inner) is dict and inner.get("error"):
@@ -131,7 +132,7 @@ def _bare(body: Any, status: int) -> ApiError:
 
 
 def _flat(message: str, status: int, extra: Extra | None = None) -> ApiError:
-    """An error of which only words are known."""
+    """An error of which only the message is known."""
     kind = kind_of_message(kind_of_status(status), message)
     return ApiError(kind, message, status, retry_after=wait_in_message(message), extra=extra)
 
@@ -144,7 +145,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
 
 
 def render_stream_error(error: ApiError) -> dict[str, Any]:
-    """The last chunk of a stream that failed; `error` stands first, SDKs look for it there."""
+    """The last chunk of a stream that failed; `error` is its first key, where SDKs look for it."""
     kept = own_fields(error.extra, OWN)
     if (
         next(iter(kept), "") == "error"
@@ -188,7 +189,7 @@ def error_body(error: ApiError, code: int, status: str, reason: str) -> dict[str
 
 
 def owns_error(body: Any) -> bool:
-    """Google's envelope, which streams that are a list wrap into one."""
+    """Whether the body is Google's envelope, which list streams wrap into a list."""
     whole = body[0] if type(body) is list and len(body) == 1 else body
     error = whole.get("error") if type(whole) is dict else None
     return type(error) is dict and type(error.get("status")) is str and type(error.get("message")) is str

@@ -1,4 +1,4 @@
-"""`generationConfig`, both ways: sampling, limits, thinking, output format."""
+"""Parses and renders `generationConfig`: sampling, limits, thinking, output format."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def parse_thinking(config: Fields) -> Thinking:
 
 
 def asks_thinking(request: Request) -> bool:
-    """Thoughts are shown where `includeThoughts` says so."""
+    """Whether thoughts are shown, which needs `includeThoughts`."""
     return request.thinking.display == "summary"
 
 
@@ -128,7 +128,7 @@ def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
 
 
 def _text_format(config: Fields) -> Fields | None:
-    """`responseFormat`, where it asks for text and nothing else."""
+    """`responseFormat`, if it requests text and nothing else."""
     given = config.value.get("responseFormat")
     if (
         type(given) is not list
@@ -156,7 +156,7 @@ def _parse_text_format(entry: Fields) -> OutputFormat:
 
 
 def is_default_modality(given: Any) -> bool:
-    """Whether `responseModalities` asks for text only, which every answer is unless it is asked for more."""
+    """Whether `responseModalities` names text only, which is the default."""
     wanted = names.listed(given)
     return len(wanted) == 1 and names.enum_name(wanted[0], ("", "TEXT")) == "TEXT"
 
@@ -226,7 +226,8 @@ def _render_output(output: OutputFormat, out: list[Loss]) -> dict[str, Any]:
 
 
 def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | None:
-    """Level or budget, never both: together they are a 400. `fit` has chosen which; else the level wins."""
+    """Level or budget, never both: together they give a 400. `fit` has chosen which; otherwise the level has
+    priority."""
     path = "$.thinking"
     losses_of_extra(thinking.extra, OWN, path, out)
     form = own_form(thinking.extra, OWN)

@@ -1,4 +1,4 @@
-"""Tools that run on the server's side: the answer says at its end what was searched for, and where."""
+"""Hosted tools in Gemini's form: the end of the answer lists the searches and their sources."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wireglot.ir.stream import Finish
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
-    """Sources that no text cites stand there too: clients list them."""
+    """Includes sources that no text cites: clients list them."""
     queries: list[str] = []
     chunks: dict[str, dict[str, Any]] = {}
     fetched: list[dict[str, Any]] = []
@@ -45,7 +45,7 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def _found(extra: Extra | None) -> list[tuple[str, tuple[WebSource, ...]]]:
-    """Sources do not name their query: all are those of the first."""
+    """Sources do not name their query: all are assigned to the first."""
     grounding = own_form(extra, OWN).get("groundingMetadata")
     if type(grounding) is not dict:
         return []

@@ -1,4 +1,4 @@
-"""Inline data and files by URI, both ways."""
+"""Parses and renders inline data and files by URI."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ def parse_file(part: Fields, file: Fields, signature: Signature | None) -> Media
 
 
 def _detail(part: Fields, data_key: str) -> tuple[str, frozenset[str]]:
-    """The media resolution, where it is one we can name, and the fields of the part that are read with it."""
+    """The media resolution, if the IR has it, and the fields of the part that it was read from."""
     known = frozenset({data_key, "thoughtSignature"})
     resolution = part.value.get("mediaResolution")
     if type(resolution) is dict and resolution.keys() == {"level"}:
@@ -110,7 +110,8 @@ def nested_rest(
     inner_known: frozenset[str],
     form: dict[str, Any] | None = None,
 ) -> Extra | None:
-    """What is unknown in an object and in the one it holds, the inner fields under the inner one's key."""
+    """The unknown fields of an object and of the object inside it, the inner ones under the inner object's
+    key."""
     extra = outer.rest(outer_known, OWN, form)
     within = {name: item for name, item in inner.value.items() if name not in inner_known or item is None}
     if not within:
@@ -121,7 +122,7 @@ def nested_rest(
 
 
 def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | None:
-    """The part for a medium, without its signature; None if Gemini has no way to say it."""
+    """The part for a medium, without its signature; None if Gemini cannot express it."""
     losses_of_extra(media.extra, OWN, path, out)
     if media.cache is not None:
         out.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
@@ -143,7 +144,7 @@ def render_media(media: Media, path: str, out: list[Loss]) -> dict[str, Any] | N
     else:
         out.append(Loss(path, "file_reference", "dropped", "a file id of another provider"))
         return None
-    if media.detail and media.detail != "auto":  # OpenAI's word for the default
+    if media.detail and media.detail != "auto":  # OpenAI's value for the default
         level = _LEVELS.get(media.detail)
         if level is not None:
             part["mediaResolution"] = {"level": level}
@@ -172,7 +173,7 @@ def _mime(media: Media, path: str, out: list[Loss]) -> dict[str, str]:
 
 
 def _name(media: Media, path: str, form: dict[str, Any], out: list[Loss]) -> dict[str, str]:
-    """Only Vertex takes display names, so only a client that stated one gets it sent."""
+    """Only Vertex accepts display names, so only one that the client stated is sent."""
     if form.get("displayName") == "stated":
         return {"displayName": media.name}
     if media.name:

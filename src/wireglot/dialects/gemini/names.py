@@ -1,10 +1,10 @@
-"""Proto-JSON: the names of Gemini's fields, and how freely they may be written.
+"""Proto-JSON: the names of Gemini's fields, and the spellings that are accepted.
 
 Google's servers take camelCase and snake_case for every field, enums in any case or as numbers, 64-bit
-integers as strings, a single object where a list belongs. All of it is read; camelCase, upper-case enum
-names, numbers and lists are written where nothing says otherwise. What a client or provider wrote in
-another legal way goes back to its own dialect in that way, except for snake_case, which becomes camelCase,
-and for bare strings in place of a content or part, which SDKs take and servers refuse: they become objects.
+integers as strings, a single object in place of a list. All of it is parsed; camelCase, upper-case enum
+names, numbers and lists are written by default. Another legal spelling of a client or provider is restored in
+its own dialect, except for snake_case, which becomes camelCase, and for bare strings in place of a content or
+part, which SDKs take and servers refuse: they become objects.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ put_back = UnknownFields(OWN).put_back
 GENERATION_FIELD = "generationConfig."
 TOOL_CONFIG_FIELD = "toolConfig."
 CALLING_FIELD = "toolConfig.functionCallingConfig."
-"""Unknown fields of these objects are in the request's extra under these prefixes, their paths."""
+"""Prefixes of the unknown fields of these objects in the request's extra: their paths."""
 
 
 def unfolded(fields: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields to put back in a request, those of an object inside it again."""
+    """The fields to put back in a request, nested ones in their object again."""
     out: dict[str, Any] = {}
     for key, item in fields.items():
         prefixes = (CALLING_FIELD, TOOL_CONFIG_FIELD, GENERATION_FIELD)
@@ -55,7 +55,8 @@ class Names:
         return Fields(self.camel(value) if type(value) is dict else value, path, fault)
 
     def camel(self, value: dict[str, Any]) -> dict[str, Any]:
-        """A snake_case twin of a field that is there too stays unknown."""
+        """The object with camelCase names. A snake_case field whose camelCase form is present too stays
+        unknown."""
         spellings = self.spellings
         if spellings.keys().isdisjoint(value):
             return value
@@ -179,7 +180,7 @@ def integer(fields: Fields, key: str) -> int | None:
 
 
 def count(value: Any) -> int:
-    """A token count out of a provider's account: anything that is no sensible number counts as nothing."""
+    """A token count from a provider's usage; anything other than a sensible number counts as 0."""
     if type(value) is int:
         return max(value, 0)
     if type(value) is float and value.is_integer():
@@ -199,7 +200,7 @@ def enum_name(value: Any, numbers: tuple[str, ...] = ()) -> str:
 
 
 def listed(value: Any) -> list[Any]:
-    """A list, or the one thing that should have been in one."""
+    """A list; a single value becomes a list of one."""
     if value is None:
         return []
     return value if type(value) is list else [value]

@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost: the tables, both ways."""
+"""Stop reasons and usage: tables for both directions."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ FINISH_NUMBERS = (
 """Vertex's numbering. The Developer API agrees on the first five, and only they have been seen as numbers."""
 
 UNSIGNED = "MISSING_THOUGHT_SIGNATURE"
-"""The request is wrong, and not the answer: a thought signature is missing in it."""
+"""The request is wrong rather than the answer: it lacks a thought signature."""
 
 _FINISHES: dict[StopReason, str] = {
     "end": "STOP",
     "stop_sequence": "STOP",
     "tool_calls": "STOP",
     "length": "MAX_TOKENS",
-    # CONTINUATION is a pause that a token of Gemini's ends, which no other provider gives.
+    # CONTINUATION is a pause that is resumed with Gemini's token, which no other provider has.
     "paused": "MAX_TOKENS",
     "context_full": "MAX_TOKENS",
     "refused": "SAFETY",
@@ -63,7 +63,7 @@ _REASONS: dict[str, StopReason] = {
 _AFTER_WORDS: dict[str, StopReason] = dict.fromkeys(
     ("UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE", UNSIGNED), "paused"
 )
-"""What these mean after a text: it is kept, and the model was not done."""
+"""The meaning of these after a text: the text is kept, and the model was not done."""
 
 
 _USAGE = UsageFields(
@@ -82,7 +82,7 @@ _USAGE = UsageFields(
 
 
 def check_usage(raw: Extra) -> tuple[str, ...]:
-    """Gemini's servers may write their names either way."""
+    """The contradictions in a usage. Gemini's servers may use either spelling of the names."""
     if "prompt_token_count" in raw.form or "total_token_count" in raw.form:
         raw = Extra(OWN, raw.fields, _NAMES.camel(raw.form))
     return _USAGE.problems(raw)
@@ -96,12 +96,12 @@ _BY_MODALITY = (
 )
 _NAMES = names.Names(*_USAGE.counted, *_BY_MODALITY, "trafficType")
 _PLAIN_TRAFFIC = "ON_DEMAND"
-"""What everybody's requests are who has bought no throughput in advance."""
+"""The traffic type of all requests without purchased throughput."""
 
 
 def read_stop(stated: Any, calls: bool, message: Any = None, *, said: bool = False) -> Stop:
     """The stop for a finishReason. A call overrides STOP and nothing else: a cut-off answer stays cut off.
-    `said`: there is a text in the answer."""
+    `said`: the answer has text."""
     raw = names.enum_name(stated, FINISH_NUMBERS)
     reason = _REASONS.get(raw, "other")
     if said and not calls:
@@ -114,13 +114,13 @@ def read_stop(stated: Any, calls: bool, message: Any = None, *, said: bool = Fal
 
 
 def silent_stop(content: bool, calls: bool) -> Stop:
-    """A whole document that does not say why it ended."""
+    """The stop of a whole document without a finish reason."""
     reason: StopReason = "tool_calls" if calls else "end" if content else "other"
     return Stop(reason, "", OWN, extra=Extra(OWN, {}, {"finishReason": "absent"}))
 
 
 def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str, Any]:
-    """`finishReason` (and its message) for a candidate; every reason it cannot tell apart is a loss."""
+    """`finishReason` (and its message) for a candidate; a reason that it cannot distinguish is a loss."""
     losses_of_extra(stop.extra, OWN, path, out, "stop_details")
     kept = own_fields(stop.extra, OWN)
     if stop.sequence is not None:
@@ -132,7 +132,7 @@ def write_stop(stop: Stop, calls: bool, path: str, out: list[Loss]) -> dict[str,
     own = stop.dialect == OWN and stop.reason in (_reported(stop.raw, calls), _AFTER_WORDS.get(stop.raw))
     raw = stop.raw if own else _FINISHES[stop.reason]
     if stop.reason == "paused" and calls and raw != stop.raw:
-        raw = "STOP"  # the client goes on by running them
+        raw = "STOP"  # the client continues by running them
     stated = own_form(stop.extra, OWN).get("finishReason")
     reason = stop.reason if own else _reported(raw, calls)
     if reason != stop.reason:
@@ -147,7 +147,7 @@ def _reported(raw: str, calls: bool) -> StopReason:
 
 
 def read_usage(raw: dict[str, Any]) -> Usage:
-    """`promptTokenCount` holds the cached tokens; `candidatesTokenCount` does not hold the thoughts."""
+    """`promptTokenCount` includes the cached tokens; `candidatesTokenCount` excludes the thoughts."""
     given = _NAMES.camel(raw)
     prompt = count(given.get("promptTokenCount"))
     cached = count(given.get("cachedContentTokenCount"))
@@ -176,7 +176,7 @@ def _unreported(given: dict[str, Any]) -> dict[str, Any]:
 
 
 def _is_text_alone(details: Any) -> bool:
-    """Whether the tokens by modality only say the count again."""
+    """Whether the tokens by modality only repeat the count."""
     return type(details) is list and all(
         type(entry) is dict and (entry.get("modality") in ("TEXT", 1) or not entry.get("tokenCount"))
         for entry in details
@@ -189,7 +189,8 @@ def usage_tier(raw: dict[str, Any]) -> str:
 
 
 def write_usage(usage: Usage, tier: str, path: str, out: list[Loss]) -> dict[str, Any]:
-    """The provider's own numbers, if they are Gemini's and still true; else the account in Gemini's terms."""
+    """The provider's own numbers, if they are Gemini's and still correct; else the usage under Gemini's
+    names."""
     raw = usage.raw
     if raw is not None and raw.dialect == OWN and _same(read_usage(raw.form), usage):
         return raw.form

@@ -1,4 +1,4 @@
-"""generateContent requests, wire -> IR."""
+"""Parses generateContent requests."""
 
 from __future__ import annotations
 
@@ -51,7 +51,8 @@ TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priorit
 
 
 _MAX_PENDING: Final = 16
-"""More calls than that, and what waits for a result is longer than what comes: then nothing is cached."""
+"""Maximum number of pending calls for caching: with more, the state that waits for a result is larger than
+the new turns, and nothing is cached."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:
@@ -88,7 +89,7 @@ def _parse_tools(fields: Fields, context: Context) -> tuple[tuple[AnyTool, ...],
 
 
 def _parse_model(fields: Fields, form: dict[str, Any]) -> str:
-    """The path names the model; some clients repeat it in the body."""
+    """The path contains the model; some clients repeat it in the body."""
     stated = fields.text_or("model")
     if stated:
         form["model"] = stated
@@ -119,14 +120,14 @@ def _parse_messages(fields: Fields, context: Context, form: dict[str, Any]) -> t
 
 
 class _Turns:
-    """Reads contents: results are matched with the calls that wait for them."""
+    """Parses contents: results are matched with the pending calls."""
 
     def __init__(self, messages: list[Message], parser: PartParser) -> None:
         self.messages = messages
         self._parser = parser
         self._last: Role = "system"
         self._alone = True
-        """Whether the last one was read without a change to those before it."""
+        """Whether the last content was parsed without changing earlier messages."""
 
     def read_message(self, item: Any, index: int) -> None:
         read = message = _parse_content(item, f"$.contents[{index}]", self._parser, self._last)
@@ -183,13 +184,13 @@ def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Mes
         if stated != _USUAL.get(role):
             form["role"] = stated
     if role == "assistant" and last != "assistant":
-        parser.results.pending.clear()  # only calls of the turn before wait; older ones were given up
+        parser.results.pending.clear()  # only calls of the turn before are pending; older ones were given up
     parts = _parse_parts(content, parser, form)
     if not parts:
         form["parts"] = "empty" if "parts" in content.value else "absent"
     if role == last:
         form["cut"] = True
-    # A role no one knows is kept as information: elsewhere it is a declared loss.
+    # An unknown role is kept as information: other dialects report it as a loss.
     known = names.CONTENT.known if stated is None or str(stated).lower() in _ROLES or not stated else _PARTS
     return Message(role, parts, extra=content.rest(known, OWN, form))
 
@@ -210,11 +211,11 @@ def _parse_parts(content: Fields, parser: PartParser, form: dict[str, Any]) -> t
 
 
 def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
-    """Signed prose of another provider in one piece again.
+    """Joins signed prose of another provider.
 
-    Streamed to a Gemini client its text leaves in unsigned pieces and its signature, known last, in an empty
-    part behind them. The minter takes the signature back only with the whole text. Gemini's own parts stay as
-    they are.
+    Streamed to a Gemini client, its text is sent in unsigned pieces, followed by its signature, known last,
+    in an empty part. The minter accepts the signature only with the whole text. Gemini's own parts stay
+    unchanged.
     """
     joined: list[Part] = []
     for part in parts:
@@ -229,7 +230,7 @@ def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
 
 
 def _reclaimed(messages: list[Message], message: Message) -> Message:
-    """The same across contents: Google's SDK keeps every chunk of a stream as a content of its own."""
+    """The same across contents: Google's SDK keeps every chunk of a stream as a separate content."""
     first = message.content[0] if message.content else None
     if not (type(first) is Reasoning or type(first) is Text) or first.text or not _is_carried(first):
         return message
@@ -280,14 +281,14 @@ def parse_tool_config(fields: Fields, kept: dict[str, Any]) -> ToolChoice | None
 
 
 def _parse_generation(fields: Fields, kept: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-    """The settings in `generationConfig`, by the names that `Request` has for them."""
+    """The settings in `generationConfig`, under their names in `Request`."""
     if fields.value.get("generationConfig") is None:
         return {"sampling": Sampling(), "thinking": Thinking()}
     config = GENERATION.child(fields, "generationConfig")
     output, taken = parse_output(config)
     known = {"thinkingConfig", *REQUEST_FIELDS.known, *taken}
     settings = REQUEST_FIELDS.read(config, known)
-    # Fields the IR has no name for, and known ones that say nothing.
+    # Fields the IR has no name for, and known ones without information.
     rest = {key: item for key, item in config.value.items() if key not in known or item is None}
     if is_default_modality(rest.get("responseModalities")):
         form["responseModalities"] = rest.pop("responseModalities")
@@ -318,6 +319,6 @@ def _parse_tier(fields: Fields, form: dict[str, Any]) -> str:
 
 
 def read_tier(stated: str) -> str:
-    """The neutral name; one that is not known stays as it is."""
+    """The neutral name of a service tier; an unknown one is returned unchanged."""
     plain = stated.lower().removeprefix("service_tier_")
     return TIERS.get(plain, stated)

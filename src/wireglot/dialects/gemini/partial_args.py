@@ -1,4 +1,4 @@
-"""Arguments that Vertex streams piece by piece: JSON paths and values, put together again.
+"""Joins arguments that Vertex streams piece by piece: JSON paths and values.
 
 https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-calling
 (streamFunctionCallArguments)
@@ -26,7 +26,7 @@ class PartialCall:
         self.id = identifier
         self.signature = signature
         self.args: dict[str, Any] = {}
-        self._growing = ""  # path of the string that goes on in the next piece
+        self._growing = ""  # path of the string that continues in the next piece
 
     def add(self, pieces: Any) -> None:
         for item in listed(pieces):

@@ -1,4 +1,4 @@
-"""Parts, wire -> IR. One parser reads one document, because ids are made up by counting calls."""
+"""Parses parts. One parser per document, because ids are made up by counting calls."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ _PREFIXES = ("default_api:", "default_api.")
 
 
 def open_signature(text: str, context: Context) -> Sealed:
-    """What a client echoed: the envelope we gave it, or a signature of Gemini's own."""
+    """The signature that a client echoed: our envelope, or a signature of Gemini's own."""
     return context.unseal(text) or Sealed(Signature(text, Origin(OWN)), "reasoning")
 
 
 class Mark(msgspec.Struct, frozen=True):
-    """How far a parser has come."""
+    """The progress of a parser."""
 
     calls: int
     results: int
@@ -41,7 +41,7 @@ class Mark(msgspec.Struct, frozen=True):
 
 
 class PartParser:
-    """`origin` None: a client's document (envelopes are opened); else who minted the signatures in it."""
+    """`origin` None: a client's document (envelopes are opened); else the minter of the signatures in it."""
 
     def __init__(
         self,
@@ -58,20 +58,20 @@ class PartParser:
         self.results = ResultParser(context, fault)
 
     def state(self) -> Hashable:
-        """All of what was read before on which the next part depends."""
+        """All state from earlier parts that parsing the next part depends on."""
         return (self.calls, *self.results.state())
 
     def mark(self) -> Mark:
         return Mark(self.calls, self.results.count, tuple(self.results.pending))
 
     def go_on(self, mark: Mark) -> None:
-        """As if all up to there had been read."""
+        """Continue as if everything up to this mark had been parsed."""
         self.calls = mark.calls
         self.results.count = mark.results
         self.results.pending = list(mark.pending)
 
     def parse(self, value: Any, path: str) -> Part:
-        if type(value) is str:  # what SDKs take for a part; it leaves as a part
+        if type(value) is str:  # SDKs accept this as a part; it is written as a part
             return Text(value)
         if type(value) is dict and len(value) == 1 and type(text := value.get("text")) is str and text:
             return Text(text)
@@ -98,7 +98,7 @@ class PartParser:
         return self._text(part, "")
 
     def sign(self, part: Fields) -> tuple[Signature | None, bool]:
-        """The part's signature, and whether it stands for redacted reasoning."""
+        """The part's signature, and whether it represents redacted reasoning."""
         text = part.text_or("thoughtSignature")
         if not text or text in PLACEHOLDERS:
             return None, False
@@ -110,7 +110,7 @@ class PartParser:
         return sealed.signature, sealed.holder == "redacted"
 
     def _placeholder(self, part: Fields) -> dict[str, Any]:
-        """Spelling: the part goes back to its own dialect as it came."""
+        """Spelling: the part is returned unchanged to its own dialect."""
         stated = part.value.get("thoughtSignature")
         return {"thoughtSignature": stated} if type(stated) is str and stated in PLACEHOLDERS else {}
 
@@ -127,7 +127,7 @@ class PartParser:
         return Text(text, signature=signature, extra=part.rest(_TEXT, OWN, form))
 
     def _plain_call(self, call: dict[str, Any]) -> ToolCall | None:
-        """A call as nearly all are, unsigned and with no field too many; None: it takes a closer look."""
+        """An ordinary call, unsigned and without additional fields; None: it needs the full conversion."""
         name, args, identifier = call.get("name"), call.get("args"), call.get("id", "")
         if (
             type(name) is not str
@@ -195,7 +195,7 @@ _MODIFIERS = frozenset(
     {"text", "thought", "thoughtSignature", "videoMetadata", "mediaResolution"}
     | {"mediaProcessing", "speechMetadata", "partMetadata"}
 )
-"""Fields next to a part's data that are no data themselves."""
+"""Fields next to a part's data that are not data themselves."""
 
 
 def is_more_than_text(extra: Extra | None) -> bool:
@@ -208,7 +208,7 @@ def is_ours(signature: Signature | None) -> bool:
 
 
 def plain_name(name: str) -> str:
-    """Models sometimes answer with the namespace Google's own prompt shows them."""
+    """The name without the namespace from Google's own prompt, with which models sometimes answer."""
     for prefix in _PREFIXES:
         if name.startswith(prefix) and len(name) > len(prefix):
             return name[len(prefix) :]

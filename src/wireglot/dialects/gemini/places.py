@@ -1,4 +1,5 @@
-"""Where things stand in the documents of this dialect's clients, bare or wrapped, and in the simple form."""
+"""Paths of turns, parts and tools in the documents of this dialect's clients, bare or wrapped, and in the
+simple form."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ _KINDS: Final = (
 
 
 def _spelled(value: dict[str, Any], name: str) -> str:
-    """The name under which a field stands there."""
+    """The spelling of a field name that the object uses."""
     other = snake_case(name)
     return other if name not in value and other in value else name
 

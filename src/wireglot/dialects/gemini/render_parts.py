@@ -1,4 +1,4 @@
-"""Parts, IR -> wire, toward an upstream (signatures replayed or dropped) or a client (carried)."""
+"""Renders parts for an upstream (signatures replayed or dropped) or a client (signatures carried)."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ Side = Literal["client", "upstream"]
 
 
 class PartRenderer(msgspec.Struct, eq=False):
-    """Renders the parts of one document; `losses` collects what they could not say."""
+    """Renders the parts of one document; `losses` collects what they could not express."""
 
     context: Context
     side: Side
@@ -72,7 +72,7 @@ class PartRenderer(msgspec.Struct, eq=False):
                 assert_never(never)
 
     def text(self, part: Text, path: str) -> dict[str, Any] | None:
-        """A text part; nothing for an empty one, which is refused, unless it is signed or Gemini's own."""
+        """A text part; none for an empty one, which is refused, unless it is signed or Gemini's own."""
         if (
             part.extra is not None
             or part.cache is not None
@@ -97,7 +97,7 @@ class PartRenderer(msgspec.Struct, eq=False):
         return put_back(self._bypassed(rendered, form), part.extra)
 
     def _bypassed(self, rendered: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
-        """A client's own placeholder, where nothing better is known."""
+        """The part with the client's own placeholder, if no signature is known."""
         if self.side == "upstream" and "thoughtSignature" in form:
             rendered.setdefault("thoughtSignature", form["thoughtSignature"])
         return rendered
@@ -194,7 +194,8 @@ class PartRenderer(msgspec.Struct, eq=False):
         return put_back(self._bypassed(rendered, form), part.extra)
 
     def _hides_id(self, identifier: str, absent: bool) -> bool:
-        """An id we made up means nothing to Google; a client is given it, so that it can answer by it."""
+        """Whether to leave out an id: a minted one means nothing to Google; a client needs it to answer the
+        call."""
         return not identifier or (is_minted(identifier) and (absent or self.side == "upstream"))
 
     def result(self, part: ToolResult, path: str) -> dict[str, Any]:
@@ -207,7 +208,7 @@ class PartRenderer(msgspec.Struct, eq=False):
         return self._other_result(part, path)
 
     def _other_result(self, part: ToolResult, path: str) -> dict[str, Any]:
-        """Of a result that few are like."""
+        """Renders the less frequent forms of a result."""
         out = self.losses
         form: dict[str, Any] = {}
         if part.extra is not None:

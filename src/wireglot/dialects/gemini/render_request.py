@@ -1,4 +1,4 @@
-"""generateContent requests, IR -> wire."""
+"""Renders generateContent requests."""
 
 from __future__ import annotations
 
@@ -75,11 +75,11 @@ def _render_tools(request: Request, form: dict[str, Any], out: list[Loss], conte
 
 
 _Placed = tuple[Part, int, dict[str, Any]]
-"""A part of a message, its place there, and what it is written as."""
+"""A part of a message, its index there, and its rendered form."""
 
 
 class _Contents(JoiningWriter):
-    """Neighbours of one role are one content. System texts before all of them are the instruction."""
+    """Neighbours of one role become one content. System texts before all of them are the instruction."""
 
     roles: ClassVar[dict[Role, str]] = {"system": "user", "user": "user", "assistant": "model"}
 
@@ -115,8 +115,8 @@ class _Contents(JoiningWriter):
         return self._reminder(parts, path)
 
     def _reminder(self, parts: list[_Placed], path: str) -> list[_Placed]:
-        """System text in the middle has no place of its own: it joins the user's turn, marked as what it
-        is."""
+        """Gemini has no system text in the middle of a conversation: it is added to the user's turn, in
+        tags."""
         if parts:
             detail = "marked text in the user's turn"
             self.losses.append(Loss(path, "system.position", "approximated", detail))
@@ -128,7 +128,7 @@ class _Contents(JoiningWriter):
         ]
 
     def is_turn(self, message: Message) -> bool:
-        """Gemini refuses a content without parts; one of a Gemini client goes as it is."""
+        """Gemini refuses a content without parts; one from a Gemini client is sent unchanged."""
         return (
             not message.content
             and (message.role != "system" or bool(self.turns))
@@ -157,14 +157,14 @@ def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, lis
 
 
 def _results_first(turn: JoinedTurn, before: JoinedTurn | None, out: list[Loss]) -> bool:
-    """All answers of a step stand first, in the order of the calls: Gemini counts them there. Whether
-    anything had to be moved."""
+    """Moves all results of a step to the front, in the order of the calls: Gemini counts them there. Returns
+    whether anything had to be moved."""
     answered = [placed[0].call_id for _, placed in turn.pieces if type(placed[0]) is ToolResult]
     if not answered:
         return False
     calls = [placed[0].id for _, placed in before.pieces if type(placed[0]) is ToolCall] if before else []
     if answered == calls and len(answered) == len(turn.pieces) == len(set(calls)):
-        return False  # as nearly all are
+        return False  # the case of nearly all
     results: list[tuple[int, _Placed]] = []
     others: list[tuple[int, _Placed]] = []
     for piece in turn.pieces:

@@ -1,4 +1,4 @@
-"""Whole generateContent answers, both ways."""
+"""Parses and renders whole generateContent answers."""
 
 from __future__ import annotations
 
@@ -39,21 +39,21 @@ from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.ir.request import Request
 
 FIRST = "candidates[0]."
-"""Unknown fields of the first candidate stand in the response's extra under this prefix, their path."""
+"""Prefix of the unknown fields of the first candidate in the response's extra: their path."""
 
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 SOURCES = frozenset({"groundingMetadata", "citationMetadata"})
 _SPELLED = ("groundingMetadata", "citationMetadata", "logprobsResult")
-"""In this order: a set has another in every process."""
+"""A tuple for a fixed order: that of a set differs between processes."""
 _CANDIDATE = frozenset({"content", "finishReason", "finishMessage", *_SPELLED})
 
 
 NAMELESS: Final = "nameless"
-"""Form of an answer whose own server gave it no `responseId`."""
+"""Form of an answer that its own server sent without a `responseId`."""
 
 
 def answer_id(stated: str, extra: Extra | None, context: Context) -> str:
-    """Google's servers name every answer; so do we where another's has no name."""
+    """The answer's id: Google's servers always send one; for an answer without an id one is minted."""
     nameless = own_form(extra, OWN).get(NAMELESS) is True
     return stated or ("" if nameless else context.new_id("resp", context.model, str(context.now)))
 
@@ -103,7 +103,7 @@ def parse_response(body: dict[str, Any], context: Context, fallback_id: str = ""
 
 
 def blocked_stop(kept: dict[str, Any]) -> Stop:
-    """No answer at all: the prompt was blocked, or no reason is given."""
+    """The stop of an empty answer: the prompt was blocked, or no reason is given."""
     feedback = kept.get("promptFeedback")
     if type(feedback) is dict:
         reason = names.enum_name(names.FEEDBACK.camel(feedback).get("blockReason"))
@@ -123,7 +123,7 @@ def parse_candidate(candidate: Fields, index: int, parser: PartParser) -> Candid
         parts = _annotate(parts, spans, logprobs)
     known = _CANDIDATE
     if spans and not any(type(part) is Text for part in parts):
-        known -= SOURCES  # there is no text that they could be reported with
+        known -= SOURCES  # there is no text to report them with
         for key in SOURCES:
             form.pop(key, None)
     calls = any(type(part) is ToolCall for part in parts)
@@ -151,7 +151,7 @@ def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) 
     given = content.value.get("parts")
     frame = {key: item for key, item in content.value.items() if key != "parts" or not item}
     if frame != {"role": "model"} or not given:
-        form["content"] = frame  # upstreams leave out the parts or the role: what they wrote comes back
+        form["content"] = frame  # upstreams leave out the parts or the role: their form is restored
     if given is not None and type(given) is not list:
         form["parts"] = "single"
     path = f"{content.path}.parts"
@@ -159,12 +159,12 @@ def _parse_content(candidate: Fields, parser: PartParser, form: dict[str, Any]) 
 
 
 def _annotate(parts: list[Part], spans: list[Any], logprobs: tuple[Any, ...]) -> list[Part]:
-    """Put citations and log probabilities on the text they are about."""
+    """Add citations and log probabilities to the text they refer to."""
     texts = [index for index, part in enumerate(parts) if type(part) is Text]
     if not texts:
         return parts
     cited: dict[int, list[Citation]] = {}
-    # Gemini 3 ends with an empty part that only carries a signature: no source is about that one.
+    # Gemini 3 ends with an empty part that only carries a signature: sources never refer to that one.
     spoken = [index for index in texts if getattr(parts[index], "text", "")] or texts
     for span in spans:
         index = span.part if span.part in spoken else spoken[-1] if span.part < 0 else spoken[0]

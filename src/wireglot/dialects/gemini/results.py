@@ -1,7 +1,8 @@
-"""Function responses, both ways. The wire wants an object; results are text and media.
+"""Parses and renders function responses. Gemini requires an object; results in the IR are text and media.
 
-`{"output": x}` is success, `{"error": x}` failure, any other object is itself the output. Strings go in
-and come out as they are; anything else is the JSON text of the value, and remembers that it was no string.
+`{"output": x}` is success, `{"error": x}` failure, any other object is itself the output. Strings are passed
+unchanged in both directions; anything else is the JSON text of the value, and is marked as not being a
+string.
 """
 
 from __future__ import annotations
@@ -24,10 +25,8 @@ _KNOWN = frozenset({"id", "name", "response", "parts"})
 
 
 class ResultParser(msgspec.Struct, eq=False):
-    """The results of one document, each paired with its call: ids may be missing on either side.
-
-    `pending` are the calls that still wait for theirs.
-    """
+    """Parses the results of one document, each paired with its call: ids may be missing on either side.
+    `pending`: calls without a result so far."""
 
     context: Context
     fault: type[WireglotError]
@@ -60,7 +59,7 @@ class ResultParser(msgspec.Struct, eq=False):
         return ToolResult(call_id, tuple(content), is_error, name, extra=extra)
 
     def _pair(self, answer: Fields, name: str, form: dict[str, Any]) -> str:
-        """The call this answers: by id, else the first unanswered call of that name."""
+        """The call this answers: by id, else the first pending call of that name."""
         given = call_id(answer)
         for index, call in enumerate(self.pending):
             if call.id == given:
@@ -118,7 +117,7 @@ def _parse_media(value: Any, path: str, fault: type[WireglotError]) -> ResultPar
 
 
 def response_object(text: str, is_error: bool, form: str | None) -> dict[str, Any] | None:
-    """The `response` for a result's text, in the shape (`form`) it had if it came from Gemini. None: it had
+    """The `response` for a result's text, in its original form (`form`) if it came from Gemini. None: it had
     none."""
     key = "error" if is_error else "output"
     if form == "absent" and not text:

@@ -1,7 +1,7 @@
-"""Google's Schema message (`parameters`, `responseSchema`) as the JSON Schema it means.
+"""Converts Google's Schema message (`parameters`, `responseSchema`) to the equivalent JSON Schema.
 
-The other direction is not needed for the wire: `parametersJsonSchema` and `responseJsonSchema` take JSON
-Schema, and a schema that came as a Schema message goes back as the one it was (see `Tool.extra.form`).
+The other direction is not needed: `parametersJsonSchema` and `responseJsonSchema` take JSON Schema, and a
+schema that came as a Schema message is sent back as that message (see `Tool.extra.form`).
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ _TYPES = frozenset({"STRING", "NUMBER", "INTEGER", "BOOLEAN", "ARRAY", "OBJECT",
 
 
 def json_schema(schema: Any) -> Any:
-    """Lower-case types, `nullable` as a type or branch, `defs`/`ref` with their dollar, counts as numbers."""
+    """Converts to lower-case types, `nullable` to a type or branch, `defs`/`ref` to `$defs`/`$ref`, counts to
+    numbers."""
     if type(schema) is not dict:
         return schema
     result: dict[str, Any] = {}
@@ -77,11 +78,11 @@ def _with_null(schema: dict[str, Any]) -> dict[str, Any]:
 
 
 def is_trivial(schema: dict[str, Any] | None) -> bool:
-    """Whether it says no more than "an object without arguments", which Gemini wants unsaid."""
+    """Whether it is equivalent to "an object without arguments", which Gemini requires to be left out."""
     return not schema or schema == {"type": "object"} or schema == {"type": "object", "properties": {}}
 
 
 def is_openapi(schema: dict[str, Any] | None) -> bool:
-    """Whether a schema has types in capitals, as Google's own message: the older field takes it."""
+    """Whether a schema has types in capitals, like Google's own message: the older field accepts it."""
     kind = (schema or {}).get("type")
     return type(kind) is str and kind.isupper()

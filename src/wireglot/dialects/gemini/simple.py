@@ -1,8 +1,8 @@
-"""The simplified form of `POST /v1/gemini`: one user turn a call, the history lives with the server.
+"""The simplified form of `POST /v1/gemini`: one user turn per call; the server stores the history.
 
 Request: `model`, `input` (a string), `tools`, `tool_config`, `tool_results`, `conversation`, `stream`,
-`timeout` and sampling in both spellings. Answers and streams are Gemini's. Results
-name no call, so their ids are made up: the one that keeps the conversation pairs them by name.
+`timeout` and sampling in both spellings. Answers and streams are Gemini's. Results name no call, so their ids
+are made up: the server that stores the conversation pairs them by name.
 """
 
 from __future__ import annotations
@@ -133,7 +133,7 @@ def _parse_turn(fields: Fields, context: Context, form: dict[str, Any]) -> tuple
 
 
 def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any]) -> dict[str, Any]:
-    """The last user turn. Everything before it is for the server to remember, and said to be lost."""
+    """The last user turn. Everything before it is stored by the server, and reported as lost."""
     out = renderer.losses
     first = len(request.messages)
     while first and request.messages[first - 1].role == "user":
@@ -181,7 +181,7 @@ def _render_part(
         results.append(rendered)
     elif type(part) is Text:
         texts.append(part.text)
-        # The simple form has a bare string here: unknown fields have no place next to it.
+        # The simple form has a string here: unknown fields have no place next to it.
         if part.extra is not None and part.extra.dialect == names.OWN:
             losses_of_extra(part.extra, NAME, path, out)
         if "thoughtSignature" in rendered:
@@ -215,7 +215,7 @@ SURFACE: Final = replace(
     upstream=None,
     model_field="model",
     sse_query="",
-    # Its clients bring no history: the one that keeps the conversation keeps its state.
+    # Its clients send no history: the server that stores the conversation stores its state.
     reasoning=ReasoningState(returns="all", returns_pieces=True, signs_texts=True),
     counts=None,
     embeddings=None,

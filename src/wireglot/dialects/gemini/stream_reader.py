@@ -1,8 +1,8 @@
-"""Gemini streams -> events.
+"""Parses Gemini streams into events.
 
 Every chunk is a whole response with more parts. Text of one kind stays one open part, unless the new piece is
 signed: a signature belongs to exactly the part that carries it. The end is reported by `finishReason`, but
-parts and usage may still follow, so Finish waits for the end of the bytes.
+parts and usage may still follow, so Finish is held back until the end of the bytes.
 """
 
 from __future__ import annotations
@@ -52,14 +52,14 @@ _THOUGHT: Final = {"text", "thought"}
 
 
 class GeminiChunks(RepeatedChunks):
-    """Each chunk tells the whole usage so far: the last one's counts, and its reader asks for it."""
+    """Each chunk reports the whole usage so far: its reader needs the last one's counts."""
 
     __slots__ = ("_texts",)
 
     varying = re.compile(rb'"text"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"|"[a-z]*[tT]okenCount"[ \t]*:[ \t]*(\d+)')
 
     def __init__(self, most: int, texts: list[str]) -> None:
-        """`texts`: where those of an open part that is no thought are noted."""
+        """`texts`: list for the texts of an open part that is not a thought."""
         super().__init__(most)
         self._texts = texts
 
@@ -95,7 +95,7 @@ def _counts(value: Any) -> Iterator[Place]:
 
 
 def _says(parts: Any) -> bool:
-    """Whether there is more in them than an empty text, which often goes with the end."""
+    """Whether there is more than an empty text, which often comes with the end."""
     return type(parts) is list and any(part != {"text": ""} for part in parts)
 
 
@@ -105,7 +105,7 @@ _LEFT_OUT = frozenset(
 )
 _UNSTATED = ("", "FINISH_REASON_UNSPECIFIED")
 _PIECES = frozenset({"willContinue", "will_continue", "partialArgs", "partial_args"})
-"""Fields of a call that comes in pieces."""
+"""Fields of a call that is sent in pieces."""
 _TAKEN = frozenset({"candidates", "usageMetadata", "modelVersion", "responseId", "createTime"})
 
 
@@ -114,7 +114,7 @@ class GeminiReader(AnswerReader):
 
     def __init__(self, context: Context) -> None:
         self._context = context
-        self._array: ArrayDecoder | None = None  # of a stream without `alt=sse`: one JSON array that grows
+        self._array: ArrayDecoder | None = None  # for a stream without `alt=sse`: one growing JSON array
         self._texts: list[str] = []  # of the open text, for citations that count its bytes
         super().__init__(SseDecoder(context.max_frame), GeminiChunks(context.max_frame, self._texts))
         self._started = False
@@ -125,7 +125,7 @@ class GeminiReader(AnswerReader):
         self._reported = 0  # bytes of the texts before it
         self._tail: Text | None = None
         self._partial: PartialCall | None = None
-        self._finish: Any = None  # the last finishReason, as it was written
+        self._finish: Any = None  # the last finishReason, unparsed
         self._usage: dict[str, Any] | None = None
         self._candidate: dict[str, Any] = {}
         self._others: dict[int, list[dict[str, Any]]] = {}  # pieces of further candidates
@@ -133,7 +133,7 @@ class GeminiReader(AnswerReader):
         self._form: dict[str, Any] = {}
 
     def _unwrap(self, chunk: dict[str, Any]) -> dict[str, Any]:
-        """The chunk inside an envelope, where this reader knows one."""
+        """The chunk inside an envelope, if this reader expects one."""
         return chunk
 
     def _sniff(self, opening: bytearray, data: bytes) -> bytes:
@@ -151,7 +151,7 @@ class GeminiReader(AnswerReader):
                 self._frame(Frame("", document), out)
 
     def _take_usage(self) -> None:
-        """What the last of the chunks reported that were not read in full."""
+        """Reads the usage of the last chunk that was not parsed in full."""
         last = self._repeated.last_reported()
         if last is not None and "usageMetadata" in last:
             self._chunk({"usageMetadata": last["usageMetadata"]}, [])
@@ -163,14 +163,14 @@ class GeminiReader(AnswerReader):
         if array is None:
             is_whole = self._read_last_frame(out)
         elif array.fault is not None:
-            raise array.fault  # as it would have been, had it come in a piece of its own
+            raise array.fault  # as it would be if it had arrived in a separate chunk
         else:
             is_whole = array.complete
         if is_whole and not self._ended:
             self._finished(out)
 
     def _read_last_frame(self, out: list[Event]) -> bool:
-        """A frame without its blank line. Whether it was all there."""
+        """Reads a frame without its blank line. Returns whether it was complete."""
         pending = self._sse.pending
         if not pending:
             return True
@@ -181,11 +181,11 @@ class GeminiReader(AnswerReader):
                     return True
         except BadJson:
             self._fail(TRUNCATED, out)  # it may be cut, not broken
-        # A frame began if anything but a comment did: "dat" and "data: " are some without their data.
+        # A frame has begun unless the rest is a comment: "dat" and "data: " are incomplete frames.
         return not any(line and not line.startswith(b":") for line in pending.split(b"\n"))
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """An answer, or an error, that came in one piece."""
+        """Reads an answer, or an error, that came in one piece."""
         body = decode(document)
         error = parse_error(body)
         if error is not None:
@@ -198,7 +198,7 @@ class GeminiReader(AnswerReader):
             and not response.stop.raw
             and response.usage is None
         ):
-            return  # some other object: no answer to speak of
+            return  # an object without an answer
         out.extend(unfold(response))
         self._ended = True
 
@@ -270,10 +270,10 @@ class GeminiReader(AnswerReader):
         events.append(Start(identifier, model, seconds, early, extra=extra))
 
     def _keep(self, key: str, value: Any, events: list[Event]) -> None:
-        """A field next to the answer: a snake_case spelling, or something to return at the end."""
+        """Keeps a field next to the answer: a snake_case spelling, or something to return at the end."""
         name = names.RESPONSE.spellings.get(key)
         if name is None:
-            if key != "error" or not value:  # a hollow one would be an error where no candidates are
+            if key != "error" or not value:  # without candidates an empty one would be an error
                 self._rest[key] = value
         elif name in _TAKEN:
             self._chunk({name: value}, events)
@@ -352,7 +352,7 @@ class GeminiReader(AnswerReader):
             self._tail = None
 
     def _whole_part(self, part: Part, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
-        """A part that nothing may be joined to: a call, a medium, anything signed."""
+        """Handles a part that nothing may be joined to: a call, a medium, anything signed."""
         if self._partial is not None and type(part) is ToolCall:
             raise UpstreamFault(_OPEN_CALL)
         if type(part) is Text and part.signature is None and not is_more_than_text(part.extra):
@@ -362,12 +362,13 @@ class GeminiReader(AnswerReader):
             self._prose("thought", part.text, events, logprobs)
             return
         if type(part) is Reasoning and self._open == "thought" and not part.text and is_ours(part.signature):
-            # Not Gemini's way: our own writer had sent the text before it knew the signature.
+            # Not Gemini's order: a writer of Wireglot had sent the text before it knew the signature.
             events.append(PartEnd(self._parts - 1, part.signature))
             self._open = ""
             return
         if type(part) is Text and self._texts and not part.text and not logprobs and self._tail is None:
-            # Gemini 3 ends with a part that only signs, and tells the sources of the text before it then.
+            # Gemini 3 ends with a part that only signs, and only then reports the sources of the text before
+            # it.
             self._open, self._tail = "tail", part
             return
         self._close(events)
@@ -375,7 +376,7 @@ class GeminiReader(AnswerReader):
         self._parts += 1
         match part:
             case Text(text=text):
-                # The signature is known from the start, and some clients must hear of it before the text.
+                # The signature is known from the start, and some clients need it before the text.
                 events.append(PartStart(index, Text("", signature=part.signature, extra=part.extra)))
                 if text or logprobs:
                     events.append(Delta(index, text, logprobs))
@@ -403,7 +404,7 @@ class GeminiReader(AnswerReader):
                 raise AssertionError(f"{type(part).__name__} in an answer")
 
     def _read_partial(self, part: dict[str, Any], events: list[Event]) -> bool:
-        """Whether the part is a piece of a call that comes in pieces; then it has been read."""
+        """Reads the part if it is a piece of a call sent in pieces; returns whether it was."""
         outer = names.PART.read(part, "$.candidates[0].content.parts", UpstreamFault)
         call = names.FUNCTION_CALL.child(outer, "functionCall")
         goes_on = call.value.get("willContinue") is True
@@ -436,12 +437,12 @@ class GeminiReader(AnswerReader):
         )
 
     def _finished(self, events: list[Event]) -> None:
-        """The bytes are over: the answer is complete or was refused; else it was cut off."""
+        """The end of the bytes: the answer is complete or was refused; otherwise it was cut off."""
         blocked = blocked_stop(self._rest) if self._finish is None else None
         if blocked and not (self._started and blocked.reason == "refused" and not self._parts):
             return
         if self._partial is not None and names.enum_name(self._finish, FINISH_NUMBERS) != "MAX_TOKENS":
-            self._fail(TRUNCATED, events)  # what came of a call is no call; at the limit it is left out
+            self._fail(TRUNCATED, events)  # an incomplete call is not a call; at the limit it is left out
             return
         spans: list[Span] = read_spans(self._candidate) if self._candidate else []
         text = "".join(self._texts)
@@ -473,16 +474,16 @@ class GeminiReader(AnswerReader):
         self._ended = True
 
     def _other(self, number: int, pieces: list[dict[str, Any]]) -> OtherAnswer:
-        """A further candidate, read as if it were the only one. Ids that are made up are its own."""
+        """A further candidate, parsed as if it were the only one. Minted ids are separate."""
         reader = GeminiReader(self._context)
         out: list[Event] = []
         reader._start({"responseId": f"{self._parser.response_id}#{number}"}, out)
         for candidate in pieces:
             reader._first_candidate(candidate, out)
         if reader._partial is not None and names.enum_name(reader._finish, FINISH_NUMBERS) != "MAX_TOKENS":
-            reader._partial, reader._finish = None, "MALFORMED_FUNCTION_CALL"  # what came of it is no call
+            reader._partial, reader._finish = None, "MALFORMED_FUNCTION_CALL"  # an incomplete call
         if reader._finish is None:
-            reader._finish = "OTHER"  # it never said why it ended
+            reader._finish = "OTHER"  # it had no finish reason
         reader._finished(out)
         whole = fold(out)
         fields, form = own_fields(whole.extra, OWN), own_form(whole.extra, OWN)

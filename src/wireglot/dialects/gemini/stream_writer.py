@@ -1,8 +1,8 @@
-"""Events -> a Gemini stream, as SSE or as one JSON array.
+"""Writes events as a Gemini stream, as SSE or as one JSON array.
 
-Text leaves as it comes; a call only when its arguments are complete, because the wire knows no half
-objects. Parts leave in the order they started: what arrives for a later part waits until the earlier ones
-have ended.
+Text is written as it arrives; a call only when its arguments are complete, because this dialect has no
+partial objects. Parts are written in the order they started: events of a later part are held back until the
+earlier ones have ended.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ from wireglot.wire.json import encode
 from wireglot.wire.json_array import ArrayEncoder
 
 Wrap = Callable[[dict[str, Any], str, dict[str, Any]], dict[str, Any]]
-"""Puts a chunk into its envelope; given are the id of the response and, at the end, its form."""
+"""Wraps a chunk in its envelope, given the id of the response and, at the end, its form."""
 
 _MARK = "wireglot-text-goes-here"
 _MARK_JSON = encode(_MARK)
 
 
 def _one_line(data: bytes) -> bytes:
-    """The same JSON without characters that google-genai takes for line ends (it splits text, not bytes)."""
+    """The same JSON without characters that google-genai treats as line ends (it splits text, not bytes)."""
     if b"\xe2\x80" in data:
         data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     if b"\xc2\x85" in data:
@@ -47,7 +47,7 @@ def _one_line(data: bytes) -> bytes:
 
 
 class _Part:
-    """A part on its way out."""
+    """A part being written."""
 
     __slots__ = ("begun", "end", "live", "logprobs", "part", "sent", "texts")
 
@@ -55,11 +55,11 @@ class _Part:
         self.part = part
         self.texts: list[str] = []
         self.logprobs: list[TokenLogprob] = []
-        self.sent = GrowingText()  # text that has left
+        self.sent = GrowingText()  # text already written
         self.begun = False
-        """Something of it has left."""
+        """Whether any of it was written."""
         self.end: PartEnd | None = None
-        # A part with a signature or fields of its own must leave in one piece with them; so must a call.
+        # A part with a signature or its own fields must leave in one piece with them; so must a call.
         self.live = (type(part) is Text or type(part) is Reasoning) and not (
             (part.signature is not None and part.signature.id != PHASE)
             or any(not is_blank(item) for item in own_fields(part.extra, OWN).values())
@@ -75,10 +75,10 @@ class GeminiWriter(AnswerWriter):
         self._wrap = wrap
         self._array = ArrayEncoder() if context.framing == "json-array" else None
         self._parts: dict[int, _Part] = {}
-        self._head = 0  # the part that may leave
+        self._head = 0  # the part that may be written
         self._calls = False
         self._cited: list[tuple[int, str, tuple[Citation, ...], str]] = []
-        self._tail: type[Part] | None = None  # the kind of text a reader still holds open
+        self._tail: type[Part] | None = None  # the kind of text that readers still consider open
         self._answers = 0  # other than the first
         self._id = ""
         self._text = (b"", b"")
@@ -118,7 +118,7 @@ class GeminiWriter(AnswerWriter):
         self._advance(out)
 
     def _write_start(self, start: Start, out: list[bytes]) -> None:
-        """Encode once what stands around the text of every chunk."""
+        """Encode once the JSON around the text of every chunk."""
         self._id = answer_id(start.id, start.extra, self._context)
         self._text = self._around({"text": _MARK})
         self._thought = self._around({"text": _MARK, "thought": True})
@@ -178,13 +178,13 @@ class GeminiWriter(AnswerWriter):
         state.begun = True
 
     def _join(self, state: _Part) -> None:
-        """Before the first text of a part leaves: does it run into the part before it?"""
+        """Before the first text of a part is written: reports a loss if it runs into the part before."""
         if not state.begun and self._tail is type(state.part):
             detail = "neighbouring texts of one kind run together in a stream"
             self.losses.append(Loss(f"$.content[{self._head}]", "content.position", "approximated", detail))
 
     def _advance(self, out: list[bytes]) -> None:
-        """Let go of what may leave: all of the first part, and every complete one behind it."""
+        """Write what may be sent: all of the first part, and every complete one after it."""
         while (state := self._parts.get(self._head)) is not None:
             if state.live:
                 self._flush(state, out)
@@ -203,7 +203,7 @@ class GeminiWriter(AnswerWriter):
         )
 
     def _flush(self, state: _Part, out: list[bytes]) -> None:
-        """Text that waited for its turn, and text the part had from its start."""
+        """Write held text, and text the part had from its start."""
         first = getattr(state.part, "text", "") if not state.begun else ""
         if first or state.texts:
             self._live_text(state, first + "".join(state.texts), tuple(state.logprobs), out)
@@ -226,7 +226,8 @@ class GeminiWriter(AnswerWriter):
             self._cited.append((self._head, text, part.citations, path))
 
     def _complete_live(self, part: Text | Reasoning, state: _Part, path: str, out: list[bytes]) -> None:
-        """The text has left. What is known only now follows in an empty part, as Gemini itself does it."""
+        """The text has been written. What is known only now follows in an empty part, as in Gemini's own
+        streams."""
         closing: Text | Reasoning
         if type(part) is Text:
             closing = Text("", part.refusal, signature=part.signature, extra=part.extra)
@@ -300,7 +301,7 @@ class GeminiWriter(AnswerWriter):
             out.append(self._array.close())
 
     def _declare_cited(self) -> None:
-        """Sources are reported at the end, where only the last text is still at hand."""
+        """Sources are reported at the end, when only the last text is still available."""
         for index, _, _, path in self._cited:
             if index != self._head - 1 or self._tail is not Text:
                 detail = "sources come at the end of the stream"

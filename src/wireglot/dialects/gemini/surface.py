@@ -72,7 +72,7 @@ def status(error: ApiError) -> int:
         return 429
     usual = plain_status(error)
     if error.kind == "invalid_request" and usual not in _SAID_BY_HTTP:
-        return 400  # Google has no other, and repeats it in the body
+        return 400  # Google uses no other, and repeats it in the body
     return 500 if error.code == UPSTREAM_AUTH else usual
 
 
@@ -137,9 +137,9 @@ SURFACE: Final = Surface(
         gateway_fields=frozenset({"conversation"}),
         sealed_marks=(BODY_MARK,),
         media_marks=MEDIA_MARKS,
-        pings={"sse": b"\n", "json-array": b" "},  # its readers take a comment for data
+        pings={"sse": b"\n", "json-array": b" "},  # its clients would read a comment as data
         words=WORDS,
-        leaves_out_calls=True,  # they go out in one piece
+        leaves_out_calls=True,  # they are sent in one piece
         tells_usage=in_every_answer,
         owns_error=owns_error,
         hosted=HOSTED,

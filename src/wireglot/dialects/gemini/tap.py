@@ -1,4 +1,4 @@
-"""Listening to Gemini's answers that pass through untouched, bare or in Code Assist's envelope."""
+"""Reads Gemini's answers that pass through untouched, bare or in Code Assist's envelope."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SNAKE_CALL: Final = b'"function_call"'
 
 
 class GeminiTap:
-    """Each chunk carries the whole account so far: the last one is kept and decoded when asked for."""
+    """Each chunk carries the whole usage so far: the last one is kept and decoded on request."""
 
     def __init__(self, max_frame: int, wrapped: bool = False) -> None:
         self.stop = ""
@@ -99,11 +99,11 @@ class GeminiTap:
 
 
 class StreamDocuments:
-    """The JSON documents in the bytes of a stream. Any cutting gives the same.
+    """Extracts the JSON documents from a stream, however its bytes are split.
 
-    Three framings come under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain object
-    (an error, or an answer that was not streamed after all). The first byte that is no space tells them
-    apart.
+    There are three framings under one name: SSE, one JSON array that grows (no `alt=sse`), and one plain
+    object (an error, or an answer that was not streamed after all). The first non-space byte distinguishes
+    them.
     """
 
     __slots__ = ("_array", "_kind", "_pending", "_sse")
@@ -130,11 +130,12 @@ class StreamDocuments:
 
     @property
     def settled(self) -> int:
-        """How many bytes of an array, from its start on, are whole elements (or all of it)."""
+        """The number of bytes of an array, from its start, that are whole elements (or all of it)."""
         return self._array.settled
 
     def close(self) -> list[bytes]:
-        """What the end of the bytes completes: a frame without its blank line, or the whole object."""
+        """The document that the end of the bytes completes: a frame without its blank line, or the whole
+        object."""
         if self._kind == "sse":
             return [frame.data for frame in self._sse.close()]
         return [bytes(self._pending)] if self._kind == "object" else []
@@ -155,7 +156,7 @@ def wrapped_tap(max_frame: int) -> GeminiTap:
 
 
 def _first(document: dict[str, Any]) -> dict[str, Any]:
-    """The first candidate, if this document has a piece of it."""
+    """The first candidate, if this document has a part of it."""
     candidates = document.get("candidates")
     for position, candidate in enumerate(candidates if type(candidates) is list else ()):
         if type(candidate) is dict and not candidate.get("index", position):
@@ -191,7 +192,7 @@ class _Candidate(msgspec.Struct, rename="camel"):
 
 
 class _Answer(msgspec.Struct, rename="camel"):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage_metadata: Any = None
     candidates: list[_Candidate] | None = None

@@ -1,4 +1,4 @@
-"""Tools and the choice among them, both ways."""
+"""Parses and renders tools and the tool choice."""
 
 from __future__ import annotations
 
@@ -35,12 +35,11 @@ _DECLARATION = frozenset({"name", "description", "parameters", "parametersJsonSc
 
 Layout = list[list[int | str]]
 """How declarations were grouped: per tool object the number of functions, the name of a hosted tool, or,
-behind a
-minus, the name of a field that was null."""
+after a minus, the name of a field that was null."""
 
 
 def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
-    """The tools in order, and their grouping where it is not the usual one."""
+    """The tools in order, and their grouping if it is not the usual one."""
     given = fields.value.get("tools")
     if given is None:
         return (), None
@@ -66,7 +65,8 @@ def parse_tools(fields: Fields) -> tuple[tuple[AnyTool, ...], Layout | None]:
 
 
 def _usual_layout(tools: list[AnyTool] | tuple[AnyTool, ...]) -> Layout:
-    """All functions in one object, where the first of them stands; every hosted tool in its own."""
+    """All functions in one object, at the position of the first function; each hosted tool in a separate
+    object."""
     functions = sum(type(tool) is Tool for tool in tools)
     layout: Layout = []
     placed = False
@@ -248,7 +248,7 @@ _READINGS = {
 
 
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss]) -> dict[str, Any] | None:
-    """`functionCallingConfig`; None where there is no function that it could be about."""
+    """`functionCallingConfig`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
     losses_of_extra(choice.extra, OWN, path, out)
     form = own_form(choice.extra, OWN)
@@ -260,7 +260,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
         out.append(Loss(path, "tool_choice", "approximated", detail))
         if only:
             return {"mode": "VALIDATED", **only}
-        # Of the functions: what Google runs is not meant by it.
+        # Refers to functions only: tools that Google runs are not affected.
         return {"mode": "NONE"} if any(type(tool) is Tool for tool in tools) else None
     match choice.mode:
         case "required":

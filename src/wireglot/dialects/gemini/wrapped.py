@@ -1,7 +1,7 @@
-"""Bodies inside the Code Assist envelope, opened. Bare ones pass as they are: either may come anywhere.
+"""Unwraps bodies in the Code Assist envelope. Bare bodies pass unchanged: either form may come anywhere.
 
-What is inside is Gemini's own, so every value keeps that dialect's name; the envelope is spelling and stands
-in the form of the request or response, where only the `code-assist` dialect looks for it.
+The inner document is plain Gemini, so every value keeps that dialect's name; the envelope is only spelling
+and is kept in the form of the request or response, where only the `code-assist` dialect looks for it.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 
 
 class WrappedReader(GeminiReader):
-    """Opens each envelope, and tells at the end what the last one said."""
+    """Opens each envelope, and reports the fields of the last one at the end."""
 
     _envelope: dict[str, Any] | None = None
 
@@ -83,7 +83,7 @@ class WrappedReader(GeminiReader):
 
 
 def _trace(envelope: dict[str, Any]) -> str:
-    """The trace id, which plays the response id where there is none."""
+    """The trace id, which is used as response id if there is none."""
     trace = envelope.get("traceId")
     return trace if type(trace) is str else ""
 

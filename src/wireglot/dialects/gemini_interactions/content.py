@@ -1,4 +1,4 @@
-"""Content of steps, both ways: texts with their annotations, and media."""
+"""Parses and renders the content of steps: texts with their annotations, and media."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _TO_URLSAFE: Final = str.maketrans("+/", "-_")
 
 
 def is_content(value: Any) -> bool:
-    """Whether an object is content, and not a step: its type says so."""
+    """Whether an object is content rather than a step, by its type."""
     kind = value.get("type") if type(value) is dict else None
     return type(kind) is str and kind in CONTENT
 
@@ -144,7 +144,7 @@ def _parse_media(item: Fields, kind: Literal["image", "audio", "document", "vide
 
 
 def render_content(part: Part, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """A text or medium as content; None where there is no way to say it."""
+    """A text or medium as content; None if it cannot be expressed."""
     if type(part) is Text:
         return _render_text(part, path, losses)
     if type(part) is Media:
@@ -173,7 +173,7 @@ def _render_text(part: Text, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def declare_prose(part: Text, path: str, losses: list[Loss]) -> None:
-    """What a text says that has no place here."""
+    """Reports the fields of a text that have no place here."""
     losses_of_extra(part.extra, OWN, path, losses)
     if part.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
@@ -208,7 +208,7 @@ def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any]
         content["mime_type"] = media.mime
     if media.name:
         losses.append(Loss(f"{path}.name", media.kind, "dropped", "a file's name has no place"))
-    if media.detail and media.detail != "auto":  # OpenAI's word for the default
+    if media.detail and media.detail != "auto":  # OpenAI's value for the default
         resolution = _RESOLUTIONS.get(media.detail)
         if resolution is not None:
             content["resolution"] = resolution

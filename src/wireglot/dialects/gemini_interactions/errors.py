@@ -1,4 +1,5 @@
-"""Errors, both ways: `{"error": {"code": "not_found", "message": "..."}}`, where the code is a word.
+"""Parses and renders errors: `{"error": {"code": "not_found", "message": "..."}}`, where the code is a
+string.
 
 The codes are documented at ai.google.dev/gemini-api/docs/api-errors. Hosts and proxies before the API send
 google.rpc.Status in its place (an integer code and a `status`), alone or in a list.
@@ -72,7 +73,7 @@ _KINDS: Final[dict[str, ErrorKind]] = {
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error that a body or an event of a stream reports."""
+    """The error in a body or an event of a stream."""
     whole = body[0] if type(body) is list and body else body
     if type(whole) is not dict:
         return _read({}, body, whole, status, bare_message(whole, status)) if status >= 400 else None
@@ -87,7 +88,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _failed(body: Any, whole: dict[str, Any]) -> ApiError | None:
-    """An interaction that failed: by what its `errors` say, unless that is how an answer can end."""
+    """The error of a failed interaction, from its `errors`, unless they are a way an answer can end."""
     errors = whole.get("errors")
     if parse_stop("failed", calls=False, errors=errors).reason != "other":
         return None
@@ -128,7 +129,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[Any]:
 
 
 def error_object(error: ApiError) -> dict[str, Any]:
-    """The object inside the envelope, with the field that is wrong before the message."""
+    """The object inside the envelope, with the name of the wrong field before the message."""
     own = error.extra is not None and error.extra.dialect == OWN
     is_known = _KINDS.get(error.code) == error.kind
     code = error.code if error.code and (own or is_known) else _CODES[error.kind]
@@ -139,6 +140,6 @@ def error_object(error: ApiError) -> dict[str, Any]:
 
 
 def owns_error(body: Any) -> bool:
-    """The envelope with a word for a code, which clients read."""
+    """Whether the body is the envelope with a string as code, which clients parse."""
     error = body.get("error") if type(body) is dict else None
     return type(error) is dict and type(error.get("code")) is str and type(error.get("message")) is str

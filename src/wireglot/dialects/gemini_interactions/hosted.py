@@ -1,4 +1,4 @@
-"""Tools that run on the server's side: a step for the call and one for its result, both ways."""
+"""Parses and renders server-side tools: a step for the call and one for its result."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def _step(index: int, kind: str, **value: Any) -> list[Event]:
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
-    """The call; its result is another step, which comes when it has run."""
+    """Announces the call; its result is another step, sent when it has run."""
     name = _STEPS.get(call.kind)
     if name is None or call.pending:
         return []
@@ -56,7 +56,7 @@ def _report(ran: RanCall, index: int) -> list[Event]:
 
 
 def _read(part: Foreign) -> RanCall | None:
-    """A step of an earlier turn."""
+    """Parses a step of an earlier turn."""
     value = part.value
     step, _, end = part.type.rpartition("_")
     kind = _KINDS.get(step)

@@ -1,4 +1,4 @@
-"""Words of the Interactions API, and what they mean in neutral terms: statuses, counts, efforts, steps.
+"""Values of the Interactions API and their neutral equivalents: statuses, counts, efforts, steps.
 
 Wire reference: google-genai 3.3 (`google.genai._gaos.types.interactions`) and ai.google.dev. Names are
 snake_case, and every union is tagged by `type`.
@@ -40,11 +40,11 @@ CONTENT: Final = frozenset({"text", *MEDIA})
 """Types of content. Everything else in a list of inputs is a step."""
 
 JOINED: Final = "joined"
-"""Form of a text or medium of an answer: it is in the step of the part before it."""
+"""Form key of a text or medium of an answer that is in the step of the part before it."""
 HOLLOW_STEP: Final = "content"
-"""Form of an empty text of an answer: its step has no content, "absent" or "empty"."""
+"""Form key of an empty text of an answer: its step has no content, "absent" or "empty"."""
 STEP: Final = "step."
-"""Unknown fields of a `model_output` of an answer are in the extra of its first part, under this prefix."""
+"""Prefix for unknown fields of a `model_output` step in the extra of its first part."""
 
 # --- events of a stream
 
@@ -75,7 +75,7 @@ SUMMARIES: Final = {display: word for word, display in DISPLAYS.items()}
 
 TIERS: Final = frozenset({"flex", "standard", "priority", "deferred"})
 
-# --- how an answer ends
+# --- the end of an answer
 
 BLOCKED: Final = "content_blocked"
 MALFORMED: Final = "malformed_function_call"
@@ -87,7 +87,7 @@ _STATUSES: Final[dict[StopReason, str]] = {
     "tool_calls": "requires_action",
     "length": "incomplete",
     "context_full": "incomplete",
-    # `requires_continuation` promises a token that resumes the answer, which no other provider gives.
+    # `requires_continuation` promises a token that resumes the answer, which no other provider has.
     "paused": "incomplete",
     "refused": "failed",
     "malformed_call": "failed",
@@ -104,11 +104,11 @@ _SAID: Final[dict[StopReason, dict[str, str]]] = {
     "refused": {"code": BLOCKED, "message": "The answer was blocked by a policy."},
     "malformed_call": {"code": MALFORMED, "message": "The model produced a malformed function call."},
 }
-"""There is no finish reason: a block and a broken call are reported by the interaction's `errors`."""
+"""There is no finish reason: a block and a malformed call are reported in the interaction's `errors`."""
 
 
 def parse_stop(status: str, calls: bool, errors: Any = None) -> Stop:
-    """The stop that a status means. Some servers say `completed` of a turn with pending calls."""
+    """The stop that a status means. Some servers send `completed` for a turn with pending calls."""
     reason = _REASONS.get(status, "other")
     if status == "failed" and type(errors) is list:
         codes = [text_in(object_in(error).get("code")) for error in errors]
@@ -119,7 +119,7 @@ def parse_stop(status: str, calls: bool, errors: Any = None) -> Stop:
 
 
 def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[str, str] | None]:
-    """The status, and the entry of `errors` that says why, if one must."""
+    """The status, and the entry of `errors` with the reason, if one is required."""
     losses_of_extra(stop.extra, OWN, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
         detail = "the matching sequence is not reported"
@@ -129,7 +129,7 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[
     reason = stop.reason
     status, error = _STATUSES[reason], _SAID.get(reason)
     if calls and reason in ("end", "paused"):
-        status = "requires_action"  # the client goes on by running them
+        status = "requires_action"  # the client continues by running them
     if reason == "tool_calls" and not calls:
         status = "completed"
     back = parse_stop(status, calls, [error]).reason
@@ -139,7 +139,7 @@ def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> tuple[str, dict[
     return status, error
 
 
-# --- what an answer cost
+# --- usage
 
 
 USAGE_FIELDS: Final = UsageFields(
@@ -163,7 +163,7 @@ _BY_MODALITY: Final = (
 
 
 def parse_usage(raw: Any) -> Usage | None:
-    """`total_input_tokens` holds the cached ones; `total_output_tokens` does not hold the thoughts."""
+    """`total_input_tokens` includes the cached ones; `total_output_tokens` excludes the thoughts."""
     if type(raw) is not dict:
         return None
     given = _count(raw, "total_input_tokens")
@@ -196,7 +196,7 @@ def _is_text_alone(details: Any) -> bool:
 
 
 def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any] | None:
-    """The provider's own numbers while they are true, else the account in the words of this dialect."""
+    """The provider's own numbers while they are correct, else the usage under the names of this dialect."""
     if usage is None:
         return None
     raw = usage.raw
@@ -224,7 +224,7 @@ def _count(raw: dict[str, Any], key: str) -> int:
 
 
 def step_fields(extra: Extra | None) -> dict[str, Any]:
-    """Unknown fields of the step that a part of an answer begins."""
+    """Unknown fields of the step that begins with a part of an answer."""
     fields = own_fields(extra, OWN)
     return {key.removeprefix(STEP): value for key, value in fields.items() if key.startswith(STEP)}
 

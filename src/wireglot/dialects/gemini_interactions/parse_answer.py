@@ -1,4 +1,4 @@
-"""Whole answers of an upstream, wire -> IR."""
+"""Parses whole answers of an upstream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wireglot.ir.outcome import Response, Stop
 
 _READ: Final = frozenset({"id", "model", "status", "steps", "usage", "service_tier"})
 _ALWAYS: Final = ("id", "object", "steps")
-"""What every answer has that is not read."""
+"""Fields of every answer that are not parsed."""
 _ABOUT: Final = frozenset(
     {
         "object",
@@ -59,7 +59,7 @@ _ABOUT: Final = frozenset(
         "webhook_config",
     }
 )
-"""How the interaction is kept, and echoes of its request."""
+"""Fields about how the interaction is stored, and echoes of its request."""
 _OUTPUT: Final = frozenset({"type", "content"})
 
 
@@ -83,7 +83,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 
 def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
     content: list[Part] = []
-    waiting: Signature | None = None  # of the call that comes next
+    waiting: Signature | None = None  # of the next call
     for step in fields.objects("steps"):
         for part in parse_answer_step(step, origin, context, len(content)):
             if isinstance(part, CarriedSignature):
@@ -101,7 +101,7 @@ def parse_steps(fields: Fields, origin: Origin, context: Context) -> list[Part]:
 def parse_answer_step(
     step: Fields, origin: Origin, context: Context, position: int
 ) -> Sequence[Part | CarriedSignature]:
-    """The parts of a step. `position`: of the first of them in the answer."""
+    """The parts of a step. `position`: the index of the first of them in the answer."""
     kind = step.text_or("type")
     if kind == MODEL_OUTPUT:
         return parse_output(step)
@@ -113,7 +113,7 @@ def parse_answer_step(
 
 
 def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reasoning | CarriedSignature:
-    """A thought that the upstream signed. Another gateway may be the upstream: then it can be an envelope."""
+    """A thought that the upstream signed. The upstream may be another gateway: then it can be an envelope."""
     stated = step.value.get("signature")
     sealed = type(stated) is str and context.unseal(stated) is not None
     thought = parse_thought(step, context, None if sealed else origin)
@@ -121,13 +121,13 @@ def parse_answer_thought(step: Fields, origin: Origin, context: Context) -> Reas
 
 
 def parse_output(step: Fields) -> list[Part]:
-    """`model_output`. What is unknown of the step is with its first part; a step without any is an empty
-    text."""
+    """`model_output`. Unknown fields of the step are kept with its first part; a step without parts is an
+    empty text."""
     parts: list[Part] = []
     for entry in step.objects("content"):
         part = parse_content(entry)
         if type(part) is Foreign:
-            # It is no step by itself, so it goes as one that holds it.
+            # It is not a step by itself, so it is wrapped in one.
             part = Foreign(OWN, part.type, {"type": MODEL_OUTPUT, "content": [part.value]})
         elif parts and type(parts[-1]) is not Foreign:
             part = _with_form(part, {JOINED: True})

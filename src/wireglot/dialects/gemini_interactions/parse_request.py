@@ -1,4 +1,4 @@
-"""A client's request: `POST /v1/interactions`."""
+"""Parses a client's request: `POST /v1/interactions`."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ _KNOWN: Final = REQUEST_FIELDS.known.union(
     {"model", "input", "system_instruction", "tools", "labels", GENERATION}
 )
 _OPERATIONAL: Final = ("store", "background")
-"""How the exchange runs, not what is said. `background: true` does say something."""
+"""Fields about how the exchange runs, without content. `background: true` does have a meaning."""
 _GOES_ON: Final = ("previous_interaction_id", "continuation_token")
-"""Any of these can be a request without input."""
+"""With any of these, a request needs no input."""
 _INPUT: Final = "a string, content or an array of content or of steps"
 
 
@@ -113,7 +113,7 @@ def _read_steps(given: list[Any], messages: list[Message], context: Context) -> 
 def _read_generation(
     fields: Fields, settings: dict[str, Any], form: dict[str, Any]
 ) -> tuple[dict[str, Any], Any]:
-    """Adds what the config sets. Returns its unknown fields by their paths, and the choice among tools."""
+    """Adds the settings of the config. Returns its unknown fields by path, and the choice among tools."""
     settings["thinking"] = Thinking()
     settings["sampling"] = Sampling()
     config = fields.object_or_none(GENERATION)

@@ -1,4 +1,4 @@
-"""Where things are in the documents of this dialect's clients."""
+"""Paths of turns, parts and tools in the documents of this dialect's clients."""
 
 from __future__ import annotations
 

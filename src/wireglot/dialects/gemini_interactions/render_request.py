@@ -1,4 +1,4 @@
-"""A request toward an upstream that speaks Interactions, IR -> wire."""
+"""Renders a request toward an upstream that speaks Interactions."""
 
 from __future__ import annotations
 
@@ -83,14 +83,14 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _named(request: Request, form: dict[str, Any]) -> str:
-    """What the name of the model is: an agent's, where the client named one in its place."""
+    """The field for the model's name: `agent`, if the client named an agent instead."""
     fields = own_fields(request.extra, OWN)
     names_model = "model" not in form.get(WITHOUT, ()) and fields.get("model", "") is not None
     return "agent" if fields.get("agent") and not names_model else "model"
 
 
 def _nested(fields: dict[str, Any]) -> dict[str, Any]:
-    """Unknown fields of a request, those of its generation config inside that again."""
+    """Unknown fields of a request, those of its generation config nested again."""
     prefix = f"{GENERATION}."
     out = {key: item for key, item in fields.items() if not key.startswith(prefix)}
     inside = {key.removeprefix(prefix): item for key, item in fields.items() if key.startswith(prefix)}
@@ -98,8 +98,8 @@ def _nested(fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def _render_storage(body: dict[str, Any], form: dict[str, Any], native: bool) -> None:
-    """Google stores an interaction unless `store` is false. Only its own clients can ask for that: what comes
-    from another dialect, or is stored by the gateway, is not kept there."""
+    """Google stores an interaction unless `store` is false. Only clients of this dialect can request that: a
+    request from another dialect, or one stored by the gateway, is not stored there."""
     if not native:
         body["store"] = False
         return
@@ -129,7 +129,7 @@ def _render_generation(request: Request, losses: list[Loss]) -> dict[str, Any]:
 
 
 def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
-    """A level is all that can be said: there are no budgets, and nothing switches thinking off."""
+    """Only a level can be expressed: there are no budgets, and thinking cannot be switched off."""
     path = "$.thinking"
     losses_of_extra(thinking.extra, OWN, path, losses)
     config: dict[str, Any] = {}
@@ -229,7 +229,7 @@ def _render_rest(request: Request, body: dict[str, Any], native: bool, losses: l
 
 
 class _Input(TurnWriter):
-    """Messages as steps. System texts before all others are the instruction, which is one string."""
+    """Renders messages as steps. System texts before all others are the instruction, which is one string."""
 
     def __init__(self, request: Request, context: Context, losses: list[Loss], native: bool) -> None:
         self._messages = request.messages
@@ -238,7 +238,7 @@ class _Input(TurnWriter):
         self._native = native
         self.losses = losses
         self.calls: dict[str, str] = {}
-        """The names of the functions that were called."""
+        """The function name of each call."""
 
     def write(self, body: dict[str, Any], form: dict[str, Any]) -> None:
         messages, token = without_token(self._messages)
@@ -268,7 +268,7 @@ class _Input(TurnWriter):
                 body["system_instruction"] = instruction
 
     def _continues_stored(self, form: dict[str, Any]) -> bool:
-        """Whether a token is sent with the history of an interaction that the gateway has stored."""
+        """Whether a token is sent together with the history of an interaction that the gateway has stored."""
         has_history = "previous_interaction_id" in form.get(REPORTED, {})
         return has_history and bool(own_fields(self._extra, OWN).get(CONTINUATION))
 
@@ -283,7 +283,7 @@ class _Input(TurnWriter):
                     feature = part.kind if type(part) is Media else "foreign_part"
                     self.losses.append(Loss(path, feature, "dropped", detail))
                     continue
-                content_of(part, path, self.losses)  # for what it loses
+                content_of(part, path, self.losses)  # for its losses
                 if part.citations:
                     self.losses.append(Loss(f"{path}.citations", "citations", "dropped", "only answers cite"))
                 if part.signature is not None:
@@ -331,11 +331,11 @@ class _Input(TurnWriter):
         return self._shaped(message, steps, kind)
 
     def _is_kept(self, part: Text, message: Message) -> bool:
-        """Empty texts are refused; one of a client of this dialect goes as it is."""
+        """Empty texts are refused; one from a client of this dialect is sent unchanged."""
         return self._native or (part.extra is not None and part.extra.dialect == OWN)
 
     def _in_order(self, message: Message, path: str) -> list[tuple[int, Part]]:
-        """Results come first, as they answer the calls before them."""
+        """Moves results to the front, as they answer the calls before them."""
         parts = list(enumerate(message.content))
         if self._native or message.role != "user" or len(parts) < 2:
             return parts
@@ -375,7 +375,7 @@ class _Input(TurnWriter):
                 assert_never(never)
 
     def _reminder(self, message: Message, path: str) -> list[dict[str, Any]]:
-        """A system text in the middle has no place of its own: it is a user's, marked as what it is."""
+        """The API has no system text in the middle of a conversation: it is sent as the user's, in tags."""
         contents = []
         for number, part in enumerate(message.content):
             place = f"{path}.content[{number}]"
@@ -397,7 +397,7 @@ class _Input(TurnWriter):
         return [{"type": USER_INPUT, "content": contents}]
 
     def _contents(self, message: Message, index: int) -> list[dict[str, Any]]:
-        """The contents of one user turn that stand alone."""
+        """The contents of one user turn, without a surrounding step."""
         path = f"$.messages[{index}]"
         self._declare(message, path)
         contents = []
@@ -409,7 +409,7 @@ class _Input(TurnWriter):
         return contents
 
     def _shaped(self, message: Message, steps: list[dict[str, Any]], kind: str) -> list[dict[str, Any]]:
-        """With what a client of this dialect has said of the step itself."""
+        """Adds the fields that a client of this dialect set on the step itself."""
         extra = message.extra
         if extra is None or extra.dialect != OWN:
             return steps
@@ -425,7 +425,7 @@ class _Input(TurnWriter):
 
 
 def _without_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """Without the answer at their end: the token of an interaction that Google does not store goes with the
+    """Removes the answer at the end: the token of an interaction that Google does not store is sent with the
     input that it answers."""
     end = len(messages)
     while end and messages[end - 1].role == "assistant":
@@ -440,5 +440,6 @@ def _flush(steps: list[dict[str, Any]], kind: str, contents: list[dict[str, Any]
 
 
 def _is_content(part: Foreign, message: Message) -> bool:
-    """Whether it is content, and not a step: then it was in a turn with others, or is the only one of it."""
+    """Whether the part is content rather than a step: then it was in a turn with others, or is its only
+    part."""
     return part.dialect == OWN and own_form(message.extra, OWN).get("turn") is True

@@ -1,4 +1,4 @@
-"""Steps of a request toward an upstream, IR -> wire."""
+"""Renders steps of a request toward an upstream."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from wireglot.ir.outcome import Response
 from wireglot.wire.json import BadJson, decode
 
 CONTINUATION: Final = "continuation_token"
-"""A message that holds nothing but this has the answer to the same request continued."""
+"""A message with only this part requests the continuation of the answer to the same request."""
 _BY_SUFFIX: Final = {
     "png": "image/png",
     "jpg": "image/jpeg",
@@ -52,7 +52,7 @@ _BY_KIND: Final = {
 
 
 def resumed(response: Response) -> Message | None:
-    """What is sent behind a request to have its answer continued."""
+    """The message added to a request to have its answer continued."""
     token = own_fields(response.extra, OWN).get(CONTINUATION)
     if response.stop.reason != "paused" or type(token) is not str or not token:
         return None
@@ -60,8 +60,8 @@ def resumed(response: Response) -> Message | None:
 
 
 def without_token(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], dict[str, Any]]:
-    """The messages without what has an answer continued, and the field of the request that does so. It is
-    the last part: neighbouring messages of one role may have been joined."""
+    """The messages without the continuation token, and the request field for it. It is the last part:
+    neighbouring messages of one role may have been joined."""
     last = messages[-1] if messages else None
     part = last.content[-1] if last is not None and last.content else None
     if last is None or type(part) is not Foreign or part.dialect != OWN or part.type != CONTINUATION:
@@ -71,7 +71,7 @@ def without_token(messages: tuple[Message, ...]) -> tuple[tuple[Message, ...], d
 
 
 def content_of(part: Text | Media | Foreign, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """One entry of a step's content. Google wants the type of a medium stated."""
+    """One entry of a step's content. Google requires the type of a medium."""
     if type(part) is Media and not part.mime and _wants_mime(part):
         guess = _guessed_mime(part)
         detail = f"no type was stated, {guess} is a guess"
@@ -104,7 +104,7 @@ def render_replayed_thought(
             losses.append(Loss(path, "reasoning.redacted", "approximated", "a thought with a signature"))
         return _thought(part, signature)
     placeholder = own_form(part.extra, OWN).get("signature")
-    if placeholder and signature is None:  # what a client has put there in place of one it lost
+    if placeholder and signature is None:  # a client's placeholder for a lost signature
         return {**_thought(part, None), "signature": placeholder}
     if part.redacted:
         losses.append(Loss(path, "reasoning.redacted", "dropped", "opaque reasoning of another provider"))
@@ -142,7 +142,8 @@ def lose_signature(signature: Signature, path: str, losses: list[Loss]) -> None:
 def render_signing_thought(
     part: Text | Media | ToolCall, context: Context, path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """The thought before a part that carries a signature of this upstream: here only thoughts have one."""
+    """The thought before a part that carries a signature of this upstream: in this dialect only thoughts have
+    one."""
     signature = part.signature
     if signature is None:
         return None
@@ -153,7 +154,7 @@ def render_signing_thought(
 
 
 def render_called(call: ToolCall, context: Context, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """A call must have an id: one that we made up is as good as any, as long as the result has the same."""
+    """A call must have an id: a minted one is sufficient if the result has the same."""
     if not call.id:
         losses.append(Loss(f"{path}.id", "tool_call.id", "invented", "a call must have an id"))
         call = replace(call, id=context.lasting_id(context.call_prefix, path, call.name))
@@ -163,7 +164,7 @@ def render_called(call: ToolCall, context: Context, path: str, losses: list[Loss
 
 
 def render_result(result: ToolResult, called: str, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """`called`: the name of the function whose call it answers, "" where that is not known."""
+    """`called`: the name of the function whose call it answers, "" if unknown."""
     losses_of_extra(result.extra, OWN, path, losses)
     if result.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))
@@ -201,7 +202,7 @@ def _result_value(content: tuple[ResultPart, ...], form: Any, path: str, losses:
 
 
 def _value(text: str) -> Any:
-    """The object that a result was; a text that is none is the result itself."""
+    """The object in a result's text; any other text is the result itself."""
     try:
         value = decode(text)
     except BadJson:

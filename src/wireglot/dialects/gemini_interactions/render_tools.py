@@ -1,4 +1,4 @@
-"""Tools and the choice among them, IR -> wire."""
+"""Renders tools and the choice among them."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
 
 
 def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[Loss]) -> Any:
-    """`tool_choice`; None where there is no function that it could be about."""
+    """`tool_choice`; None if there is no function for it to apply to."""
     path = "$.tool_choice"
     losses_of_extra(choice.extra, OWN, path, losses)
     form = own_form(choice.extra, OWN)
@@ -97,7 +97,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         losses.append(Loss(path, "tool_choice", "approximated", detail))
         if choice.only:
             return _allowed(VALIDATED, choice)
-        # Of the functions: what Google runs is not meant by it.
+        # Refers to functions only: tools that Google runs are not affected.
         return "none" if any(type(tool) is Tool for tool in tools) else None
     match choice.mode:
         case "required":

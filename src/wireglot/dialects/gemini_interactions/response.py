@@ -1,4 +1,4 @@
-"""Whole answers, IR -> wire: the interaction object."""
+"""Renders whole answers: the interaction object."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.request import Request
 
 REPORTED: Final = "told"
-"""Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
+"""Key in a request's form: state fields of its answer, from any upstream (its id, whether it is stored)."""
 
 BODY: Final = "body"
-"""Of an answer's form: fields that repeat the request, and times as they were written."""
+"""Form key of an answer: fields that repeat the request, and times in their original spelling."""
 
 _NOT_IN_IDS: Final = re.compile(r"[^A-Za-z0-9_-]+")
 _PREFIX: Final = "v1_"
@@ -32,7 +32,7 @@ _SAID: Final = ("id", "previous_interaction_id")
 
 
 def reported(request: Request | None) -> dict[str, Any]:
-    """What the server knows of the interaction and its document has a place for."""
+    """The server's data about the interaction that its document has fields for."""
     said = own_form(request.extra, OWN).get(REPORTED, {}) if request is not None else {}
     return {key: said[key] for key in _SAID if key in said}
 
@@ -77,7 +77,7 @@ def shell(
     context: Context,
     request: Request | None,
 ) -> dict[str, Any]:
-    """What an interaction says before it has come to anything."""
+    """An interaction before it has any output."""
     native = is_own(extra)
     spelled = own_form(extra, OWN).get(BODY, {})
     said = reported(request)
@@ -98,7 +98,7 @@ def shell(
 def ending(
     body: dict[str, Any], stop: Stop, calls: bool, usage: Usage | None, tier: str, losses: list[Loss]
 ) -> None:
-    """Put in how an interaction has ended, and what it cost."""
+    """Adds how an interaction ended, and its usage."""
     body["status"], error = render_stop(stop, calls, losses)
     if error is not None:
         body["errors"] = [error]
@@ -110,7 +110,7 @@ def ending(
 
 
 def finished(body: dict[str, Any], extra: Extra | None) -> dict[str, Any]:
-    """With what the interaction's own server wrote next to it."""
+    """The body with the fields that the interaction's own server added."""
     if not is_own(extra):
         return body
     spelled = own_form(extra, OWN).get(BODY, {})

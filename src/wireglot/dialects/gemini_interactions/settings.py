@@ -1,4 +1,4 @@
-"""`generation_config` and `response_format`, wire -> IR; and the rows of regular fields for both ways."""
+"""Parses `generation_config` and `response_format`; also the tables of regular fields for both directions."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ PLAIN_TYPE: Final = "text/plain"
 
 
 def parse_thinking(config: Fields, known: set[str]) -> Thinking:
-    """`thinking_level` and `thinking_summaries`; words that are not known stay fields of the request."""
+    """`thinking_level` and `thinking_summaries`; unknown values stay fields of the request."""
     level, shown = config.value.get("thinking_level"), config.value.get("thinking_summaries")
     effort = EFFORTS.get(level) if type(level) is str else None
     display = DISPLAYS.get(shown) if type(shown) is str else None
@@ -46,7 +46,8 @@ def parse_thinking(config: Fields, known: set[str]) -> Thinking:
 
 
 def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
-    """The format of a text, if that is all that is asked for. What is more stays a field of the request."""
+    """The output format, if the request asks for a single text format. Anything else stays a field of the
+    request."""
     given = fields.value.get("response_format")
     mime = fields.value.get("response_mime_type")
     if given is None:
@@ -71,7 +72,7 @@ def parse_output(fields: Fields, known: set[str]) -> OutputFormat | None:
 
 
 def _parse_bare(entry: dict[str, Any], form: dict[str, Any]) -> OutputFormat | None:
-    """A JSON Schema in place of a format, as the first version of the API took it."""
+    """A JSON Schema in place of a format, as accepted by the first version of the API."""
     if form or not entry or "mime_type" in entry or "schema" in entry:
         return None
     if entry.get("type") not in ("object", "array") and not entry.keys() & {"properties", "anyOf", "$ref"}:

@@ -1,7 +1,7 @@
-"""Steps: parsing those of a request, rendering those of an answer.
+"""Parses the steps of a request and renders those of an answer.
 
 A step of a request is one message. Reasoning state of other providers travels to clients and back in the
-signature of a thought: its own, or that of a thought without a summary before or behind the part that was
+signature of a thought: its own, or that of a thought without a summary before or after the part that was
 signed.
 """
 
@@ -56,14 +56,14 @@ _RESULT: Final = frozenset({"type", "call_id", "result", "name", "is_error"})
 
 
 class CarriedSignature(msgspec.Struct, frozen=True):
-    """A thought that is none: it only brought back the signature of a neighbouring part."""
+    """A thought without content: it only returned the signature of a neighbouring part."""
 
     signature: Signature
     holder: Holder
 
 
 class StepReader:
-    """The steps of a request in their order. A signature that travels before its call is in `waiting`."""
+    """Parses the steps of a request in order. `waiting`: a signature that precedes its call."""
 
     def __init__(self, context: Context) -> None:
         self.messages: list[Message] = []
@@ -114,7 +114,7 @@ class StepReader:
         self.messages.append(Message("assistant", (part,)))
 
     def _carry(self, carried: CarriedSignature) -> None:
-        """A call's signature comes before it; a text's behind, since a stream knows it last."""
+        """A call's signature comes before it; a text's comes after it, since in a stream it is known last."""
         if carried.holder == "call":
             self._waiting = carried.signature
             return
@@ -136,7 +136,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
     given = step.value.get("content")
     form: dict[str, Any] = {}
     parts: tuple[Part, ...] = ()
-    if type(given) is str:  # no SDK writes it, and clients by hand do
+    if type(given) is str:  # no SDK writes it, but hand-written clients do
         form["content"] = "string"
         parts = (Text(given),)
     elif given is None:
@@ -149,7 +149,7 @@ def parse_turn(step: Fields, role: Role) -> Message:
         if not parts:
             form["content"] = "empty"
         if any(type(part) is Foreign for part in parts):
-            form["turn"] = True  # it is content, and no step
+            form["turn"] = True  # it is content rather than a step
     return Message(role, parts, extra=UNKNOWN.keep(step.value, _TURN, form))
 
 
@@ -161,7 +161,7 @@ def _parse_entry(entry: Fields) -> Part:
 def parse_thought(
     step: Fields, context: Context, origin: Origin | None = None
 ) -> Reasoning | CarriedSignature | None:
-    """A thought. `origin` None: a client's, whose envelopes are opened; else who has signed it."""
+    """A thought. `origin` None: sent by a client, whose envelopes are opened; else the one that signed it."""
     stated = step.text_or_none("signature")
     form: dict[str, Any] = {} if stated or stated is None else {"signature": stated}
     text, fields = _parse_summary(step, form)
@@ -186,7 +186,7 @@ def parse_thought(
 
 
 def _parse_summary(step: Fields, form: dict[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The text of a summary, and the field to keep where it holds more than texts."""
+    """The text of a summary, and the field to keep if it contains more than texts."""
     given = step.value.get("summary")
     if given is None:
         return "", {}
@@ -275,14 +275,14 @@ def parse_result(step: Fields) -> ToolResult:
 
 
 def signature_for_client(signature: Signature, holder: Holder, context: Context) -> str:
-    """What a client gets and sends back: the signature itself if Google minted it, else an envelope."""
+    """The value for a client to echo: the signature itself if Google minted it, else an envelope."""
     if signature.origin.dialect == OWN and not signature.id and holder == "reasoning":
         return signature.data
     return context.seal(signature, holder)
 
 
 def carrier(part: Text | Media | ToolCall, signature: Signature, context: Context) -> dict[str, Any]:
-    """A thought that shows nothing and carries the signature of its neighbour."""
+    """A thought without content that carries the signature of its neighbour."""
     holder: Holder = "call" if type(part) is ToolCall else "text" if type(part) is Text else "media"
     return {"type": THOUGHT, "signature": context.seal(signature, holder)}
 
@@ -327,7 +327,7 @@ def render_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]
 
 
 def begin_call(part: ToolCall, path: str, losses: list[Loss]) -> dict[str, Any]:
-    """The step as a stream announces it: the arguments come in pieces."""
+    """The step as announced in a stream: the arguments follow in pieces."""
     losses_of_extra(part.extra, OWN, path, losses)
     if part.cache is not None:
         losses.append(Loss(f"{path}.cache", "cache_marker", "dropped", "Gemini caches implicitly"))

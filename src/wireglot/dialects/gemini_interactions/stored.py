@@ -1,4 +1,4 @@
-"""Stored interactions: what a request says of state, and how the pages about them look."""
+"""Stored interactions: the state fields of requests, and the documents about them."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def without_state(request: Request) -> Request:
     extra = request.extra or Extra(OWN)
     fields = {key: value for key, value in extra.fields.items() if key not in FIELDS}
     form = {key: value for key, value in extra.form.items() if key not in FIELDS}
-    form.pop("input", None)  # its history comes before it: all of it is steps
+    form.pop("input", None)  # its history comes first: all of it is steps
     return replace(request, extra=replace(extra, fields=fields, form=form))
 
 
@@ -62,7 +62,7 @@ def instructions(text: str) -> Message:
 
 
 def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
-    """The input of a request as the steps that it stands for."""
+    """The input of a request converted to steps."""
     if type(value) is str:
         value = [{"type": "text", "text": value}]
     elif type(value) is dict:
@@ -73,7 +73,7 @@ def input_steps(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str,
 
 
 def _shown(body: dict[str, Any], given: list[dict[str, Any]], query: Mapping[str, str]) -> dict[str, Any]:
-    """All that happened in an interaction: what the request brought comes before what the model made."""
+    """All steps of an interaction: the request's before those of the model."""
     steps = body.get("steps")
     whole = {**body, "steps": [*given, *(steps if type(steps) is list else [])]}
     return {**whole, "input": given} if query.get("include_input") == "true" else whole
@@ -114,7 +114,7 @@ EVENTS: Final = StoredEvents(
     last=_last,
     after="last_event_id",
     closing=DONE,
-    # Its clients ask again while an answer is `in_progress`; those of Vercel do not know `queued`.
+    # Its clients poll while an answer is `in_progress`; those of Vercel do not know `queued`.
     waiting="in_progress",
 )
 

@@ -1,7 +1,7 @@
-"""Streams of an upstream -> events.
+"""Parses streams of an upstream into events.
 
-One step is open at a time: it starts, brings pieces and stops. The end is `interaction.completed`, which has
-the status and the usage and, as a rule, none of the steps. An `error` event ends the stream without it.
+One step is open at a time: it starts, receives pieces and stops. The end is `interaction.completed`, which
+has the status and the usage and, as a rule, none of the steps. An `error` event ends the stream without it.
 """
 
 from __future__ import annotations
@@ -74,19 +74,19 @@ from wireglot.ir.stream import (
 from wireglot.wire.sse import Frame, SseDecoder
 
 _PROSE: Final = {"text": "text", "arguments_delta": "arguments"}
-"""Deltas that are a piece of text, and the field it is in."""
+"""Deltas with a piece of text, and the field that contains it."""
 _SUMMARY: Final = {"type", "text"}
 
 
 class InteractionsChunks(RepeatedChunks):
-    """`event_id` is another in every event, and no reader goes by it."""
+    """`event_id` differs in every event, and no reader uses it."""
 
     __slots__ = ("_texts",)
 
     varying = re.compile(rb'"(?:text|arguments|event_id)"[ \t]*:[ \t]*"((?:[^"\\]|\\.)+)"')
 
     def __init__(self, most: int, texts: list[str]) -> None:
-        """`texts`: pieces of the open text, which its annotations are about."""
+        """`texts`: pieces of the open text, which its annotations refer to."""
         super().__init__(most)
         self._texts = texts
 
@@ -121,7 +121,7 @@ class _OpenStep:
         self.index = index
         self.kind = kind
         self.value = value
-        self.part: Part | None = None  # that has started and not ended
+        self.part: Part | None = None  # started and not ended
         self.said = False  # whether a part of it is in the answer
         self.annotations: list[Any] = []
         self.citations: tuple[Citation, ...] = ()  # of the open text, from the start event
@@ -141,10 +141,10 @@ class InteractionsReader(AnswerReader):
         self._calls = False
         self._highest = -1  # of the indices of steps so far
         self._step: _OpenStep | None = None
-        self._body: dict[str, Any] = {}  # of the interaction, as far as events reported it
+        self._body: dict[str, Any] = {}  # of the interaction, as far as reported
         self._usage: Usage | None = None
         self._early: list[ForeignEvent] = []
-        self._held: PartEnd | None = None  # of a text or medium: its signature may come behind it
+        self._held: PartEnd | None = None  # end of a text or medium: its signature may follow
         self._waiting: Signature | None = None  # of the call that comes next
 
     # Bytes
@@ -196,7 +196,7 @@ class InteractionsReader(AnswerReader):
             (out if self._started else self._early).append(foreign)
 
     def _begin(self, body: dict[str, Any], out: list[Event]) -> None:
-        """Also by the first other event, for a stream that has lost its beginning."""
+        """Also called by the first other event, for a stream whose beginning is missing."""
         if self._started:
             return
         self._started = True
@@ -253,7 +253,7 @@ class InteractionsReader(AnswerReader):
                 self._part(step, part, out)
 
     def _start_call(self, step: _OpenStep, value: Fields, out: list[Event]) -> None:
-        """The arguments of the start are those of the call only where no delta brings any."""
+        """The arguments of the start are only used if no delta has any."""
         call = parse_call(value, self._context, str(self._count), self._waiting)
         self._calls, self._waiting = True, None
         step.arguments = value.value.get("arguments")
@@ -277,7 +277,7 @@ class InteractionsReader(AnswerReader):
             return
         part = step.part
         if part is None and not step.said:
-            # Nothing was streamed of it: it is what its start and its deltas said.
+            # Nothing was streamed of it: its content is in its start and its deltas.
             value = {**step.value, "signature": step.signature} if step.signature else step.value
             self._whole_step(Fields(value, "$.step", UpstreamFault), out)
         elif type(part) is ToolCall and not self._texts and step.arguments:
@@ -352,8 +352,8 @@ class InteractionsReader(AnswerReader):
         self._say(text, out)
 
     def _merge(self, step: _OpenStep, delta: Fields) -> None:
-        """A piece of a step that is known whole at its end: what a tool of Google's was called with, or
-        brought."""
+        """Merges a piece of a step that is only complete at its end: the input or the result of one of
+        Google's tools."""
         value = dict(step.value)
         for key, item in delta.value.items():
             before = value.get(key)
@@ -366,7 +366,7 @@ class InteractionsReader(AnswerReader):
     # Parts
 
     def _part(self, step: _OpenStep, part: Part, out: list[Event]) -> None:
-        """A part of the open step that came in one piece."""
+        """Handles a part of the open step that came in one piece."""
         self._end_part(step, out)
         if step.said and (type(part) is Text or type(part) is Media):
             extra = part.extra
@@ -467,7 +467,7 @@ class InteractionsReader(AnswerReader):
 
 
 def _lasting(body: dict[str, Any]) -> dict[str, Any]:
-    """Of the interaction in an event, what has no other place."""
+    """Fields of the interaction in an event that have no other place."""
     return {key: value for key, value in body.items() if key not in ("status", "steps", "usage")}
 
 
@@ -482,4 +482,4 @@ _STEP_OF: Final[dict[str, str]] = {
     "thought_signature": THOUGHT,
     "arguments_delta": FUNCTION_CALL,
 }
-"""The step that a delta is a piece of, where none has started."""
+"""The step that a delta belongs to, if none has started."""

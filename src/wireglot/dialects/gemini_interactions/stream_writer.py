@@ -1,8 +1,8 @@
-"""Events -> the client's event stream.
+"""Writes events as the client's event stream.
 
-One step is open at a time, numbered without gaps: a part that starts while another is open waits for its
-turn. The end of a step with output is held until the next part is known, which may be in the same step.
-Every event has a number, by which a stream can be resumed.
+One step is open at a time, numbered without gaps: a part that starts while another is open is held back. The
+end of a step with output is held until the next part is known, which may be in the same step. Every event has
+a number, by which a stream can be resumed.
 """
 
 from __future__ import annotations
@@ -65,17 +65,17 @@ _TEXT: Final = b'{"type":"text","text":'
 _SUMMARY: Final = b'{"type":"thought_summary","content":{"type":"text","text":'
 _ARGUMENTS: Final = b'{"type":"arguments_delta","arguments":'
 _NAMED: Final = ("type", "id", "call_id", "name", "server_name")
-"""What a stream says of a hosted step at its start; the rest comes in one delta."""
+"""The fields of a hosted step in its start event; the rest comes in one delta."""
 
 
 class _Waiting(msgspec.Struct, eq=False):
-    """A part that is not written to its end."""
+    """A part that is not yet written to its end."""
 
     index: int
     part: Part
     path: str
     pieces: list[str] = []
-    """What came before its turn, or all of a text that is needed whole."""
+    """Pieces that arrived while it was held back, or all of a text that is needed whole."""
     end: PartEnd | None = None
     opened: bool = False
     silent: bool = False
@@ -98,13 +98,13 @@ class InteractionsWriter(AnswerWriter):
         self._steps = 0  # how many have begun
         self._held = False  # whether the end of an output step is not written yet
         self._calls = False
-        self._head: _Waiting | None = None  # the part whose turn it is
+        self._head: _Waiting | None = None  # the part that is being written
         self._waiting: dict[int, _Waiting] = {}
-        self._live = -1  # the part whose text goes straight through
+        self._live = -1  # the part whose text is written without waiting
         self._prefix = b""
         self._tail = b""
         self._arguments: ArgumentStream | None = None
-        self._text: GrowingText | None = None  # of the live part, where its citations need it
+        self._text: GrowingText | None = None  # of the part being written, if its citations need it
         self._shell: dict[str, Any] = {}
 
     def write(self, events: Iterable[Event]) -> bytes:
@@ -146,7 +146,7 @@ class InteractionsWriter(AnswerWriter):
         losses_of_extra(finish.extra, OWN, "$", self.losses, "response.extra")
         body = dict(self._shell)
         ending(body, finish.stop, self._calls, finish.usage, finish.service_tier, self.losses)
-        body.update(reported(self._request))  # again: whether it is stored has been found out since
+        body.update(reported(self._request))  # again: whether it is stored is known only now
         body = finished(body, finish.extra)
         body.pop("steps", None)
         self._event(COMPLETED, {"interaction": body}, out)
@@ -154,7 +154,7 @@ class InteractionsWriter(AnswerWriter):
         self._ended = True
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        """One terminal error and nothing after it."""
+        """Writes one terminal error and nothing after it."""
         self._event(ERROR, {"error": error_object(error)}, out)
         self._ended = True
 
@@ -365,7 +365,7 @@ class InteractionsWriter(AnswerWriter):
     # Steps
 
     def _output(self, step: dict[str, Any], *, is_joined: bool, out: list[bytes]) -> None:
-        """Begin a step with output, or go on with the one that is open."""
+        """Begin a step with output, or continue the one that is open."""
         if not (is_joined and self._held):
             self._begin_step(step, out)
         self._held = True
@@ -401,7 +401,7 @@ class InteractionsWriter(AnswerWriter):
         self._event(STEP_DELTA, {"index": self._steps - 1, "delta": delta}, out)
 
     def _event(self, name: str, value: dict[str, Any], out: list[bytes]) -> None:
-        """`name`: one of this dialect, without a line end; in JSON there is none either."""
+        """`name`: an event name of this dialect, without a line end; JSON contains none either."""
         number = self._number
         self._number = number + 1
         event = {"event_type": name, **value, "event_id": str(number)}

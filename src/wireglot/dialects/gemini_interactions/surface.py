@@ -53,7 +53,7 @@ _PATHS: Final = (
 
 
 def find(method: str, path: str) -> RouteMatch | None:
-    """Vertex's long form of the paths."""
+    """Parses Vertex's long form of the paths."""
     found = _VERTEX.fullmatch(path)
     if found is None:
         return None
@@ -67,7 +67,7 @@ def find(method: str, path: str) -> RouteMatch | None:
 
 
 def glance_request(body: Body) -> RequestGlance:
-    """An agent is routed by its name, as a model is."""
+    """An agent is routed by its name, like a model."""
     seen, agent = glance_body(body), body.outline.get(AGENT)
     if agent is None or seen.model:
         return seen
@@ -112,7 +112,7 @@ SURFACE: Final = Surface(
         media_marks=(*MEDIA_MARKS, b'"mime_type"'),
         pings={"sse": b": ping\n\n"},
         words=WORDS,
-        leaves_out_calls=True,  # the status says that it is incomplete
+        leaves_out_calls=True,  # the status shows that it is incomplete
         tells_usage=in_every_answer,
         owns_error=owns_error,
         hosted=HOSTED,

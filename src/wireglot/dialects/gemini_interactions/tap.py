@@ -1,4 +1,4 @@
-"""Listening to Interactions that pass through untouched."""
+"""Reads Interactions that pass through untouched."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class InteractionsTap(SseTap):
 
     def _frame(self, frame: Frame) -> None:
         name = frame.event
-        if frame.data == b"[DONE]":  # what follows the last event, in a frame of its own
+        if frame.data == b"[DONE]":  # sent in a separate frame after the last event
             self.ended = True
             return
         if name == _DELTA and b"usage" not in frame.data:
@@ -102,7 +102,7 @@ class InteractionsTap(SseTap):
 
 
 class _Interaction(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     status: Any = None

@@ -1,4 +1,4 @@
-"""Tools and the choice among them, wire -> IR."""
+"""Parses tools and the choice among them."""
 
 from __future__ import annotations
 

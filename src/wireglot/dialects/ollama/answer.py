@@ -1,4 +1,4 @@
-"""Whole answers, both ways. `/api/chat` and `/api/generate` differ in where the message is."""
+"""Parses and renders whole answers. `/api/chat` and `/api/generate` differ in where the message is."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ Fragment = dict[str, Any]
 
 
 class AnswerShape(NamedTuple):
-    """Where an answer has its message."""
+    """The place of the message in an answer."""
 
     holder: str
-    """The object it is in; "": the answer itself."""
+    """The object that contains it; "": the answer itself."""
     text: str
-    """What its text is called."""
+    """The name of its text field."""
 
     def message(self, chunk: Fields) -> Fields:
         return chunk.object(self.holder) if self.holder else chunk
@@ -144,13 +144,13 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 # Out
 
 _THOUGHT, _SAID, _SHOWN, _CALLED = range(4)
-"""The order in which a message is read."""
+"""The order in which a message is parsed."""
 BETWEEN_THOUGHTS: Final = "\n\n"
 _ORDER: Final = "a message has one place for each kind"
 
 
 class AnswerParts:
-    """Puts the parts of an answer, in their order, into the places that a message has; reports the losses."""
+    """Puts the parts of an answer, in order, into the fields of a message; reports the losses."""
 
     __slots__ = ("_rank", "_scored", "calls", "losses", "spoken", "thought")
 
@@ -162,7 +162,7 @@ class AnswerParts:
         self._scored = False
 
     def place(self, part: Part, path: str) -> Fragment | None:
-        """What a whole part adds to the message; None: nothing. Texts are to be joined by the caller."""
+        """The fields that a whole part adds to the message; None: none. Texts are joined by the caller."""
         match part:
             case Text():
                 return self._text(part, path)
@@ -229,7 +229,7 @@ class AnswerParts:
 
 
 def joined(message: Fragment, fragment: Fragment) -> None:
-    """Add to a message what a further part says."""
+    """Merge a further fragment into a message."""
     for key, value in fragment.items():
         if key not in message or not message[key]:
             message[key] = value
@@ -279,13 +279,13 @@ def render_answer(
 
 
 _NOTHING: Final = 4
-"""Bytes of an empty member: `null`, `""`, `[]`, `[ ]`."""
+"""Maximum bytes of an empty member: `null`, `""`, `[]`, `[ ]`."""
 _ZERO: Final = "+-0.hmsnu\u00b5"
-"""The characters of a duration of Go that is none: `0`, `0s`, `0h0m`."""
+"""The characters of a zero Go duration: `0`, `0s`, `0h0m`."""
 
 
 def is_blank(outline: Outline, asks: Blanks) -> bool:
-    """Whether none of the members in `asks` says more than one of the blanks given there."""
+    """Whether each member in `asks` has one of the blank values given there, or is missing."""
     for name, blanks in asks.items():
         start, end = outline.members.get(name, (0, 0))
         if end - start > _NOTHING or outline.get(name) not in (None, *blanks):
@@ -294,8 +294,8 @@ def is_blank(outline: Outline, asks: Blanks) -> bool:
 
 
 def idle_answer(body: Body, context: Context, asks: Blanks, shape: AnswerShape) -> Document | None:
-    """The answer where all members in `asks` are blank: the model is to be loaded, or unloaded. Nothing need
-    be done for that."""
+    """The answer if all members in `asks` are blank: the request is to load or unload the model. Nothing
+    needs to be done for that."""
     outline = body.outline
     if not is_blank(outline, asks):
         return None
@@ -326,7 +326,7 @@ def answer_head(
 
 
 def answer_tail(response: Response, parts: AnswerParts, losses: list[Loss]) -> dict[str, Any]:
-    """Why it ended, and what it cost."""
+    """The last fields of an answer: its stop reason and its usage."""
     reason = render_stop(response.stop, parts.calls > 0, losses)
     return {**({"done_reason": reason} if reason else {}), **render_usage(response.usage, losses)}
 

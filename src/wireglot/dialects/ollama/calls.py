@@ -1,4 +1,4 @@
-"""Tool calls, both ways: arguments are objects, and ids are optional."""
+"""Parses and renders tool calls: arguments are objects, and ids are optional."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def parse_call(call: Fields, mint: Callable[[str], str]) -> ToolCall:
     arguments = inner.get("arguments")
     if type(arguments) is dict:
         text = arguments_text(arguments)
-    elif type(arguments) is str:  # servers that resemble Ollama's
+    elif type(arguments) is str:  # servers that imitate Ollama's
         text = arguments
         form["arguments"] = "text"
     elif arguments is None:
@@ -56,7 +56,7 @@ def parse_call(call: Fields, mint: Callable[[str], str]) -> ToolCall:
 
 
 def render_call(part: ToolCall, path: str, losses: list[Loss], index: int | None = None) -> dict[str, Any]:
-    """`index`: the place of the call among those of an answer, as servers write it."""
+    """`index`: the index of the call in an answer, as servers write it."""
     losses_of_extra(part.extra, NAME, path, losses)
     form = own_form(part.extra, NAME)
     if part.namespace:

@@ -1,6 +1,7 @@
 """`/api/embed`, and its predecessor `/api/embeddings`.
 
-As of ollama/ollama fb30760 (api/types.go: EmbedRequest, EmbeddingRequest; server/routes.go: EmbedHandler).
+According to ollama/ollama fb30760 (api/types.go: EmbedRequest, EmbeddingRequest; server/routes.go:
+EmbedHandler).
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ _LEGACY: Final = frozenset({"model", "prompt"})
 _RESPONSE: Final = frozenset({"model", "embeddings", "embedding", "prompt_eval_count"})
 _COUNT: Final = "prompt_eval_count"
 _ONE: Final = "one"
-"""How `input` is spelled where it is a string."""
+"""Form value of `input` if it is a string."""
 
 
 # --- requests
@@ -169,7 +170,7 @@ def render_response(
 def render_legacy_response(
     response: EmbeddingResponse, context: Context, request: EmbeddingRequest
 ) -> Rendered[dict[str, Any]]:
-    """It has no place for usage, nor do its clients expect it."""
+    """The older form has no field for usage, nor do its clients expect one."""
     losses = _answer_losses(response)
     (embedding,) = response.embeddings
     return Rendered({"embedding": list(embedding.values), **own_fields(response.extra, NAME)}, tuple(losses))
@@ -193,7 +194,7 @@ _read: Final = msgspec.json.Decoder(_Glance).decode
 
 
 def _idle(body: Body, context: Context) -> dict[str, Any] | None:
-    """To Ollama a request without inputs means to load the model, for which nothing need be done."""
+    """For Ollama a request without inputs means to load the model, which needs no action here."""
     asks_nothing = is_blank(body.outline, {"input": ("", [])})
     return {"model": stated_model(body.outline), "embeddings": []} if asks_nothing else None
 

@@ -1,4 +1,4 @@
-"""Errors, both ways: one message, and the status says the rest."""
+"""Parses and renders errors: one message; the status contains the rest."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from wireglot.wire.json import encode_text
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
+    """The error in a body; None if neither the body nor the status (0: unknown) is an error."""
     failed = 400 <= status < 600
     said = _message(body, status)
     if not said:
@@ -35,7 +35,7 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def _message(body: Any, status: int) -> str:
-    """What the body says, "" where it reports no error."""
+    """The message of the body, "" if it reports no error."""
     failed = 400 <= status < 600
     if type(body) is not dict:
         return bare_message(body, status) if failed or (type(body) is str and is_page(body)) else ""
@@ -50,7 +50,7 @@ def _message(body: Any, status: int) -> str:
 
 
 def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
-    """An error of this dialect comes back as it was."""
+    """An error of this dialect is returned unchanged."""
     native = own_fields(error.extra, NAME)
     return Rendered(dict(native) if owns_error(native) else {"error": error.message or status_message(0)})
 

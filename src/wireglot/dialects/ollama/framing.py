@@ -1,7 +1,7 @@
-"""Streams of JSON lines: each event is one line, and nothing is between them.
+"""Streams of JSON lines: each event is one line, with nothing between them.
 
-Everywhere inside, a stream is one of server-sent events: the framer is in front of clients, the unframer
-behind servers.
+Internally every stream consists of server-sent events: the framer converts it for clients, the unframer
+converts the streams of servers.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from wireglot.wire.sse import FrameTooLarge, SseDecoder
 CONTENT_TYPE: Final = "application/x-ndjson"
 
 _PING: Final = b" "
-"""What a comment becomes: JSON may begin with blanks. An empty line would be an error: the Python SDK (0.6.3)
-decodes every line, and so does the Go client."""
+"""Written in place of a comment: JSON may begin with blanks. An empty line would be an error: the Python SDK
+(0.6.3) decodes every line, and so does the Go client."""
 
 
 class LineFramer:
@@ -80,7 +80,7 @@ def _or_raise(events: list[bytes], fault: BadFrame) -> bytes:
 
 
 class AsEvents:
-    """A stream in either framing, as server-sent events: the first byte tells which one it is."""
+    """A stream in either framing, as server-sent events: the first byte determines the framing."""
 
     __slots__ = ("_max_event", "_opening", "_unframer")
 
@@ -108,5 +108,5 @@ class AsEvents:
             raise FrameTooLarge(str(fault)) from None
 
     def close(self) -> bytes:
-        """The last line, if it has no end."""
+        """The last line, if it has no line end."""
         return self.feed(b"\n") if self._unframer is not None else b""

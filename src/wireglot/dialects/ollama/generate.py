@@ -1,8 +1,8 @@
 """Ollama's `/api/generate`: one prompt, and all other fields of `/api/chat` except its messages.
 
-An Ollama server gets it unchanged. Elsewhere a prompt is a user turn. What continues a text instead of
-answering (`suffix`) is refused, as Ollama refuses it for models that cannot insert; `raw`, `template` and the
-tokens of `context` are reported as losses.
+An Ollama server is sent the request unchanged. For other upstreams a prompt is a user turn. A request to
+continue a text instead of answering (`suffix`) is refused, as Ollama refuses it for models that cannot
+insert; `raw`, `template` and the tokens of `context` are reported as losses.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> None:
-    """The system texts and the last user turn. What was said before is lost."""
+    """Writes the system texts and the last user turn. Earlier turns are lost."""
     first = len(request.messages)
     while first and request.messages[first - 1].role == "user":
         first -= 1

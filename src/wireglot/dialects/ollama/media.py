@@ -1,4 +1,4 @@
-"""Pictures and sound: base64 without a type, which the first bytes tell."""
+"""Pictures and sound: base64 without a type, which is derived from the first bytes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from wireglot.ir.content import Media
 from wireglot.ir.loss import Loss, feature_of, losses_of_extra
 
 _HEAD_CHARS: Final = 16
-"""Of base64: they hold the 12 bytes that tell the type."""
+"""Characters of base64 that contain the 12 bytes needed to detect the type."""
 _TYPES: Final[tuple[tuple[bytes, int, str], ...]] = (
     (b"\x89PNG", 0, "image/png"),
     (b"\xff\xd8\xff", 0, "image/jpeg"),
@@ -24,11 +24,11 @@ _TYPES: Final[tuple[tuple[bytes, int, str], ...]] = (
     (b"OggS", 0, "audio/ogg"),
     (b"fLaC", 0, "audio/flac"),
 )
-"""Bytes, where they are, and the type."""
+"""Signature bytes, their offset, and the media type."""
 
 
 def media_type(data: str) -> str:
-    """The type of base64 data, "" where its first bytes do not tell."""
+    """The type of base64 data, "" if its first bytes are unknown."""
     try:
         head = b64decode(data[:_HEAD_CHARS], validate=True)
     except (Error, ValueError):
@@ -40,7 +40,7 @@ def media_type(data: str) -> str:
 
 
 def parse_images(message: Fields) -> list[Media]:
-    """The `images` of a request. Only how they begin is looked at: they may be large."""
+    """The `images` of a request. Only their beginnings are checked: they may be large."""
     images = message.texts("images")
     for index, data in enumerate(images):
         if not _is_base64(data[:_HEAD_CHARS]):
@@ -62,7 +62,7 @@ def parse_media(data: str) -> Media:
 
 
 def render_media(part: Media, path: str, losses: list[Loss]) -> str | None:
-    """The base64 data; None where there is no way to say it."""
+    """The base64 data; None if it cannot be expressed."""
     losses_of_extra(part.extra, NAME, path, losses)
     if part.file_id is not None or part.url is not None:
         feature = "file_reference" if part.file_id is not None else part.kind

@@ -1,4 +1,5 @@
-"""Messages, both ways. A message has one text, one thought, pictures and calls; a tool result is a message.
+"""Parses and renders messages. A message has one text, one thought, pictures and calls; a tool result is a
+message.
 
 What does not fit into one message goes into several of the same role: so does Ollama with the lists of texts
 and pictures of OpenAI's clients (`openai.FromChatRequest`, read 2026-08-21), and its templates join them.
@@ -40,7 +41,7 @@ _ROLES: Final[dict[str, Role]] = {
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """What a message changes for those after it."""
+    """The state that a message changes for those after it."""
 
     calls: tuple[ToolCall, ...]
     answered: str
@@ -55,11 +56,11 @@ class MessageParser:
         self._context = context
         self.messages: list[Message] = []
         self._open: dict[str, tuple[int, ToolCall]] = {}
-        """Calls without a result so far, each with the turn it was made in, by their ids."""
+        """Calls without a result so far, by id, each with the number of its turn."""
         self._turn = 0
-        """How many user messages there were."""
+        """Number of user messages so far."""
         self._asked = False
-        """Whether the newest message is one of them."""
+        """Whether the newest message is a user message."""
         self._ordinal = 0
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
@@ -141,7 +142,7 @@ class MessageParser:
         if identifier:
             taken.add("tool_call_id")
         else:
-            # `name` is the word of older clients.
+            # `name` is the field of older clients.
             identifier = self._next_open(name or text_in(value.get("name"))) or self._mint(name)
             form["id"] = "absent"
         content: tuple[ResultPart, ...] = tuple(_content(message, taken))
@@ -160,7 +161,7 @@ class MessageParser:
 
 
 def _content(message: Fields, taken: set[str]) -> list[Text | Media]:
-    """The text and behind it the pictures of a message."""
+    """The text of a message, followed by its pictures."""
     parts: list[Text | Media] = []
     if text := message.text_or("content"):
         taken.add("content")
@@ -180,7 +181,7 @@ _BETWEEN: Final = "\n"
 
 
 class MessageRenderer(TurnWriter):
-    """`native`: the conversation came in this dialect."""
+    """Implements `TurnWriter`. `native`: the conversation came in this dialect."""
 
     def __init__(self, native: bool, losses: list[Loss]) -> None:
         self._native = native
@@ -230,7 +231,7 @@ class MessageRenderer(TurnWriter):
                 assert_never(part)
 
     def _place(self, rank: int) -> dict[str, Any]:
-        """The message that a part of this rank goes into: the current one, unless it is past that."""
+        """The message for a part of this rank: the current one, unless that already has later parts."""
         if rank < self._rank or (rank == self._rank and rank < _SHOWN) or not self._current:
             self._current = {"role": self._role, "content": ""}
             self._out.append(self._current)

@@ -1,9 +1,9 @@
 """`/api/tags`, `/api/show`, `/api/pull`, `/api/ps` and `/api/version`, as Ollama's clients read them.
 
-Of a file behind a gateway nothing is known but what its own server lists: sizes are 0 else, and nothing is
-loaded here. What clients decide by is: capabilities and the context length. GitHub Copilot in VS Code looks
-for the latter as `{architecture}.context_length`, and asks for a version of 0.6.4 or newer. Koog (JetBrains)
-reads that field and `{architecture}.embedding_length` wherever there is a `general.architecture`.
+Of a model's file a gateway knows only what its server lists: otherwise sizes are 0, and nothing is loaded
+here. Known is what clients decide by: capabilities and the context length. GitHub Copilot in VS Code reads
+the latter as `{architecture}.context_length`, and requires version 0.6.4 or newer. Koog (JetBrains) reads
+that field and `{architecture}.embedding_length` wherever there is a `general.architecture`.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from wireglot.dialects.listed_model import ListedModel, ModelFile, Query
 from wireglot.dialects.surface import ModelLists
 
 LATEST: Final = ":latest"
-"""A tag that says nothing: `name` and `name:latest` are one model."""
+"""The default tag: `name` and `name:latest` are one model."""
 VERSION: Final = "0.30.0"
-"""The API that is served is that of this version of Ollama, read 2026-08-21."""
+"""The API served here is that of this version of Ollama, read 2026-08-21."""
 _UNKNOWN_DATE: Final = "1970-01-01T00:00:00Z"
 _ARCHITECTURE: Final = "wireglot"
 _NO_FILE: Final = ModelFile()
 
 
 def capabilities(model: ListedModel) -> list[str]:
-    """A model that is listed answers and calls tools, or embeds."""
+    """Capabilities of a listed model: it generates text and calls tools, or embeds."""
     if model.embeds:
         return ["embedding"]
     found = ["completion", "tools"] if model.calls_tools else ["completion"]
@@ -88,8 +88,8 @@ def render_model(model: ListedModel) -> dict[str, Any]:
 
 
 def _info(model: ListedModel) -> dict[str, Any]:
-    """An architecture is named where both of the figures behind it are known: who reads one wants the other.
-    Of a model that only answers the length of its vectors is 0."""
+    """An architecture is named only if both figures that follow it are known: clients that read one require
+    the other. For a model that only generates text the length of its vectors is 0."""
     info: dict[str, Any] = {"general.basename": model.title or model.id}
     if model.context and (model.dimensions or not model.embeds):
         info["general.architecture"] = _ARCHITECTURE
@@ -99,12 +99,12 @@ def _info(model: ListedModel) -> dict[str, Any]:
 
 
 def _confirm(model: ListedModel) -> dict[str, Any]:
-    """As of a model that has been pulled already. The one line of a stream, too."""
+    """The answer for a model that has been pulled already; also the one line of a stream."""
     return {"status": "success"}
 
 
 def named(body: dict[str, Any]) -> str:
-    """The model that a request to `/api/show` names; `name` is the old word for it."""
+    """The model that a request to `/api/show` names; `name` is the old field."""
     name = text_in(body.get("model")) or text_in(body.get("name"))
     if not name:
         raise Fields(body).wrong("model", "the name of a model")

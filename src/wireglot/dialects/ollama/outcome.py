@@ -1,4 +1,4 @@
-"""Why an answer ended, what it cost and how likely its tokens were, both ways."""
+"""Parses and renders stop reasons, usage and log probabilities."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ _NAMES: Final[dict[StopReason, str]] = {
     "context_full": "length",
     "tool_calls": "stop",
     "refused": "stop",
-    "paused": "length",  # the answer is not whole: no other word says so
+    "paused": "length",  # the answer is incomplete: no other value means that
     "malformed_call": "stop",
     "other": "stop",
 }
 _REASONS: Final[dict[str, StopReason]] = {
-    "": "end",  # servers before 0.3 do not say it
+    "": "end",  # servers before 0.3 do not report it
     "stop": "end",
     "length": "length",
     "load": "end",
@@ -47,7 +47,7 @@ def parse_stop(raw: Any, calls: bool, *, is_done: bool = True) -> Stop:
 
 
 def render_stop(stop: Stop, calls: bool, losses: list[Loss]) -> str:
-    """The `done_reason`; "" where the server gave none."""
+    """The `done_reason`; "" if the server sent none."""
     if stop.dialect == NAME:
         return stop.raw
     losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
@@ -81,7 +81,7 @@ def _count(value: Any) -> int:
 
 
 def parse_usage(body: dict[str, Any]) -> Usage | None:
-    """The account of an answer or of the last line of a stream; None where it reports none."""
+    """The usage in an answer or in the last line of a stream; None if there is none."""
     raw = {key: value for key, value in body.items() if key in METRICS and value is not None}
     if not raw:
         return None
@@ -117,7 +117,7 @@ _TOKEN: Final = frozenset({"token", "logprob", "bytes", "top_logprobs"})
 
 
 def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
-    """The tokens; None where they do not have Ollama's form."""
+    """The tokens; None if they are not in Ollama's form."""
     if type(value) is not list or not value:
         return None
     tokens: list[TokenLogprob] = []

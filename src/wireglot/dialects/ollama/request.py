@@ -1,4 +1,4 @@
-"""Requests to `/api/chat`, both ways."""
+"""Parses and renders requests to `/api/chat`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
 def read_settings(
     fields: Fields, messages: tuple[Message, ...], taken: set[str], form: dict[str, Any], context: Context
 ) -> Request:
-    """The request with these messages, and all that its other fields say."""
+    """The request with these messages and all other fields of the body."""
     body = fields.value
     taken |= REQUEST_FIELDS.known
     settings = REQUEST_FIELDS.read(fields, taken)
@@ -98,7 +98,7 @@ def start_request(request: Request, form: dict[str, Any]) -> dict[str, Any]:
 def finish_request(
     out: dict[str, Any], request: Request, form: dict[str, Any], context: Context, losses: list[Loss]
 ) -> None:
-    """All but the conversation and the tools."""
+    """Writes everything except the conversation and the tools."""
     put_output(out, request.output, losses)
     options = write_options(request, form, losses)
     own = own_fields(request.extra, NAME)

@@ -1,4 +1,4 @@
-"""How to generate: `options`, `think`, `format` and tools, each both ways."""
+"""Parses and renders the generation settings: `options`, `think`, `format` and tools."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ OPTION_FIELDS: Final = RequestFields(
     F("stop", "stop", _STOPS),
     inside="options.",
 )
-"""Those of `options` that others have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
+"""The `options` that other dialects have too. The rest (`num_ctx`, `min_p`) is Ollama's own."""
 
 MISSING: Final = MissingFields(
     dict.fromkeys(
@@ -79,7 +79,7 @@ MISSING: Final = MissingFields(
 def read_options(
     body: Fields, taken: set[str], form: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """What `options` set, and those of them that say nothing to others, by their paths."""
+    """The settings in `options`, and the options without meaning for other dialects, by path."""
     options = body.object_or_none("options")
     if options is None:
         return {}, {}
@@ -115,7 +115,7 @@ def write_options(request: Request, form: dict[str, Any], losses: list[Loss]) ->
 
 _LEVELS: Final[dict[str, Effort]] = {"low": "low", "medium": "medium", "high": "high", "max": "max"}
 _USUAL: Final[Effort] = "medium"
-"""What `true` means to models that have levels (gpt-oss); to others there is no more to say."""
+"""The meaning of `true` for models that have levels (gpt-oss); other models have only on and off."""
 _NEAREST: Final[dict[Effort, Effort]] = {"minimal": "low", "xhigh": "high"}
 
 
@@ -133,7 +133,7 @@ def parse_thinking(body: Fields, taken: set[str]) -> Thinking:
 
 
 def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses: list[Loss]) -> None:
-    """`reasons`: whether the model can; one that cannot refuses to be asked."""
+    """`reasons`: whether the model can think; one that cannot refuses the field."""
     if thinking == Thinking():
         return
     path = "$.thinking"
@@ -271,7 +271,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss]) -> dict[str, Any]:
 
 
 def offered(request: Request, losses: list[Loss]) -> tuple[AnyTool, ...]:
-    """The tools that a request sends: with no field for the choice, those that may be called."""
+    """The tools to send: there is no field for the choice, so only those that may be called."""
     choice, tools = request.tool_choice, request.tools
     if choice is None:
         return tools

@@ -1,4 +1,4 @@
-"""A server's stream, into events: lines with pieces of the message, the last of which is `done`."""
+"""Parses a server's stream into events: lines with pieces of the message, the last of which is `done`."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MESSAGE: Final = frozenset({"role", "thinking", "images", "tool_calls"})
 
 
 class LineChunks(RepeatedChunks):
-    """Lines that differ in their text and their time only."""
+    """Lines that differ only in their text and their time."""
 
     __slots__ = ("_answer",)
 
@@ -68,7 +68,7 @@ class OllamaReader(AnswerReader):
         self._parts = 0
         self._calls = 0
         self._open: type[Part] | None = None
-        """The kind of the text that is being written, which is the last part."""
+        """The kind of the open text, which is the last part."""
         self._form: dict[str, Any] = {"native": True}
         self._fields: dict[str, Any] = {}
         self._reported: dict[str, Any] = {}
@@ -81,7 +81,7 @@ class OllamaReader(AnswerReader):
         super()._read_stream(self._events.close() + LAST_BLANK_LINE, out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """No stream: a page, or the list of some proxy."""
+        """Reads a response that is not a stream: a page, or a proxy's list."""
         self._fail(parse_error(json_or_text(document), 0) or broken("no stream"), out)
 
     def _frame(self, frame: Frame, out: list[Event]) -> None:
@@ -158,7 +158,7 @@ class OllamaReader(AnswerReader):
         out.append(Delta(self._parts - 1, text, logprobs))
 
     def _whole(self, part: ToolCall | Media, out: list[Event]) -> None:
-        """A part that comes in one piece."""
+        """Handles a part that comes in one piece."""
         self._close(out)
         index = self._parts
         self._parts += 1

@@ -1,7 +1,8 @@
-"""Events -> the stream of a client, as server-sent events that `framing` makes lines of.
+"""Writes events as the stream of a client, as server-sent events that `framing` converts to lines.
 
-Text leaves as it comes; a call only when its arguments are complete, because the wire knows no half objects.
-Parts leave in the order they started: what arrives for a later part waits until the earlier ones have ended.
+Text is written as it arrives; a call only when its arguments are complete, because this dialect has no
+partial objects. Parts are written in the order they started: events of a later part are held back until the
+earlier ones have ended.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ _MARK_JSON: Final = encode(_MARK)
 
 
 def _one_line(data: bytes) -> bytes:
-    """The same JSON without characters that httpx takes for line ends (it splits text, not bytes), and with
-    it the Python SDK."""
+    """The same JSON without characters that httpx, and with it the Python SDK, treats as line ends (it splits
+    text, not bytes)."""
     if b"\xe2\x80" in data:
         data = data.replace(b"\xe2\x80\xa8", b"\\u2028").replace(b"\xe2\x80\xa9", b"\\u2029")
     if b"\xc2\x85" in data:
@@ -49,22 +50,22 @@ def _one_line(data: bytes) -> bytes:
 
 
 class _Part:
-    """A part on its way out."""
+    """A part being written."""
 
     __slots__ = ("begun", "end", "first", "is_live", "logprobs", "part", "said", "waiting")
 
     def __init__(self, part: Part) -> None:
         self.part = part
         self.is_live = type(part) is Text or (type(part) is Reasoning and not part.redacted)
-        """Whether it leaves as it comes."""
+        """Whether it is written as it arrives."""
         self.first = getattr(part, "text", "")
-        """The text that it had from its start, until that leaves."""
+        """The text that it had from its start, until that is written."""
         self.waiting: list[Delta] = []
         self.said = GrowingText()
-        """All of its text that has left."""
+        """All of its text already written."""
         self.logprobs: list[TokenLogprob] = []
         self.begun = False
-        """Something of it has left."""
+        """Whether any of it was written."""
         self.end: PartEnd | None = None
 
 
@@ -77,7 +78,7 @@ class OllamaWriter(AnswerWriter):
         self._placed = AnswerParts(self.losses)
         self._parts: dict[int, _Part] = {}
         self._head = 0
-        """The part that may leave."""
+        """The part that may be written."""
         self._form: dict[str, Any] = {}
         self._around: dict[type[Part], tuple[bytes, bytes]] = {}
 
@@ -91,7 +92,7 @@ class OllamaWriter(AnswerWriter):
         return b"".join(out)
 
     def _write_start(self, start: Start, out: list[bytes]) -> None:
-        """Encode once what is around the text of every line."""
+        """Encode once the JSON around the text of every line."""
         self._form = own_form(start.extra, NAME)
         for kind, fragment in ((Text, {"content": _MARK}), (Reasoning, {"content": "", "thinking": _MARK})):
             before, _, after = self._line(fragment).partition(_MARK_JSON)
@@ -142,7 +143,7 @@ class OllamaWriter(AnswerWriter):
         out.append(before + (data if text.isascii() else _one_line(data)) + after)
 
     def _advance(self, out: list[bytes]) -> None:
-        """Write what may leave: all of the first part, and every complete one behind it."""
+        """Write what may be sent: all of the first part, and every complete one after it."""
         while (state := self._parts.get(self._head)) is not None:
             if state.is_live:
                 self._flush(state, out)
@@ -153,7 +154,7 @@ class OllamaWriter(AnswerWriter):
             self._head += 1
 
     def _flush(self, state: _Part, out: list[bytes]) -> None:
-        """Text that waited for its turn, and text the part had from its start."""
+        """Write held text, and text the part had from its start."""
         if state.first:
             self._say(state, state.first, (), out)
             state.first = ""
@@ -172,7 +173,7 @@ class OllamaWriter(AnswerWriter):
             if fragment is not None:
                 out.append(self._line({"content": "", **fragment}))
             return
-        # Its text has left: what is lost of it is known now.
+        # Its text has been written: its losses are known now.
         part = finish_part(state.part, "", tuple(state.logprobs), end)
         assert isinstance(part, Text | Reasoning)
         self._placed.place(replace(part, text=str(state.said)), path)

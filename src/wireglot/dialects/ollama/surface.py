@@ -41,7 +41,7 @@ from wireglot.dialects.surface import (
 from wireglot.ir.errors import ApiError
 
 KEY_ROOT: Final = "/ollama/"
-"""Many of Ollama's clients cannot send a key: it may be in the path behind this."""
+"""Many of Ollama's clients cannot send a key: it may follow this path prefix."""
 
 _UNSERVED: Final = {
     "/api/push": "uploads of models",
@@ -52,7 +52,7 @@ _UNSERVED: Final = {
 
 
 def glance_request(body: Body) -> RequestGlance:
-    """Without the flag an answer is a stream."""
+    """The model and stream flag; without the flag an answer is a stream."""
     seen = glance_body(body)
     return seen if seen.stream is not None else RequestGlance(seen.model, True)
 
@@ -67,7 +67,7 @@ _OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
 
 
 def status(error: ApiError) -> int:
-    """The one that the error brings, unless it says another kind of error: the body says none."""
+    """The error's own status, unless that means another kind of error: the body has no kind."""
     if error.code == UPSTREAM_AUTH:
         return 500
     stated = plain_status(error)
@@ -111,7 +111,7 @@ SURFACE: Final = Surface(
         key_headers=(("authorization", "bearer "),),
         key_root=KEY_ROOT,
         key_hint=f"a client that cannot send one takes it as part of its base URL: {KEY_ROOT}KEY",
-        typed_bodies=False,  # the examples of Ollama's documentation are calls of curl with `-d` alone
+        typed_bodies=False,  # the examples of Ollama's documentation use curl with `-d` alone
         framing=StreamFraming(CONTENT_TYPE, LineFramer),
         glance=glance_request,
         asked_output=asked_output,

@@ -1,4 +1,4 @@
-"""Listening to answers that pass through untouched."""
+"""Reads answers that pass through untouched."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class _Message(msgspec.Struct):
 
 
 class _Answer(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     done: Any = None
     done_reason: Any = None

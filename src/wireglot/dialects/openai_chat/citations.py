@@ -1,4 +1,4 @@
-"""Citations (`annotations`), both ways."""
+"""Parses and renders citations (`annotations`)."""
 
 from __future__ import annotations
 
@@ -48,8 +48,8 @@ def _text_or_empty(value: Any) -> str:
 def render_citation(
     citation: Citation, shift: int, length: int, path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """`shift`: how much text stands before this part in the one string of the answer; `length`: how much
-    the part itself has."""
+    """`shift`: the length of the text before this part in the one string of the answer; `length`: the length
+    of the part itself."""
     if citation.native is not None:
         if citation.native.dialect == NAME:
             return citation.native.value

@@ -1,4 +1,4 @@
-"""OpenAI's embeddings, which belong to no conversation."""
+"""OpenAI's embeddings API."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _RESPONSE: Final = frozenset({"object", "data", "model", "usage"})
 _ENTRY: Final = frozenset({"object", "index", "embedding"})
 _ENCODINGS: Final[dict[str, Encoding]] = {"float": "float", "base64": "base64"}
 _ONE: Final = "one"
-"""How `input` is spelled where it is no array of inputs."""
+"""Form value of `input` if it is not an array of inputs."""
 
 
 # --- requests
@@ -195,7 +195,7 @@ def _usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
 
 
 class _Answer(msgspec.Struct):
-    """What is worth decoding of an answer that passes through."""
+    """The fields to decode of an answer that passes through."""
 
     usage: Any = None
 

@@ -1,4 +1,4 @@
-"""Errors both ways, by mirrored tables. Servers that only resemble OpenAI's wrap theirs in many ways."""
+"""Parses and renders errors, by mirrored tables. Servers that imitate OpenAI's wrap theirs in many ways."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wireglot.wire.json import encode_text
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports; None where neither the body nor the status (0: unknown) reports one."""
+    """The error in a body; None if neither the body nor the status (0: unknown) is an error."""
     found = _find(body, status)
     if found is None:
         return None
@@ -78,7 +78,7 @@ def _find_in_choices(choices: Any) -> dict[str, Any] | None:
 
 
 def render_error(error: ApiError) -> dict[str, Any]:
-    """The error envelope; an error of this dialect comes back as it was."""
+    """The error envelope; an error of this dialect is returned unchanged."""
     native = own_fields(error.extra, NAME)
     if native:
         return dict(native)

@@ -1,4 +1,4 @@
-"""What hangs on any object of the wire: fields no one knows, and cache marks."""
+"""Fields that any object on the wire may have: unknown ones, and cache markers."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ def parse_cache(part: dict[str, Any]) -> CacheMark | None:
 
 
 def parse_stray_cache(holder: dict[str, Any]) -> CacheMark | None:
-    """The same behind a tool or a call, where Chat documents no mark: it goes back to who wrote it, and to
-    tell it from another dialect's its spelling is kept."""
+    """The same after a tool or a call, where Chat documents no marker: it is returned to its writer, and its
+    spelling is kept to distinguish it from another dialect's."""
     mark = parse_cache(holder)
     if mark is None or mark.extra is not None:
         return mark
@@ -43,7 +43,7 @@ def parse_stray_cache(holder: dict[str, Any]) -> CacheMark | None:
 
 
 def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
-    """A marker of a whole message, which clients of routers write: it stands behind the last part."""
+    """A marker of a whole message, which clients of routers write: it belongs after the last part."""
     raw = message.get("cache_control")
     if type(raw) is not dict or not raw:
         return None
@@ -51,7 +51,7 @@ def parse_message_cache(message: dict[str, Any]) -> CacheMark | None:
 
 
 def is_of_message(mark: CacheMark | None) -> bool:
-    """Whether it goes back to the message that its part stands in."""
+    """Whether the marker is written to the message rather than to its part."""
     return mark is not None and mark.extra is not None and bool(own_form(mark.extra, NAME).get("message"))
 
 
@@ -61,7 +61,7 @@ def put_message_cache(out: dict[str, Any], mark: CacheMark | None) -> None:
 
 
 def cache_key(mark: CacheMark | None) -> str:
-    """The field a mark was read from: the one that must not be kept as unknown too."""
+    """The field a marker was read from, which must not be kept as unknown too."""
     if mark is None:
         return ""
     return str(own_form(mark.extra, NAME).get("key", BREAKPOINT))

@@ -1,4 +1,4 @@
-"""A request's messages, into the IR."""
+"""Parses the messages of a request."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _PREFILLS = ("partial", "prefix")  # Kimi; Mistral and DeepSeek
 
 
 class _Mark(msgspec.Struct, frozen=True):
-    """What a message changes for those after it."""
+    """The state that a message changes for those after it."""
 
     calls: tuple[ToolCall, ...]
     prefill: str
@@ -57,7 +57,7 @@ class _Mark(msgspec.Struct, frozen=True):
 
 
 class Conversation:
-    """Reads message after message; knows the calls so far, because answers do not repeat what they answer."""
+    """Parses message after message; keeps the calls so far, because results do not repeat them."""
 
     def __init__(self, context: Context) -> None:
         self._context = context
@@ -67,7 +67,7 @@ class Conversation:
         self._ordinal = 0
         self._declarations = 0
         self.tools: list[AnyTool] = []
-        """Those that messages declare."""
+        """Tools that messages declare."""
         self._made: list[ToolCall] = []
         """The calls of the newest message."""
         self._answered = ""  # the call that it answers
@@ -75,7 +75,7 @@ class Conversation:
         self._prefill = ""  # the prefill flag of the newest message; empty if it has none
 
     def finish(self) -> tuple[Message, ...]:
-        if self._prefill:  # an assistant message at the end is a prefill: the flag says nothing more
+        if self._prefill:  # an assistant message at the end is a prefill: the flag adds nothing
             last = self.messages[-1]
             extra = last.extra
             assert extra is not None
@@ -108,7 +108,7 @@ class Conversation:
                 raise message.wrong("role", _ROLES)
 
     def _read_usual(self, value: dict[str, Any]) -> bool:
-        """Read a message that is nothing but a text or the text of a result, as most are."""
+        """Parse a message that is only a text or the text of a result, as most are."""
         role, text = value.get("role"), value.get("content")
         if type(text) is not str or not text:
             return False
@@ -127,7 +127,7 @@ class Conversation:
         match item.get("role") if type(item) is dict else None:
             case "user" | "system" | "developer":
                 return ""
-            case "assistant":  # a call without an id gets one by its number
+            case "assistant":  # a call without an id gets one from its number
                 return self._ordinal
             case "tool" if type(identifier := item.get("tool_call_id")) is str and identifier:
                 call = self._calls.get(identifier)
@@ -171,7 +171,8 @@ class Conversation:
         self.messages.append(Message(role, tuple(content), name, keep(value, taken, form)))
 
     def _declaration(self, message: Fields) -> Foreign:
-        """Kimi: tools declared on the way. What is no list of functions stays as it is: Kimi refuses it."""
+        """Kimi: tools declared in the middle of a conversation. A value that is not a list of functions is
+        kept unchanged: Kimi refuses it."""
         tools = message.value["tools"]
         if type(tools) is not list or not all(map(_is_function, tools)):
             return Foreign(NAME, TOOLS_PART, {"tools": tools})
@@ -238,7 +239,7 @@ class Conversation:
         self.messages.append(Message("assistant", tuple(parts), name, keep(value, taken, form)))
 
     def _add_beside(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
-        """What an assistant says in separate fields next to the content, before its calls."""
+        """Adds an assistant's separate fields next to the content, before its calls."""
         value = message.value
         refusal = message.text_or("refusal")
         if refusal:
@@ -307,7 +308,7 @@ class Conversation:
         self._result(identifier, message, {"role"}, {"legacy": True})
 
     def _next_open(self, name: str, legacy: bool = False) -> str:
-        """The first call without an answer, of that name if one is given."""
+        """The first call without a result, of that name if one is given."""
         for identifier, call in self._open.items():
             if (not name or call.name == name) and (not legacy or is_legacy(call.extra)):
                 return identifier
@@ -322,7 +323,7 @@ class Conversation:
                 problem = f"expected a text part, got {describe(value['content'][index])}"
                 raise message.fault(problem, f"{message.path}.content[{index}]")
         if content and isinstance(last := content[-1], Text) and last.cache is not None:
-            # Chat has cache marks on parts only: one on the last part is one behind the whole result.
+            # Chat has cache markers on parts only: one on the last part is one after the whole result.
             mark = last.cache
             content[-1] = Text(last.text, last.refusal, extra=last.extra)
         if mark is None and "cache_control" in value:

@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost: tables both ways."""
+"""Stop reasons and usage: tables for both directions."""
 
 from __future__ import annotations
 
@@ -21,14 +21,14 @@ _NAMES: dict[StopReason, str] = {
     "context_full": "length",
     "tool_calls": "tool_calls",
     "refused": "content_filter",
-    "paused": "length",  # the answer is not whole: no other word says so
+    "paused": "length",  # the answer is incomplete: no other value means that
     "malformed_call": "stop",
     "other": "stop",
 }
 _REASONS: dict[str, StopReason] = {
     **{name: reason for reason, name in reversed(_NAMES.items())},
     "function_call": "tool_calls",
-    # Servers that only resemble OpenAI's.
+    # Servers that imitate OpenAI's.
     "": "end",
     "eos": "end",
     "eos_token": "end",
@@ -43,7 +43,7 @@ _REASONS: dict[str, StopReason] = {
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
 _MAX_TOKENS_BELIEVED = 10**9
 
-# service_tier: OpenAI's word for the neutral one. The neutral names it shares stay as they are.
+# service_tier: OpenAI's name for the neutral one. Names that both share stay unchanged.
 _TIERS = {"default": "standard"}
 _TIER_NAMES = {"standard": "default"}
 _KNOWN_TIERS = frozenset({"auto", "standard", "flex", "scale", "priority", "fast"})
@@ -68,7 +68,7 @@ USAGE_FIELDS = UsageFields(
         ("completion_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
-    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    # Text tokens are the remainder of all tokens: other kinds are reported next to them.
     again=(
         "reasoning_tokens",
         "prompt_cache_miss_tokens",
@@ -79,14 +79,14 @@ USAGE_FIELDS = UsageFields(
 
 
 def matched_sequence(choice: dict[str, Any]) -> str | None:
-    """The stop sequence that ended an answer, where a server reports it: vLLM, SGLang. Both report the number
-    of a token there if that was the end, and others a word for the reason."""
+    """The stop sequence that ended an answer, if a server reports it: vLLM, SGLang. Both report the number of
+    a token there if that was the end, and others a name for the reason."""
     matched = choice.get("stop_reason") or choice.get("matched_stop")
     return matched if type(matched) is str and matched not in _REASONS else None
 
 
 def parse_stop(raw: Any, calls: bool, refusal: bool, matched: str | None = None) -> Stop:
-    """The reason, derived from the content where the server's own word contradicts it."""
+    """The reason, derived from the content if the server's own value contradicts it."""
     spelled = raw if type(raw) is str else ""
     reason: StopReason = _REASONS.get(spelled, "other") if type(raw) is str else "other"
     if calls and reason in ("end", "other"):
@@ -101,7 +101,7 @@ def parse_stop(raw: Any, calls: bool, refusal: bool, matched: str | None = None)
 
 
 def is_vague(raw: str) -> bool:
-    """Whether a later word may tell more: some servers say `tool_calls`, then `stop`."""
+    """Whether a later value may be more specific: some servers send `tool_calls`, then `stop`."""
     return _REASONS.get(raw, "other") in ("end", "other")
 
 
@@ -111,7 +111,7 @@ def render_stop(stop: Stop, calls: bool, refusal: bool, losses: list[Loss]) -> s
     losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     name = "tool_calls" if calls and stop.reason in ("end", "paused") else _NAMES[stop.reason]
     if stop.reason == "refused" and refusal:
-        name = "stop"  # the model's own words; `content_filter` is said where there are none
+        name = "stop"  # the model's own text; `content_filter` is used without one
     if stop.sequence is not None:
         losses.append(
             Loss("$.stop.sequence", "stop_sequence", "dropped", "Chat does not report which one matched")
@@ -133,7 +133,7 @@ def render_tier(value: str, native: bool, path: str, losses: list[Loss]) -> str 
 
 
 def _count(value: Any) -> int:
-    """A number of tokens; what is absurd counts as not reported."""
+    """A number of tokens; absurd values count as not reported."""
     if value is None:
         return 0
     if type(value) is float and value.is_integer():
@@ -148,7 +148,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     spent: dict[str, Any] = completion_details if type(completion_details) is dict else {}
     prompt, completion = _count(raw.get("prompt_tokens")), _count(raw.get("completion_tokens"))
     read = written = 0
-    # The second is Kimi's, the third DeepSeek's. Most tell 0, or nothing.
+    # The second is Kimi's, the third DeepSeek's. Most report 0, or nothing.
     for cached in (
         details.get("cached_tokens"),
         raw.get("cached_tokens"),
@@ -165,7 +165,7 @@ def parse_usage(raw: dict[str, Any]) -> Usage:
     reasoning = None if thought is None else _count(thought)
     output = completion
     if reasoning:
-        # xAI counts reasoning in addition to the completion, not within it: the total gives it away.
+        # xAI counts reasoning in addition to the completion, not within it: the total shows that.
         beside = _count(raw.get("total_tokens")) == prompt + completion + reasoning
         output = split_output(completion, reasoning, beside=beside)
     return Usage(
@@ -216,11 +216,11 @@ def parse_logprobs(value: Any) -> tuple[TokenLogprob, ...] | None:
 
 
 def asks_usage(request: Request) -> bool:
-    """Whether a stream reports its usage: only clients that ask for it take a chunk without choices."""
+    """Whether a stream reports its usage: only clients that request it accept a chunk without choices."""
     options = own_form(request.extra, NAME).get("stream_options")
     return type(options) is dict and bool(options.get("include_usage"))
 
 
 def tells_usage(request: Request) -> bool:
-    """Whether the answer to a request does."""
+    """Whether the answer to a request reports its usage."""
     return not request.stream or asks_usage(request)

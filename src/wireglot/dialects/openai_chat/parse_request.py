@@ -1,4 +1,4 @@
-"""A client's request, into the IR."""
+"""Parses a client's request."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ from wireglot.ir.request import AnyTool, OutputFormat, Request, Thinking, ToolCh
 
 
 class _Body:
-    """One request being read: its fields, those already taken, and how they were spelled."""
+    """The request being parsed: its fields, those already taken, and their spelling."""
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.fields = Fields(body)
         self.value = body
         self.taken: set[str] = {"model", "messages", *REQUEST_FIELDS.known}
-        # Says that every message was cut by this dialect: its renderer must not regroup them.
+        # Marks all messages as divided by this dialect: its renderer must not regroup them.
         self.form: dict[str, Any] = {"native": True}
 
     def note_stream(self) -> None:
@@ -49,7 +49,7 @@ class _Body:
     # Tools
 
     def tools(self, declared: list[AnyTool], context: Context) -> tuple[AnyTool, ...]:
-        """Those of the request, and behind them those that its messages have declared."""
+        """The tools of the request, followed by those that its messages declare."""
         stated: tuple[AnyTool, ...] = ()
         tools: list[AnyTool] = []
         listed = self.fields.array_or_empty("tools")
@@ -138,7 +138,7 @@ class _Body:
         return tier
 
     def cache(self) -> CacheMark | None:
-        """Implicit caching, asked for by name, is the neutral "cache it all"; explicit concerns the marks."""
+        """An explicit `implicit` mode is the neutral "cache it all"; `explicit` is about the markers."""
         options = self.value.get("prompt_cache_options")
         if type(options) is not dict or options.get("mode") != "implicit":
             return None
@@ -164,7 +164,7 @@ _READERS: Final[dict[str, tuple[str, Callable[[_Body], Any]]]] = {
     "service_tier": ("service_tier", _Body.service_tier),
     "prompt_cache_options": ("cache", _Body.cache),
 }
-"""Irregular fields: the setting that each is read to, together with others of the same, and its reader."""
+"""Irregular fields: the setting that each is parsed to, together with others of the same, and its parser."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:

@@ -1,4 +1,4 @@
-"""The parts of an answer, as fragments in chunks."""
+"""Writes the parts of an answer as fragments in chunks."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ from wireglot.wire.sse import frame
 
 
 class Chunks:
-    """The chunks of one stream: everything about them that does not change is encoded once."""
+    """The chunks of one stream: all constant parts of them are encoded once."""
 
     def __init__(self, envelope: dict[str, Any], with_usage: bool) -> None:
         self.envelope = envelope
         self._with_usage = with_usage
         usage = b',"usage":null' if with_usage else b""
-        # What stands before and behind a delta.
+        # The bytes before and after a delta.
         self.head = b'data: %b,"choices":[{"index":0,"delta":' % encode(envelope)[:-1]
         self.tail = b',"logprobs":null,"finish_reason":null}]%b}\n\n' % usage
 
@@ -65,12 +65,12 @@ class Chunks:
         return frame(encode(chunk))
 
     def plain(self, fields: dict[str, Any]) -> bytes:
-        """A chunk with other choices than the one that is being reported."""
+        """A chunk with other choices than the current one."""
         return frame(encode({**self.envelope, **fields}))
 
 
 class _Sink:
-    """An open part: the bytes before and behind each of its fragments."""
+    """An open part: the bytes before and after each of its fragments."""
 
     __slots__ = ("after", "before", "detail", "field", "held", "kind", "length", "number", "part")
 
@@ -82,18 +82,19 @@ class _Sink:
         self.length = 0  # characters written
         self.number = -1  # of a call
         self.field = ""  # of prose
-        self.detail: dict[str, Any] | None = None  # the entry of `reasoning_details` it also stands in
+        self.detail: dict[str, Any] | None = None  # the entry of `reasoning_details` that has the same text
         self.held: list[str] = []  # the input of a custom call, the text of a detail
 
 
 class PartWriter:
-    """Writes parts between Start and Finish. `index` and `sink` are those of the last fragment: the writer
-    puts further fragments of the same part out by itself."""
+    """Writes parts between Start and Finish. `index` and `sink` are those of the last fragment: the stream
+    writer writes further fragments of the same part itself."""
 
     def __init__(
         self, context: Context, chunks: Chunks, losses: list[Loss], custom: frozenset[str] | None
     ) -> None:
-        """`custom` names the custom tools the client declared; None: the stream is this dialect's own."""
+        """`custom`: the names of the custom tools the client declared; None: the stream is this dialect's
+        own."""
         self._custom = custom
         self._context = context
         self._chunks = chunks
@@ -103,10 +104,10 @@ class PartWriter:
         self.sink: _Sink | None = None
         self.calls = 0
         self.refusal = False
-        # The part a reader takes for the open one: prose and reasoning have no marks of their own.
+        # The part a reader takes for the open one: prose and reasoning have no delimiters.
         self._prose = -1
-        self._latest = -1  # the last part of which anything is out
-        self.closed: dict[int, Part] = {}  # what is known of the parts that are over, without their texts
+        self._latest = -1  # the last part of which anything was written
+        self.closed: dict[int, Part] = {}  # ended parts, without their texts
         self._separate: set[str] = set()  # kinds whose next text begins with a blank line
         self._text_length = 0
         self._states = 0
@@ -241,7 +242,7 @@ class PartWriter:
     # Fragments
 
     def delta(self, event: Delta, out: list[bytes]) -> None:
-        """A fragment of another part than the last one, or with logprobs."""
+        """Writes a fragment of another part than the last one, or one with logprobs."""
         index = event.index
         sink = self._sinks[index]
         if sink.kind == "custom":
@@ -268,7 +269,7 @@ class PartWriter:
             out += (sink.before, encode(event.text), sink.after)
 
     def _turn(self, index: int, sink: _Sink) -> None:
-        """Prose turns to another part: see whether a reader will notice."""
+        """Switches prose to another part, and checks whether a reader will notice."""
         if self._prose == index:
             return
         if sink.length:
@@ -314,8 +315,8 @@ class PartWriter:
                 self.closed[event.index] = replace(part, text="x" * bool(sink.length), signature=signature)
 
     def _custom_call(self, sink: _Sink, part: ToolCall, path: str, out: list[bytes]) -> None:
-        """One whole entry. openai-python's stream helper fails on any custom call, so only a client that
-        declared the tool as custom (and so reads raw chunks) gets it as one."""
+        """Writes one whole entry. openai-python's stream helper fails on any custom call, so only a client
+        that declared the tool as custom (and so reads raw chunks) gets it as one."""
         text = "".join(sink.held)
         if self._custom is None or part.name in self._custom:
             self._entry(sink, part, {"name": part.name, "input": text}, out)
@@ -329,7 +330,7 @@ class PartWriter:
         part = sink.part
         assert isinstance(part, ToolCall)
         self.closed[event.index] = ToolCall(part.id, part.name, "")
-        if not sink.length:  # clients decode what they collected: nothing must still be an object
+        if not sink.length:  # clients decode the concatenated text: no arguments must still be an object
             out += (sink.before, b'"{}"', sink.after)
         entry: dict[str, Any] = {"index": sink.number}
         if event.signature is not None and event.signature != part.signature:
@@ -363,7 +364,7 @@ class PartWriter:
             out.append(self._chunks.chunk(self._state(sink.part, signature, sink.length)))
 
     def _detailed(self, sink: _Sink, text: str, out: list[bytes]) -> None:
-        """A fragment reported in both fields, as OpenRouter does: its clients read the one or the other."""
+        """Writes a fragment in both fields, like OpenRouter: its clients read one or the other."""
         assert sink.detail is not None
         sink.held.append(text)
         entry = {**sink.detail, text_key(sink.detail): text}
@@ -371,7 +372,7 @@ class PartWriter:
         out.append(self._chunks.chunk({sink.field: text, DETAILS: [entry]}))
 
     def _unreported(self, index: int, sink: _Sink, details: list[Any]) -> list[Any]:
-        """The entries without the text that went out with the fragments."""
+        """The entries without the text already sent in fragments."""
         if sink.detail is None or not sink.held:
             return details
         key, text = text_key(sink.detail), "".join(sink.held)
@@ -413,7 +414,7 @@ class PartWriter:
 def lose_late(
     late: Extra | None, early: Extra | None, path: str, losses: list[Loss], feature: Feature = "unknown_field"
 ) -> None:
-    """Declare what an end knows beyond its start."""
+    """Report what is known only at the end, after the start was sent."""
     if late is not None and late.dialect != NAME:
         reported = early.fields if early is not None else {}
         fresh = {key: value for key, value in late.fields.items() if key not in reported}

@@ -1,4 +1,4 @@
-"""Content parts, both ways."""
+"""Parses and renders content parts."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def _parse_linked(part: Fields, key: str, kind: Literal["image", "video"]) -> Me
 
 
 def split_url(url: str, form: dict[str, Any]) -> tuple[str, str | None, str | None]:
-    """Media type, base64 data or address. An unusual head of a data URL goes into `form`."""
+    """Media type, base64 data or address. An unusual prefix of a data URL is kept in `form`."""
     if url[:5].lower() == "data:":
         head, comma, data = url.partition(",")
         if comma and head[-7:].lower() == ";base64":
@@ -117,7 +117,7 @@ def _parse_audio(part: Fields) -> Media:
 
 
 def _parse_document_url(part: Fields) -> Media:
-    """Mistral's documents: an address, or data in one."""
+    """Mistral's documents: an address, or a data URL."""
     item = part.value
     form: dict[str, Any] = {"part": "document_url"}
     mime, data, url = split_url(part.text("document_url"), form)
@@ -140,7 +140,7 @@ def _parse_file(part: Fields) -> Media | Foreign:
             mime, data, url = _mime_of(file.text_or("filename")), url, None
             form["bare"] = True
         elif url is not None:
-            form["address"] = True  # what OpenRouter reads is no file to OpenAI: it goes back to who wrote it
+            form["address"] = True  # OpenRouter's field, unknown to OpenAI: returned to its writer
     else:
         file_id = file.text_or_none("file_id")
         taken.add("file_id")
@@ -208,7 +208,7 @@ def text_part(part: Text, path: str, losses: list[Loss]) -> dict[str, Any] | str
 
 
 def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
-    """Declare what a text in a request cannot keep."""
+    """Report what a text in a request cannot keep."""
     if part.extra is not None:
         losses_of_extra(part.extra, NAME, path, losses)
     if part.citations:
@@ -222,12 +222,12 @@ def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
 
 
 def is_plain(part: Text) -> bool:
-    """Whether the text can stand as a bare string without losing anything."""
+    """Whether the text can be written as a bare string without losing anything."""
     return (part.cache is None or is_of_message(part.cache)) and not own_fields(part.extra, NAME)
 
 
 def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """A user's image, audio, file or video; None where there is no way to say it."""
+    """A user's image, audio, file or video; None if it cannot be expressed."""
     losses_of_extra(part.extra, NAME, path, losses)
     if part.signature is not None:
         losses.append(
@@ -370,10 +370,10 @@ def foreign_part(part: Foreign, path: str, losses: list[Loss]) -> dict[str, Any]
 
 
 def is_text(part: Any) -> bool:
-    """Whether a rendered part is nothing but a text: no marker, no field of its server's own."""
+    """Whether a rendered part is only a text: no marker, no unknown field."""
     return type(part) is dict and part.keys() == {"type", "text"}
 
 
 def joined_texts(parts: list[Any]) -> str:
-    """By a blank line (R-H-02)."""
+    """Joins texts with a blank line (R-H-02)."""
     return "\n\n".join(part["text"] for part in parts)

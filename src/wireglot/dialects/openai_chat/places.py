@@ -1,4 +1,4 @@
-"""Where things stand in the documents of this dialect's clients."""
+"""Paths of turns, parts and tools in the documents of this dialect's clients."""
 
 from __future__ import annotations
 
@@ -63,7 +63,7 @@ def _tools(body: dict[str, Any]) -> list[Node]:
     nodes = []
     for key in ("tools", "functions"):
         nodes += numbered_nodes(f"$.{key}", body.get(key), _name)
-    for turn in _turns(body):  # Kimi: tools declared on the way
+    for turn in _turns(body):  # Kimi: tools declared in the middle of a conversation
         if type(turn.value) is dict:
             nodes += numbered_nodes(f"{turn.path}.tools", turn.value.get("tools"), _name)
     if type(body.get(WEB_SEARCH)) is dict:

@@ -1,8 +1,8 @@
-"""Reasoning in its several spellings, and the opaque state that travels with it.
+"""Reasoning in its various fields, and the opaque state that travels with it.
 
-OpenAI's own Chat API shows no reasoning. The others write `reasoning_content` (DeepSeek, Kimi, vLLM),
-`reasoning` (OpenRouter, Ollama, Groq) and `reasoning_details` (OpenRouter: a list with signatures and
-encrypted entries, to be sent back whole). Opaque state of other dialects travels in `extra_content`.
+OpenAI's own Chat API shows no reasoning. Others write `reasoning_content` (DeepSeek, Kimi, vLLM), `reasoning`
+(OpenRouter, Ollama, Groq) and `reasoning_details` (OpenRouter: a list with signatures and encrypted entries,
+to be sent back whole). Opaque state of other dialects travels in `extra_content`.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _GOOGLE = ("google", "vertex")
 _CARRIED = frozenset({_OWN, *_GOOGLE})
 _THOUGHT = "thought_signature"
 BETWEEN = "\n\n"
-"""Between thoughts, and between messages, that are written as one text."""
+"""Separator of thoughts, and of messages, that are written as one text."""
 _OPAQUE = ("signature", "data", "encrypted_content")
 _COVERS_TEXT = frozenset({"anthropic"})
-"""Minters whose signature is void once the text next to it has changed."""
+"""Minters whose signature becomes invalid when the text next to it changes."""
 
 
 def parse_reasoning(
     message: dict[str, Any], taken: set[str], origin: Origin, answer: bool
 ) -> Reasoning | None:
-    """The reasoning next to a message's content. In history an empty string is meaningful (Kimi: it thought,
-    and wrote nothing); in an answer it only says that the server has the field."""
+    """The reasoning next to a message's content. In history an empty string is meaningful (Kimi: the model
+    thought, and wrote nothing); in an answer it only shows that the server has the field."""
     texts = {field: value for field in FIELDS if type(value := message.get(field)) is str}
     details = message.get(DETAILS)
     has_details = type(details) is list and bool(details) and all(type(item) is dict for item in details)
@@ -83,7 +83,7 @@ def details_text(details: list[dict[str, Any]]) -> str:
 
 
 def details_data(details: list[dict[str, Any]]) -> str:
-    """The text of a list of details. Streams tell an entry's keys in another order: here they are sorted."""
+    """The text of a list of details. Streams send an entry's keys in another order: here they are sorted."""
     return encode_text([dict(sorted(item.items())) for item in details])
 
 
@@ -92,7 +92,7 @@ def text_key(detail: dict[str, Any]) -> str:
 
 
 def detail_template(detail: dict[str, Any]) -> dict[str, Any]:
-    """What each fragment of an entry repeats: all but its text and what comes at its end."""
+    """The fields that each fragment of an entry repeats: all but its text and those that come at its end."""
     return {key: value for key, value in detail.items() if key != text_key(detail) and key not in _OPAQUE}
 
 
@@ -112,7 +112,7 @@ def opaque_details(signature: Signature) -> list[Any] | None:
 
 
 def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any]) -> None:
-    """One message's reasoning, in the spelling it came in."""
+    """Adds one message's reasoning, in its original fields."""
     if not parts and not details:
         return
     text = BETWEEN.join(part.text for part in parts if part.text)
@@ -132,7 +132,7 @@ def put_reasoning(out: dict[str, Any], parts: list[Reasoning], details: list[Any
 
 
 def call_signature(call: dict[str, Any], context: Context, google: Origin) -> tuple[Signature | None, bool]:
-    """A call's signature, and whether it stood in Google's own field."""
+    """A call's signature, and whether it was in Google's own field."""
     carrier = call.get(CARRIER)
     if type(carrier) is not dict:
         return None, False
@@ -180,8 +180,8 @@ def delta_signature(delta: dict[str, Any], google: Origin) -> Signature | None:
 
 
 def is_googles(part: ToolCall | Text, signature: Signature, context: Context) -> bool:
-    """Whether it goes back to the endpoint that minted it, in Google's own field: as far as that is known, or
-    because a client of this dialect wrote it there."""
+    """Whether the signature goes back to the endpoint that minted it, in Google's own field: because that is
+    known, or because a client of this dialect wrote it there."""
     origin = signature.origin
     if origin.dialect != "gemini":
         return False
@@ -235,7 +235,8 @@ def holder_of(part: Part) -> Holder:
 
 
 def state_field(state: Sealed, ordinal: int, context: Context) -> dict[str, Any]:
-    """Never a list, never the same key twice: openai-python would refuse or concatenate them."""
+    """The field for a state: never a list, never the same key twice, which openai-python would refuse or
+    concatenate."""
     key = _STATE if ordinal == 0 else f"{_STATE}_{ordinal + 1}"
     return {key: context.seal(state.signature, state.holder, state.letters)}
 
@@ -245,12 +246,11 @@ def carrier_of(states: dict[str, Any]) -> dict[str, Any]:
 
 
 def attach_states(parts: list[Part], states: list[Sealed]) -> None:
-    """Give each state back to the part that held it; a part that had nothing else is made again.
+    """Give each state back to the part that held it; a part that had no other content is created again.
 
-    States stand in the order of their parts, so a redacted one belongs behind the part of the state before.
-    A message has one place for reasoning and one for text: where several became one text, it is cut again
-    where they ended. If that is unknown, a signature that covers its text exactly fits none of it, and is
-    left out.
+    States are in the order of their parts, so a redacted one belongs after the part of the state before. A
+    message has one place for reasoning and one for text: if several became one text, it is split again where
+    they ended. If that is unknown, a signature that covers its text exactly fits none of it, and is left out.
     """
     merged = _cut(parts, Reasoning, [state for state in states if state.holder == "reasoning"])
     _cut(parts, Text, [state for state in states if state.holder == "text"])
@@ -273,13 +273,14 @@ def attach_states(parts: list[Part], states: list[Sealed]) -> None:
 
 
 def is_separate(kind: type[Part], signature: Signature | None) -> bool:
-    """Whether a blank line follows a part where the next one of its kind continues the same text: after every
-    thought, and after a text that was a message of its own, which its phase says."""
+    """Whether a blank line follows a part if the next one of its kind continues the same text: after every
+    thought, and after a text that was a separate message, as its phase shows."""
     return kind is Reasoning or (signature is not None and signature.id == PHASE)
 
 
 def _cut(parts: list[Part], kind: type[Text] | type[Reasoning], states: list[Sealed]) -> bool:
-    """Several thoughts or messages in one text, each a part again; True where it stays one of several."""
+    """Splits joined thoughts or messages into parts again; True if a text could not be split and remains
+    several in one."""
     at = next((at for at, part in enumerate(parts) if isinstance(part, kind) and part.text), -1)
     if len(states) < 2 or at < 0:
         return False

@@ -1,4 +1,4 @@
-"""The message of an answer: its parts, put where Chat has a place for them."""
+"""Renders the message of an answer: its parts, placed in Chat's fields."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
 _ORDER = "the message has one place for each kind"
-# The order in which a Chat message is read back: a part in another order is declared as moved.
+# The order in which a Chat message is parsed: a part in another order is reported as moved.
 _REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
 
 
 class Order:
-    """Declares the parts of an answer that cannot keep their place: after a later kind, or as a second
-    of one."""
+    """Reports the parts of an answer that cannot keep their place: after a later kind, or as a second of
+    one."""
 
     __slots__ = ("_bare", "_losses", "_marked", "_rank", "_refused", "_spoken", "_thought")
 
@@ -46,20 +46,20 @@ class Order:
         self._losses = losses
         self._rank = _REASONING
         self._thought = self._spoken = self._refused = False
-        self._marked = False  # the last thought has a state of its own
+        self._marked = False  # the last thought has its own state
         self._bare = False  # a thought was nothing but a state
 
     def reasoning(self, path: str, part: Reasoning, signed: str) -> None:
-        # A redacted thought behind one whose own state was written is read back in the same place.
+        # A redacted thought after one whose own state was written is parsed into the same place.
         again = self._thought and not (part.redacted and self._marked)
         self._place(_REASONING, path, again or (self._bare and not part.redacted))
         self._marked = signed == "state"
-        # Reading back gives a state without text to the next thought that has no state of its own.
+        # When read back, a state without text is given to the next thought without a state.
         self._bare = self._bare or (self._marked and not part.text and not part.redacted)
         self._thought = self._thought or bool(part.text) or signed == "details"
 
     def text(self, path: str, apart: bool = False) -> None:
-        """`apart`: it has an entry of its own in a list."""
+        """`apart`: it has a separate entry in a list."""
         self._place(_TEXT, path, self._spoken and not apart)
         self._spoken = True
 
@@ -83,8 +83,8 @@ class Order:
 
 
 def declare_order(parts: Mapping[int, Part], losses: list[Loss]) -> None:
-    """What a message that is put together from the chunks of a stream has in another place, as a whole answer
-    declares it. Of the parts' texts it only matters whether there are any."""
+    """Reports the moved parts of a message that is assembled from the chunks of a stream, like a whole answer
+    does. Of the parts' texts it only matters whether they are empty."""
     declared = {loss.path for loss in losses if loss.feature == "content.position"}
     moved: list[Loss] = []
     order = Order(moved)
@@ -110,7 +110,7 @@ def declare_order(parts: Mapping[int, Part], losses: list[Loss]) -> None:
 
 
 class Answer:
-    """One message being rendered. Chat has reasoning, then one string of text, then calls."""
+    """Renders one message. Chat has reasoning, then one string of text, then calls."""
 
     def __init__(
         self, form: dict[str, Any], fields: dict[str, Any], context: Context, losses: list[Loss]
@@ -125,7 +125,7 @@ class Answer:
         self._google: dict[str, Any] = {}
         self._texts: list[str] = []
         self._length = 0
-        self._separate = False  # the last text was a message of its own
+        self._separate = False  # the last text was a separate message
         self._listed: list[Any] = []
         self._citations: list[Any] = []
         self._images: list[Any] = []
@@ -227,7 +227,7 @@ class Answer:
             if not spoken:
                 self._audio = {**form["audio"], "transcript": self._transcript}
             return
-        # Texts of a content list stay apart, but reading them back gives the signature to the first of them.
+        # Texts of a content list stay separate, but parsing them assigns the signature to the first of them.
         self._order.text(path, apart=listed and part.signature is None)
         between = BETWEEN if self._separate and part.text else ""
         self._length += len(between)
@@ -254,7 +254,7 @@ class Answer:
             self._thoughts.append(part)
 
     def _sign(self, part: Part, signature: Signature | None) -> str:
-        """Where the part's signature went."""
+        """Returns where the part's signature was written."""
         if signature is None:
             return ""
         details = opaque_details(signature) if isinstance(part, Reasoning) else None
@@ -270,7 +270,7 @@ class Answer:
         return "state"
 
     def _sealed(self) -> dict[str, Any]:
-        """The states in the order in which their parts are read back."""
+        """The states in the order in which their parts are parsed."""
         states: dict[str, Any] = {}
         for ordinal, (_, state) in enumerate(sorted(self._states, key=lambda state: state[0])):
             states.update(state_field(state, ordinal, self._context))

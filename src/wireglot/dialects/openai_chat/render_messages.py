@@ -1,4 +1,4 @@
-"""The conversation, as Chat messages: one per tool result, directly behind the calls they answer."""
+"""Renders the conversation as Chat messages: one per tool result, directly after the calls they answer."""
 
 from __future__ import annotations
 
@@ -62,8 +62,8 @@ def render_result(
     *,
     joined: bool = False,
 ) -> tuple[dict[str, Any], list[Any]]:
-    """The message, and the parts only a user message can show. `calls` are those so far, by id; `native`:
-    the conversation came in this dialect."""
+    """The message, and the parts only a user message can show. `calls`: those so far, by id; `native`: the
+    conversation came in this dialect."""
     losses_of_extra(part.extra, NAME, path, losses)
     form = own_form(part.extra, NAME)
     call = calls.get(part.call_id)
@@ -98,7 +98,7 @@ def render_result(
 
 
 def _plain_words(role: str, text: Text) -> list[Any] | None:
-    """The message of one text."""
+    """The message for one text."""
     if not text.text or not text.is_plain(NAME, marked=True):
         return None
     mark = text.cache
@@ -111,7 +111,7 @@ def _plain_words(role: str, text: Text) -> list[Any] | None:
 
 
 def _plain_text(part: ToolResult, call: ToolCall | None, native: bool) -> str | None:
-    """The text of a result that says nothing else, as nearly all do."""
+    """The text of a result that has nothing else, as nearly all do."""
     extra = part.extra
     if call is None or call.kind != part.kind or (part.name and (native or part.name != call.name)):
         return None
@@ -136,7 +136,8 @@ def _put_name(
 
 
 def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any], list[Any], bool]:
-    """What the tool message holds, what a user message must hold, and whether a string says the former."""
+    """The content of the tool message, the content that needs a user message, and whether the former fits in
+    a string."""
     listed = own_form(part.extra, NAME).get("content") == "parts"
     entries: list[Any] = []
     moved: list[Any] = []
@@ -168,7 +169,7 @@ def _entries(part: ToolResult, path: str, losses: list[Loss]) -> tuple[list[Any]
 def _move(
     item: Media, call_id: str, path: str, entries: list[Any], moved: list[Any], losses: list[Loss]
 ) -> None:
-    """Results are text only: show the rest in a user message behind all results of the step."""
+    """Results are text only: other content is shown in a user message after all results of the step."""
     bent: list[Loss] = []
     seen = media_part(item, path, bent)
     if seen is None:
@@ -209,8 +210,7 @@ def render_messages(request: Request, native: bool, context: Context, losses: li
 
 
 class _Messages(TurnWriter):
-    """`native`: the conversation came in this dialect; `joined`: the roles whose texts are to be one
-    string."""
+    """`native`: the conversation came in this dialect; `joined`: the roles whose texts must be one string."""
 
     def __init__(
         self,
@@ -229,10 +229,11 @@ class _Messages(TurnWriter):
         self.calls: dict[str, ToolCall] = {}
 
     def state(self, message: Message) -> Hashable:
-        return None if message.role == "system" else 0  # which may show tools, and these are the request's
+        return None if message.role == "system" else 0  # which may declare tools, and these are the request's
 
     def turn_end(self, messages: tuple[Message, ...], start: int) -> int:
-        """Behind the neighbours that mean one turn. Messages that this dialect cut stay as they were cut."""
+        """The index after the neighbours that form one turn. Messages that this dialect divided stay
+        divided."""
         end = start + 1
         if self._native:
             return end
@@ -250,8 +251,8 @@ class _Messages(TurnWriter):
         return self._plain(message) or self._written([(f"$.messages[{index}]", message)])
 
     def _plain(self, message: Message) -> list[Any] | None:
-        """The items of a message as nearly all are, with nothing that Chat has no place for; None: it takes a
-        closer look."""
+        """The items of an ordinary message, with nothing that Chat cannot express; None: it needs the full
+        conversion."""
         content, extra = message.content, message.extra
         if not content or message.name:
             return None
@@ -264,7 +265,7 @@ class _Messages(TurnWriter):
         return self._plain_results(content) if message.role == "user" else None
 
     def _plain_answer(self, content: tuple[Part, ...]) -> list[Any] | None:
-        """An answer of calls, with one text before them."""
+        """An answer of calls, with at most one text before them."""
         said: str | None = None
         made: list[ToolCall] = []
         for part in content:
@@ -276,11 +277,11 @@ class _Messages(TurnWriter):
                 return None
         for call in made:
             self.calls[call.id] = call
-        # A call alone has null.
+        # The content of a call alone is null.
         return [{"role": "assistant", "content": said, "tool_calls": [plain_call(call) for call in made]}]
 
     def _plain_results(self, content: tuple[Part, ...]) -> list[Any] | None:
-        """Results alone."""
+        """Results only."""
         calls, items = self.calls, []
         for part in content:
             if type(part) is not ToolResult:
@@ -333,7 +334,8 @@ class _Messages(TurnWriter):
         self._finish(out, message, entries)
 
     def _declared(self, value: dict[str, Any]) -> Any:
-        """The tools that stand in this message: as they are in the request by now, or as they came."""
+        """The tools declared in this message: rendered from the request's current tools, or as they were
+        received."""
         if MIDWAY not in value:
             return value["tools"]
         number = value[MIDWAY]
@@ -344,7 +346,8 @@ class _Messages(TurnWriter):
         ]
 
     def _users(self, run: list[tuple[str, Message]]) -> None:
-        """All results of the step, what they could not hold, then everything else the user said."""
+        """Writes all results of the step, then content that results cannot contain, then everything else from
+        the user."""
         others: list[tuple[Message, list[Placed]]] = []
         moved: list[Any] = []
         spoken = False
@@ -391,7 +394,7 @@ class _Messages(TurnWriter):
         self.losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
 
     def _finish(self, out: dict[str, Any], message: Message, entries: list[Placed]) -> None:
-        """Content, name and unknown fields of a system or user message; nothing if it says nothing."""
+        """Content, name and unknown fields of a system or user message; an empty message is left out."""
         parts = self._content(entries, message)
         known = own_fields(message.extra, NAME)
         form = own_form(message.extra, NAME)
@@ -406,14 +409,14 @@ class _Messages(TurnWriter):
         self._out.append(out)
 
     def _mark(self, out: dict[str, Any], entries: list[Placed]) -> None:
-        """The marker that came with the whole message, wherever the part that holds it stands by now."""
+        """Puts back the marker of the whole message, whichever part holds it now."""
         for _, part in entries:
             mark = getattr(part, "cache", None)
             if mark is not None:
                 put_message_cache(out, mark)
 
     def _content(self, entries: list[Placed], message: Message) -> str | list[Any] | None:
-        """A string where that says it all, else a list; None for nothing."""
+        """A string if that is sufficient, else a list; None for no content."""
         listed = own_form(message.extra, NAME).get("content") == "parts"
         if not listed:
             entries = [entry for entry in entries if not _is_empty(entry[1])]
@@ -435,7 +438,7 @@ class _Messages(TurnWriter):
         match part:
             case Text():
                 lose_of_text(part, path, self.losses)
-                if not part.text and part.signature is not None:  # it was there for its signature
+                if not part.text and part.signature is not None:  # it only carried its signature
                     return None
                 return text_part(part, path, self.losses)
             case Media():
@@ -512,7 +515,7 @@ class _Messages(TurnWriter):
         if content is not None:
             out["content"] = content
         elif "content" not in own_fields(extra, NAME) and form.get("content") != "absent":
-            # A call alone has null; an answer of nothing but reasoning still needs a string.
+            # The content of a call alone is null; an answer of only reasoning still needs a string.
             if not calls and out.keys().isdisjoint(("refusal", "audio", "images", "function_call")):
                 if not thoughts and not details:
                     return
@@ -533,7 +536,7 @@ class _Messages(TurnWriter):
         self._out.append(out)
 
     def _image(self, part: Media, path: str, out: dict[str, Any]) -> None:
-        """One that came in this dialect, in the field next to the content."""
+        """An image that came in this dialect, in the field next to the content."""
         entry = media_part(part, path, self.losses)
         if entry is not None:
             images = out.setdefault("images", [])
@@ -542,7 +545,8 @@ class _Messages(TurnWriter):
             images.append(entry)
 
     def _ranked(self, own: int, rank: int, path: str) -> int:
-        """A message here is reasoning, then text, then calls. What stands otherwise is moved, and said."""
+        """A message in this dialect is reasoning, then text, then calls. Parts in another order are moved,
+        and the move is reported as a loss."""
         if own < rank:
             self._moved(path)
         return max(rank, own)

@@ -1,4 +1,4 @@
-"""The IR, as a request to an upstream."""
+"""Renders a request to an upstream."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _put_tools(
     tools = request.tools
     rendered = context.rendered_once(tools, NAME, lambda lost: _render_tools(tools, lost), losses)
     for key, entries in rendered.items():
-        # Options of a search are an object: what the request says next to them may have to be put into it.
+        # Search options are an object: other fields of the request may have to be added to it.
         out[key] = entries.copy() if key == WEB_SEARCH else context.as_json(tools, (NAME, key), entries)
     declared = native or "tools" in out or "functions" in out
     choice = request.tool_choice
@@ -87,7 +87,7 @@ def _render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> dict[str, A
                 continue
             key, entry = hosted
         elif MIDWAY in own_form(tool.extra, NAME):
-            continue  # it stands in the message that declares it
+            continue  # it is in the message that declares it
         else:
             key, entry = render_tool(tool, path, losses)
         if key == WEB_SEARCH:
@@ -99,7 +99,7 @@ def _render_tools(tools: tuple[AnyTool, ...], losses: list[Loss]) -> dict[str, A
 
 def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> None:
     if request.max_tokens is not None:
-        # The spelling the request came in, or the only one that the provider's limits allow.
+        # The spelling of the request, or the only one that the provider's limits allow.
         out[form.get("limit", "max_completion_tokens")] = request.max_tokens
         if "max_tokens" in form:
             out["max_tokens"] = form["max_tokens"]
@@ -111,13 +111,13 @@ def _put_limits(out: dict[str, Any], request: Request, form: dict[str, Any]) -> 
 def _put_stream(out: dict[str, Any], request: Request, form: dict[str, Any], native: bool) -> None:
     if request.stream is not None:
         out["stream"] = request.stream
-    # `stream_options` are refused without a stream: anyone who turned streaming on or off since the request
-    # was read also changes them.
+    # `stream_options` are refused without a stream: they are also changed if streaming was turned on or off
+    # after the request was parsed.
     turned = native and bool(request.stream) != ("stream" in form)
     if "stream_options" in form and not turned:
         out["stream_options"] = form["stream_options"]
     elif request.stream and (turned or not native):
-        # Other dialects always tell the usage at the end of a stream; here one has to ask.
+        # Other dialects always report usage at the end of a stream; here it must be requested.
         out["stream_options"] = {"include_usage": True}
 
 

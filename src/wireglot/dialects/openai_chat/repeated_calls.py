@@ -1,8 +1,8 @@
-"""Calls that a stream repeats as a whole, mostly in its last chunk, and other arguments that are no JSON:
-clients add up what they get, and two objects in a row are none.
+"""Repairs calls that a stream repeats as a whole, mostly in its last chunk, and other arguments that are
+invalid JSON: clients concatenate all pieces, and two objects in a row are not valid.
 
-Whole arguments are one object, and nothing can follow an object that is whole. So a fragment that is whole
-itself and the same once more is a repetition, whatever else it says.
+Whole arguments are one object, and nothing can follow a complete object. So a fragment that is itself
+complete and equal to the arguments so far is a repetition, whatever else it contains.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Fragment = tuple[_Key, str, tuple[int, int]]
 
 
 def is_repeated(said: Iterable[str], fragment: str) -> bool:
-    """Whether a fragment of arguments tells again, and whole, what the fragments before it reported."""
+    """Whether a fragment of arguments repeats all the fragments before it as a whole."""
     if fragment[:1] not in _OPENINGS:
         return False
     again = _object(fragment)
@@ -48,13 +48,14 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 class CallRepair(msgspec.Struct, eq=False):
-    """Implements `StreamRepair`: arguments that clients add up are JSON, where it is plain what was meant.
-    Chunks pass as they came; those wait whose arguments may be too much (`MendedArguments`)."""
+    """Implements `StreamRepair`: makes the concatenated arguments valid JSON if their meaning is clear.
+    Chunks pass unchanged, except that those whose arguments may be superfluous are held back
+    (`MendedArguments`)."""
 
     losses: list[Loss] = []
     _calls: dict[_Key, MendedArguments] = {}
     _begun: set[_Key] = set()
-    """Calls of which something has gone out: their names are known."""
+    """Calls of which something was sent: their names are known."""
     _waiting: list[bytes] = []
 
     def repair(self, data: bytes) -> bytes:
@@ -80,7 +81,7 @@ class CallRepair(msgspec.Struct, eq=False):
         present = {key for key, _, _ in fragments}
         for key, call in self._calls.items():
             if key not in present and not call.is_bent:
-                call.release()  # the next call follows: what only waited for more is whole
+                call.release()  # the next call follows: text that was only held for more is complete
         for key, fragment, _ in fragments:
             self._calls.setdefault(key, MendedArguments()).feed(fragment)
 
@@ -91,7 +92,7 @@ class CallRepair(msgspec.Struct, eq=False):
         return data
 
     def _end(self) -> bytes:
-        """The calls are over: what waits, with what is left to say of those that were fixed."""
+        """The end of the calls: the held chunks, with the remaining arguments of those that were repaired."""
         rests: dict[_Key, str] = {}
         for key, call in self._calls.items():
             rest = call.finish()
@@ -107,7 +108,7 @@ class CallRepair(msgspec.Struct, eq=False):
         return b"".join(frames)
 
     def _left_over(self, whole: bytes, rests: dict[_Key, str]) -> bytes:
-        """A chunk that waited: the first one of a fixed call has all that is left of it."""
+        """A held chunk: the first one of a repaired call gets all the remaining arguments."""
         chunk = object_of(event_of(whole))
         fragments = [fragment for fragment in _fragments(chunk) if fragment[0] in rests]
         if not fragments:
@@ -127,7 +128,8 @@ class CallRepair(msgspec.Struct, eq=False):
 
 
 def _fragments(chunk: dict[str, Any]) -> Iterable[_Fragment]:
-    """The fragments of arguments in a chunk: whose each is, what it says, where it stands."""
+    """The fragments of arguments in a chunk: the call each belongs to, its text, and where it is in the
+    chunk."""
     choices = chunk.get("choices")
     for number, choice in enumerate(choices if type(choices) is list else ()):
         delta = choice.get("delta") if type(choice) is dict else None
@@ -142,7 +144,7 @@ def _fragments(chunk: dict[str, Any]) -> Iterable[_Fragment]:
 
 
 def _without(chunk: dict[str, Any], repeated: list[tuple[int, int]]) -> dict[str, Any]:
-    """The chunk without the calls at these places, which say nothing more."""
+    """The chunk without the calls at these places, which add nothing."""
     for number, place in reversed(repeated):
         delta = chunk["choices"][number]["delta"]
         del delta["tool_calls"][place]

@@ -1,6 +1,6 @@
-"""Whole answers, both ways.
+"""Parses and renders whole answers.
 
-Unknown fields of the three levels stand in one `Extra`: `x` (the answer), `choice.x`, `message.x`.
+Unknown fields of the three levels are in one `Extra`: `x` (the answer), `choice.x`, `message.x`.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 
 
 def _usage_of_choice(choices: list[Any]) -> dict[str, Any]:
-    """Where Kimi's older deployments tell it; the choice keeps it as its own."""
+    """The usage inside the choice, as sent by Kimi's older deployments; the choice keeps it as its own."""
     first = choices[0] if choices else None
     usage = first.get("usage") if type(first) is dict else None
     return usage if type(usage) is dict else {}
@@ -249,7 +249,7 @@ class _ChoiceReader:
                 "field": "audio",
                 "audio": {key: item for key, item in audio.items() if key != "transcript"},
             }
-            # Without its sound, the id is all that a later turn could name it by.
+            # Without the audio, a later turn can only refer to it by its id.
             fields = {"audio.id": audio.get("id")} if not data else {}
             parts.append(Text(str(transcript), extra=Extra(NAME, fields, form)))
         if type(data) is str and data:
@@ -262,7 +262,7 @@ class _ChoiceReader:
             parts.append(Media("audio", "", data, extra=Extra(NAME, {}, {"audio": rest})))
 
     def _images(self, message: Fields, parts: list[Part], taken: set[str]) -> None:
-        """Generated images, as OpenRouter and others give them."""
+        """Generated images, in the form of OpenRouter and others."""
         images = message.value.get("images")
         if type(images) is not list or not images:
             return
@@ -287,7 +287,7 @@ class _ChoiceReader:
             if tokens is not None and len(texts) == 1:
                 attached[texts[0]] = Text(**{**_slots(parts[texts[0]]), "logprobs": tokens})
             elif value.get(key):
-                return  # half of it would be lost: it stays a field, whole
+                return  # part of it would be lost: the whole field is kept
         if attached:
             for position, text in attached.items():
                 parts[position] = text
@@ -348,7 +348,7 @@ def render_response(
 
 
 def response_id(identifier: str, native: bool, context: Context, *material: str) -> str:
-    """An id a Chat client accepts: the upstream's, with this dialect's prefix."""
+    """An id that Chat clients accept: the upstream's, with this dialect's prefix."""
     if native or identifier.startswith(_PREFIX):
         return identifier
     if not identifier:

@@ -1,4 +1,4 @@
-"""How to generate: the regular settings, thinking and output format, each both ways."""
+"""Parses and renders the generation settings: regular ones, thinking and output format."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _SCHEMA = _NAMELESS | {"name"}
 
 
 def parse_thinking(value: dict[str, Any], effort: str, known: set[str]) -> Thinking:
-    """`effort`: the `reasoning_effort` that the request states, "" without one."""
+    """`effort`: the `reasoning_effort` of the request, "" if it has none."""
     switch = value.get("thinking")
     if type(switch) is dict and _is_switch(switch):
         return _parse_switch(switch, effort, known)
@@ -62,7 +62,7 @@ def parse_thinking(value: dict[str, Any], effort: str, known: set[str]) -> Think
 
 def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thinking | None:
     """`chat_template_kwargs: {enable_thinking}` of vLLM, SGLang and llama.cpp (some templates call it
-    `thinking`), and Qwen's `enable_thinking`. Switched off, no `effort` next to it changes that."""
+    `thinking`), and Qwen's `enable_thinking`. If it is off, an `effort` next to it does not change that."""
     for key, holder in ((_TEMPLATE, value.get(_TEMPLATE)), ("", value)):
         given = holder if type(holder) is dict else {}
         flags = [name for name in _TEMPLATE_FLAGS if type(given.get(name)) is bool]
@@ -73,7 +73,7 @@ def _parse_template(value: dict[str, Any], effort: str, known: set[str]) -> Thin
             raw = {name: given[name] for name in flags}
         elif len(flags) == len(given):
             raw = {key: given}
-        known.update(raw)  # flags with others next to them stay among the fields that only Chat knows
+        known.update(raw)  # flags with others next to them stay fields of Chat alone
         if effort:
             raw["reasoning_effort"] = effort
         return Thinking(
@@ -158,7 +158,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) ->
         case "chat_template_kwargs":
             out.update(form["raw"])
         case "enable_thinking":
-            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, where a provider's limits say so
+            out["enable_thinking"] = thinking.mode != "off"  # Qwen's, if a provider's limits name it
         case _:
             _put_effort(out, thinking, losses)
     put_back(out, thinking.extra)
@@ -182,7 +182,7 @@ def _put_effort(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> 
 
 
 def _put_switch(out: dict[str, Any], thinking: Thinking, losses: list[Loss]) -> None:
-    """`thinking: {type}`, for servers that have it: the request came so, or a provider's limits say so."""
+    """`thinking: {type}`, for servers that have it: as in the request, or as a provider's limits require."""
     raw = own_form(thinking.extra, NAME).get("raw", {})
     names = {"on": "enabled", "off": "disabled", "auto": raw.get("type", "auto")}
     switch: dict[str, Any] = {}

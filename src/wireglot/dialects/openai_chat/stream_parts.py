@@ -1,4 +1,4 @@
-"""The parts of a streamed answer, put together from deltas."""
+"""Assembles the parts of a streamed answer from deltas."""
 
 from __future__ import annotations
 
@@ -49,11 +49,11 @@ _DELTA = frozenset({"role", "content", "refusal", "tool_calls", "function_call",
 _CALL = frozenset({"index", "id", "type", "function", "custom", CARRIER})
 _FIRST = frozenset({"role", "content"})
 _KINDS: dict[str, type[Text] | type[Reasoning]] = {"text": Text, "reasoning": Reasoning}
-_LEGACY = -(1 << 40)  # stands for the one `function_call`; GLM counts real calls from -1
+_LEGACY = -(1 << 40)  # index for the one `function_call`; GLM counts real calls from -1
 
 
 class _Call:
-    """A call being written. It starts when its name is known, and its id or the first of its arguments."""
+    """An open call. It starts when its name is known, and its id or the first of its arguments."""
 
     __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "sent", "signature", "waiting")
 
@@ -66,7 +66,7 @@ class _Call:
         self.said: list[str] = []  # of its arguments, once it is open
         self.signature: Signature | None = None
         self.extra: dict[str, Any] = {}
-        self.sent: dict[str, Any] = {}  # the part of extra that is out
+        self.sent: dict[str, Any] = {}  # the part of extra already sent
         self.form: dict[str, Any] = {}
 
 
@@ -85,14 +85,14 @@ class Assembly:
         self._open = -1  # the part of prose or reasoning that is open
         self._kind = ""  # its kind: text, refusal, reasoning
         self._signature: Signature | None = None
-        self._separate: set[str] = set()  # kinds whose next text begins with a blank line of ours
+        self._separate: set[str] = set()  # kinds whose next text begins with our own blank line
         self._citations: list[Citation] = []
         self._details: list[dict[str, Any]] = []
-        self._sound: list[str] = []  # base64, cut anywhere a piece of audio ends
+        self._sound: list[str] = []  # base64, split wherever a piece of audio ends
         self._sound_form: dict[str, Any] = {}
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
-        self._highest = _LEGACY  # of the indices of calls so far
+        self._highest = _LEGACY  # of the indexes of calls so far
         self.is_in_order = True
         """Whether the index of each new call was higher than those before."""
 
@@ -157,7 +157,7 @@ class Assembly:
                     self._signature = state.signature
                     if is_separate(_KINDS[state.holder], state.signature):
                         self._separate.add(self._kind)
-                    self._shut(out)  # it comes after its part: what follows is another one
+                    self._shut(out)  # it comes after its part: the next text is another one
                 case "media":
                     signed = state.signature
                 case "call" | "unsigned":
@@ -208,8 +208,8 @@ class Assembly:
         self.count += 1
 
     def _begun(self, kind: str, text: str) -> str:
-        """The first text behind a part of this kind that a state has closed, without the blank line that
-        separates the two for clients that read them as one."""
+        """The first text after a part of this kind that a state has closed, without the blank line that
+        separates the two for clients that show them as one."""
         if kind not in self._separate:
             return text
         self._separate.discard(kind)
@@ -291,7 +291,7 @@ class Assembly:
                 out.append(Delta(self._open, text))
 
     def _whole(self, part: Text | Media | Reasoning | Foreign, out: list[Event]) -> None:
-        """A part that arrives in one piece."""
+        """Handles a part that arrives in one piece."""
         self._shut(out)
         if isinstance(part, Text) and part.text:
             out.append(PartStart(self.count, Text("", part.refusal, extra=part.extra)))
@@ -336,17 +336,17 @@ class Assembly:
             out.append(Delta(call.index, arguments))
 
     def arguments_of(self, index: int) -> list[str] | None:
-        """What was said so far of the call that is this part of the answer; None where it is no call."""
+        """The arguments so far of the call at this index of the answer; None if it is not a call."""
         for call in self._calls:
             if call.index == index:
                 return call.said
         return None
 
     def _find(self, index: Any, identifier: str, name: str) -> _Call:
-        """The call a fragment belongs to; a new one if it cannot be one of those before."""
+        """The call a fragment belongs to; a new one if none of the known ones matches."""
         if type(index) is int:
             call = self._by_index.get(index)
-            # Two calls under one index: another id and a name of its own.
+            # Two calls under one index: the second has another id and a name.
             if call is None or (identifier and call.id and identifier != call.id and name):
                 call = self._by_index[index] = self._new(index)
                 if index <= self._highest and index != _LEGACY:
@@ -422,7 +422,7 @@ def _is_same_entry(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 
 def _unnumbered(item: Any) -> Any:
-    """List extensions carry an `index` in streams, for the SDK's sake."""
+    """List extensions have an `index` in streams, for the SDK's sake."""
     if type(item) is dict and type(item.get("index")) is int:
         return {key: value for key, value in item.items() if key != "index"}
     return item

@@ -1,8 +1,8 @@
-"""An upstream's chunks, into events.
+"""Parses an upstream's chunks into events.
 
-Nothing of a Chat stream can be relied on but its rough order, so this reader holds back what may change:
-Start until a chunk has a choice (Azure begins with one that has none, no id and no model), a call until its
-name is there, Finish until `[DONE]` or the end (the usage comes behind the finish reason).
+Only the rough order of a Chat stream is reliable, so this reader holds back what may change: Start until a
+chunk has a choice (Azure begins with one that has none, no id and no model), a call until its name is known,
+Finish until `[DONE]` or the end (the usage comes after the finish reason).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ from wireglot.wire.sse import Frame, SseDecoder
 
 _TEXTS: Final = ("content", "reasoning_content", "reasoning")
 _PADDING: Final = "obfuscation"
-"""OpenAI pads its chunks with it, each otherwise."""
+"""OpenAI's padding, which differs in every chunk."""
 _CALL: Final = frozenset({"index", "id", "type", "function"})
 _FUNCTION: Final = frozenset({"name", "arguments"})
 
@@ -85,7 +85,7 @@ class ChatChunks(RepeatedChunks):
         return _call_place(delta["tool_calls"]) if fields[0] == "tool_calls" else None
 
     def beside(self, document: dict[str, Any]) -> Iterable[Place]:
-        """Padding, which says nothing."""
+        """Padding, which has no meaning."""
         choice = document["choices"][0]
         levels = (document, choice, choice["delta"])
         return [(level, _PADDING) for level in levels if type(level.get(_PADDING)) is str]
@@ -98,7 +98,8 @@ class ChatChunks(RepeatedChunks):
 
 
 def _call_place(calls: Any) -> Place | None:
-    """A piece of arguments that says nothing else of its call, whose name was reported before."""
+    """The place of a piece of arguments in a chunk that has nothing else of its call, whose name was sent
+    before."""
     if type(calls) is not list or len(calls) != 1 or type(calls[0]) is not dict:
         return None
     call = calls[0]
@@ -139,11 +140,11 @@ class ChatReader(AnswerReader):
 
     def _read_end(self, out: list[Event]) -> None:
         self._read_stream(LAST_BLANK_LINE, out)
-        if self._finish and not self._ended:  # some write "" in every chunk, for none
+        if self._finish and not self._ended:  # some send "" in every chunk for none
             self._close(out)
 
     def _read_document(self, document: bytes, out: list[Event]) -> None:
-        """A body without frames: an error, or an answer that was not streamed after all."""
+        """A body without frames: an error, or an answer that was not streamed."""
         body = json_or_text(document)
         error = parse_error(body, 0)
         if error is None and type(body) is dict:
@@ -197,7 +198,7 @@ class ChatReader(AnswerReader):
             self._use(usage, out)
 
     def _bare(self, chunk: dict[str, Any], event: str, out: list[Event]) -> None:
-        """A chunk without choices: an error, the usage, or something a server adds."""
+        """A chunk without choices: an error, the usage, or a server's extension."""
         if self._failed(chunk, out):
             return
         self._head(chunk)
@@ -237,7 +238,7 @@ class ChatReader(AnswerReader):
                 fields[level + key] = item
 
     def _start(self, chunk: dict[str, Any], out: list[Event]) -> None:
-        self._use(chunk.get("usage"), out)  # before the start: it is no report of its own
+        self._use(chunk.get("usage"), out)  # before the start, so that it does not count as a separate report
         self._started = True
         tier = chunk.get("service_tier")
         if type(tier) is str:
@@ -270,7 +271,7 @@ class ChatReader(AnswerReader):
                 return False
             if finish and self._finish:
                 self._flawed("second_end")
-            # Some servers send two finish reasons; a first one that says more than "stop" stays.
+            # Some servers send two finish reasons; a first one more specific than "stop" is kept.
             if not self._finish or is_vague(self._finish):
                 self._finish = finish or self._finish or ""
         if not choice.keys() <= _CHOICE:
@@ -315,7 +316,7 @@ class ChatReader(AnswerReader):
         out.append(Finish(stop, self._total(), self._tier, extra))
 
     def _other(self, number: int, fragments: list[dict[str, Any]]) -> OtherAnswer:
-        """A further answer, read as if it were the only one. Ids that are made up are its own."""
+        """A further answer, parsed as if it were the only one. Minted ids are separate."""
         reader = ChatReader(self._context)
         out: list[Event] = []
         head = {"id": f"{self._id}#{number}", "model": self._model}

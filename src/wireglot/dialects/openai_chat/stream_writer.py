@@ -1,7 +1,7 @@
-"""Events, as chunks for a client.
+"""Renders events as chunks for a client.
 
-What openai-python demands (it accumulates whatever it gets): the role first and once; id, type and name of a
-call once; `index` on every entry of a list; a custom call as one whole entry; nothing behind the usage but
+Requirements of openai-python (it accumulates everything): the role first and once; id, type and name of a
+call once; `index` on every entry of a list; a custom call as one whole entry; nothing after the usage but
 `[DONE]`.
 """
 
@@ -95,7 +95,7 @@ class ChatWriter(AnswerWriter):
         out.append(self._chunks.chunk({"role": "assistant", "content": ""}, top=top))
 
     def _write_other(self, answer: Candidate, out: list[bytes]) -> None:
-        """A further answer, which is whole: one chunk tells all of it."""
+        """A further answer, which is complete: one chunk contains all of it."""
         self._answers += 1
         path = f"$.others[{self._answers - 1}]"
         answer = with_whole_calls(answer, path, self.losses)
@@ -145,7 +145,7 @@ class ChatWriter(AnswerWriter):
             tier = render_tier(event.service_tier, native, "$.service_tier", losses)
             if tier is not None:
                 top["service_tier"] = tier
-        if not own_form(first, NAME).get("native"):  # else it is sent chunk by chunk as it came
+        if not own_form(first, NAME).get("native"):  # else it is sent chunk by chunk as received
             declare_order(self._parts.closed, self.losses)
         finish = render_stop(stop, self._parts.calls > 0, self._parts.refusal, self.losses)
         out.append(self._chunks.chunk(delta, finish=finish, choice=choice, top=top))
@@ -155,7 +155,8 @@ class ChatWriter(AnswerWriter):
         out.append(_DONE)
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        """One error and no `[DONE]`. openai-python looks for a top-level `error` and for nothing else."""
+        """Writes one error and no `[DONE]`. openai-python looks for a top-level `error` and for nothing
+        else."""
         self._ended = True
         body = render_error(error)
         if not body.get("error"):

@@ -65,9 +65,9 @@ _REASONING_REFUSED: Final = re.compile(
     rf"|(?:{_UNTAKEN}).{{0,80}}messages?\b.{{0,40}}\breasoning(?![\w.])",
     re.IGNORECASE | re.DOTALL,
 )
-"""As Groq says it ("property 'reasoning_content' is unsupported"), and servers that check with pydantic
-("Extra inputs are not permitted, field: 'messages[1].reasoning_content'"): some servers show reasoning in a
-field that they do not take."""
+"""Groq's wording ("property 'reasoning_content' is unsupported"), and that of servers that validate with
+pydantic ("Extra inputs are not permitted, field: 'messages[1].reasoning_content'"): some servers return
+reasoning in a field that they do not accept."""
 
 
 SURFACE: Final = Surface(
@@ -124,8 +124,8 @@ SURFACE: Final = Surface(
     repair=CallRepair,
     marks=_MARKS,
     glance=glance,
-    # Chat has no field for reasoning; the one for Gemini's signatures does not say who minted them, and
-    # another model or account would be asked with them, in vain.
+    # Chat has no field for reasoning; the one for Gemini's signatures does not name the minter, and another
+    # model or account would be sent them in vain.
     reasoning=ReasoningState(
         returns="own",
         drops_thoughts=True,

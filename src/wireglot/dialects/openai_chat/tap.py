@@ -1,4 +1,4 @@
-"""Listening to Chat answers that pass through untouched, and asking their streams for the usage."""
+"""Reads Chat answers that pass through untouched, and requests usage in their streams."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.wire.sse import Frame
 _ERROR: Final = "error"
 _TELLING: Final = re.compile(rb'"(?:finish_reason|usage|error)"\s*:\s*[{"]')
 _NAMED: Final = b"event:"
-"""Before the name of an event; only errors have one. A second alternative in the pattern would cost more."""
+"""Prefix of an event name; only errors have one. A second alternative in the pattern would cost more."""
 _SAID: Final = re.compile(rb'"(?:content"\s*:\s*"[^"]|tool_calls"\s*:\s*\[\s*\{)')
 _NO_CHOICE: Final = re.compile(rb'"choices"\s*:\s*\[\s*\]')
 _USAGE_ONLY: Final = re.compile(rb'^data:(?=.*"choices"\s*:\s*\[\s*\])(?=.*"usage"\s*:\s*\{)', re.MULTILINE)
@@ -33,7 +33,7 @@ class ChatTap(SseTap):
 
     def feed(self, data: bytes) -> None:
         if self._between and len(data) <= self._max_frame:
-            # Frames before the first that tells something are skipped, not even cut.
+            # Frames before the first relevant one are skipped without being split.
             found = _TELLING.search(data)
             first = found.start() if found is not None else len(data)
             named = data.find(_NAMED, 0, first)
@@ -48,7 +48,7 @@ class ChatTap(SseTap):
                 and data.find(b"\n") == data.find(b"\n\n") == len(data) - 2
                 and _CR not in data
             ):
-                self._frame(Frame("", data[6:-2]))  # one frame of one line is cut already
+                self._frame(Frame("", data[6:-2]))  # one frame of one line needs no splitting
                 return
         if data:
             super().feed(data)
@@ -71,7 +71,7 @@ class ChatTap(SseTap):
                 self._failed(error)
                 return
         first = _first(document)
-        if type(first.get("finish_reason")) is str and first["finish_reason"]:  # some write "" for none
+        if type(first.get("finish_reason")) is str and first["finish_reason"]:  # some send "" for none
             if not first.get("index"):
                 if self._first_ended:
                     self._flawed("second_end")
@@ -94,7 +94,7 @@ class _Choice(msgspec.Struct):
 
 
 class _Completion(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     choices: list[_Choice] | None = None
@@ -113,7 +113,7 @@ def glance(body: bytes) -> AnswerGlance:
 
 
 def _stop(raw: Any) -> str:
-    """Why an answer ended, in the words that logs use for every dialect."""
+    """Why an answer ended, as the value that logs use for every dialect."""
     return parse_stop(raw, raw in ("tool_calls", "function_call"), False).reason if raw else ""
 
 
@@ -129,7 +129,7 @@ def _asking(options: Any) -> dict[str, Any]:
 
 
 def _hide(data: bytes) -> bytes:
-    """Without the frame that tells only the usage."""
+    """The frames without the one that contains only the usage."""
     if _NO_CHOICE.search(data) is None:
         return data
     frames = _FRAMES.split(data)  # each followed by its gap

@@ -1,4 +1,4 @@
-"""Tools, the choice among them, and calls of them, both ways."""
+"""Parses and renders tools, the tool choice, and calls."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ WEB_SEARCH = "web_search_options"
 
 _USUAL = frozenset({"name", "description", "parameters"})
 _FUNCTION = _USUAL | {"strict"}
-# Declarations of other servers' hosted tools that mean a shared concept.
+# Declarations of other servers' hosted tools with a shared concept.
 _HOSTED = {**HOSTED_KINDS, "openrouter:web_search": "web_search", "browser_search": "web_search"}
 
 
@@ -56,7 +56,7 @@ def parse_tools(body: Fields) -> tuple[AnyTool, ...]:
 
 
 def usual_tool(value: Any) -> Tool | None:
-    """A function as nearly all are, with no field too many; None: it takes a closer look."""
+    """An ordinary function without additional fields; None: it needs the full conversion."""
     function = value.get("function") if type(value) is dict and len(value) == 2 else None
     if type(function) is not dict or function.keys() != _USUAL or value.get("type") != "function":
         return None
@@ -171,7 +171,7 @@ def _function_out(tool: Tool) -> dict[str, Any]:
 
 
 def render_tool(tool: Tool, path: str, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
-    """The list a tool stands in (`tools`, or the deprecated `functions`) and its entry there."""
+    """The list a tool belongs to (`tools`, or the deprecated `functions`) and its entry there."""
     if tool.is_plain():
         return "tools", {"type": "function", "function": _function_out(tool)}
     losses_of_extra(tool.extra, NAME, path, losses)
@@ -244,7 +244,7 @@ def render_hosted(tool: HostedTool, path: str, losses: list[Loss]) -> tuple[str,
 
 
 def parse_choice(value: Any) -> ToolChoice | None:
-    """A tool choice in any spelling; None for one that is not known."""
+    """A tool choice in any spelling; None for an unknown one."""
     mode = value if type(value) is str else value.get("type") if type(value) is dict else None
     if type(mode) is str and mode in CHOICE_MODES:
         plain = ToolChoice(CHOICE_MODES[mode])
@@ -315,7 +315,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         detail = f"{mode}: what the provider runs cannot be chosen here"
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
         if not entries:
-            return "none"  # of the functions: a search is an option of the request
+            return "none"  # refers to functions: a search is an option of the request
         mode = "auto"
     if mode == "required" and len(entries) == 1:
         return entries[0]
@@ -330,7 +330,7 @@ def _named_choice(name: str, kind: str) -> dict[str, Any]:
 
 
 def usual_call(value: Any) -> ToolCall | None:
-    """An entry of `tool_calls` as nearly all are, with no field too many; None: it takes a closer look."""
+    """An ordinary entry of `tool_calls` without additional fields; None: it needs the full conversion."""
     inside = value.get("function") if type(value) is dict and value.keys() == _CALL else None
     if type(inside) is not dict or inside.keys() != _ARGUMENTS or value["type"] != "function":
         return None
@@ -341,7 +341,7 @@ def usual_call(value: Any) -> ToolCall | None:
 
 
 def parse_call(call: Fields, mint: Callable[[str], str], context: Context, google: Origin) -> ToolCall:
-    """An entry of `tool_calls`. `mint` makes the id of a call that came without one."""
+    """An entry of `tool_calls`. `mint` makes the id of a call without one."""
     value = call.value
     custom = value.get("type") == "custom" or (type(value.get("custom")) is dict and "function" not in value)
     key = "custom" if custom else "function"
@@ -400,7 +400,7 @@ def _arguments(value: Any, form: dict[str, Any]) -> str:
     if value is None:
         form["arguments"] = "absent"
         return ""
-    form["arguments"] = "value"  # an object where the text of one belongs
+    form["arguments"] = "value"  # an object in place of its text
     return encode_text(value)
 
 
@@ -420,13 +420,14 @@ def is_legacy(extra: Extra | None) -> bool:
 
 
 def call_body(part: ToolCall) -> dict[str, Any]:
-    """`{name, arguments}` or `{name, input}`, in the shape it came."""
+    """`{name, arguments}` or `{name, input}`, in its original form."""
     custom = part.kind == "custom"
     key = "input" if custom else "arguments"
     shape = own_form(part.extra, NAME).get("arguments")
     out: dict[str, Any] = {"name": part.name, key: part.arguments}
     if not part.arguments.strip() and not custom:
-        # Anyone who reads this decodes it: nothing must still be an object. As it came, it may go back.
+        # Every reader decodes this: no arguments must still be an object. The original spelling may be
+        # restored.
         if shape == "absent":
             del out[key]
         elif shape != "blank":
@@ -441,7 +442,7 @@ def call_body(part: ToolCall) -> dict[str, Any]:
 
 def plain_call(part: ToolCall) -> dict[str, Any]:
     """A call that `is_plain`, as nearly all are."""
-    # Anyone who reads them decodes them: no arguments are an empty object.
+    # Every reader decodes these: no arguments are an empty object.
     arguments = part.arguments if part.arguments and not part.arguments.isspace() else "{}"
     return {"id": part.id, "type": "function", "function": {"name": part.name, "arguments": arguments}}
 

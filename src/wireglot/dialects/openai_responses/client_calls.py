@@ -1,5 +1,5 @@
-"""Calls of tools that the client runs, and their results: items of their own (`shell_call`,
-`computer_call_output`), function calls and tool results to everybody else."""
+"""Calls of tools that the client runs, and their results: separate item types (`shell_call`,
+`computer_call_output`), function calls and tool results for other dialects."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.ir.request import Tool
 from wireglot.wire.json import BadJson, decode, encode_text
 
 VERBATIM = "verbatim"
-"""Form key: the item as it came, which its own dialect gets again."""
+"""Form key: the item verbatim, which is sent back in its own dialect."""
 
 _CALLS = {
     "shell_call": "shell",
@@ -25,7 +25,7 @@ _CALLS = {
     "computer_call": "computer",
     "tool_search_call": "tool_search",
 }
-"""Item -> the name of the function that it calls, for everybody else."""
+"""Item type -> the name of the function that represents it in other dialects."""
 CLIENT_CALLS = frozenset(_CALLS)
 _ITEMS = {
     "shell": "shell_call",
@@ -35,7 +35,7 @@ _ITEMS = {
     "computer_use_preview": "computer_call",
     "tool_search": "tool_search_call",
 }
-"""The tool's type -> the item of a call."""
+"""Tool type -> the item type of its calls."""
 CLIENT_RESULTS = frozenset(
     {
         "shell_call_output",
@@ -70,7 +70,7 @@ _DIRECT = {"type": "direct"}
 
 
 def is_client_call(value: dict[str, Any]) -> bool:
-    """Whether the client runs what such an item asks for."""
+    """Whether the client runs the call of such an item."""
     kind = value.get("type")
     if kind == "shell_call":
         environment = value.get("environment")
@@ -99,7 +99,7 @@ def _kept(value: dict[str, Any], known: frozenset[str]) -> Extra:
 
 
 def _arguments(item: Fields, kind: str) -> str:
-    """What the model asked for, without what it left open."""
+    """The model's arguments, without those it left out."""
     match kind:
         case "tool_search_call":
             stated = item.value.get("arguments")
@@ -117,7 +117,7 @@ def _arguments(item: Fields, kind: str) -> str:
 
 
 def own_item(call: ToolCall, keeps_minted: bool = False) -> dict[str, Any] | None:
-    """The item that a call came in, None where it was an ordinary one."""
+    """The original item of a call, None if it was an ordinary one."""
     value = own_form(call.extra, NAME).get(VERBATIM)
     return _again(value, call.id, keeps_minted) if type(value) is dict else None
 
@@ -133,8 +133,8 @@ def _again(value: dict[str, Any], call_id: str, keeps_minted: bool) -> dict[str,
 
 
 def client_item(call: ToolCall, tool: Tool, identifier: str, status: str) -> dict[str, Any] | None:
-    """The item for a call that some model made of the function which stands for `tool`. None where it does
-    not say what the item must: half of it is not run."""
+    """The item for a call that some model made of the function that represents `tool`. None if the arguments
+    lack what the item needs: an incomplete call is not run."""
     assert tool.native is not None
     try:
         asked = decode(call.arguments) if call.arguments.strip() else {}
@@ -221,7 +221,7 @@ def _whole(value: Any) -> int | None:
 
 
 def is_client_run(call: ToolCall, own_tools: Mapping[str, Tool]) -> bool:
-    """Whether a call is an item of its own, as it came or by the tool that it calls."""
+    """Whether a call is written as its own item type: it came as one, or calls a tool that has one."""
     if call.kind == "function" and not call.namespace and call.name in own_tools:
         return True
     return VERBATIM in own_form(call.extra, NAME)
@@ -230,7 +230,7 @@ def is_client_run(call: ToolCall, own_tools: Mapping[str, Tool]) -> bool:
 def item_of_client_tool(
     call: ToolCall, ids: ItemIds, position: int, own_tools: Mapping[str, Tool]
 ) -> dict[str, Any] | None:
-    """The item of a tool that the client runs; None: it is an ordinary call, or says too little for one."""
+    """The item of a tool that the client runs; None: it is an ordinary call, or lacks required arguments."""
     value = own_item(call, keeps_minted=True)
     if value is not None:
         return value
@@ -241,7 +241,7 @@ def item_of_client_tool(
 
 
 def begun(value: dict[str, Any]) -> dict[str, Any]:
-    """Such an item as a stream announces it."""
+    """The item as announced in a stream."""
     item = {**value, "status": "in_progress"} if "status" in value else dict(value)
     if value["type"] == "shell_call" and type(value.get("action")) is dict:
         item["action"] = {**value["action"], "commands": []}
@@ -249,7 +249,7 @@ def begun(value: dict[str, Any]) -> dict[str, Any]:
 
 
 def reported(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The events between the announcement of such an item and its end: a shell's commands, one by one."""
+    """The events between the start of such an item and its end: a shell's commands, one by one."""
     action = value.get("action")
     if value["type"] != "shell_call" or type(action) is not dict:
         return
@@ -264,7 +264,7 @@ def reported(value: dict[str, Any], position: int) -> Iterator[tuple[str, dict[s
 
 
 def is_client_result(value: dict[str, Any], hosted: set[str]) -> bool:
-    """Whether an item answers such a call; `hosted` are the ids of calls that the server ran itself."""
+    """Whether an item is the result of such a call; `hosted`: the ids of calls that the server ran itself."""
     kind, call_id = value.get("type"), value.get("call_id")
     if type(kind) is not str or kind not in CLIENT_RESULTS:
         return False
@@ -305,7 +305,7 @@ def _content(item: Fields, kind: str) -> tuple[tuple[ResultPart, ...], bool]:
 
 
 def _ran(piece: dict[str, Any]) -> str:
-    """One command's output, as a terminal would show it, and how it ended."""
+    """One command's output, as a terminal would show it, and its exit."""
     outcome = piece.get("outcome")
     ended = outcome if type(outcome) is dict else {}
     how = "timed out" if ended.get("type") == "timeout" else f"exit code {ended.get('exit_code')}"
@@ -314,7 +314,7 @@ def _ran(piece: dict[str, Any]) -> str:
 
 
 def _found(tools: list[Any]) -> str:
-    """What a search found, by the names that everybody else has them under (see `providers/fit/tools.py`)."""
+    """The tools that a search found, under their names in other dialects (see `providers/fit/tools.py`)."""
     names: list[str] = []
     for tool in tools:
         if type(tool) is not dict:
@@ -328,7 +328,7 @@ def _found(tools: list[Any]) -> str:
 
 
 def own_result(result: ToolResult) -> dict[str, Any] | None:
-    """The item that a result came in, None where it was an ordinary one."""
+    """The original item of a result, None if it was an ordinary one."""
     value = own_form(result.extra, NAME).get(VERBATIM)
     if type(value) is not dict:
         return None

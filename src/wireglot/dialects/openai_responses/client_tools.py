@@ -16,7 +16,7 @@ from wireglot.ir.content import Foreign
 from wireglot.ir.request import AnyTool, Tool
 
 _Made = tuple[str, str, Schema]
-"""Name, description, arguments."""
+"""Name, description, schema of the arguments."""
 
 _TEXTS = {"type": "array", "items": {"type": "string"}}
 
@@ -139,7 +139,7 @@ _TOOLS: dict[str, Callable[[Fields], _Made | None]] = {
 
 
 def parse_client_tool(tool: Fields, kind: str) -> Tool | None:
-    """The function that such a declaration amounts to; None: it is none of these."""
+    """The function that the declaration is equivalent to; None: it is not such a declaration."""
     known = _TOOLS.get(kind)
     made = known(tool) if known is not None else None
     if made is None:
@@ -149,7 +149,8 @@ def parse_client_tool(tool: Fields, kind: str) -> Tool | None:
 
 
 def with_own_names(tools: list[AnyTool]) -> list[AnyTool]:
-    """A function of the same name as such a tool keeps it: the client knows that one by nothing else."""
+    """Renames such tools where a function has the same name: the function keeps it, since the client knows it
+    by nothing else."""
     taken = {tool.name for tool in tools if isinstance(tool, Tool) and tool.native is None}
     clashing = [
         tool for tool in tools if isinstance(tool, Tool) and tool.native is not None and tool.name in taken
@@ -164,7 +165,7 @@ def _renamed(tool: Tool) -> Tool:
 
 
 def client_run(tools: tuple[AnyTool, ...]) -> dict[str, Tool]:
-    """The tools of a request whose calls are items of their own, by the name of their function."""
+    """The tools of a request whose calls have their own item types, by the name of their function."""
     return {
         tool.name: tool
         for tool in tools

@@ -1,5 +1,5 @@
-"""The item that stands for a conversation, and the answer that brings it: of `POST /v1/responses/compact`, or
-of an ordinary request whose input holds a `compaction_trigger` (how Codex asks its built-in provider)."""
+"""The item that replaces a conversation, and the answer that contains it: of `POST /v1/responses/compact`, or
+of an ordinary request whose input has a `compaction_trigger` (how Codex asks its built-in provider)."""
 
 from __future__ import annotations
 
@@ -52,10 +52,10 @@ def sealed_text(part: Part) -> str:
 
 
 def render_kept(messages: list[Message], new_id: Callable[[], str], context: Context) -> list[dict[str, Any]]:
-    """In the form of output, which has ids and no shorthand."""
+    """Rendered as output items, which have ids and no shorthand."""
     alone = Request("", tuple(messages), extra=Extra(NAME))
-    rendered = render_request(alone, replace(context, memory=None)).value["input"]  # objects, to be named
-    if isinstance(rendered, str):  # one message of a user may be no more than its text
+    rendered = render_request(alone, replace(context, memory=None)).value["input"]  # objects, to get ids
+    if isinstance(rendered, str):  # one message of a user may be only its text
         rendered = [{"role": "user", "content": rendered}]
     return [_named(item, new_id()) for item in rendered]
 

@@ -1,4 +1,4 @@
-"""The part of a response object that repeats the client's request (C24): every client finds every key."""
+"""The fields of a response that repeat the client's request (C24): every client finds every key."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _DEFAULTS: dict[str, Any] = {
     "reasoning": {"effort": None, "summary": None},
     "safety_identifier": None,
     "service_tier": "default",
-    # Unless it is known to be stored, the honest answer is no (C42).
+    # Unless it is known to be stored, the correct value is false (C42).
     "store": False,
     "temperature": 1.0,
     "text": {"format": {"type": "text"}},
@@ -52,14 +52,15 @@ ECHOED = (_DEFAULTS.keys() - {"service_tier"}) | {
     "prompt",
     "prompt_cache_options",
 }
-"""What an upstream's response repeats (or derives): spelling, to be given back to its own dialect only."""
+"""Fields of an upstream's response that repeat (or derive from) the request: spelling, returned to the same
+dialect only."""
 
 _TOOL: dict[str, Any] = {"description": None, "parameters": None, "strict": None}
 _FILLED = frozenset({"function", "json_schema"})
 _MCP_SECRETS = ("authorization", "headers")
-"""Of an MCP server: OpenAI does not store them, and no answer shows them."""
+"""Secrets of an MCP server: OpenAI does not store them, and no answer shows them."""
 _FORMAT: dict[str, Any] = {"description": None, "strict": False}
-"""What a function and a JSON schema always have in an answer, said or not."""
+"""Keys that a function and a JSON schema always have in an answer."""
 
 
 def reported(request: Request | None) -> dict[str, Any]:
@@ -67,7 +68,7 @@ def reported(request: Request | None) -> dict[str, Any]:
 
 
 def echo(request: Request | None) -> dict[str, Any]:
-    """The echoes for a client that asked `request` (in any dialect), or the defaults."""
+    """The echoed fields for a client that sent `request` (in any dialect), or the defaults."""
     value = dict(_DEFAULTS)
     if request is None:
         return value
@@ -114,8 +115,8 @@ def echo(request: Request | None) -> dict[str, Any]:
 
 
 def _whole(value: dict[str, Any], usual: dict[str, Any]) -> dict[str, Any]:
-    """With every key that an answer has: a function's, or those of a format that is a schema."""
-    kind = value.get("type")  # a tool of no known kind may have none
+    """Adds every key that an answer has: those of a function, or of a format that is a schema."""
+    kind = value.get("type")  # an unknown tool may have no kind
     if type(kind) is not str or kind not in _FILLED:
         return value if kind != "mcp" else {k: v for k, v in value.items() if k not in _MCP_SECRETS}
     return {**value, **{k: v for k, v in usual.items() if k not in value}}

@@ -18,13 +18,13 @@ _FAILED: dict[ErrorKind, str] = {
     "invalid_request": "invalid_prompt",
     "content_policy": "invalid_prompt",
 }
-"""Codes of a failed response that its clients act on; all else is a server error to them, and tried again.
+"""Codes of a failed response that its clients act on; they treat all others as a server error, and try again.
 Overload is not among them: Codex ends its turn on `server_is_overloaded` and `slow_down` (codex-rs,
 `is_server_overloaded_error`), and survives the same outage under `server_error`."""
 
 
 def parse_error(body: Any, status: int = 0) -> ApiError | None:
-    """The error a body reports: envelope, failed response, error event, whatever came with a bad status."""
+    """The error in a body: envelope, failed response, error event, or any body with an error status."""
     if type(body) is not dict:
         return _bare(body, status) if status >= 400 else None
     error = error_beside(body, "output")
@@ -45,7 +45,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
 
 
 def event_error(event: dict[str, Any]) -> ApiError:
-    """The error of an event that is one. If only its name says so, its fields are those of the error."""
+    """The error of an error event. If only the event's name shows that it is one, its fields are those of the
+    error."""
     return parse_error(event) or _read(event, event, 0, "the response failed")
 
 
@@ -59,7 +60,7 @@ def _read(error: dict[str, Any], body: Any, status: int, fallback: str = "") -> 
 
 
 def _bare(body: Any, status: int) -> ApiError:
-    """Text, a page of some proxy, a list, nothing."""
+    """Text, a proxy's page, a list, or an empty body."""
     if type(body) is list and body and type(body[0]) is dict:
         found = parse_error(body[0], status)
         if found is not None:
@@ -75,7 +76,7 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
 
 
 def error_object(error: ApiError) -> dict[str, Any]:
-    """The object inside the envelope, with the words of this dialect's own error."""
+    """The object inside the envelope, with type and code of an error of this dialect."""
     kind, code = type_and_code(error)
     if error.extra is not None and error.extra.dialect == NAME:
         kind, code = error.type or kind, error.code or code

@@ -1,4 +1,4 @@
-"""Tools that run on the server's side, as items and their progress events, both ways."""
+"""Parses and renders server-side tools as items and their progress events."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _NO_IMAGES: Final = {
     "output_tokens": 0,
     "total_tokens": 0,
 }
-"""The types of openai 3.49.0 require it: tools that were not used have zeros."""
+"""Required by the types of openai 3.49.0: tools that were not used have zeros."""
 
 
 def _announce(call: HostedCall, index: int) -> list[Event]:
@@ -69,7 +69,7 @@ def _action(call: HostedCall, sources: Sequence[WebSource]) -> dict[str, Any]:
 
 
 def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
-    """With the number of searches that were answered. OpenAI does not count pages that were opened."""
+    """Adds the number of successful searches. OpenAI does not count pages that were opened."""
     searches = [each for each in ran if each.call is not None and each.call.kind in _WEB]
     if not searches:
         return finish
@@ -83,7 +83,8 @@ def _finish(finish: Finish, ran: Sequence[RanCall]) -> Finish:
 
 
 def read_item(part: Foreign) -> RanCall | None:
-    """A search of an earlier turn. What one of the web found is not in it, only where it is."""
+    """Parses a search of an earlier turn. A web search has no contents of its results, only their
+    addresses."""
     if part.type in (tool_search.CALL, tool_search.OUTPUT):
         return tool_search.read(part)
     value = part.value
@@ -116,6 +117,6 @@ HOSTED: Final = HostedForm(
     mcp=mcp.MCP,
     carried=frozenset({tool_search.KIND, mcp.KIND}),
     tool_marks={"tools": (b'"web_search', b'"tool_search"', b'"mcp"')},
-    marks=(b'"ws_w', b'"tso_wg'),  # of both kinds, and of none that OpenAI makes: those are hexadecimal
+    marks=(b'"ws_w', b'"tso_wg'),  # of both kinds; OpenAI's own ids are hexadecimal
     vendor_marks=(b'"web_search_call"', b'"tool_search_output"'),
 )

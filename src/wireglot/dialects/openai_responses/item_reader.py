@@ -1,7 +1,7 @@
-"""Output items as they stream in: what their deltas and done events say, as events of the IR.
+"""Parses streamed output items: converts their deltas and done events to events of the IR.
 
-A done item is the truth: whatever the deltas did not bring is emitted when it arrives. Which item it is, and
-which one an event is about, is for `open_items` to say.
+A done item is authoritative: whatever the deltas did not contain is emitted when it arrives. Which item an
+event is about is determined by `open_items`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _STREAMED = _CALLS | {"message", "reasoning"}
 
 
 class ItemReader:
-    """Adds events to `out`, which its owner sets, as it does `response` and `model`."""
+    """Adds events to `out`, which its owner sets, like `response` and `model`."""
 
     def __init__(self, context: Context) -> None:
         self.out: list[Event] = []
@@ -44,9 +44,9 @@ class ItemReader:
         self._context = context
         self._items = OpenItems()
         self._count = 0
-        self._held: PartEnd | None = None  # of a text whose signature may still follow
-        self._waiting: Signature | None = None  # a signature whose call is still to come
-        self._hot: OpenPart | None = None  # the newest text, and where its deltas say they belong
+        self._held: PartEnd | None = None  # end of a text whose signature may still follow
+        self._waiting: Signature | None = None  # a signature that precedes its call
+        self._hot: OpenPart | None = None  # the newest text, and where its deltas belong
         self._hot_place: tuple[int, int] = (-1, -1)
 
     def text_delta(self, event: dict[str, Any]) -> None:
@@ -73,7 +73,7 @@ class ItemReader:
             self.out.append(Delta(part.index, delta, parse_logprobs(event.get("logprobs"))))
 
     def sent_of(self, index: int) -> list[str] | None:
-        """What went out so far of the part with this index; None where it is not open."""
+        """The text sent so far of the part with this index; None if it is not open."""
         for item in self._items:
             for part in item.parts.values():
                 if part.index == index:
@@ -90,11 +90,11 @@ class ItemReader:
         if item is None:
             return
         if item.position != event.get("output_index"):
-            self._hot = None  # this place is another text's, too: only ids tell them apart
+            self._hot = None  # this place is used for another text, too: only ids distinguish them
         if item.kind in _CALLS:
             self._open_call(item, value)
         elif item.kind in CLIENT_CALLS and is_client_call(value):
-            return  # what it asks for is known when it is done
+            return  # its arguments are known when it is done
         elif item.kind not in _STREAMED:
             self.out.append(ForeignEvent(NAME, "response.output_item.added", event))
 
@@ -104,12 +104,12 @@ class ItemReader:
             self._finish_item(self._items.finished(event, value), value)
 
     def final_output(self, output: list[Any]) -> None:
-        """Items that the stream announced and did not finish, or never announced."""
+        """Handles items that the stream announced and did not finish, or never announced."""
         for item, value in self._items.pair(output):
             self._finish_item(item, value)
 
     def end(self) -> None:
-        """Items without their end: what came of them stands."""
+        """Closes items without an end event: what has arrived of them is kept."""
         for item in self._items:
             if item.done:
                 continue
@@ -212,7 +212,7 @@ class ItemReader:
         part = item.parts.get(number)
         if part is not None:
             return part
-        for other in item.parts.values():  # earlier texts of the item are over when the next one begins
+        for other in item.parts.values():  # earlier texts of the item end when the next one begins
             if other.final is not None:
                 self._end_text(other, other.final)
         self.refused = self.refused or refusal
@@ -308,7 +308,7 @@ class ItemReader:
             self._say(part, delta)
 
     def command(self, event: dict[str, Any]) -> None:
-        """A piece of a shell's command: the done item of a client's shell tells it again."""
+        """A piece of a shell's command: the done item of a client's shell repeats it."""
         item = self._items.about(event)
         if item is None or not is_client_call(item.value):
             self.out.append(ForeignEvent(NAME, str(event.get("type")), event))
@@ -322,7 +322,7 @@ class ItemReader:
                 self._complete(part, text)
 
     def _open_call(self, item: OpenItem, value: dict[str, Any]) -> None:
-        """Only with its final id and name; a call that does not tell them yet waits for its done item."""
+        """Opens a call only with its final id and name; a call that lacks them waits for its done item."""
         call_id, name, namespace = value.get("call_id"), value.get("name"), value.get("namespace")
         if type(call_id) is not str or type(name) is not str or not call_id or not name:
             return
@@ -353,7 +353,7 @@ class ItemReader:
         self.out.append(PartEnd(self._open(part).index))
 
     def _complete(self, part: OpenPart, text: str, final: Text | None = None) -> None:
-        """Emit what the deltas did not bring. Text that contradicts them cannot be taken back."""
+        """Emit the text that the deltas did not contain. Text that contradicts them cannot be taken back."""
         sent = "".join(part.sent)
         if part.index < 0 or len(text) <= len(sent) or not text.startswith(sent):
             return

@@ -1,4 +1,4 @@
-"""Output items as they are written: announced, streamed and closed under one id and one index.
+"""Writes output items: each is announced, streamed and closed under one id and one index.
 
 Items may be open side by side (parallel calls). The closing event of the newest one is held until it is known
 what follows: neighbouring texts share one message item, and an item the model was cut off in is `incomplete`.
@@ -69,7 +69,7 @@ _TEXT_TAIL = b',"logprobs":[]}\n\n'
 
 
 class Item:
-    """An output item on its way; `value` is what the final response will hold."""
+    """An open output item; `value` is what the final response will contain."""
 
     __slots__ = ("done", "position", "text", "value")
 
@@ -81,7 +81,7 @@ class Item:
 
 
 class OpenPart:
-    """A part on its way. `before` and `after` frame a delta's sequence number; empty until it opens."""
+    """An open part. `before` and `after` surround a delta's sequence number; empty until it opens."""
 
     __slots__ = (
         "after", "before", "item", "logprobs", "number", "part", "path", "sections", "source", "tail",
@@ -98,8 +98,8 @@ class OpenPart:
         self.before = b""
         self.after = b""
         self.tail = TAIL
-        self.source = ""  # reasoning: the list of the item it is shown in
-        self.sections: list[str] = []  # reasoning: the entries of that list that are complete
+        self.source = ""  # reasoning: the list of the item that shows it
+        self.sections: list[str] = []  # reasoning: the complete entries of that list
 
 
 # The list of the item -> type of its entries, key of their number, names of the events about an entry.
@@ -110,11 +110,11 @@ _SPOKEN = {
 
 
 class ItemWriter:
-    """Collects bytes in `out`. `items` is what became of the answer so far; `parts` are those now open,
-    `content` the complete ones."""
+    """Collects bytes in `out`. `items`: the output so far; `parts`: the open ones, `content`: the complete
+    ones."""
 
     def __init__(self, context: Context, own_tools: Mapping[str, Tool]) -> None:
-        """`own_tools`: the tools of the client whose calls are items of their own, by name."""
+        """`own_tools`: the client's tools whose calls have their own item types, by name."""
         self.losses: list[Loss] = []
         self.out: list[bytes] = []
         self.sequence = context.first_event
@@ -127,10 +127,10 @@ class ItemWriter:
         self._own_tools = own_tools
         self.parts: dict[int, OpenPart] = {}
         self.content: list[Part] = []
-        self._announced: dict[str, Item] = {}  # hosted items whose announcement was passed on
+        self._announced: dict[str, Item] = {}  # hosted items whose start was passed on
 
     def pass_on(self, event: ForeignEvent) -> None:
-        """An event of this dialect that is no part of the answer."""
+        """Writes an event of this dialect that does not belong to the answer."""
         payload = {key: value for key, value in event.value.items() if key not in ("type", "sequence_number")}
         value = payload.get("item")
         if (
@@ -163,7 +163,7 @@ class ItemWriter:
             case ToolCall():
                 self.release()
                 if is_client_run(part, self._own_tools):
-                    opened.text.add(part.arguments)  # such an item is announced when it is known
+                    opened.text.add(part.arguments)  # such an item is announced when it is complete
                     opened.part = replace(part, arguments="")
                 else:
                     self._open_call(opened, part)
@@ -173,7 +173,7 @@ class ItemWriter:
                 self.losses.append(Loss(path, "content.position", "dropped", "a tool result in an answer"))
 
     def first_delta(self, part: OpenPart, event: Delta) -> None:
-        """A delta that opens its part, or that brings log probabilities."""
+        """Writes a delta that opens its part, or that has log probabilities."""
         if not event.text and not event.logprobs:
             return
         if not part.before:
@@ -202,7 +202,7 @@ class ItemWriter:
         if logprobs and tail is _TEXT_TAIL:
             tail = b',"logprobs":%b}\n\n' % encode(render_logprobs(logprobs))
         elif logprobs and type(part.part) is not Text:
-            part.logprobs.clear()  # a refusal has none either, which is reported at its end
+            part.logprobs.clear()  # a refusal has none either; reported at its end
         number = self.sequence
         self.sequence += 1
         self.out.append(b"%b%d%b%b%b" % (part.before, number, part.after, encode(text), tail))
@@ -251,12 +251,12 @@ class ItemWriter:
             part.part = replace(call, arguments="")
 
     def _carry(self, part: ToolCall | Text | Media, signature: Signature) -> None:
-        """An item for the state of a part that has no place for it."""
+        """Writes an item for the state of a part that has no field for it."""
         identifier = self.ids.take("reasoning", len(self.items))
         self._whole(carrier(part, signature, identifier, self._context))
 
     def cut(self) -> None:
-        """The answer breaks off: what came of the open parts stands in their items."""
+        """Ends an answer that breaks off: the open parts are written to their items as far as they came."""
         self.release("incomplete")
         for part in self.parts.values():
             item, text = part.item, str(part.text)
@@ -300,7 +300,8 @@ class ItemWriter:
         self.content.append(whole)
 
     def _leave_out(self, part: OpenPart) -> None:
-        """As the vendor does: the item is done and incomplete, with what came of its arguments."""
+        """Ends an incomplete call like the vendor: the item is done and incomplete, with the partial
+        arguments."""
         detail = "the limit was reached inside the call"
         self.losses.append(Loss(part.path, "tool_call.arguments", "dropped", detail))
         item = part.item
@@ -373,8 +374,8 @@ class ItemWriter:
         self._newest = item
 
     def _close_client_call(self, part: OpenPart, call: ToolCall) -> bool:
-        """A call of a tool that the client runs, whole. False: it says too little to be one."""
-        position = len(self.items) + (call.signature is not None)  # its state goes ahead of it
+        """Writes a complete call of a tool that the client runs. False: it lacks required arguments."""
+        position = len(self.items) + (call.signature is not None)  # its state goes before it
         value = item_of_client_tool(call, self.ids, position, self._own_tools)
         if value is None:
             return False
@@ -402,7 +403,7 @@ class ItemWriter:
             self._close_whole(value)
 
     def _close_whole(self, value: dict[str, Any]) -> None:
-        """An item that is known at once; some were announced by an event that was passed on."""
+        """Writes an item that is complete at once; some were announced by an event that was passed on."""
         self.release()
         identifier = value.get("id")
         item = self._announced.pop(identifier, None) if type(identifier) is str else None
@@ -412,10 +413,11 @@ class ItemWriter:
             item.value = value
             self._done(item)
 
-    # Reasoning items, each of their parts in a frame of its own
+    # Reasoning items, each of their parts in a separate frame
 
     def next_section(self, part: OpenPart) -> bool:
-        """At a delta that may be the seam of two parts. Only this dialect's reader tells seams from text."""
+        """Handles a delta that may be the boundary of two parts. Only this dialect's reader distinguishes
+        them from text."""
         if not part.source or not own_form(getattr(part.part, "extra", None), NAME):
             return False
         self._close_section(part)
@@ -425,7 +427,7 @@ class ItemWriter:
         return True
 
     def _open_reasoning(self, part: OpenPart, reasoning: Reasoning, end: PartEnd | None) -> None:
-        """Announce the item; its first part too, unless it ends without showing anything."""
+        """Announces the item; its first part too, unless it ends without showing anything."""
         signature = (end.signature if end is not None else None) or reasoning.signature
         native = reasoning_id(reasoning, signature)
         identifier = self.ids.take("reasoning", len(self.items), native)
@@ -470,10 +472,10 @@ class ItemWriter:
     def _reasoning_so_far(self, part: OpenPart) -> dict[str, Any]:
         return {part.source: _entries(part, [*part.sections, _section(part)])}
 
-    # What all items have in common: numbers, ids, announcement and end
+    # Common to all items: numbers, ids, announcement and end
 
     def emit(self, kind: str, payload: dict[str, Any]) -> None:
-        # An event that is passed on has the name that its provider gave it, whatever that is.
+        # An event that is passed on keeps its provider's name, whatever it is.
         name = kind if kind.isprintable() else " ".join(kind.split())
         data = encode({"type": kind, "sequence_number": self.sequence, **payload})
         self.out.append(b"event: %b\ndata: %b\n\n" % (name.encode(), data))
@@ -517,7 +519,7 @@ class ItemWriter:
 
 
 def _section(part: OpenPart) -> str:
-    """The text of the part now open: what came behind all the complete ones and their seams."""
+    """The text of the part now open: everything after the complete ones and their separators."""
     return str(part.text)[sum(len(said) + len(SEAM) for said in part.sections) :]
 
 
@@ -526,7 +528,7 @@ def _entries(part: OpenPart, texts: list[str]) -> list[dict[str, Any]]:
 
 
 def _as_streamed(reasoning: Reasoning, part: OpenPart) -> Reasoning:
-    """With the entries that went out; the source's own while they say the same."""
+    """The reasoning with the entries that were sent; the source's own entries if they are equal."""
     extra = reasoning.extra
     if extra is None or extra.dialect != NAME:
         return reasoning

@@ -1,6 +1,6 @@
-"""Items: the pieces an input or an output list is made of, each with its parts of the IR.
+"""Items: the elements of an input or output list, each with its parts of the IR.
 
-Message items hold content parts; reasoning, calls and results are items of their own; everything else stays
+Message items contain content parts; reasoning, calls and results are separate items; everything else stays
 verbatim as a `Foreign`.
 """
 
@@ -38,14 +38,14 @@ from wireglot.wire.json import encode_text
 
 
 class Carried(msgspec.Struct, frozen=True):
-    """A reasoning item that is none: it only brought back the signature of a neighbouring part."""
+    """A reasoning item without content: it only returned the signature of a neighbouring part."""
 
     signature: Signature
     holder: Holder
 
 
 class MessageItem(msgspec.Struct, frozen=True):
-    """A message item. `form` and `fields` are what an `Extra` of it would hold."""
+    """A message item. `form` and `fields` are the contents of its `Extra`."""
 
     role: Role
     parts: tuple[Text | Media | Foreign, ...]
@@ -73,7 +73,7 @@ _FOREIGN_ROLES: dict[str, Role] = {
     "mcp_approval_response": "user",
     "program_output": "assistant",
 }
-"""Whose turn an item belongs to that the IR has no part for; `_call_output` items are the client's."""
+"""The role for items that the IR has no part for; `_call_output` items are the client's."""
 
 ITEM_TYPES = frozenset(
     {
@@ -107,7 +107,7 @@ ITEM_TYPES = frozenset(
 
 
 def item_form(item: Fields) -> dict[str, Any]:
-    """Id and status: they belong to OpenAI's store and are spelling to everyone else."""
+    """Id and status: they belong to OpenAI's store and are spelling for other dialects."""
     form: dict[str, Any] = {}
     identifier, status = item.value.get("id"), item.value.get("status")
     if identifier is not None:
@@ -118,7 +118,7 @@ def item_form(item: Fields) -> dict[str, Any]:
 
 
 def light_form(value: dict[str, Any]) -> dict[str, Any]:
-    """Of the form, what is final when a stream announces the item."""
+    """The fields of the form that are final when a stream announces the item."""
     return {key: value[key] for key in ("id", "phase") if value.get(key) is not None}
 
 
@@ -127,7 +127,7 @@ def identity(value: dict[str, Any]) -> set[str]:
 
 
 def phase_of(value: dict[str, Any], origin: Origin) -> Signature | None:
-    """The phase of a message item, as the state of its first text: it must come back to who minted it."""
+    """The phase of a message item, as the state of its first text: it must be returned to its minter."""
     phase = value.get("phase")
     return Signature(phase, origin, PHASE) if type(phase) is str and phase else None
 
@@ -181,7 +181,7 @@ def parse_message(item: Fields, origin: Origin) -> MessageItem:
 
 
 def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> list[Part]:
-    """The parts, each with the form of the item it stood in; unknown fields of the item go with the first."""
+    """The parts, each with the form of its item; unknown fields of the item go with the first."""
     foreign = [part for part in message.parts if isinstance(part, Foreign)]
     if foreign and len(foreign) == len(message.parts):
         return [Foreign(NAME, foreign[0].type, item)]
@@ -192,7 +192,7 @@ def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> li
     parts: list[Part] = []
     for part in message.parts or (Text("", extra=Extra(NAME, form={"empty": True})),):
         if isinstance(part, Foreign):
-            # As an item its type could be one that we know, and that must have fields this one has not.
+            # As an item its type could be a known one, whose required fields this one lacks.
             shell = {"type": "message", "role": "assistant", "content": [part.value]}
             parts.append(Foreign(NAME, part.type, shell))
             continue
@@ -210,7 +210,8 @@ def message_parts(message: MessageItem, number: int, item: dict[str, Any]) -> li
 
 
 def parse_reasoning(item: Fields, origin: Origin, context: Context, source: str = "") -> Reasoning | Carried:
-    """`source` says which of the two lists was shown already (in a stream); else the summary goes first."""
+    """`source`: which of the two lists was shown already (in a stream); otherwise the summary has
+    priority."""
     form: dict[str, Any] = item_form(item)
     identifier = item.text_or("id")
     summary, content = item.value.get("summary"), item.value.get("content")
@@ -297,7 +298,7 @@ def parse_result(item: Fields) -> ToolResult:
             for number, part in enumerate(output)
         )
         if content and isinstance(last := content[-1], Text | Media) and last.cache is not None:
-            # Outputs have breakpoints on parts only: one on the last part is one behind the whole result.
+            # Outputs have breakpoints on parts only: one on the last part is one after the whole result.
             mark = last.cache
             content = (*content[:-1], replace(last, cache=None))
     elif output is None and "output" in item.value:

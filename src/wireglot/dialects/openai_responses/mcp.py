@@ -1,7 +1,7 @@
-"""Servers of tools that OpenAI connects to itself: the `mcp` tool.
+"""MCP servers that OpenAI connects to itself: the `mcp` tool.
 
-Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless it says that
-they do not. A call that was made is one item with its result; to everybody else it is a call and its result.
+Source: the types of openai-python 3.49.0, read 2026-11-15. Calls need a person's approval unless the tool
+sets otherwise. A finished call is one item with its result; in other dialects it is a call and its result.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _BEARER = "Bearer "
 
 
 def parse_server(tool: Fields) -> McpServer | None:
-    """None where the server is not named by its URL (a connector, a tunnel)."""
+    """Returns None if the server is not named by its URL (a connector, a tunnel)."""
     value = tool.value
     label, url = value.get("server_label"), value.get("server_url")
     if type(label) is not str or type(url) is not str:
@@ -89,18 +89,18 @@ def render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str, 
 _CALL_KEYS = frozenset({"type", "id", "status", "name", "server_label", "arguments", "output", "error"})
 _NAMED = ("id", "name", "server_label")
 _WITHIN = "within"
-"""Form key: the result stands in the item of its call."""
+"""Form key: the result is inside the item of its call."""
 
 
 def is_made(value: dict[str, Any]) -> bool:
-    """Whether an item tells a call and what came of it: two messages, in one place of the client's input."""
+    """Whether an item contains a call and its result: two messages, in one place of the client's input."""
     if value.get("type") != "mcp_call" or any(type(value.get(key)) is not str for key in _NAMED):
         return False
     return type(value.get("output")) is str or value.get("error") is not None
 
 
 def parse_made_call(item: Fields) -> tuple[ToolCall, ToolResult] | None:
-    """The call of an item and what came of it; None where it was not made, or only its vendor knows."""
+    """The call of an item and its result; None if it was not made, or only its vendor knows the result."""
     value = item.value
     if not is_made(value):
         return None
@@ -220,7 +220,7 @@ def _listed(part: Foreign) -> str:
 
 
 def _is_named(tools: Any, listed: ListedTool) -> bool:
-    """Whether a filter of tools means this one."""
+    """Whether a filter of tools matches this one."""
     filtered = object_in(tools)
     names, read_only = filtered.get("tool_names"), filtered.get("read_only")
     if type(names) is list and listed.name not in names:

@@ -24,7 +24,7 @@ _FORMAT_OF = {
 
 _EXTENSIONS = {"application/pdf": "pdf", "text/plain": "txt", "text/markdown": "md", "text/csv": "csv"}
 _UNNAMED = "unnamed."
-"""A file sent as data must have a name. One of these means: it has none."""
+"""A file sent as data must have a name. This prefix means that it has none."""
 
 Kind = Literal["image", "document", "audio", "video"]
 _DETAILS = frozenset({"auto", "low", "high", "original"})
@@ -37,7 +37,7 @@ _FEATURES: dict[Kind, Feature] = {
 
 
 def parse_media(part: Fields, kind: str) -> Media | None:
-    """The media of a content part; None if its type is another, or it points nowhere."""
+    """The media of a content part; None if it has another type, or no source."""
     match kind:
         case "input_image":
             return _parse_image(part)
@@ -129,7 +129,7 @@ def _parse_audio(part: Fields) -> Media | None:
 
 
 def render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
-    """The content part for it, or None (declared) if there is no such part."""
+    """The content part for a medium, or None (with a loss) if there is no such part."""
     form = own_form(media.extra, NAME)
     value: dict[str, Any] | None
     match media.kind:
@@ -239,7 +239,7 @@ def _kind_of(mime: str) -> Kind:
 
 
 def _split_data_url(url: str, form: dict[str, Any]) -> tuple[str, str | None]:
-    """Type and base64 of a data URL; (`""`, None) if it is another kind of address."""
+    """Type and base64 of a data URL; (`""`, None) for any other address."""
     if not url.startswith("data:"):
         return "", None
     header, comma, data = url[5:].partition(",")

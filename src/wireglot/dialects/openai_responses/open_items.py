@@ -1,8 +1,8 @@
-"""The output items of a stream while it lasts, and which of them an event or a final item is about.
+"""The output items of an open stream, and which of them an event or a final item is about.
 
-Nothing that tells it can be relied on: ids rotate from event to event (Copilot), places are printed as 0 on
-everything or differ between `output_index` and the final `output` (an item that is not shown stood before).
-What an id or a call id names goes first, then the place, then the order among those of a kind.
+No identification can be relied on: ids change from event to event (Copilot), indexes are 0 on everything or
+differ between `output_index` and the final `output` (if an item that is not shown came before). An id or call
+id has priority, then the index, then the order among items of a kind.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from wireglot.ir.content import Citation, Text
 
 
 class OpenPart:
-    """A part being streamed: its index in the IR (-1 once it ended) and what of it went out."""
+    """A part being streamed: its index in the IR (-1 once it ended) and the text already sent."""
 
     __slots__ = ("citations", "final", "index", "late_phase", "sent")
 
@@ -24,10 +24,10 @@ class OpenPart:
         self.sent: list[str] = []
         self.citations: list[Citation] = []
         self.final: Text | None = None
-        self.late_phase = False  # the phase of its item may yet be reported
+        self.late_phase = False  # the phase of its item may still be reported
 
     def is_begun_by(self, text: str) -> bool:
-        """Whether what went out is the beginning of `text`."""
+        """Whether the text already sent is the beginning of `text`."""
         return text.startswith("".join(self.sent))
 
 
@@ -49,13 +49,13 @@ class OpenItem:
         self.name(value)
 
     def name(self, value: dict[str, Any]) -> None:
-        """Take the ids that a value of this item tells."""
+        """Take the ids in a value of this item."""
         self.identity = identity(value)
         self.call_id = value.get("call_id")
 
     def streamed(self, number: int, final: Text) -> OpenPart | None:
-        """The open text that a final one finishes. Bedrock's gpt-oss streams at content_index 1 what is the
-        first part of the done item."""
+        """The open text that a final one finishes. Bedrock's gpt-oss streams at content_index 1 what becomes
+        the first part of the done item."""
         here = self.parts.get(number)
         if here is None or not here.is_begun_by(final.text):
             for part in self.parts.values():
@@ -76,7 +76,7 @@ class OpenItem:
 class OpenItems:
     def __init__(self) -> None:
         self._items: dict[int, OpenItem] = {}
-        self._crowded = False  # several items have claimed one place
+        self._crowded = False  # several items have claimed one index
 
     def __iter__(self) -> Iterator[OpenItem]:
         return iter(self._items.values())
@@ -86,7 +86,7 @@ class OpenItems:
         return item
 
     def add(self, event: dict[str, Any], value: dict[str, Any]) -> OpenItem | None:
-        """The item that is announced; None where it has been announced before."""
+        """The announced item; None if it was announced before."""
         index = event.get("output_index")
         here = self._items.get(index) if type(index) is int else None
         if here is not None and (here.is_of(value) or not here.identity or not identity(value)):
@@ -96,7 +96,7 @@ class OpenItems:
         return self.open(place, kind_of(value), value)
 
     def about(self, event: dict[str, Any]) -> OpenItem | None:
-        """The item that an event goes on with: what is repeated on every delta is least to be trusted."""
+        """The item that an event continues: a field that is repeated on every delta is the least reliable."""
         index, name = event.get("output_index"), event.get("item_id")
         if type(index) is int and not self._crowded:
             return self._items.get(index)
@@ -106,14 +106,14 @@ class OpenItems:
         return self._items.get(index) if type(index) is int else self._newest()
 
     def announce(self, event: dict[str, Any], kind: str) -> OpenItem:
-        """An item that began without being announced."""
+        """An item that began without an announcement."""
         index = event.get("output_index")
         return self.open(
             index if type(index) is int else self._next(), kind, {"type": kind, "id": event.get("item_id")}
         )
 
     def finished(self, event: dict[str, Any], value: dict[str, Any]) -> OpenItem:
-        """The item that a done item is, opened where it was never announced."""
+        """The item of a done event, opened if it was never announced."""
         index = event.get("output_index")
         here = self._items.get(index) if type(index) is int else None
         if here is not None and here.is_of(value):
@@ -132,7 +132,7 @@ class OpenItems:
         return self.open(self._next(), kind_of(value), value)
 
     def pair(self, output: list[Any]) -> Iterator[tuple[OpenItem, dict[str, Any]]]:
-        """Each item of the final output with the one that streamed, or with a new one."""
+        """Pairs each item of the final output with a streamed one, or with a new one."""
         values = {
             place: value for place, value in enumerate(output) if type(value) is dict and kind_of(value)
         }

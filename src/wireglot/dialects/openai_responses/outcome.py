@@ -1,4 +1,4 @@
-"""Why an answer ended and what it cost, both ways."""
+"""Parses and renders stop reasons and usage."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _STATUS: dict[StopReason, tuple[str, str]] = {
     "other": ("completed", ""),
     "length": ("incomplete", "max_output_tokens"),
     "context_full": ("incomplete", "max_output_tokens"),
-    # There is no word for a pause. The answer is not whole, and a client may ask for the rest of it.
+    # There is no value for a pause. The answer is incomplete, and a client may request the rest.
     "paused": ("incomplete", "max_output_tokens"),
     "refused": ("incomplete", "content_filter"),
     "malformed_call": ("failed", ""),
@@ -40,7 +40,7 @@ USAGE_FIELDS = UsageFields(
         ("output_tokens_details", (("reasoning", "reasoning_tokens"),)),
     ),
     check_numbers,
-    # Tokens of text are what remains of all tokens: other kinds are reported next to them.
+    # Text tokens are the remainder of all tokens: other kinds are reported next to them.
     again=(
         "input_tokens_details.cache_write_tokens_details",
         "input_tokens_details.text_tokens",
@@ -49,13 +49,13 @@ USAGE_FIELDS = UsageFields(
 )
 
 USAGE = "usage."
-"""Prefix of a key in a response's extra: a count that the account could not take."""
+"""Prefix of a key in a response's extra: a count without a place in the usage."""
 
 MALFORMED = {"code": "server_error", "message": "the model produced a malformed tool call"}
 
 
 def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
-    """There is no finish reason here: it follows from the status and from what was said."""
+    """There is no finish reason here: it follows from the status and from the content."""
     if status in _COMPLETE:
         reason: StopReason = "tool_calls" if calls else "refused" if refused else "end"
         return Stop(reason, status or "completed", NAME)
@@ -68,7 +68,7 @@ def parse_stop(status: str, details: Any, calls: bool, refused: bool) -> Stop:
 
 
 def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tuple[str, str]:
-    """Status and the reason of incompleteness ("" for none)."""
+    """Status and the reason why it is incomplete ("" for none)."""
     if stop.extra is not None:
         losses_of_extra(stop.extra, NAME, "$.stop", losses, "stop_details")
     if stop.sequence is not None:
@@ -89,9 +89,9 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
         calls = calls or type(part) is ToolCall
         refused = refused or (type(part) is Text and part.refusal)
     if stop.reason == "paused" and calls:
-        status, why = "completed", ""  # the client goes on by running them
+        status, why = "completed", ""  # the client continues by running them
     if stop.reason == "refused" and refused and not calls:
-        status, why = "completed", ""  # the model's own words; a filter is said where there are none
+        status, why = "completed", ""  # the model's own text; a filter is reported without one
     back = parse_stop(status, {"reason": why}, calls, refused)
     if back.reason != stop.reason:
         losses.append(
@@ -101,7 +101,7 @@ def render_stop(stop: Stop, content: Sequence[Part], losses: list[Loss]) -> tupl
 
 
 def parse_usage(raw: Any) -> Usage | None:
-    """Totals include their details here; the IR's numbers do not overlap."""
+    """Totals include their details in this dialect; the IR's numbers do not overlap."""
     if type(raw) is not dict:
         return None
     total_in, total_out = _count(raw, "input_tokens"), _count(raw, "output_tokens")
@@ -124,7 +124,7 @@ def parse_usage(raw: Any) -> Usage | None:
 
 
 def contradictions(raw: Any) -> dict[str, Any]:
-    """Details larger than the total they are part of, under their path: the account holds less."""
+    """Details larger than the total they are part of, by path: the parsed usage has less."""
     usage = parse_usage(raw)
     if usage is None:
         return {}
@@ -141,7 +141,7 @@ def contradictions(raw: Any) -> dict[str, Any]:
 
 
 def render_usage(usage: Usage | None, losses: list[Loss]) -> dict[str, Any]:
-    """All numbers, always: clients take them as integers without looking."""
+    """All numbers, always: clients read them as integers without checking."""
     if usage is None:
         usage = Usage()
     raw = usage.raw

@@ -1,4 +1,4 @@
-"""Parts of an answer and the output items they stand in, the same in a stream and in the whole response."""
+"""Parts of an answer and the output items they belong to, the same in a stream and in the whole response."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from wireglot.ir.request import Request
 
 ENCRYPTED = "reasoning.encrypted_content"
 REPORTED = "told"
-"""Of a request's form: what its answer says of itself, from any upstream (its id, whether it is stored)."""
+"""Key in a request's form: state fields of its answer, from any upstream (its id, whether it is stored)."""
 
 PREFIXES = {
     "message": "msg",
@@ -49,7 +49,7 @@ class ItemIds:
         self._used: set[str] = set()
 
     def take(self, kind: str, position: int, native: Any = None) -> str:
-        """The id of the item at `position`. Two items must not share one: clients tell them apart by it."""
+        """The id of the item at `position`. Two items must not share one: clients distinguish them by it."""
         if type(native) is str and native and native not in self._used:
             self._used.add(native)
             return native
@@ -68,7 +68,8 @@ def is_raw(reasoning: Reasoning) -> bool:
 
 
 def without_ids(extra: Extra) -> Extra:
-    """OpenAI demands the reasoning that an item was made with, by the item's id: without one it is text."""
+    """The extra without item ids: OpenAI requires the reasoning that an item with an id was made with;
+    without an id it is text."""
     form = {key: value for key, value in extra.form.items() if key != "id"}
     item = form.get("item")
     if type(item) is dict and "id" in item:
@@ -77,8 +78,8 @@ def without_ids(extra: Extra) -> Extra:
 
 
 def hides_state(request: Request | None) -> bool:
-    """Whether the client has not asked for the reasoning state that its answer brings. Then the gateway,
-    which stores its responses, keeps the state for it."""
+    """Whether the client did not request the reasoning state in its answer. Then the gateway, which stores
+    its responses, keeps the state for it."""
     form = own_form(request.extra, NAME) if request is not None else {}
     asked = form.get("include")
     return REPORTED in form and not (type(asked) is list and ENCRYPTED in asked)
@@ -94,7 +95,7 @@ def encrypted_content(
     part: Reasoning, signature: Signature | None, context: Context, *, hidden: bool
 ) -> str | None:
     """The state of a reasoning item: raw if OpenAI minted it, else in our envelope. `hidden`: OpenAI's own is
-    not shown."""
+    left out."""
     if signature is None or (hidden and signature.origin.dialect == NAME):
         return None
     if part.redacted:
@@ -107,7 +108,7 @@ def encrypted_content(
 def carrier(
     part: Text | Media | ToolCall, signature: Signature, identifier: str, context: Context
 ) -> dict[str, Any]:
-    """A reasoning item that shows nothing and carries the signature of its neighbour."""
+    """A reasoning item without content that carries the signature of its neighbour."""
     holder: Holder = "call" if type(part) is ToolCall else "text" if type(part) is Text else "media"
     return {
         "type": "reasoning",
@@ -118,7 +119,7 @@ def carrier(
 
 
 def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
-    """Declare that a signature is bound to an id that another item has, or that came too late."""
+    """Report that a signature is bound to an id that another item has, or that came too late."""
     if type(native) is str and native and native != taken:
         losses.append(
             Loss(
@@ -130,14 +131,14 @@ def declare_id(native: Any, taken: str, path: str, losses: list[Loss]) -> None:
         )
 
 
-# Message items: an answer is one list of parts, and each text remembers the item it stood in.
+# Message items: an answer is one list of parts, and each text remembers its item.
 
 ITEM = "item."
-"""Unknown fields of a text's message item stand in the text's extra under this prefix."""
+"""Prefix for unknown fields of a text's message item in the text's extra."""
 
 
 def message_form(part: Text) -> dict[str, Any]:
-    """Form of the message item a text stood in."""
+    """Form of the message item that a text came from."""
     extra = part.extra
     form = extra.form.get("item") if extra is not None and extra.dialect == NAME else None
     return form if type(form) is dict else {}
@@ -159,22 +160,22 @@ def part_extra(part: Text) -> Extra | None:
 
 
 def phase_said(part: Text | Media) -> str | None:
-    """The phase that a text carries for its message item."""
+    """The phase in a text's signature, for its message item."""
     signature = part.signature
     return signature.data if signature is not None and signature.id == PHASE else None
 
 
 def same_message(before: Text, part: Text) -> bool:
-    """Whether two neighbouring texts stand in one message item. Other dialects' neighbours do."""
+    """Whether two neighbouring texts belong to one message item. Other dialects' neighbours do."""
     one, other = message_form(before), message_form(part)
     if phase_said(part) is not None and not other:
-        return False  # it begins an item: another client gave back what stood on its first text
+        return False  # it begins an item: another client returned what was on its first text
     return one.get("number") == other.get("number") and one.get("id") == other.get("id")
 
 
-# Reasoning items list their parts; the IR has one text: the parts that say something, joined by a blank line.
-# In a stream of this dialect a delta that is nothing but that blank line is the seam between two parts. One
-# that the model wrote itself never stands alone in a delta: `spoken` cuts it in two.
+# Reasoning items list their parts; the IR has one text: the parts with content, joined by a blank line. In a
+# stream of this dialect a delta that is only that blank line marks the boundary of two parts. A blank line
+# that the model wrote is never the whole delta: `spoken` splits it in two.
 
 SEAM = "\n\n"
 
@@ -197,7 +198,7 @@ def spoken(text: str) -> tuple[str, ...]:
 
 
 def pieces(entries: Any, sent: str = "") -> list[str]:
-    """The deltas for all parts of a list behind what was sent of it; nothing if that was other text."""
+    """The deltas for all parts of a list after the text already sent; empty if that was other text."""
     if not joined(entries).startswith(sent):
         return []
     out: list[str] = []

@@ -1,4 +1,4 @@
-"""A client's request: `POST /v1/responses`."""
+"""Parses a client's request: `POST /v1/responses`."""
 
 from __future__ import annotations
 
@@ -41,14 +41,15 @@ from wireglot.ir.request import AnyTool, HostedTool, OutputFormat, Request, Thin
 
 _LOGPROBS = "message.output_text.logprobs"
 _INCLUDED = (_LOGPROBS, "reasoning.encrypted_content")
-"""What an answer tells everybody: the first where it was asked for, the second always."""
+"""Values of `include` that hold for answers of every upstream: the first if requested, the second always."""
 
 _USERS = ("safety_identifier", "user")
 _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation")
-"""How the exchange runs, not what is said. (`background: true` and `truncation: auto` do say something.)"""
+"""Fields about how the exchange runs, without content. (`background: true` and `truncation: auto` do have a
+meaning.)"""
 
 _INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
-"""Any of these can be a request without input."""
+"""With any of these, a request needs no other input."""
 
 _KNOWN = REQUEST_FIELDS.known.union(
     {
@@ -72,7 +73,7 @@ def parse_request(body: dict[str, Any], context: Context) -> Request:
     telling: dict[str, Any] = {}
     known = set(_KNOWN)
 
-    # What is not there is not asked for by its reader: most requests have few of these.
+    # Readers of missing fields are not called: most requests have few of these.
     listed = fields.array_or_empty("tools") if "tools" in body else []
     stated: tuple[AnyTool, ...] = ()
     if listed:
@@ -165,7 +166,8 @@ def _read_text(
 
 
 def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
-    """The end user: `safety_identifier`, or `user`, which it replaced. Of two the other stays extra."""
+    """The end user: `safety_identifier`, or `user`, which it replaced. If both are set, the other stays in
+    the extra."""
     for key in _USERS:
         value = fields.text_or(key)
         if value:
@@ -176,7 +178,7 @@ def _read_user(fields: Fields, form: dict[str, Any], known: set[str]) -> str:
 
 
 def _loaded(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
-    """Deferred tools that a search has found are no longer deferred."""
+    """Marks deferred tools that a search has found as no longer deferred."""
     found = {(tool.namespace, tool.name) for tool in brought if isinstance(tool, Tool) and not tool.deferred}
     if not found:
         return declared
@@ -195,7 +197,7 @@ def _found(tool: Tool) -> Tool:
 
 
 def new_tools(declared: list[AnyTool], brought: list[AnyTool]) -> list[AnyTool]:
-    """Tools that input items brought, for everyone who takes tools with the request only."""
+    """Tools declared by input items, for dialects that take tools with the request only."""
     names = {(tool.namespace, tool.name) for tool in declared if isinstance(tool, Tool)}
     hosted = [tool.native.value for tool in declared if isinstance(tool, HostedTool)]
     new: list[AnyTool] = []
@@ -220,7 +222,7 @@ _ALONE = frozenset(
         "reasoning",
     }
 )
-"""Items that are read without a look at others; but for a signature that waits for one."""
+"""Items that are parsed independently of others, except for a pending signature."""
 
 
 def _is_alone(item: Any) -> bool:
@@ -229,7 +231,7 @@ def _is_alone(item: Any) -> bool:
 
 
 class InputReader:
-    """The input, item by item. A signature that travels ahead of its call waits in `waiting`."""
+    """Parses the input, item by item. `waiting`: a signature that precedes its call."""
 
     def __init__(self, context: Context, tools: Sequence[AnyTool] = ()) -> None:
         self.context = context
@@ -237,7 +239,7 @@ class InputReader:
         self.brought: list[AnyTool] = []
         self.hosted_shell = "shell" in [tool.kind for tool in tools if isinstance(tool, HostedTool)]
         self.hosted_calls: set[str] = set()
-        """Ids of calls that look like the client's and were the server's."""
+        """Ids of calls that look like the client's but were run by the server."""
         self.waiting: Signature | None = None
         self.calls = 0
 
@@ -261,7 +263,8 @@ class InputReader:
         self.read_item(Fields(item, f"$.input[{index}]"))
 
     def state(self, item: Any) -> Hashable:
-        """A call without an id gets one by its number; a signature that waits belongs to the next call."""
+        """The state an item depends on: a call without an id gets one from its number; a pending signature
+        belongs to the next call."""
         return self.calls if self.waiting is None and _is_alone(item) else None
 
     def mark(self) -> int | None:
@@ -323,7 +326,7 @@ class InputReader:
                 self.add_foreign(item, kind)
 
     def bring(self, item: Fields, kind: str) -> None:
-        """Tools that come with an item. One that was searched for is no longer deferred."""
+        """Adds tools declared by an item. A tool that was searched for is no longer deferred."""
         for tool in parse_tools(item.array_or_empty("tools"), f"{item.path}.tools", kind):
             loaded = kind == "tool_search_output" and isinstance(tool, Tool) and tool.deferred
             if tool.native is not None:
@@ -343,7 +346,7 @@ class InputReader:
         self.messages.append(Message("assistant", (part,)))
 
     def add_foreign(self, item: Fields, kind: str) -> None:
-        # The tools that it brings are among the request's.
+        # The tools that it declares are among the request's.
         foreign = Foreign(NAME, kind, item.value, stands_elsewhere=kind == "additional_tools")
         extra = Extra(NAME, form={"item": "foreign"})
         self.messages.append(Message(foreign_role(item.value, kind), (foreign,), extra=extra))
@@ -353,7 +356,7 @@ class InputReader:
         return call if signature is None else replace(call, signature=signature)
 
     def carry(self, carried: Carried) -> None:
-        """A call's signature goes ahead of it; a text's comes behind, as in a stream it is known last."""
+        """A call's signature goes before it; a text's comes after it, as in a stream it is known last."""
         if carried.holder == "call":
             self.waiting = carried.signature
             return

@@ -1,4 +1,5 @@
-"""Content parts of message items and of tool outputs: text, refusals, annotations, log probabilities."""
+"""Parses and renders content parts of message items and of tool outputs: text, refusals, annotations, log
+probabilities."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _OUTPUT_LISTS = ("annotations", "logprobs")
 
 
 def plain_text(part: Any) -> Text | None:
-    """A text of a client as nearly all are, with no field too many; None: it takes a closer look."""
+    """An ordinary text of a client without additional fields; None: it needs the full conversion."""
     if type(part) is dict and len(part) == 2 and part.get("type") == "input_text":
         text = part.get("text")
         return Text(text) if type(text) is str else None
@@ -31,7 +32,7 @@ def plain_text(part: Any) -> Text | None:
 
 
 def parse_part(part: Fields, usual: str) -> Text | Media | Foreign:
-    """One content part. `usual` is the text type that goes without saying at this place."""
+    """One content part. `usual` is the default text type at this place."""
     kind = part.text("type")
     if kind in _TEXT_TYPES:
         return _parse_text(part, kind, usual)
@@ -160,7 +161,7 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
 
 
 def parse_logprobs(raw: Any) -> tuple[TokenLogprob, ...]:
-    """Tolerant: they are a by-product, and no reason to refuse an answer."""
+    """Lenient: malformed log probabilities are no reason to refuse an answer."""
     if type(raw) is not list:
         return ()
     return tuple(token for token in map(parse_logprob, raw) if token is not None)
@@ -174,7 +175,7 @@ def _render_logprobs(part: Text, form: dict[str, Any]) -> list[dict[str, Any]]:
 
 
 def is_plain(part: Any) -> bool:
-    """Whether a string can say it."""
+    """Whether the part can be written as a string."""
     return (
         type(part) is Text
         and not part.refusal
@@ -187,5 +188,6 @@ def is_plain(part: Any) -> bool:
 
 
 def _says_nothing(extra: Extra | None) -> bool:
-    """Another dialect's extra is no obstacle: it is declared and dropped either way."""
+    """Whether the extra has no fields to write. Another dialect's does not count: it is reported and dropped
+    anyway."""
     return extra is None or extra.dialect != NAME or (not extra.fields and not extra.form)

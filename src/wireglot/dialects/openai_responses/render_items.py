@@ -1,4 +1,5 @@
-"""Parts of the IR as items of an input or output list; ids and carriers of state are up to the caller."""
+"""Renders parts of the IR as items of an input or output list; ids and carriers of state are up to the
+caller."""
 
 from __future__ import annotations
 
@@ -34,7 +35,7 @@ from wireglot.wire.json import BadJson, decode
 
 ERROR_PREFIX = "Error: "
 _MARKABLE = frozenset({"input_text", "input_image", "input_file"})
-"""Content parts that take a breakpoint."""
+"""Content parts that accept a breakpoint."""
 
 
 def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | None) -> dict[str, Any]:
@@ -57,7 +58,7 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
 
 
 def _entries(text: str, kind: str, shown: Any) -> Any:
-    """The list as it was, while it still says `text`; else one entry."""
+    """The original list if its text is still `text`; else one entry."""
     if shown is not None and joined(shown) == text:
         return shown
     return [{"type": kind, "text": text}] if text else []
@@ -106,7 +107,7 @@ def render_image_call(media: Media, identifier: str | None) -> dict[str, Any]:
 
 
 def no_arguments(call: ToolCall) -> str:
-    """What stands for a call without arguments: the field must be JSON, unless it was empty before."""
+    """The value for a call without arguments: the field must be JSON, unless it was empty in the source."""
     form = own_form(call.extra, NAME)
     return "" if "blank" in form or "arguments" in form.get(WITHOUT, ()) else "{}"
 
@@ -119,7 +120,7 @@ def _object(arguments: str) -> Any:
 
 
 def render_result(result: ToolResult, path: str, losses: list[Loss], called: str | None) -> dict[str, Any]:
-    """`called` is the name of the tool whose call this answers, where it is known."""
+    """`called` is the name of the tool whose call this answers, if known."""
     losses_of_extra(result.extra, NAME, path, losses)
     own = own_result(result)
     if own is not None:
@@ -199,7 +200,7 @@ def _render_output(
 
 
 def _mark_last(out: list[Any], mark: CacheMark, path: str, losses: list[Loss]) -> None:
-    """A breakpoint behind the whole output stands on its last part."""
+    """Puts a breakpoint that belongs after the whole output on its last part."""
     last = out[-1] if out else {}
     if last.get("type") not in _MARKABLE:
         losses.append(
@@ -219,7 +220,7 @@ def render_foreign(part: Foreign, path: str, losses: list[Loss]) -> dict[str, An
 
 
 def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Loss]) -> None:
-    """Toward an upstream, only reasoning items carry signed state; a phase stands on its message item."""
+    """Toward an upstream, only reasoning items carry signed state; a phase belongs to its message item."""
     if part.signature is not None and part.signature.id != PHASE:
         losses.append(
             Loss(
@@ -234,7 +235,7 @@ def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Los
 def render_message(
     message: Message, content: list[tuple[int, Text | Media | Foreign]], path: str, losses: list[Loss]
 ) -> dict[str, Any] | None:
-    """The message item for some parts of a message (with their positions in it); None if nothing is left."""
+    """The message item for some parts of a message (with their indexes in it); None if none are left."""
     form = own_form(message.extra, NAME)
     native = form.get("item") == "message"
     usual = "output_text" if message.role == "assistant" else "input_text"
@@ -262,7 +263,7 @@ def render_message(
         return None
     item: dict[str, Any] = {"type": "message", "role": form.get("role", _ROLE_NAMES[message.role])}
     if not native and isinstance(content[0][1], Text):
-        form = message_form(content[0][1])  # a part of an answer, put into a conversation as it came
+        form = message_form(content[0][1])  # a part of an answer, put into a conversation unchanged
     identifier = form.get("id")
     if identifier is not None and not (type(identifier) is str and is_minted(identifier)):
         item["id"] = identifier

@@ -1,4 +1,4 @@
-"""A request toward an upstream that speaks Responses."""
+"""Renders a request toward an upstream that speaks Responses."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     form = own_form(request.extra, NAME)
     own = request.extra is not None and request.extra.dialect == NAME
     body: dict[str, Any] = {"model": request.model}
-    # What the gateway has stored, and what comes from another dialect, is not kept at the provider.
+    # Requests that the gateway stores, and those from another dialect, are not stored at the provider.
     unstored = not own or REPORTED in form
     writer = _Input(request, context, losses, unstored=unstored)
     writer.write(body)
@@ -106,8 +106,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
 
 
 def _included(request: Request, asked: Any, context: Context) -> list[Any]:
-    """What the answer must bring. Models reason by default, and where nothing is stored their state comes in
-    the answer or not at all (R-DA-18). Those that do not reason refuse to be asked for it."""
+    """Values of `include` for the answer. Models reason by default, and if nothing is stored their state is
+    in the answer or lost (R-DA-18). Models that do not reason refuse the field."""
     include = list(asked) if type(asked) is list else []
     if context.reasons and ENCRYPTED not in include:
         include.append(ENCRYPTED)
@@ -125,7 +125,7 @@ def _render_tools(request: Request, own: bool, losses: list[Loss], context: Cont
 
 
 def stated_tools(request: Request) -> tuple[AnyTool, ...]:
-    """Without the tools that an input item still brings."""
+    """The request's tools without those that an input item still declares."""
     if not any(map(_carrier, request.tools)):
         return request.tools
     brought = {kind for message in request.messages for part in message.content if (kind := _brings(part))}
@@ -133,7 +133,7 @@ def stated_tools(request: Request) -> tuple[AnyTool, ...]:
 
 
 def _carrier(tool: AnyTool) -> str:
-    """The kind of the input item that brought a tool, "" where it is one of those of the request."""
+    """The kind of the input item that declared a tool, "" for a tool of the request itself."""
     if tool.native is not None:
         return "additional_tools" if tool.native.stands_elsewhere and tool.native.dialect == NAME else ""
     assert isinstance(tool, Tool)
@@ -188,7 +188,7 @@ def _render_tier(request: Request, form: dict[str, Any], body: dict[str, Any], l
 
 
 class _Input(TurnWriter):
-    """Messages as items. `unstored`: the provider has kept none of them under their ids."""
+    """Renders messages as items. `unstored`: the provider has not stored them under their ids."""
 
     def __init__(self, request: Request, context: Context, losses: list[Loss], *, unstored: bool) -> None:
         self.messages = request.messages
@@ -197,11 +197,11 @@ class _Input(TurnWriter):
         self.losses = losses
         self.items: list[Any] = []
         self.calls: dict[str, str] = {}
-        """The names of the tools that were called."""
+        """The tool name of each call."""
         self.unstored = unstored
         self.reasoned = not unstored
-        """Whether items of the answer that is being written may have ids: OpenAI refuses the id of an item
-        that comes without the reasoning it was made with."""
+        """Whether items of the current answer may have ids: OpenAI refuses the id of an item that comes
+        without the reasoning it was made with."""
 
     def write(self, body: dict[str, Any]) -> None:
         messages, start = self.messages, 0
@@ -233,7 +233,8 @@ class _Input(TurnWriter):
         self.reasoned = mark
 
     def is_instructions(self, first: Message) -> bool:
-        """The `instructions` of a client, or the one system text of another dialect in front of the rest."""
+        """Whether the message becomes `instructions`: a client's own, or the only system text of another
+        dialect before the rest."""
         if first.role != "system" or len(first.content) != 1 or not is_plain(first.content[0]):
             return False
         form = own_form(first.extra, NAME)
@@ -243,7 +244,7 @@ class _Input(TurnWriter):
             return False
         follower = self.messages[1] if len(self.messages) > 1 else None
         assert isinstance(first.content[0], Text)
-        # Instructions alone are no question: then they are what is put in.
+        # Instructions alone are not a request: then they are sent as the input.
         return bool(first.content[0].text) and follower is not None and follower.role != "system"
 
     def declare(self, message: Message, path: str) -> None:
@@ -337,7 +338,7 @@ class _Input(TurnWriter):
         form = own_form(part.extra, NAME)
         item = render_call(part, _usable(form.get("id")), form.get("status"))
         if "call_id" in form and self.is_answered(part):
-            item["call_id"] = part.id  # it came without one, and its result was given this one
+            item["call_id"] = part.id  # it had no id, and its result was given this one
         return item
 
     def is_answered(self, call: ToolCall) -> bool:
@@ -353,7 +354,7 @@ class _Input(TurnWriter):
         return item
 
     def own_reasoning(self, part: Reasoning, path: str) -> dict[str, Any] | None:
-        """Only what this provider minted goes back to it: encrypted items, or its own items as they came."""
+        """Only what this provider minted goes back to it: encrypted items, or its own items unchanged."""
         signature = part.signature
         form = own_form(part.extra, NAME)
         identifier = _usable(form.get("id"))
@@ -390,5 +391,5 @@ class _Input(TurnWriter):
 
 
 def _usable(identifier: Any) -> str | None:
-    """An id the provider may know; ours it never saw."""
+    """An id the provider may know; it never saw minted ones."""
     return identifier if type(identifier) is str and not is_minted(identifier) else None

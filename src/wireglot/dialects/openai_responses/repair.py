@@ -1,4 +1,4 @@
-"""Calls in Responses that pass through: their arguments are JSON, where it is plain what was meant.
+"""Repairs calls in Responses that pass through: makes their arguments valid JSON if their meaning is clear.
 
 A stream has them up to four times: in pieces, at their end, in the item and in the response.
 """
@@ -20,8 +20,8 @@ _DONE: Final = "response.function_call_arguments.done"
 
 
 class ArgumentsRepair:
-    """Implements `StreamRepair`. Events pass as they came; those wait whose arguments may be too much
-    (`MendedArguments`), until their call is done."""
+    """Implements `StreamRepair`. Events pass unchanged, except that those whose arguments may be superfluous
+    are held back (`MendedArguments`) until their call is done."""
 
     def __init__(self) -> None:
         self.losses: list[Loss] = []
@@ -55,7 +55,8 @@ class ArgumentsRepair:
         return b"".join(map(self._end, list(self._calls))) + self._final(whole, event, *items)
 
     def _end(self, index: Any) -> bytes:
-        """What waits of a call; of a fixed one the first event that waits, with all that is left to say."""
+        """The held events of a call; for a repaired one the first held event, with all the remaining
+        arguments."""
         call, waiting = self._calls.pop(index, (None, []))
         rest = call.finish() if call is not None else ""
         if call is None or not call.form:
@@ -65,7 +66,7 @@ class ArgumentsRepair:
         return frame(encode({**event, "delta": rest}), _DELTA.encode()) if rest else b""
 
     def _final(self, whole: bytes, event: dict[str, Any], *calls: dict[str, Any]) -> bytes:
-        """An event with whole calls in it."""
+        """Repairs an event that contains whole calls."""
         changed = False
         for call in calls:
             text = call.get("arguments")

@@ -1,4 +1,4 @@
-"""The response object."""
+"""Parses and renders the response object."""
 
 from __future__ import annotations
 
@@ -81,9 +81,9 @@ _KNOWN = frozenset(
     {"id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "service_tier"}
 )
 _CUT = frozenset({"message", "function_call", "custom_tool_call"})
-"""Items the model can be cut off in."""
+"""Items in which the model can be cut off."""
 _WITHHELD = {"action": "removed", "reason": "model_mismatch", "type": "reasoning"}
-"""What an answer says of reasoning that was minted for another model (openai-python 3.51)."""
+"""How an answer reports reasoning that was minted for another model (openai-python 3.51)."""
 _ALWAYS = ("id", "model", "created_at", "output", "usage", "status", "incomplete_details", "error", "object")
 
 
@@ -118,11 +118,11 @@ def created_of(body: dict[str, Any]) -> int:
 
 
 _OWN_BILL = {"payer": "developer"}
-"""Who asks, pays: what nearly every answer says."""
+"""The caller pays: the value in nearly every answer."""
 
 
 def body_extra(body: dict[str, Any], no_usage: bool = False) -> Extra:
-    """Echoes of the request are form, what we do not know is fields."""
+    """Echoes of the request are form, unknown fields are information."""
     known = _KNOWN | ECHOED
     form: dict[str, Any] = {"body": {key: value for key, value in body.items() if key in ECHOED}}
     missing = [key for key in _ALWAYS if key not in body]
@@ -211,7 +211,7 @@ def render_response(
 
 
 def shell(response: Response, identifier: str, context: Context, request: Request | None) -> dict[str, Any]:
-    """What every response object has from its first event on."""
+    """The fields that every response object has from its first event on."""
     form = own_form(response.extra, NAME)
     created = form.get("created_at")
     if not isinstance(created, int | float) or created_of({"created_at": created}) != response.created:
@@ -288,7 +288,7 @@ def render_output_items(
     *,
     hides_state: bool = False,
 ) -> list[dict[str, Any]]:
-    """`own_tools`: the tools of the client whose calls are items of their own, by name."""
+    """`own_tools`: the client's tools whose calls have their own item types, by name."""
     items: list[dict[str, Any]] = []
     before: Text | None = None
     for number, part in enumerate(content):

@@ -46,7 +46,7 @@ _TIER_NAMES = {
 
 
 def parse_thinking(reasoning: Fields) -> Thinking:
-    """What the IR does not know of it (context, mode, a new effort) stays in the extra."""
+    """Fields that the IR does not have (context, mode, a new effort) stay in the extra."""
     rest = dict(reasoning.value)
     form: dict[str, Any] = {"reasoning": True}
     effort = rest.get("effort")
@@ -100,7 +100,7 @@ def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | 
 
 
 def parse_output(text: Fields) -> OutputFormat | None:
-    """The output format, for a `format` we know; any other stays in the request's extra."""
+    """The output format, for a known `format`; any other stays in the request's extra."""
     value = text.value.get("format")
     if type(value) is not dict or value.get("type") not in ("text", "json_object", "json_schema"):
         return None

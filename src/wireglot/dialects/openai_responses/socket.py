@@ -14,9 +14,9 @@ from wireglot.wire.json import BadJson, decode, encode, encode_text
 
 _CREATE: Final = "response.create"
 _SILENT: Final = frozenset({"response.processed"})
-"""What some clients report, and no server answers."""
+"""Messages that some clients send, and no server answers."""
 _OWN: Final = frozenset({"type", "stream_id", "generate", "background"})
-"""Fields that only a message has, or that mean nothing in one."""
+"""Fields that only a message has, or that have no effect in one."""
 _LANE: Final = re.compile(r"[A-Za-z0-9_.-]{1,256}")
 _TYPE: Final = re.compile(rb'"type"\s*:\s*"(response\.[a-z_.]+|error)"')
 _ENDS: Final = frozenset({"response.completed", "response.incomplete", "response.failed", "error"})
@@ -26,11 +26,11 @@ _OUTPUT: Final = "_output"
 _CALL: Final = "_call"
 _STATES: Final = ("encrypted_content", "content")
 _HISTORIES: Final = ("conversation", "prompt")
-"""Fields that bring items of their own."""
+"""Fields that add their own items."""
 _UNMARKED: Final = frozenset({"id", "status"})
 """Fields of an item that a client may leave out when it sends the item back."""
 _UNSENT: Final = frozenset({"stream", "background"})
-"""Fields of a body that say how it is answered: over a WebSocket there is one way."""
+"""Fields of a body that define how it is answered: over a WebSocket there is one way."""
 _LOST: Final = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
 _MAX_SHOWN_CHARACTERS: Final = 1000
 _MAX_RETOLD_BYTES: Final = 64 * 1024
@@ -80,8 +80,8 @@ def items(body: Document) -> list[Document]:
 
 
 def carried(output: list[Document]) -> list[Document]:
-    """OpenAI finds reasoning without its state by the id, in what it stores, and demands it for items made
-    with it, by theirs: where it stores nothing, both would be refused."""
+    """The items as input of the next request. OpenAI looks up reasoning without its state by id among stored
+    items, and requires it for items with ids: for an answer that is not stored, both would be refused."""
     kept = [item for item in output if not _is_stateless(item)]
     if len(kept) == len(output):
         return output
@@ -107,9 +107,9 @@ def continued(body: Document, before: list[Document], stored: str) -> Document:
 
 
 def _check_calls(before: list[Document], own: list[Document]) -> None:
-    """Without its call an output says nothing, and few providers would notice."""
+    """Refuses outputs without their calls: they are meaningless, and few providers would notice."""
     if any(map(is_reference, own)):
-        return  # which may be to the call
+        return  # a reference may be to the call
     called = {id for item in (*before, *own) if (id := _call_id(item, _CALL))}
     for number, item in enumerate(own):
         id = _call_id(item, _OUTPUT)
@@ -122,13 +122,13 @@ def _check_calls(before: list[Document], own: list[Document]) -> None:
 
 
 def _call_id(item: Document, ending: str) -> str:
-    """The call that an item of such a type names, "" where it is none."""
+    """The call id of an item of such a type, "" if it has none."""
     kind, id = item.get("type"), item.get("call_id")
     return id if type(id) is str and type(kind) is str and kind.endswith(ending) else ""
 
 
 def event(data: bytes, asked: SocketRequest) -> str:
-    """What the answer goes on from may be known only to the connection, which adds it."""
+    """Adds the answer that the response continues, which may be known only to the connection."""
     if asked.previous and _kind(data) in _WITH_RESPONSE:
         document = _decoded(data)
         answer = document.get("response")
@@ -166,13 +166,13 @@ def is_beginning(data: bytes) -> bool:
 
 
 def error(status: int, body: Any, headers: Mapping[str, str], lane: str) -> str:
-    """Codex waits for minutes where there is no status, and reads the headers next to it."""
+    """An error message. Codex waits for minutes without a status, and reads the headers next to it."""
     report: dict[str, Any] = {"type": "server_error", "code": None, "message": "", "param": None}
     if type(body) is not dict:
         report["message"] = str(body)[:_MAX_SHOWN_CHARACTERS]
     elif type(inner := body.get("error")) is dict:
         report |= inner
-    else:  # an event tells it flat
+    else:  # the fields of an error event are not nested
         report |= {key: body[key] for key in ("code", "message", "param") if key in body}
     message: dict[str, Any] = {"type": "error", "status": status, "error": report}
     if headers:
@@ -189,7 +189,7 @@ def is_whole(body: Document) -> bool:
 def mark(item: Document) -> bytes:
     if _is_stateless(item):
         return b""
-    if type(item.get("role")) is str:  # a message, in short or in full
+    if type(item.get("role")) is str:  # a message, in short or full form
         content = item.get("content")
         if type(content) is str:
             content = [
@@ -204,7 +204,7 @@ def _is_stateless(item: Document) -> bool:
 
 
 def _marked(item: Document) -> Document:
-    """What an item says, in an order that does not depend on who wrote it."""
+    """The content of an item, in an order that does not depend on its writer."""
     marked: Document = {}
     for key in sorted(item):
         value = item[key]
@@ -223,7 +223,7 @@ def message(body: Document, place: int, previous: str) -> bytes:
 
 
 def refused(data: bytes) -> SocketRefusal | None:
-    """Azure and older servers report no status: then it is the server's fault."""
+    """The refusal in a message. Azure and older servers send no status: then it is a server error."""
     if _kind(data) != "error":
         return None
     document = _decoded(data)
@@ -239,7 +239,7 @@ def refused(data: bytes) -> SocketRefusal | None:
 
 
 def _stated(headers: Document) -> dict[str, str]:
-    """Without those of the body that the error had over HTTP, which is another one here."""
+    """The headers without those about the HTTP body, which differs here."""
     named = {key.lower(): str(value) for key, value in headers.items()}
     return {name: value for name, value in named.items() if not name.startswith("content-")}
 
@@ -257,7 +257,8 @@ def _refusal(code: str, message: str, param: str | None = None) -> Document:
 
 
 def _kind(data: bytes) -> str:
-    """The type of an event. It stands before any text of a model's, in which the same could be written."""
+    """The type of an event. It comes before any text from the model, which could contain the same
+    characters."""
     found = _TYPE.search(data)
     return found[1].decode() if found is not None else ""
 

@@ -1,4 +1,4 @@
-"""The name of this dialect, its unknown fields, and its cache marks: how values are spelled as they came."""
+"""The name of this dialect, its unknown fields, and its cache marks: how values keep their spelling."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stored responses and conversations: what a request says of state, and the items they are made of."""
+"""Stored responses and conversations: the state fields of requests, and the stored items."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ _WITH_STATUS: Final = frozenset(
 _BARE_REFERENCE: Final = re.compile(rb'\{\s*"id"\s*:\s*"[^"\\]*"\s*\}')
 
 
-# --- what a request says
+# --- the state fields of a request
 
 
 def options(body: Body, conversation: str) -> StateOptions:
-    """Read from the body's outline: what needs no state is not read any further."""
+    """Read from the body's outline: a request without state is not parsed any further."""
     outline = body.outline
     store, previous = outline.get("store"), outline.get("previous_response_id")
     if store is not None and type(store) is not bool:
@@ -70,7 +70,7 @@ def _refers(body: Body) -> bool:
 
 
 def is_reference(item: Any) -> bool:
-    """Its type may be left out."""
+    """Whether an item is a reference, whose type may be left out."""
     if not isinstance(item, dict):
         return False
     kind = item.get("type")
@@ -102,7 +102,7 @@ def is_instructions(message: Message) -> bool:
 
 
 def whole_items(value: Any, new_id: Callable[[str, int], str]) -> list[dict[str, Any]]:
-    """Each with an id, a type, parts."""
+    """The items, each with an id, a type and parts."""
     if isinstance(value, str):
         value = [{"role": "user", "content": value}]
     if not isinstance(value, list):
@@ -132,8 +132,8 @@ def _text_part(item: dict[str, Any]) -> dict[str, Any]:
 
 
 def cut(message: Message) -> Iterator[tuple[str, tuple[Part, ...]]]:
-    """One item for each thought, call, result and picture of the model, and for each stretch of text (and of
-    the client's media) between them."""
+    """One item for each thought, call, result and picture of the model, and for each run of text (and of the
+    client's media) between them."""
     for kind, parts in groupby(message.content, key=lambda part: _kind(part, message.role)):
         if kind == "message":
             yield _PREFIXES[kind], tuple(parts)
@@ -155,13 +155,12 @@ def _kind(part: Part, role: Role) -> str:
 
 
 def render_item(message: Message, id: str, context: Context) -> dict[str, Any]:
-    """No matter who brought it: an item of another dialect's client is shown as this dialect would have
-    it."""
+    """Renders any client's item: one of another dialect's client is shown in the form of this dialect."""
     rendered = _rendered(message, context)
     shown = next((item for item in rendered[::-1] if item.get("type") != "reasoning"), None)
     if isinstance(message.content[0], Reasoning) and rendered:
         shown = rendered[0]
-    if shown is None:  # a part that only its own dialect can say
+    if shown is None:  # a part that only its own dialect can express
         shown = {"type": "message", "role": message.role, "content": []}
     item = {**shown, "id": id}
     if item["type"] in _WITH_STATUS:
@@ -176,7 +175,7 @@ def _rendered(message: Message, context: Context) -> list[dict[str, Any]]:
         answer = Response("", "", message.content, Stop("end"))
         output: list[dict[str, Any]] = render_response(answer, context).value["output"]
         return output
-    # As a request of its own clients: where nothing can be said, nothing is put in its place.
+    # Rendered as for this dialect's own clients: content that cannot be expressed is left out, not replaced.
     asked = Request("", (replace(message, extra=None),), extra=Extra(NAME))
     value = render_request(asked, replace(context, memory=None)).value.get("input")
     return value if isinstance(value, list) else [{"type": "message", "role": message.role, "content": value}]
@@ -231,7 +230,7 @@ _EVENTS: Final = StoredEvents(
 
 
 def _patch(id: str, now: int, document: dict[str, Any]) -> dict[str, Any]:
-    """With what the response says of the conversation it belongs to."""
+    """The response with its fields about the conversation it belongs to."""
     conversation = document.get("conversation")
     named = conversation.get("id") if isinstance(conversation, dict) else conversation
     return {
@@ -260,7 +259,7 @@ STORED: Final = Stored(
     noun="response",
     prefix="resp_",
     previous="previous_response_id",
-    missing_previous=400,  # as OpenAI has it: the request is at fault
+    missing_previous=400,  # as OpenAI: the request is at fault
     options=options,
     fields=FIELDS,
     is_reference=is_reference,

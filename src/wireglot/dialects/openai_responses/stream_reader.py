@@ -1,4 +1,4 @@
-"""An upstream's stream: bytes to events, the life of the response, and everything that can end it."""
+"""Parses an upstream's stream: bytes to events, the states of the response, and all ways it can end."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _KINDS: Final = frozenset(
     }
 )
 _BESIDE: Final = {"obfuscation": str, "sequence_number": int}
-"""Padding, and a number that no reader goes by."""
+"""Padding, and a number that no reader uses."""
 
 
 class ResponsesChunks(RepeatedChunks):
@@ -60,7 +60,7 @@ class ResponsesChunks(RepeatedChunks):
         return self._items.sent_of(index)
 
     def tells_again(self, said: list[str], text: str) -> bool:
-        return text == SEAM  # of a thought it is two pieces
+        return text == SEAM  # in a thought it separates two pieces
 
 
 _TEXT_DELTA = "response.output_text.delta"
@@ -98,7 +98,7 @@ _REPORTED_AGAIN = frozenset(
         "response.reasoning_part.done",
     }
 )
-"""Their content stands in the done item as well."""
+"""Events whose content is repeated in the done item."""
 _LAST = frozenset({"response.completed", "response.incomplete", "response.done", "response.cancelled"})
 _FAILED = frozenset({"response.failed", "error"})
 _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
@@ -110,9 +110,9 @@ class ResponsesReader(AnswerReader):
         self._items = ItemReader(context)
         repeated = ResponsesChunks(context.max_frame, self._items)
         super().__init__(SseDecoder(context.max_frame), repeated)
-        self._early: list[ForeignEvent] = []  # events that came before the response did
+        self._early: list[ForeignEvent] = []  # events received before the response
         self._started = False
-        self._number = -1  # of the last event that was looked at
+        self._number = -1  # of the last event that was processed
         self._highest = -1  # of the indices of items so far
 
     # Bytes
@@ -181,7 +181,7 @@ class ResponsesReader(AnswerReader):
                 self._early.append(foreign)
 
     def _start(self, event: dict[str, Any]) -> None:
-        """Also by the first other event, for a stream that has lost its beginning."""
+        """Also called by the first other event, for a stream whose beginning is missing."""
         if self._started:
             return
         self._started = True

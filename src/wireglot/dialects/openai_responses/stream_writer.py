@@ -1,4 +1,4 @@
-"""The client's stream: every event in its order, with the same ids from the first to the last."""
+"""Writes the client's stream: every event in order, with the same ids from the first to the last."""
 
 from __future__ import annotations
 
@@ -103,7 +103,7 @@ class ResponsesWriter(AnswerWriter):
         form = own_form(extra, NAME)
         if "body" in form:
             body.update(form["body"])
-        body.update(reported(self._request))  # again: whether it is stored has been found out since
+        body.update(reported(self._request))  # again: whether it is stored is known only now
         whole = Response(
             self._start.id, self._start.model, (), finish.stop, created=self._start.created, extra=extra
         )
@@ -118,7 +118,7 @@ class ResponsesWriter(AnswerWriter):
         self._ended = True
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
-        """An `error` event, then `response.failed`: some clients know only the one, some only the other."""
+        """An `error` event, then `response.failed`: some clients know only one of them."""
         items = self._items
         items.cut()
         if not self._shell:

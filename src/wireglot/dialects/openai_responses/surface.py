@@ -47,7 +47,7 @@ from wireglot.ir.request import Request
 from wireglot.ir.turns import last_words
 
 _UNSIGNED: Final = b'"rs_wg'
-"""Unsigned reasoning, under an id that only we know."""
+"""Unsigned reasoning, marked by an id prefix of Wireglot."""
 
 _STATE_REFUSED: Final = re.compile(
     r"encrypted.?content.{0,60}(?:could not be|cannot be|invalid|verif|decrypt|did not match)"
@@ -65,7 +65,7 @@ _MARKS: Final = StreamMarks(
     start=re.compile(rb'event: ?response\.created\s+data:[^\r\n]*|"response\.created"'),
 )
 _NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
-"""As OpenAI and Azure say it of models that do not reason."""
+"""The wording of OpenAI and Azure for models that do not reason."""
 
 _OWN_PATHS: Final = (
     Route("POST", "/v1/responses", "generate"),
@@ -88,7 +88,7 @@ _ROOTS: Final = ("", "/openai")
 
 
 def failed_search(request: Request, why: str, context: Context) -> tuple[Part, ...]:
-    """The items of a web search that failed: its call, and a word about it."""
+    """The items of a web search that failed: its call, and an explanation."""
     asked = last_words(request.messages)
     call = {
         "type": "web_search_call",
@@ -105,7 +105,7 @@ COUNTED: Final = frozenset(
         "text", "truncation", "previous_response_id", "conversation", "personality",
     }
 )  # fmt: skip
-"""What the counter takes of a request; more (stream, sampling) it refuses."""
+"""The request fields that the counter accepts; others (stream, sampling) are refused."""
 
 
 def parse_count(body: dict[str, Any], context: Context) -> Request:
@@ -135,12 +135,13 @@ _KINDS: Final[Mapping[str, Purpose]] = {
     "compact": "compaction",
     "memory_consolidation": "background",
 }
-"""Codex's words for a request or a sub-agent. Any other sub-agent is one; any other request is background."""
+"""Codex's names for a request or a sub-agent. Any other sub-agent is `subagent`; any other request is
+background."""
 
 
 def facts(headers: Mapping[str, str]) -> RequestFacts:
-    """Codex names the kind of a request in a header of JSON, and its sub-agents in headers of their own (seen
-    with 0.169.0)."""
+    """Codex names the kind of a request in a JSON header, and its sub-agents in separate headers (seen with
+    0.169.0)."""
     metadata = headers.get("x-codex-turn-metadata")
     agent = client_word(headers.get("x-openai-subagent"))
     if metadata is None and not agent:
@@ -179,7 +180,7 @@ SURFACE: Final = Surface(
         timeout_field="timeout",
         session=session_by_cache_key,
         facts=facts,
-        conversation_field="conversation",  # a field of its own, so it is not the gateway's
+        conversation_field="conversation",  # a field of the dialect itself, not an extension of the gateway
         state_fields=("previous_response_id", "conversation", "background"),
         sealed_marks=(BODY_MARK, _UNSIGNED),
         media_marks=MEDIA_MARKS,

@@ -1,4 +1,4 @@
-"""Listening to Responses that pass through untouched."""
+"""Reads Responses that pass through untouched."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class ResponsesTap(SseTap):
         whole = self._last
         super().close()
         if not object_of(self._last):
-            self._last = whole  # half an event has no number
+            self._last = whole  # an incomplete event has no number
 
     @property
     def next_event(self) -> int:
@@ -61,7 +61,7 @@ class ResponsesTap(SseTap):
         self.usage = parse_usage(answer.get("usage"))
         self.stop = _stop(answer.get("status"), answer.get("incomplete_details"), answer.get("output"))
         if kind == "response.failed":
-            # An `error` event before it tells the same, and tells overload apart.
+            # An `error` event before it reports the same error, and distinguishes overload.
             self.error = self.error or parse_error(document)
 
     def _begin(self, name: str, document: dict[str, Any]) -> None:
@@ -83,7 +83,7 @@ class ResponsesTap(SseTap):
 
 
 class _Response(msgspec.Struct):
-    """The few fields worth decoding; msgspec skips the rest and still checks its syntax."""
+    """The few fields to decode; msgspec skips the rest and still checks its syntax."""
 
     usage: Any = None
     status: Any = None
@@ -103,7 +103,7 @@ def glance(body: bytes) -> AnswerGlance:
 
 
 def _stop(status: Any, details: Any, items: Any) -> str:
-    """Why an answer ended, in the words that logs use for every dialect."""
+    """Why an answer ended, as the value that logs use for every dialect."""
     kinds = [item.get("type") for item in items if type(item) is dict] if type(items) is list else []
     calls = any(type(kind) is str and kind.endswith("_call") for kind in kinds)
     return parse_stop(status, details, calls, False).reason if type(status) is str else ""

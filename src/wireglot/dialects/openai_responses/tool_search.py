@@ -23,7 +23,7 @@ _OUTPUT_PREFIX: Final = "tso_"
 
 
 def report(call: HostedCall, result: HostedResult, index: int) -> list[Event]:
-    """There is no place for what went wrong: the output has no tools."""
+    """There is no field for an error: the output has no tools."""
     run = {"call_id": None, "execution": "server", "status": "incomplete" if result.error else "completed"}
     asked = {"type": CALL, "id": _CALL_PREFIX + call.id, **run, "arguments": call.input}
     tools = render_tools(result.tools, [])

@@ -22,9 +22,10 @@ from wireglot.ir.request import AnyTool, Grammar, HostedChoice, HostedTool, Tool
 _FUNCTION_KEYS = frozenset({"type", "name", "description", "parameters", "strict", "defer_loading"})
 _CUSTOM_KEYS = frozenset({"type", "name", "description", "format", "defer_loading"})
 _GROUP = "namespace."
-"""What is said of a namespace stands in the extra of its first tool under this prefix, for others to miss."""
+"""Prefix of a namespace's own fields in the extra of its first tool, where other dialects report them
+lost."""
 _OUTER = "outer."
-"""The fields next to a nested declaration, likewise."""
+"""Prefix of the fields next to a nested declaration, likewise."""
 _NAMESPACE_KEYS = frozenset({"type", "name", "tools"})
 
 _HOSTED = {
@@ -39,13 +40,13 @@ _NATIVE: dict[str, dict[str, Any]] = {
     "code_execution": {"type": "code_interpreter", "container": {"type": "auto"}},
     "tool_search": {"type": "tool_search"},
 }
-"""What stands for a tool another provider runs."""
+"""The tool of this dialect that replaces one another provider runs."""
 
 _EMPTY_SCHEMA: dict[str, Any] = {"type": "object", "properties": {}}
 
 
 def parse_tools(entries: list[Any], path: str, carrier: str = "") -> list[AnyTool]:
-    """`carrier` names the input item that brought the tools, if it was not the request itself."""
+    """`carrier`: the input item that declared the tools, if it was not the request itself."""
     tools: list[AnyTool] = []
     for number, entry in enumerate(entries):
         tool = Fields(entry, f"{path}[{number}]")
@@ -145,8 +146,8 @@ def _parse_custom(tool: Fields, namespace: str, form: dict[str, Any]) -> Tool:
 
 
 def render_tools(tools: tuple[AnyTool, ...], losses: list[Loss], own: bool = True) -> list[dict[str, Any]]:
-    """The declarations; neighbours of one namespace come together in one entry. `own`: those of a request of
-    this dialect, which says itself what searches for its deferred tools."""
+    """The declarations; neighbours of one namespace are grouped in one entry. `own`: those of a request of
+    this dialect, which itself declares what searches for its deferred tools."""
     out: list[dict[str, Any]] = []
     searches = own or any(isinstance(tool, HostedTool) and tool.kind == "tool_search" for tool in tools)
     open_group: tuple[str, Any] | None = None
@@ -188,7 +189,7 @@ def _parse_hosted(value: dict[str, Any], kind: str) -> HostedTool:
     }
     known = {"type", "filters", "user_location", "search_context_size"}
     if value.get("external_web_access") is True:
-        known.add("external_web_access")  # what a web search is for
+        known.add("external_web_access")  # the purpose of a web search
     return hosted_tool(_HOSTED.get(kind, kind), Foreign(NAME, kind, value), options, value, known)
 
 
@@ -221,7 +222,7 @@ _SEARCH_OPTIONS = frozenset({"allowed_domains", "location", "context_size"})
 
 
 def _ungrouped(extra: Extra | None) -> Extra | None:
-    """Without the fields of the namespace or next to the declaration: those are there already."""
+    """The extra without the fields of the namespace or next to the declaration, which are written already."""
     if extra is None or not any(key.startswith((_GROUP, _OUTER)) for key in extra.fields):
         return extra
     fields = {key: value for key, value in extra.fields.items() if not key.startswith((_GROUP, _OUTER))}
@@ -250,7 +251,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> d
             losses.append(Loss(f"{path}.strict", "tool.strict", "dropped", "freeform tools are never strict"))
     else:
         value["parameters"] = _parameters(tool, form)
-        # Left out, this API tries strict by itself; no other dialect means that by saying nothing.
+        # If it is missing, this API tries strict mode; in no other dialect does a missing field mean that.
         value["strict"] = bool(tool.strict)
     if tool.deferred and searches:
         value["defer_loading"] = True
@@ -283,14 +284,14 @@ def parse_tool_choice(value: Any, path: str, tools: Sequence[AnyTool] = ()) -> T
 
 
 def _own_types(tools: Sequence[AnyTool]) -> dict[str, str]:
-    """Type -> name of the tools that the client runs: a choice names them by their type."""
+    """Type -> name of the tools that the client runs: a choice names them by type."""
     return {
         tool.native.type: tool.name for tool in client_run(tuple(tools)).values() if tool.native is not None
     }
 
 
 def _read_choice(value: Any, path: str, own_types: dict[str, str]) -> ToolChoice:
-    """The choice; in its extra, what the IR has no name for."""
+    """The choice; its extra has fields unknown to the IR."""
     if type(value) is str:
         mode = CHOICE_MODES.get(value)
         return ToolChoice("auto", extra=Extra(NAME, {"mode": value})) if mode is None else ToolChoice(mode)
@@ -369,7 +370,7 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
 
 
 def _choosing(tool: HostedTool, chosen: HostedChoice) -> dict[str, Any] | None:
-    """How a choice names a hosted tool; None for one that has no place here."""
+    """How a choice names a hosted tool; None for one that it cannot name."""
     rendered = _render_hosted(tool, "$", [])
     if rendered is None:
         return None

@@ -1,5 +1,5 @@
-"""What each JSON Schema keyword holds, what it applies to, when it says nothing, and the type that a schema
-means when it does not say so."""
+"""For each JSON Schema keyword: its value, what it applies to, when it has no effect, and the type that a
+schema implies when it names none."""
 
 from typing import Any
 
@@ -28,14 +28,14 @@ STRING_KEYWORDS = words(
 )
 FLAG_KEYWORDS = words("uniqueItems nullable deprecated readOnly writeOnly")
 
-# These say nothing about values, so dropping them is no loss.
+# These do not restrict values, so dropping them is no loss.
 SILENT = words(
     "$schema $id id $anchor $dynamicAnchor $recursiveAnchor $comment $vocabulary $defs definitions"
 )
 ANNOTATIONS = words(
     "title description default example examples deprecated readOnly writeOnly propertyOrdering"
 )
-# Put into the description where the target has no place for them. Unknown keywords (x-...) are declared lost
+# Added to the description if the target does not support them. Unknown keywords (x-...) are reported as lost
 # but not described: the model could do nothing with them.
 TELLING = (
     (SCHEMA_KEYWORDS | LIST_KEYWORDS | MAP_KEYWORDS | COUNT_KEYWORDS | NUMBER_KEYWORDS | FLAG_KEYWORDS)
@@ -45,8 +45,8 @@ TELLING = (
     )
 ) - DEFINITION_KEYWORDS
 
-# What only narrows the values of a type, or describes them: as text in a description it says the same to a
-# model whose arguments nothing checks.
+# Keywords that only narrow the values of a type, or describe them: as text in a description they have the
+# same effect on a model whose arguments are not checked.
 HINTS = (COUNT_KEYWORDS | NUMBER_KEYWORDS | ANNOTATIONS) | words(
     "format pattern contentEncoding contentMediaType uniqueItems"
 )
@@ -87,12 +87,12 @@ _VACUOUS: dict[str, tuple[Any, ...]] = {
 
 
 def is_vacuous(keyword: str, value: Any) -> bool:
-    """True when leaving the keyword out means the same."""
+    """True if leaving the keyword out is equivalent."""
     return any(type(value) is type(idle) and value == idle for idle in _VACUOUS.get(keyword, ()))
 
 
 def concerns(keyword: str, kinds: tuple[str, ...]) -> bool:
-    """True when the keyword can matter to a value of one of these types."""
+    """True if the keyword can affect a value of one of these types."""
     kind = APPLIES_TO.get(keyword)
     return kind is None or kind in kinds or (kind == "number" and "integer" in kinds)
 
@@ -101,8 +101,8 @@ _GUESS_DEPTH = 8  # how far into nested anyOf/oneOf/allOf a guess is worth makin
 
 
 def infer_type(node: Any, look: int = _GUESS_DEPTH) -> str | None:
-    """The single JSON type of the values `node` describes (not counting null), or None when there is no one
-    type."""
+    """The single JSON type of the values that `node` describes (not counting null), or None if there are
+    several."""
     if not isinstance(node, dict) or look == 0:
         return None
     named = [name for name in type_names(node) if name in TYPES]

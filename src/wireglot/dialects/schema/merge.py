@@ -1,4 +1,4 @@
-"""Two schemas that must both hold, made one."""
+"""Merges two schemas that must both apply into one."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -11,7 +11,7 @@ CLASH: Final = object()
 
 
 def both(one: Any, two: Any) -> Any:
-    """A subschema standing for both; merged when its own turn comes."""
+    """A subschema that combines both; merged when it is visited."""
     return {"allOf": [one, two]}
 
 
@@ -71,13 +71,13 @@ _MEET: dict[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("maximum", "exclusiveMaximum"), min),
     **dict.fromkeys(("maxLength", "maxItems", "maxProperties", "maxContains"), min),
 }
-# Keywords that only mean something together: two different sets of them cannot be mixed.
+# Keywords that are only meaningful together: two different sets of them cannot be mixed.
 _GROUPS = (("if", "then", "else"), ("contains", "minContains", "maxContains"), ("prefixItems", "items"))
 
 
 def merge(inner: Node, outer: Node, place: Place) -> Node:
-    """`inner` and `outer` as one schema. The outer one's annotations win; what cannot be combined is
-    reported."""
+    """`inner` and `outer` as one schema. The outer one's annotations win; combinations that are impossible
+    are reported."""
     outer = _without_rival_groups(inner, _values_alike(outer, inner), place)
     inner = _values_alike(inner, outer)
     _note_opened(inner, outer, place)
@@ -113,7 +113,7 @@ def _values_alike(node: Node, other: Node) -> Node:
 
 
 def const_as_enum(node: Node) -> Node:
-    """`const` is an `enum` of one; next to an enum it picks from it."""
+    """`const` is an `enum` of one; next to an enum it selects from it."""
     if "const" not in node:
         return node
     rest = {key: value for key, value in node.items() if key != "const"}

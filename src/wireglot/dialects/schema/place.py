@@ -1,4 +1,4 @@
-"""Where in a schema a rewrite is at work, and what it has to say about it."""
+"""The place in a schema where a rewrite works, and the notes that it makes."""
 
 import re
 from typing import Any, Literal, Protocol
@@ -7,14 +7,14 @@ from .keywords import HINTS, SILENT, TELLING, is_vacuous
 from .refs import Refs
 from .values import Node, SchemaNote, json_text
 
-# verbatim: left as they are. named: all under the root's $defs, without siblings. inline: none left.
+# verbatim: left unchanged. named: all under the root's $defs, without siblings. inline: none left.
 RefMode = Literal["verbatim", "named", "inline"]
 
 _PLAIN = re.compile(r"[A-Za-z0-9_$-]+")
 
 
 class Walker(Protocol):
-    """What a rewrite may ask of the walk that visits its place."""
+    """The interface of the schema walk that rewrites may use."""
 
     mode: RefMode
     refs: Refs
@@ -30,11 +30,8 @@ def step_text(key: str | int) -> str:
 
 
 class Place:
-    """One node being visited.
-
-    `home` is the definition it lies in, `active` the references inlined around it, `merged` those inlined
-    into it.
-    """
+    """One node being visited. `home`: the definition that contains it, `active`: the references inlined
+    around it, `merged`: those inlined into it."""
 
     __slots__ = ("active", "depth", "hints", "home", "merged", "nullable", "path", "walk")
 
@@ -66,12 +63,12 @@ class Place:
         self.walk.notes.setdefault(SchemaNote(path, keyword, detail, hint))
 
     def tell(self, keyword: str, value: Any, detail: str = "not supported; kept as description text") -> None:
-        """Note a constraint that goes, and keep it as text for the model to read."""
+        """Note a removed constraint, and keep it as text for the model to read."""
         self.note(keyword, detail, hint=keyword in HINTS)
         self.hints[keyword] = value if isinstance(value, str) else json_text(value)
 
     def drop(self, node: Node, keyword: str) -> None:
-        """Take a keyword the target does not know out of the node."""
+        """Remove a keyword the target does not know from the node."""
         value = node.pop(keyword)
         if keyword in SILENT or is_vacuous(keyword, value):
             return
@@ -81,7 +78,7 @@ class Place:
             self.note(keyword, "not supported; dropped")
 
     def describe(self, node: Node) -> Node:
-        """Write what was reported into the description."""
+        """Write the notes into the description."""
         if self.hints:
             text = "; ".join(f"{key}: {self.hints[key]}" for key in sorted(self.hints))
             before = node.get("description")

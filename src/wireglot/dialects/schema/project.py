@@ -1,4 +1,4 @@
-"""The schema as a target takes it, from the cache where it was asked for before."""
+"""Projects a schema to a target's form, with a cache."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _CACHED_BYTES = 64 * 1024  # larger schemas are projected again each time
 
 
 def project(schema: dict[str, Any] | bool | None, target: SchemaTarget) -> Projected:
-    """The schema as `target` takes it. The result is shared between callers: never mutate it.
+    """The schema in `target`'s form. The result is shared between callers: never mutate it.
 
-    None means no schema. No notes: the projected schema means exactly what the given one means. If the target
-    demands an object at the root, any other root is wrapped, with a note; call `object_root` first to know.
+    None means no schema. No notes: the projected schema is equivalent to the given one. If the target
+    requires an object at the root, any other root is wrapped, with a note; call `object_root` first to know.
     """
     if target == "json-schema":
         return Projected(_as_schema(schema), same=isinstance(schema, dict))
@@ -38,7 +38,7 @@ def _as_schema(schema: dict[str, Any] | bool | None) -> Node:
 
 
 def _from_bytes(target: SchemaTarget, key: bytes) -> Projected:
-    # Decoded afresh, so that what is cached shares nothing with the caller's own objects.
+    # Decoded again, so that the cached value shares nothing with the caller's own objects.
     return _projected(msgspec.json.decode(key), RULES[target])
 
 

@@ -1,4 +1,4 @@
-"""`$ref`: where it points, which definitions are recursive, and a stable name for each."""
+"""`$ref`: its target, which definitions are recursive, and a stable name for each."""
 
 import re
 from collections import defaultdict
@@ -9,7 +9,7 @@ from .keywords import DEFINITION_KEYWORDS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_K
 from .values import Node
 
 _ESCAPED = re.compile(r"%([0-9A-Fa-f]{2})")
-_MAX_FOLLOWED = 100_000  # schemas looked at while searching for cycles
+_MAX_FOLLOWED = 100_000  # schemas visited while searching for cycles
 _UNSAFE = re.compile(r"[^A-Za-z0-9_.-]+")
 
 
@@ -55,10 +55,10 @@ class Refs:
         self._names: dict[str, str] = {}
         self._taken: set[str] = set()
         self._anchors: dict[str, Any] | None = None
-        self._cyclic = self._find_cyclic()  # None: too tangled to tell, so everything counts as cyclic
+        self._cyclic = self._find_cyclic()  # None: too complex to decide, so everything counts as cyclic
 
     def find(self, ref: str) -> tuple[str, Any] | None:
-        """The canonical pointer and the schema it points to; None when there is nothing there."""
+        """The canonical pointer and the schema it points to; None if there is none."""
         own = self._root.get("$id")
         if isinstance(own, str) and own and ref.startswith(own):
             ref = ref[len(own) :] or "#"
@@ -70,7 +70,7 @@ class Refs:
         return found if found is not None and isinstance(found[1], dict | bool) else None
 
     def name(self, pointer: str) -> str:
-        """The name of the definition that holds what `pointer` points to. Equal on every run."""
+        """The name of the definition that `pointer` refers to. Equal on every run."""
         if pointer not in self._names:
             wanted = _UNSAFE.sub("_", last_name(pointer)) or "root"
             name, count = wanted, 1
@@ -92,7 +92,7 @@ class Refs:
         return any(self.is_cyclic(found[0]) for ref in refs_in(schema) if (found := self.find(ref)))
 
     def peek(self, node: Any) -> Any:
-        """A node with a lone `$ref` followed to where it leads; never loops."""
+        """Follows a lone `$ref` of a node to its target; never loops."""
         for _ in range(16):
             if not isinstance(node, dict) or not isinstance(node.get("$ref"), str):
                 return node
@@ -138,7 +138,7 @@ class Refs:
 
 
 def last_name(pointer: str) -> str:
-    """A readable name for a pointer: the definition's own, or its whole way joined."""
+    """A readable name for a pointer: the definition's own, or all its segments joined."""
     if not pointer.startswith("#/"):
         return pointer[1:]
     tokens = pointer.split("/")[1:]
@@ -162,7 +162,7 @@ def _reversed(graph: dict[str, set[str]]) -> dict[str, set[str]]:
 
 
 def _without_ends(graph: dict[str, set[str]]) -> dict[str, set[str]]:
-    """What is left after taking away, again and again, the nodes that lead nowhere."""
+    """The graph after repeatedly removing nodes that lead nowhere."""
     sources: dict[str, list[str]] = defaultdict(list)
     ahead = {node: len(targets & graph.keys()) for node, targets in graph.items()}
     for node, targets in graph.items():

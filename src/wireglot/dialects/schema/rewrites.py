@@ -1,4 +1,4 @@
-"""Rewrites that several targets share. Each takes a node that is its own to change, and where it stands."""
+"""Rewrites that several targets share. Each receives a node that it may modify, and the node's place."""
 
 import math
 from collections.abc import Callable
@@ -13,11 +13,11 @@ from .tidy import tidy
 from .values import ANY_TYPES, Node, has_type, holds, json_type, same_json, type_names
 from .walk import Step
 
-_MAX_COMPARED = 32  # branches of a oneOf that are still compared with one another
+_MAX_COMPARED = 32  # maximum branches of a oneOf that are compared with one another
 
 
 def merge_all_of(node: Node, place: Place) -> Node:
-    """`allOf` folded into the node itself."""
+    """Merges `allOf` into the node itself."""
     while "allOf" in node:
         combined: Node = {}
         for member in node.pop("allOf"):
@@ -33,7 +33,7 @@ def const_to_enum(node: Node, place: Place) -> Node:
 
 
 def one_of_to_any_of(node: Node, place: Place) -> Node:
-    """The same where no value can fit two branches; otherwise a loosening."""
+    """Equivalent if no value can match two branches; otherwise a loosening."""
     if "oneOf" not in node:
         return node
     branches = node["oneOf"]
@@ -48,7 +48,7 @@ def one_of_to_any_of(node: Node, place: Place) -> Node:
 
 
 def simplify_any_of(node: Node, place: Place) -> Node:
-    """Branches that nothing fits go; a lone branch becomes part of the node."""
+    """Removes branches that match nothing; a single branch becomes part of the node."""
     while "anyOf" in node:
         branches = [branch for branch in node.pop("anyOf") if branch is not False]
         if len(branches) > 1:
@@ -63,7 +63,7 @@ def simplify_any_of(node: Node, place: Place) -> Node:
 
 
 def _is_recursive(branch: Any, place: Place) -> bool:
-    """A reference that must stay one, with at most annotations next to it."""
+    """Whether a branch is a reference that must stay one, with at most annotations next to it."""
     walk = place.walk
     ref = branch.get("$ref") if isinstance(branch, dict) else None
     found = walk.refs.find(ref) if isinstance(ref, str) and walk.mode == "named" else None
@@ -80,13 +80,13 @@ def _beside_reference(branch: Node, node: Node, place: Place) -> Node:
 
 
 def drop_idle_keywords(node: Node, place: Place) -> Node:
-    """Keywords that say nothing about values of the declared type."""
+    """Drops keywords that do not restrict values of the declared type."""
     kinds = type_names(node)
     return {key: value for key, value in node.items() if concerns(key, kinds)} if kinds else node
 
 
 def drop_idle_values(node: Node, place: Place) -> Node:
-    """Enum values that the declared type forbids anyway, and types that no value of the enum has."""
+    """Drops enum values that the declared type forbids anyway, and types that no value of the enum has."""
     kinds = type_names(node)
     if not kinds or "enum" not in node:
         return node
@@ -99,7 +99,7 @@ def drop_idle_values(node: Node, place: Place) -> Node:
 
 
 def type_from_values(node: Node, place: Place) -> Node:
-    """A const or enum without a type gets the type its values have."""
+    """A const or enum without a type gets the type of its values."""
     kinds = value_types(node)
     if "type" in node or not kinds:
         return node
@@ -109,19 +109,19 @@ def type_from_values(node: Node, place: Place) -> Node:
 
 
 def type_from_keywords(node: Node, place: Place) -> Node:
-    """Keywords of one type only imply that type."""
+    """Derives the type from keywords that apply to one type only."""
     if "type" in node or node.keys() & {"anyOf", "oneOf", "allOf", "$ref"}:
         return node
     kind = infer_type(node)
     rivals = {APPLIES_TO[key] for key in node if key in APPLIES_TO}
     if kind is None and rivals:
-        kind = next(each for each in ("object", "array", "string") if each in rivals)  # of two at least
+        kind = next(each for each in ("object", "array", "string") if each in rivals)  # of at least two
         place.note("type", f"keywords of several types; taken for type {kind}")
     return {"type": kind, **node} if kind else node
 
 
 def close_false_items(node: Node, place: Place) -> Node:
-    """`items: false` ends a tuple: said with maxItems."""
+    """`items: false` ends a tuple: expressed with maxItems."""
     if node.get("items") is False:
         del node["items"]
         length = len(node.get("prefixItems", ()))
@@ -130,7 +130,7 @@ def close_false_items(node: Node, place: Place) -> Node:
 
 
 def tuple_to_items(node: Node, place: Place) -> Node:
-    """A tuple as an array of any of its members' schemas."""
+    """A tuple as an array whose items match any of its members' schemas."""
     if "prefixItems" not in node:
         return node
     members = [{} if member is True else member for member in node.pop("prefixItems")]
@@ -168,7 +168,7 @@ def required_exists(node: Node, place: Place) -> Node:
 
 
 def drop_false_properties(node: Node, place: Place) -> Node:
-    """A property that must not be there, for targets that cannot say so."""
+    """Leaves out a property that must be absent, for targets that cannot express that."""
     for name in [name for name, schema in node.get("properties", {}).items() if schema is False]:
         place.note("properties", "a property that must be absent is left out", "properties", name)
         node["properties"] = {key: value for key, value in node["properties"].items() if key != name}
@@ -195,7 +195,7 @@ def integer_bounds(node: Node, place: Place) -> Node:
 
 
 def limit_enum(*allowed: str) -> Step:
-    """An enum of the allowed JSON types only; a null among them becomes a branch of its own."""
+    """Limits an enum to the allowed JSON types; a null among its values becomes a separate branch."""
 
     def limit(node: Node, place: Place) -> Node:
         values = node.get("enum", [])
@@ -224,7 +224,7 @@ def _null_apart(node: Node, values: list[Any]) -> Node:
 
 
 def _without_enum(node: Node, place: Place) -> Node:
-    """The enum reported in words, unless the type says as much."""
+    """The enum described in text, unless the type is equivalent."""
     values = node["enum"]
     kinds = value_types(node)
     full = {"boolean": 2, "null": 1}
@@ -247,7 +247,8 @@ def limit_formats(*known: str) -> Step:
 
 
 def split_types(node: Node, place: Place) -> Node:
-    """Several types as an anyOf with one branch each, every keyword with the type it speaks about."""
+    """Splits several types into an anyOf with one branch each; every keyword goes to the type it applies
+    to."""
     kinds = type_names(node)
     if len(kinds) < 2 or "anyOf" in node:
         return node
@@ -266,7 +267,7 @@ def _branch_of(kind: str, about: Node) -> Node | None:
 
 
 def spread_into_any_of(beside: frozenset[str]) -> Step:
-    """The keywords next to an anyOf moved into each branch: A and (B or C) is (A and B) or (A and C)."""
+    """Moves the keywords next to an anyOf into each branch: A and (B or C) is (A and B) or (A and C)."""
 
     def spread(node: Node, place: Place) -> Node:
         if "anyOf" not in node:
@@ -284,7 +285,7 @@ def spread_into_any_of(beside: frozenset[str]) -> Step:
 
 
 def any_type_or(fallback: Callable[[Node, Place], Node]) -> Step:
-    """A node that still has no type and no branches gets one."""
+    """A rewrite that gives a type to nodes that still have neither type nor branches."""
 
     def choose(node: Node, place: Place) -> Node:
         if "type" in node or "anyOf" in node or "$ref" in node:
@@ -299,7 +300,7 @@ def every_type(node: Node, place: Place) -> Node:
 
 
 def close_objects(node: Node, place: Place) -> Node:
-    """`additionalProperties: false` on every object."""
+    """Sets `additionalProperties: false` on every object."""
     if "object" in type_names(node) and node.get("additionalProperties") is not False:
         if "additionalProperties" in node:
             place.drop(node, "additionalProperties")
@@ -316,7 +317,7 @@ def _exclusive(branches: list[Any], refs: Refs) -> bool:
 
 
 def _disjoint(one: Any, two: Any) -> bool:
-    """True when certainly no value fits both."""
+    """True if certainly no value matches both."""
     if not isinstance(one, dict) or not isinstance(two, dict):
         return one is False or two is False
     kinds = [set(type_names(node)) or set(value_types(node)) for node in (one, two)]
@@ -338,7 +339,7 @@ def _values_disjoint(one: Any, two: Any) -> bool:
 
 
 def _properties_disjoint(one: Node, two: Node) -> bool:
-    """A property that both require and that tells them apart."""
+    """Whether both require a property that distinguishes them."""
     try:
         shared = set(one.get("required", ())) & set(two.get("required", ()))
         return any(

@@ -1,4 +1,4 @@
-"""The root of a schema: most targets want a plain object there."""
+"""The root of a schema: most targets require a plain object there."""
 
 from typing import Any
 
@@ -19,8 +19,7 @@ _DEFINITIONS = tuple(f"#/{key}/" for key in sorted(DEFINITION_KEYWORDS))
 def object_root(schema: Any) -> tuple[Node, bool]:
     """The schema with an object at its root, and whether it had to be wrapped as `{"value": ...}` for that.
 
-    A schema that says nothing about its type counts as an object. Wrap before `project`, unwrap what comes
-    back.
+    A schema without a type counts as an object. Wrap before `project`, unwrap the returned value.
     """
     if not isinstance(schema, dict) or not schema:
         return {"type": "object", "properties": {}}, False
@@ -37,7 +36,7 @@ def object_root(schema: Any) -> tuple[Node, bool]:
 
 
 def _kind(node: Any, refs: Refs, look: int = 8) -> str | None:
-    """Like infer_type, but sees through references and counts an object that may be null as an object."""
+    """Like infer_type, but follows references and counts an object that may be null as an object."""
     node = refs.peek(node)
     if not isinstance(node, dict) or look == 0:
         return None
@@ -55,7 +54,7 @@ def _kind(node: Any, refs: Refs, look: int = 8) -> str | None:
 
 
 def is_dangling(schema: Node) -> bool:
-    """True when some reference of the schema leads nowhere."""
+    """True if a reference of the schema has no target."""
     found = _all_refs(schema)
     refs = Refs(schema) if found else None
     return refs is not None and any(refs.find(ref) is None for ref in found)
@@ -70,7 +69,7 @@ def _all_refs(schema: Node) -> list[str]:
 
 
 def _moved(node: Any, depth: int) -> Any:
-    """References to the old root and its parts, led to where they are now."""
+    """Redirects references to the old root and its parts to their new places."""
     if not isinstance(node, dict) or depth > MAX_DEPTH:
         return node
     return {key: _moved_keyword(key, value, depth + 1) for key, value in node.items()}
@@ -88,7 +87,7 @@ def _moved_keyword(key: str, value: Any, depth: int) -> Any:
 
 
 def plain_root(*refused: str) -> Step:
-    """The root as `type: object` with properties, and none of the refused keywords."""
+    """A rewrite of the root to `type: object` with properties, and none of the refused keywords."""
 
     def flatten(node: Node, place: Place) -> Node:
         if not place.is_root:
@@ -105,7 +104,7 @@ def plain_root(*refused: str) -> Step:
 
 
 def plain_typed_root(node: Node, place: Place) -> Node:
-    """Unions at the root merged, but only where the schema itself says that the root is an object."""
+    """Merges unions at the root, but only if the schema itself declares the root an object."""
     if not place.is_root or node.get("type") != "object":
         return node
     return flatten_unions(merge_all_of(node, place), place)
@@ -144,7 +143,7 @@ def _summary(branch: Node) -> str:
 
 
 def _union(branches: list[Node]) -> Node:
-    """What all the branches allow, in one object."""
+    """An object schema that allows everything the branches allow."""
     found: dict[str, list[Any]] = {}
     for branch in branches:
         for name, schema in branch.get("properties", {}).items():

@@ -1,4 +1,4 @@
-"""Every target's rules. A new target is one more table."""
+"""The rules of every target. A new target is one more table."""
 
 from typing import Any
 
@@ -56,7 +56,7 @@ def _nullable(node: Node) -> Node:
 
 
 def _all_required(node: Node, place: Place) -> Node:
-    """Every property is required; one that was optional may be null instead."""
+    """Makes every property required; one that was optional may be null instead."""
     if "object" not in type_names(node):
         return node
     properties = node.get("properties", {})
@@ -110,7 +110,7 @@ _HARD_PATTERNS = ("(?", r"\b", r"\B", *(rf"\{digit}" for digit in range(1, 10)))
 
 
 def _few_items(node: Node, place: Place) -> Node:
-    """Of the lengths of arrays only a minimum of 0 or 1 is enforced."""
+    """For array lengths only a minimum of 0 or 1 is enforced."""
     if node.get("minItems", 0) > 1:
         place.tell("minItems", node["minItems"])
         node["minItems"] = 1
@@ -118,7 +118,7 @@ def _few_items(node: Node, place: Place) -> Node:
 
 
 def _simple_pattern(node: Node, place: Place) -> Node:
-    """Look-arounds, word boundaries and back references are refused."""
+    """Drops patterns with look-arounds, word boundaries and back references, which are refused."""
     if any(part in node.get("pattern", "") for part in _HARD_PATTERNS):
         place.drop(node, "pattern")
     return node
@@ -197,7 +197,7 @@ MOONSHOT = Rules(
 )
 
 # `api.ToolFunctionParameters` and `api.ToolProperty` of Ollama (read 2026-08-21): the server decodes a tool
-# into these fields and silently drops all others, a `$ref` among them. Output schemas are taken whole.
+# into these fields and silently drops all others, including a `$ref`. Output schemas are accepted unchanged.
 OLLAMA = Rules(
     refs="inline",
     refs_if_cyclic="inline",
@@ -219,11 +219,11 @@ OLLAMA = Rules(
     ),
 )
 
-# Gemini: raw JSON Schema with few honoured keywords, and the older Schema message.
+# Gemini: raw JSON Schema with few supported keywords, and the older Schema message.
 
 
 def _open_cycles(node: Node, place: Place) -> Node:
-    """Recursion may only run through optional properties (gemini.md, "Schema dialects")."""
+    """Recursion is only allowed through optional properties (gemini.md, "Schema dialects")."""
     refs = place.walk.refs
     if "required" not in node or not refs.is_cyclic(place.home):
         return node
@@ -262,7 +262,7 @@ GEMINI_JSON = Rules(
 
 
 def _null_to_nullable(node: Node, place: Place) -> Node:
-    """null as a type, a branch or an enum value: all said by the nullable flag."""
+    """null as a type, a branch or an enum value becomes the nullable flag."""
     kinds = type_names(node)
     if "enum" in node and None in node["enum"] and len(node["enum"]) > 1:
         node["enum"] = [value for value in node["enum"] if value is not None]
@@ -281,7 +281,7 @@ def _branches_without_null(node: Node, place: Place) -> list[Any]:
     rest = [branch for branch in branches if not _only_null(branch)]
     if not rest or len(rest) == len(branches):
         return branches
-    if not type_names(node):  # a type next to the branches says by itself whether null is allowed
+    if not type_names(node):  # a type next to the branches itself defines whether null is allowed
         place.nullable = True
     return rest
 
@@ -298,10 +298,10 @@ def _only_null(branch: Any) -> bool:
 
 
 def _enum_of_strings(node: Node, place: Place) -> Node:
-    """Values of an enum are strings here; numbers are spelled out."""
+    """Values of an enum are strings here; numbers are converted."""
     values = node.get("enum", [])
     if not values or all(isinstance(value, bool) or value is None for value in values):
-        return node  # limit_enum sees to these
+        return node  # handled by limit_enum
     if any(isinstance(value, dict | list | bool) for value in values):
         place.drop(node, "enum")
         return node
@@ -341,7 +341,7 @@ def _no_null_type(node: Node, place: Place) -> Node:
 
 
 def _example(node: Node, place: Place) -> Node:
-    """One example has a place; more are reported."""
+    """Only one example is supported; others are reported."""
     if "example" not in node and len(node.get("examples", ())) == 1:
         node["example"] = node.pop("examples")[0]
     return node
@@ -364,7 +364,7 @@ def _ordering_exists(node: Node, place: Place) -> Node:
 
 
 def _spelled(node: Node, place: Place) -> Node:
-    """Types in capitals, as the Schema message's own enum has them, and the nullable flag."""
+    """Types in capitals, as in the Schema message's enum, and the nullable flag."""
     if "type" in node:
         node["type"] = node["type"].upper()
     if place.nullable and "anyOf" not in node:
@@ -373,7 +373,8 @@ def _spelled(node: Node, place: Place) -> Node:
 
 
 def _alone(node: Node, place: Place) -> Node:
-    """Vertex: "When using any_of, it must be the only field set". All else moves into the branches."""
+    """Vertex: "When using any_of, it must be the only field set". All other keywords move into the
+    branches."""
     if "anyOf" not in node:
         return node
     text = place.describe(node).get("description")

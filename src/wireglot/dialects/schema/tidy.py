@@ -1,4 +1,5 @@
-"""One node made well-formed: garbage dropped with a note, older drafts and OpenAPI spellings modernised."""
+"""Makes one node well-formed: drops invalid values with a note, converts older drafts and OpenAPI
+spellings."""
 
 import math
 from collections.abc import Callable
@@ -121,7 +122,7 @@ _SHAPES: dict[str, Callable[[Any], Any]] = {
 
 
 def tidy(raw: Node, place: Place) -> Node:
-    """A copy of `raw` whose known keywords hold what they should."""
+    """A copy of `raw` whose known keywords have valid values."""
     node: Node = {}
     for key, value in raw.items():
         shape = _SHAPES.get(key)
@@ -163,11 +164,11 @@ def _old_tuples(node: Node) -> None:
         node.setdefault("prefixItems", node.pop("items"))
         if rest is not None:
             node["items"] = rest
-    node.pop("additionalItems", None)  # without a tuple it never meant anything
+    node.pop("additionalItems", None)  # without a tuple it has no effect
 
 
 def _nullable(node: Node) -> None:
-    """OpenAPI 3.0 and Gemini's Schema message."""
+    """Converts `nullable` of OpenAPI 3.0 and Gemini's Schema message."""
     if not node.pop("nullable", False):
         return
     kinds = type_names(node)

@@ -1,4 +1,4 @@
-"""The values of schema projection, and small facts about JSON values."""
+"""The values of schema projection, and helpers for JSON values."""
 
 from collections.abc import Sequence
 from typing import Any, Literal, TypeAlias
@@ -21,22 +21,22 @@ SchemaTarget = Literal[
 
 
 class SchemaNote(msgspec.Struct, frozen=True):
-    """One thing the projected schema says differently from the original."""
+    """One difference between the projected schema and the original."""
 
     path: str
     keyword: str
     detail: str
     hint: bool = False
-    """Whether the keyword narrows or describes values only, and is kept as description text."""
+    """Whether the keyword only narrows or describes values, and is kept as description text."""
 
 
 class Projected(msgspec.Struct, frozen=True):
-    """A schema fitted to a target. Shared between callers through a cache: never mutate `schema`."""
+    """A schema in a target's form. Shared between callers through a cache: never mutate `schema`."""
 
     schema: Node
     notes: tuple[SchemaNote, ...] = ()
     same: bool = False
-    """Whether it says what was given, word for word."""
+    """Whether the result is identical to the original."""
 
 
 TYPES = ("string", "integer", "number", "boolean", "object", "array", "null")
@@ -72,7 +72,7 @@ def has_type(value: Any, name: str) -> bool:
 
 
 def common_type(kinds: Sequence[str]) -> str | None:
-    """The one type that covers all of `kinds`, if there is one."""
+    """The one type that includes all of `kinds`, if there is one."""
     unique = set(kinds)
     if unique == {"integer", "number"}:
         return "number"
@@ -80,7 +80,7 @@ def common_type(kinds: Sequence[str]) -> str | None:
 
 
 def json_text(value: Any) -> str:
-    """Compact JSON; a value too deep or too odd to encode is reported as three dots."""
+    """Compact JSON; a value that cannot be encoded (too deep, wrong type) becomes three dots."""
     try:
         return msgspec.json.encode(value).decode()
     except (TypeError, ValueError, RecursionError):
@@ -88,7 +88,7 @@ def json_text(value: Any) -> str:
 
 
 def same_json(one: Any, two: Any) -> bool:
-    """Equality of JSON values: unlike Python's, it tells true from 1."""
+    """Equality of JSON values: unlike Python's, it distinguishes true from 1."""
     if isinstance(one, bool) or isinstance(two, bool) or isinstance(one, dict | list):
         return type(one) is type(two) and json_text(one) == json_text(two)
     return bool(one == two)

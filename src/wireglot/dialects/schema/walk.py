@@ -1,4 +1,4 @@
-"""The walk over a schema: follow references, apply a target's rewrites to each node, then go down."""
+"""The walk over a schema: follows references, applies a target's rewrites to each node, then descends."""
 
 from collections.abc import Callable
 from typing import Any, TypeAlias
@@ -20,21 +20,21 @@ from .tidy import tidy
 from .values import Node, SchemaNote
 
 MAX_DEPTH = 64
-MAX_NODES = 5_000  # a schema can grow without end by inlining; real ones stay far below this
+MAX_NODES = 5_000  # inlining can make a schema grow without end; real ones stay far below this
 
 Step: TypeAlias = Callable[[Node, Place], Node]
 
 
 class Rules(msgspec.Struct, frozen=True):
-    """A target, as data."""
+    """The rules of a target, as data."""
 
     refs: RefMode = "verbatim"
     refs_if_cyclic: RefMode = "verbatim"
-    keeps: frozenset[str] | None = None  # keywords the target knows; None: any
+    keeps: frozenset[str] | None = None  # keywords the target supports; None: any
     object_root: bool = True  # the root must be of type object
     booleans: bool = False  # true and false are schemas
-    rewrites: tuple[Step, ...] = ()  # before the subschemas are visited
-    finish: tuple[Step, ...] = ()  # after
+    rewrites: tuple[Step, ...] = ()  # applied before the subschemas are visited
+    finish: tuple[Step, ...] = ()  # applied after
 
     def knows(self, keyword: str) -> bool:
         return self.keeps is None or keyword in self.keeps
@@ -97,7 +97,7 @@ class Walk:
         return place.describe(node)
 
     def expand(self, raw: Any, place: Place) -> Node:
-        """A node about to be merged into the one at `place`, its reference replaced by what it means."""
+        """A node about to be merged into the one at `place`, with its reference replaced by the target."""
         if not isinstance(raw, dict):
             return {} if raw is True else {"not": {}}
         node = self._without_definitions(tidy(raw, place))
@@ -106,7 +106,7 @@ class Walk:
         return node
 
     def follow(self, node: Node, place: Place) -> Node:
-        """Settle the node's `$ref` the way the target wants it."""
+        """Handle the node's `$ref` as the target requires."""
         while "$ref" in node:
             found = self.refs.find(node["$ref"])
             if found is not None and not place.is_root:
@@ -132,14 +132,15 @@ class Walk:
         return siblings <= ANNOTATIONS or pointer in place.active
 
     def _wrapped(self, node: Node, found: tuple[str, Any], place: Place) -> Node:
-        """Annotations next to a recursive reference: an anyOf of one may have them, the reference may not."""
+        """Moves annotations next to a recursive reference: an anyOf of one may have them, the reference may
+        not."""
         for key in [key for key in node if key not in ANNOTATIONS and key != "$ref"]:
             place.drop(node, key)
         del node["$ref"]
         return {**node, "anyOf": [self._reference(*found)]}
 
     def _inlined(self, node: Node, place: Place) -> Node:
-        """The node merged with what its `$ref` points to."""
+        """The node merged with the target of its `$ref`."""
         ref = node["$ref"]
         rest = {key: value for key, value in node.items() if key != "$ref"}
         found = self.refs.find(ref)
@@ -150,7 +151,7 @@ class Walk:
             )
         pointer, target = found
         if pointer in place.merged:
-            return rest  # already part of this node; saying it twice adds nothing
+            return rest  # already part of this node; adding it again has no effect
         self._visited += 1
         if pointer in place.active or self._visited > MAX_NODES:
             place.tell(
@@ -168,7 +169,7 @@ class Walk:
         return {key: value for key, value in node.items() if key not in DEFINITION_KEYWORDS}
 
     def _opened(self, raw: Any, place: Place) -> Node:
-        """The node to work on: a well-formed copy, or a stand-in where the schema is too deep or large."""
+        """The node to work on: a well-formed copy, or a placeholder if the schema is too deep or large."""
         if not isinstance(raw, dict):
             return {} if raw is True else {"not": {}}
         self._visited += 1

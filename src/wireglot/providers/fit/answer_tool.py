@@ -19,8 +19,8 @@ _DESCRIPTION: Final = "Call this function once, at the end, to answer. Its argum
 
 
 def answer_by_tool(request: Request, fitting: Fitting) -> Request:
-    """Not where the model may not be made to call a function, not where the client wants a call of one of its
-    own, and not where it has begun the answer itself: then the format is asked for in words."""
+    """Does nothing if the model may not be forced to call a function, if the client demands a call of one of
+    its own tools, or if the client has begun the answer itself: then the format is requested in words."""
     output = request.output
     if output is None or output.kind != "schema" or output.schema is None or not fitting.context.emulates:
         return request
@@ -52,7 +52,7 @@ def _free_name(output: OutputFormat, taken: list[str], fitting: Fitting) -> str:
 
 
 def _choice(request: Request, name: str, fitting: Fitting) -> ToolChoice | None:
-    """None: it cannot be demanded."""
+    """The tool choice that forces the call; None: it cannot be forced."""
     limits, choice = fitting.limits, request.tool_choice
     allowed = limits.tool_choices
     if limits.tool_choices_thinking is not None and thinks(fitting.asked, request.thinking, limits):

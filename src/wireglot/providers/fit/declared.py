@@ -1,5 +1,5 @@
-"""Tools that messages declare (Kimi), add or withdraw (Anthropic) on the way: the list that holds at the end,
-where there is one place for tools."""
+"""Tools that messages declare (Kimi), add or withdraw (Anthropic) in the middle of a conversation: the list
+in effect at the end, for endpoints with one place for tools."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ _AT_THE_FRONT: Final = "declared with all other tools, at the front"
 
 
 def join_declared_tools(request: Request, fitting: Fitting) -> Request:
-    """They are among the tools already: only the messages that declare them go. A declaration that cannot
-    be read stays, for the renderers to report."""
+    """Removes the messages that declare tools: the tools are in the list already. A declaration that cannot
+    be parsed stays, and renderers report it."""
     trail = fitting.trail
     messages: list[Message] = []
     said = False
@@ -56,8 +56,8 @@ def join_declared_tools(request: Request, fitting: Fitting) -> Request:
 
 
 def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
-    """The tools as they are behind the last message, without the parts that changed them. A part whose change
-    cannot be made stays, for the renderers to declare."""
+    """The tools in effect after the last message, without the parts that changed them. A part whose change
+    cannot be applied stays, and renderers report it as a loss."""
     client, trail = fitting.target.client, fitting.trail
     changes_of = client.client.tool_changes if client is not None else None
     assert changes_of is not None, "its row of the list says so"
@@ -70,7 +70,7 @@ def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
         if type(part) is not Foreign or not changes:
             return part
         found = True
-        # Each of them is made, whatever became of the others.
+        # All changes are attempted, even if an earlier one failed.
         made = False not in [_make(change, tools, known, trail) for change in changes]
         if made and not part.text:
             detail = "withdrawn: not declared" if changes[0].removes else _AT_THE_FRONT
@@ -88,8 +88,8 @@ def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
 
 
 def hold_back_deferred(request: Request, fitting: Fitting) -> Request:
-    """Without deferred tools that no search has found yet, where the client searches for them itself and the
-    endpoint cannot hold them back. A search that the provider runs is another's to run."""
+    """Leaves out deferred tools that no search has found yet, if the client searches for them itself and the
+    endpoint cannot defer them. A search that the provider runs is not affected."""
     tools, client = request.tools, fitting.target.client
     if client is None or not any(type(tool) is Tool and tool.deferred for tool in tools):
         return request
@@ -126,7 +126,7 @@ def _found(messages: Iterable[Message], form: HostedForm) -> Iterator[str]:
 
 
 def _make(change: ToolChange, tools: list[AnyTool], known: list[AnyTool], trail: Trail) -> bool:
-    """Make one change in the list of tools; False where it is about one that was not declared."""
+    """Make one change in the list of tools; False if it refers to a tool that was not declared."""
     if change.tools:
         named = {tool_name(tool) for tool in change.tools} - {""}
         tools[:] = [tool for tool in tools if tool_name(tool) not in named]
@@ -149,7 +149,7 @@ def _make(change: ToolChange, tools: list[AnyTool], known: list[AnyTool], trail:
 
 
 def _make_of_server(change: ToolChange, tools: list[AnyTool], trail: Trail) -> bool:
-    """One tool of a server that the provider connects to: among those that are allowed of it, where they are
+    """Change one tool of a server that the provider connects to: in the server's allowed tools, if they are
     listed."""
     for place, tool in enumerate(tools):
         if type(tool) is not HostedTool or tool.server is None or not change.names(tool):

@@ -1,7 +1,7 @@
-"""One `fit`: a request changed to what an endpoint takes, every change declared.
+"""Changes a request to what an endpoint accepts, and reports every change as a loss.
 
-The passes are one list. Each row says what must be seen of a request for the pass to have anything to do at a
-certain endpoint; for each endpoint the list is made once, of those passes only.
+The passes are one list. Each row names what a request must contain for the pass to have anything to do at a
+certain endpoint; for each endpoint the list of those passes is made once.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ class Fitter:
 
     @classmethod
     def between(cls, limits: Limits, source: str | None, target: str) -> Fitter:
-        """For requests of the dialect `source`, or of none, to an endpoint with these limits."""
+        """A fitter for requests of the dialect `source`, or of none, to an endpoint with these limits."""
         client = surface(source) if source is not None else None
         family = surface(target).family
         pieces = client is not None and client.reasoning.returns_pieces and client.family != family
@@ -120,7 +120,7 @@ def _repair_pairs(request: Request, fitting: Fitting) -> Request:
         fitting.trail,
         lambda call_id, ordinal: fitting.context.lasting_id("call", call_id, str(ordinal)),
     )
-    fitting.seen |= ODD_IDS  # ids that were made up are like any others
+    fitting.seen |= ODD_IDS  # ids that were made up may be unacceptable too
     return msgspec.structs.replace(request, messages=messages)
 
 
@@ -207,7 +207,7 @@ def _fit_stop(request: Request, fitting: Fitting) -> Request:
 
 
 def _without_limit(request: Request, fitting: Fitting) -> Request:
-    """LM Studio and llama.cpp take -1 for no limit, so clients write it; elsewhere it means nothing."""
+    """LM Studio and llama.cpp take -1 for no limit, so clients send it; elsewhere it is invalid."""
     fitting.lose("$.max_tokens", "max_tokens", "dropped", f"{request.max_tokens} is no limit")
     return msgspec.structs.replace(request, max_tokens=None)
 
@@ -233,7 +233,7 @@ def _raise_max_tokens(request: Request, fitting: Fitting) -> Request:
 
 
 def _shorten_user(request: Request, fitting: Fitting) -> Request:
-    """The hash is the same in every request, so it still tells one user from another."""
+    """The hash is the same in every request, so it still distinguishes users."""
     longest = fitting.limits.user_max
     if len(request.user) <= longest:
         return request
@@ -270,7 +270,7 @@ def _spells_fields(to: FitTarget) -> int:
 
 
 PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
-    # What only the client's own dialect and vendor can do something with.
+    # What only the client's own dialect and vendor support.
     (_without_limit, lambda to: to.foreign and NO_LIMIT),
     (declare_switches, lambda to: to.foreign and OWN_FIELDS | SETTING_FIELDS | FIELDS),
     (
@@ -329,4 +329,4 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     (fit_beginning, lambda to: to.limits.starts_with_user and UNOPENED | CHANGED),
     (fit_end, _changes_end),
 )
-"""In their order, and what must be seen for each at an endpoint; 0: it has nothing to do there."""
+"""The passes in order, each with the survey bits it needs at an endpoint; 0: it has nothing to do there."""

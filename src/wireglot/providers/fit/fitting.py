@@ -1,4 +1,4 @@
-"""What the passes of `fit` share: the endpoint they fit to, the request on its way, and what comes of it."""
+"""State that the passes of `fit` share: the endpoint, the request being fitted, and the results."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ from wireglot.providers.limits import Limits
 from wireglot.wire.cache import fold
 
 _PLACE_BYTES: Final = 64
-"""Of a message in a joined turn; its parts are held with it, wherever it came from."""
+"""Estimated size of a message in a joined turn; its parts are held with it, wherever it came from."""
 _CHANGED_BYTES: Final = 512
-"""Of a changed message."""
+"""Estimated size of a changed message."""
 _PART_BYTES: Final = 256
-"""Of a part in it: mostly the same words, held once more."""
+"""Estimated size of a part in it: mostly another copy of the same text."""
 
 _Pairing: TypeAlias = tuple[list[str], set[str]] | None
-"""The calls that wait for an answer and all that were made; None: some call and its result do not pair."""
+"""The calls without a result so far, and all calls; None: some call and its result do not pair."""
 
 
 class Fitted(msgspec.Struct, frozen=True):
@@ -39,7 +39,7 @@ class Fitted(msgspec.Struct, frozen=True):
     trail: Trail
     losses: tuple[Loss, ...]
     emulation: Emulation | None = None
-    """What is to be done with the answer, where there is anything."""
+    """What to change in the answer, if anything."""
 
 
 class FitTarget(msgspec.Struct, frozen=True, eq=False):
@@ -47,13 +47,13 @@ class FitTarget(msgspec.Struct, frozen=True, eq=False):
 
     limits: Limits
     server: Surface
-    """Of the family that the endpoint's dialect is of."""
+    """The surface of the family that the endpoint's dialect belongs to."""
     foreign: bool
     """Whether requests come from another dialect."""
     in_pieces: bool
-    """Whether clients send answers back as a stream has cut them."""
+    """Whether clients send answers back in the pieces of their stream."""
     client: Surface | None
-    """Where their dialect is known."""
+    """The surface of the clients' dialect, if known."""
     rules: CallRules
 
     @classmethod
@@ -67,13 +67,13 @@ class FitTarget(msgspec.Struct, frozen=True, eq=False):
         client: Surface | None = None,
     ) -> FitTarget:
         if not foreign and not limits.media_urls:
-            # Nothing is translated, so a media URL goes to the provider as its own dialect wrote it.
+            # Nothing is translated, so a media URL is sent to the provider as its own dialect wrote it.
             limits = msgspec.structs.replace(limits, media_urls=True)
         return cls(limits, surface(dialect), foreign, in_pieces, client, CallRules.of(limits))
 
     @property
     def has_variants(self) -> bool:
-        """Whether limits say how fields are spelled."""
+        """Whether the limits define how fields are spelled."""
         return self.server.upstream is not None and self.server.upstream.has_variants
 
 
@@ -113,21 +113,21 @@ class Fitting:
         found = survey(request.messages, target.rules, self._row)
         self.seen = found.seen | asks(request)
         self.markers: Final = found.markers
-        """At most this many marks of the cache are in the conversation."""
+        """Upper bound for the number of cache markers in the conversation."""
 
     def emulate(self, **what: Any) -> None:
-        """Something more to be done with the answer, by its name in `Emulation`."""
+        """Add a change to the answer, by its field in `Emulation`."""
         self.emulation = msgspec.structs.replace(self.emulation or Emulation(), **what)
 
     def lose(self, path: str, feature: Feature, action: Action, detail: str) -> None:
         self.losses.append(Loss(path, feature, action, detail))
 
     def settle(self, messages: tuple[Message, ...]) -> None:
-        """Look up what is known of these messages: those that came before are not looked at again."""
+        """Look up what is known of these messages: known ones are not processed again."""
         memory = self.context.memory
         self._known = messages
         self.memory = memory.for_turns(messages) if memory is not None else None
-        """Where some of them are known."""
+        """The cache, if some of the messages are known."""
         self._row = self.memory.row(messages) if self.memory is not None else None
 
     def is_paired(self, messages: tuple[Message, ...]) -> bool:
@@ -136,10 +136,10 @@ class Fitting:
         return fold(row, messages, "paired", nothing, _pair) is not None
 
     def join(self, turn: list[Message]) -> Message:
-        """One message of several, the same one for those that came before."""
+        """Join several messages into one; returns the same object for messages that were joined before."""
         if self.memory is None:
             return joined(turn)
-        # The whole turn at once: to remember every beginning of a long one would take its square.
+        # The whole turn at once: caching every prefix of a long one would take quadratic memory.
         first, *others = turn
         key = ("joined", *map(id, others))
         found: tuple[list[Message], Message] | None = self.memory.find(first, key)
@@ -154,8 +154,8 @@ class Fitting:
     def changed(
         self, message: Message, key: Hashable, change: Callable[[Message], tuple[Part, ...]]
     ) -> Message:
-        """A message with another part in place of each that it has, the same one for a message that came
-        before: then what was written of it is found, too. `key`: all else that the change depends on."""
+        """The message with each part changed; returns the same object for a known message, so that its
+        rendering is found, too. `key`: everything else that the change depends on."""
         memory = self.memory
         new: Message | None = memory.find(message, key) if memory is not None else None
         if new is None:

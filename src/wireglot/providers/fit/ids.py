@@ -1,4 +1,4 @@
-"""Call ids toward an endpoint: rewritten alike for a call and its result."""
+"""Fits call ids to an endpoint: rewritten consistently for a call and its result."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from wireglot.providers.fit.fitting import Fitting
 
 
 def fit_call_ids(request: Request, fitting: Fitting) -> Request:
-    """Call ids the endpoint accepts. A positional one is minted, and minted ids are never sent to Gemini."""
+    """Makes call ids acceptable to the endpoint. A positional one is minted, and minted ids are never sent to
+    Gemini."""
     limits, rules, context = fitting.limits, fitting.target.rules, fitting.context
     renames: dict[str, str] = {}
     counter = 0

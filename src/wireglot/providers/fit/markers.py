@@ -1,4 +1,4 @@
-"""Prompt-cache markers: at most so many, and the last ones reach furthest."""
+"""Prompt-cache markers: limited in number; the last ones are kept, since they cover most of the prompt."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from wireglot.providers.limits import Limits
 
 
 def fit_cache_markers(request: Request, fitting: Fitting) -> Request:
-    """As many as are taken: those that are dropped are the first ones."""
+    """Keeps the maximum number of markers: the first ones are dropped."""
     limits, losses, trail = fitting.limits, fitting.losses, fitting.trail
     elsewhere = _count_elsewhere(request)
     if fitting.markers + elsewhere <= limits.cache_markers:
         return request
-    # Where none is accepted all of them go, and they need not be counted first.
+    # If none is accepted, all of them are dropped, and they need not be counted first.
     surplus = fitting.markers + elsewhere
     if limits.cache_markers:
         surplus = _count(request.messages) + elsewhere - limits.cache_markers
@@ -62,7 +62,7 @@ def fit_cache_markers(request: Request, fitting: Fitting) -> Request:
 
 
 def respell_markers(request: Request, fitting: Fitting) -> Request:
-    """The markers of the conversation by the endpoint's own name for them."""
+    """Renames the markers of the conversation to the endpoint's field."""
     field, dialect = fitting.limits.marker_field, fitting.dialect
 
     def respelled(part: Part) -> Part:

@@ -1,4 +1,4 @@
-"""The format of the answer toward an endpoint: its schema bent, or asked for in words."""
+"""The output format for an endpoint: its schema is adapted, or requested in words."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _NOTES_REPORTED = 5
 
 
 def reported_notes(notes: tuple[SchemaNote, ...]) -> str:
-    """What a schema lost, in one line."""
+    """Changes to a schema, in one line."""
     text = "; ".join(f"{note.path} {note.keyword}: {note.detail}" for note in notes[:_NOTES_REPORTED])
     more = len(notes) - _NOTES_REPORTED
     return f"{text}; and {more} more" if more > 0 else text
@@ -22,7 +22,7 @@ def reported_notes(notes: tuple[SchemaNote, ...]) -> str:
 
 def fit_output_schema(request: Request, fitting: Fitting) -> Request:
     """A schema for the answer within the endpoint's rules. Outside Gemini the root is an object, so anything
-    else is asked for as `{"value": ...}`, and unwrapped in the answer."""
+    else is requested as `{"value": ...}`, and unwrapped in the answer."""
     output, limits = request.output, fitting.limits
     if output is None or output.kind != "schema" or output.schema is None:
         return request
@@ -55,8 +55,8 @@ def fit_output_schema(request: Request, fitting: Fitting) -> Request:
 
 
 def ask_for_output(request: Request, fitting: Fitting) -> Request:
-    """Where the endpoint cannot enforce a format, the model is informed: derived from the request alone, so
-    that the prompt prefix stays the same from turn to turn."""
+    """Instructs the model in words if the endpoint cannot enforce a format: derived from the request alone,
+    so that the prompt prefix stays the same from turn to turn."""
     output, formats = request.output, fitting.limits.output_formats
     if output is None or output.kind == "text":
         return request

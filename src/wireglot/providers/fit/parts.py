@@ -1,4 +1,4 @@
-"""Parts toward an endpoint: blank text, reasoning, media, and signatures on calls."""
+"""Fits parts to an endpoint: blank text, reasoning, media, and signatures on calls."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from wireglot.providers.fit.words import document_text
 from wireglot.providers.limits import ALL_MEDIA
 
 _CARRIER = "extra_content"
-"""Where Chat clients hold what Google signed."""
+"""The field in which Chat clients keep Google's signatures."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
 """Google's documented bypass for calls its own model did not make."""
 _SIGNER = "gemini"
-"""Whose signatures calls need, in whatever dialect its models are served."""
+"""The dialect whose signatures calls need, whichever dialect its models are served in."""
 _BYPASS = Signature(SKIP_SIGNATURE, Origin(_SIGNER))
 
 
@@ -69,7 +69,7 @@ class _PartFitter:
         self.losses = fitting.losses
         self.trail = fitting.trail
         self.beside: list[Part] = []
-        """What left its place in this message and stands at its end."""
+        """Parts that were moved to the end of this message."""
         self.invented_reasoning = False
         # Unbound functions: bound methods would make a reference cycle with the whole request in it.
         self._by_type: dict[type, Callable[..., Part | None]] = {
@@ -98,7 +98,7 @@ class _PartFitter:
         return Message(message.role, content, name, extra)
 
     def _content(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """The same tuple, unless a part of it had to change."""
+        """The fitted parts; the same tuple if no part changed."""
         by_type = self._by_type
         fitted: list[Part] | None = None
         for position, part in enumerate(content):
@@ -141,8 +141,9 @@ class _PartFitter:
         return msgspec.structs.replace(part, signature=None)
 
     def _is_hosted(self, signature: Signature, part: ToolCall) -> bool:
-        """Whether this upstream minted it for another dialect that has a place of its own here: Google signs
-        calls on its Chat endpoints too. A client that names no writer is believed, if it wrote it there."""
+        """Whether this upstream minted the signature for another dialect that it hosts in a field of this
+        dialect: Google signs calls on its Chat endpoints too. If a client names no writer, the field's
+        presence is taken as proof."""
         origin = signature.origin
         if origin.dialect not in self.fitting.target.server.reasoning.hosts:
             return False
@@ -225,7 +226,7 @@ class _PartFitter:
         return raw and part.signature is None and self._may_be_own(part)
 
     def _plainly(self, part: Reasoning) -> Reasoning:
-        """Written the way this provider reads it, not the way another one did."""
+        """The reasoning in the fields that this provider reads, not those of another one."""
         if self.limits.reasoning_field and self.fitting.target.has_variants:
             return self._in_its_field(part)
         form = self.fitting.target.server.reasoning.unsigned if part.signature is None else None
@@ -267,8 +268,8 @@ class _PartFitter:
         return not taken and self.limits.tool_result_media != "inside"
 
     def _with_media_reported(self, part: ToolResult) -> ToolResult:
-        """A document of text is text wherever it cannot stay one, and what would leave the result for a place
-        that does not take it either becomes a note."""
+        """Converts text documents to text if they cannot stay documents, and replaces media that could be
+        placed neither in the result nor after it by notes."""
         content: list[ResultPart] = []
         changed = False
         for number, item in enumerate(part.content):
@@ -289,7 +290,7 @@ class _PartFitter:
         if not calls or any(type(part) is Reasoning for part in content):
             return content
         if not self.invented_reasoning:
-            # Declared once: every turn with calls gets the same invention.
+            # Reported once: every turn with calls gets the same addition.
             self.invented_reasoning = True
             detail = "this provider demands reasoning on turns with calls; an empty one was put there"
             self.fitting.lose(self.trail.of(message), "reasoning.text", "invented", detail)
@@ -297,7 +298,8 @@ class _PartFitter:
 
 
 def _without_blank(extra: Extra | None) -> Extra | None:
-    """openai-python gives a streamed call the content "", and sends it back so; it says what null says."""
+    """openai-python gives a streamed call the content "" and sends it back like that; it means the same as
+    null."""
     if extra is None or extra.fields.get("content") != "":
         return extra
     fields = {key: value for key, value in extra.fields.items() if key != "content"}
@@ -305,9 +307,9 @@ def _without_blank(extra: Extra | None) -> Extra | None:
 
 
 def sign_calls(request: Request, fitting: Fitting) -> Request:
-    """Gemini validates a signature on the first call of each step of the current turn. Where the real one is
-    lost or foreign, the documented bypass stands in, and stays there when the turn is an old one: the prompt
-    would begin otherwise from the next question on, and no cache would know it."""
+    """Gemini validates a signature on the first call of each step of the current turn. If the real one is
+    lost or foreign, the documented bypass value replaces it, and stays in place in later turns: removing it
+    would change the beginning of the prompt, and no cache would match."""
     messages = tuple([_with_signed_call(message, fitting) for message in request.messages])
     if all(map(operator.is_, messages, request.messages)):
         return request
@@ -333,7 +335,7 @@ def _with_signed_call(message: Message, fitting: Fitting) -> Message:
 
 
 def _signed(message: Message) -> tuple[Part, ...]:
-    """With the bypass on the first call."""
+    """The message with the bypass on its first call."""
     content = list(message.content)
     position, call = next((at, part) for at, part in enumerate(content) if type(part) is ToolCall)
     content[position] = msgspec.structs.replace(call, signature=_BYPASS)

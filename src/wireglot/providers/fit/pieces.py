@@ -1,6 +1,6 @@
-"""Texts and thoughts that a stream has cut: Gemini's clients send an answer back as it came, one content for
-each chunk, a signature in an empty part behind what it signs. Anyone who is not Gemini is given the whole
-ones."""
+"""Joins texts and thoughts that a stream has split: Gemini's clients send an answer back as received, one
+content for each chunk, with a signature in an empty part after what it signs. Other upstreams are sent the
+joined parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Taken = Callable[[Signature | None], bool]
 
 
 def join_pieces(request: Request, fitting: Fitting) -> Request:
-    """Pieces of thoughts that are not sent anyway stay as they are: each is declared in its own place."""
+    """Pieces of thoughts that are not sent anyway stay unchanged: each is reported at its own place."""
     messages, kind = request.messages, fitting.limits.reasoning
 
     def is_taken(signature: Signature | None) -> bool:
@@ -58,7 +58,7 @@ def _message(message: Message, is_taken: Taken, losses: list[Loss], trail: Trail
 
 
 def _wholes(content: tuple[Part, ...]) -> Iterator[list[Part]]:
-    """The parts, those of one text or thought together. A signature ends it."""
+    """The parts, grouped by text or thought. A signature ends a group."""
     pieces: list[Part] = []
     for part in content:
         if not pieces or not _goes_on(pieces[-1], part):
@@ -83,7 +83,7 @@ def _goes_on(before: Part, part: Part) -> bool:
 
 
 def _is_prose(part: Part) -> bool:
-    """Whether there is nothing about a text but its words."""
+    """Whether a text has nothing but its characters."""
     return (
         type(part) is Text
         and not part.refusal

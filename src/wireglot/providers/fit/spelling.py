@@ -1,4 +1,4 @@
-"""Field names that differ at an endpoint, for the renderer. Nothing is lost by a name."""
+"""Field names that differ at an endpoint, for the renderer. Renaming a field loses nothing."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def _with_form(request: Request, form: dict[str, Any], fields: dict[str, Any], f
 
 
 def join_texts(request: Request, fitting: Fitting) -> Request:
-    """One string instead of a list of texts, for the roles that are not known to take lists."""
+    """Joins a list of texts into one string, for roles that are not known to accept lists."""
     dialect = fitting.dialect
     joined = [role for role in ALL_TEXT_ROLES if role not in fitting.limits.text_parts]
     if not fitting.foreign and not any(_has_list(message, joined, dialect) for message in request.messages):
@@ -69,11 +69,11 @@ def _is_list(content: tuple[Part, ...], extra: Extra | None, dialect: str) -> bo
     texts = sum(type(part) is Text for part in content)
     if any(type(part) is Media or type(part) is Foreign for part in content):
         return False
-    return texts > 1 or own_form(extra, dialect).get("content") == "parts"  # an empty one is a list, too
+    return texts > 1 or own_form(extra, dialect).get("content") == "parts"  # an empty list is a list, too
 
 
 def use_system_role(request: Request, fitting: Fitting) -> Request:
-    """The system's older name, in place of `developer`."""
+    """Uses the system's older role name in place of `developer`."""
     messages = tuple(
         _respelled(message, fitting, role=None)
         if own_form(message.extra, fitting.dialect).get("role") == "developer"
@@ -86,7 +86,7 @@ def use_system_role(request: Request, fitting: Fitting) -> Request:
 
 
 def _respelled(message: Message, fitting: Fitting, **form: Any) -> Message:
-    """The message with another form; None takes a name out of it."""
+    """The message with another form; None removes a name from it."""
     dialect, extra = fitting.dialect, message.extra
     if extra is None or extra.dialect != dialect:
         extra = Extra(dialect)
@@ -98,7 +98,8 @@ def _respelled(message: Message, fitting: Fitting, **form: Any) -> Message:
 
 
 def fill_in_ids(request: Request, fitting: Fitting) -> Request:
-    """Ids that the client left empty: the parser has made up some, alike for a call and its result."""
+    """Fills in ids that the client left empty: the parser made them up consistently for a call and its
+    result."""
     dialect = fitting.dialect
 
     def filled_in(part: Part) -> Part:
@@ -123,7 +124,7 @@ def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
 
 
 def mark_prefill(request: Request, fitting: Fitting) -> Request:
-    """The mark on a last answer that is to be continued: of a client of another dialect, any last answer."""
+    """Marks a last answer that is to be continued: for a client of another dialect, any last answer."""
     *before, last = request.messages or (None,)
     if last is None or last.role != "assistant" or any(type(part) is ToolCall for part in last.content):
         return request

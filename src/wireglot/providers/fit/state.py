@@ -1,6 +1,6 @@
-"""Turns and files that only the source's own vendor holds: their ids are never sent to another one.
+"""Turns and files stored at the source's own vendor: their ids are never sent to another vendor.
 
-A gateway that keeps conversations puts the turns back before this runs.
+A gateway that stores conversations restores the turns before this runs.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.survey import FIELDS, FOREIGN
 
 _NOTHING = frozenset({"content", "thought"})
-"""Fields everybody knows, kept where they are empty only to be written again as they were: the empty text
-next to a Chat message's calls, Gemini's mark that a part is no thought."""
+"""Fields that every dialect has, kept when empty only to be written again unchanged: the empty text next to a
+Chat message's calls, Gemini's mark that a part is not a thought."""
 
 
 def declare_switches(request: Request, fitting: Fitting) -> Request:
-    """Fields that another dialect's upstream never sees, where renderers would pass over them: those that are
+    """Reports fields that another dialect's upstream never sees and renderers would skip: those that are
     false, zero or empty text."""
     for path, extra in _extras(request, fitting.trail, bool(fitting.seen & FIELDS)):
         if extra.dialect == fitting.dialect:
@@ -37,7 +37,7 @@ def declare_switches(request: Request, fitting: Fitting) -> Request:
 
 
 def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple[str, Extra]]:
-    """Those that have fields. `in_messages`: whether there can be any in the conversation."""
+    """The extras that have fields. `in_messages`: whether the conversation can have any."""
     if request.extra is not None and request.extra.fields:
         yield "$", request.extra
     for path, setting in (
@@ -78,13 +78,13 @@ _FIELDS: Final[dict[str, str]] = {
     "continuationToken": _DETAIL,
     "container": "files and skills are held by the provider that minted this id",
 }
-"""Fields of a request that name something which only its vendor holds, and what is missing without it."""
+"""Fields of a request that refer to something stored at its vendor, and what is missing without it."""
 _VENDORS_OWN: Final[dict[str, str]] = {
     "agent": "agents run only at the provider that has them",
     "environment": "environments are held by the provider that runs agents in them",
     "webhook_config": "webhooks are called only by the provider that offers them",
 }
-"""Fields of a request that ask for what only its vendor can do: without it the answer is another one."""
+"""Fields of a request for features that only its vendor has: without them the answer is a different one."""
 _MESSAGE_FIELDS: Final[dict[str, str]] = {
     "audio": "what was said is held by the provider that minted this id",
 }
@@ -95,16 +95,16 @@ _ADDRESSES: Final[dict[str, str]] = {
     "files/": "gemini",
     "https://generativelanguage.googleapis.com/": "gemini",
 }
-"""How addresses begin that only one issuer's servers open (ai.google.dev/api/files, cloud.google.com/storage,
-read 2026-11-17)."""
+"""Prefixes of addresses that only one issuer's servers can open (ai.google.dev/api/files,
+cloud.google.com/storage, read 2026-11-17)."""
 _BUCKETS: Final = ("ms://",)
-"""Those that also hosts of the same dialect cannot open, unless they are their vendor's: Moonshot's
-(platform.kimi.ai/docs/api/chat)."""
+"""Prefixes of addresses that hosts of the same dialect cannot open either, unless they belong to the vendor:
+Moonshot's (platform.kimi.ai/docs/api/chat)."""
 _WEB: Final = ("http://", "https://", "data:")
 
 
 def without_state(request: Request, fitting: Fitting) -> Request:
-    """The request without its references to what is held elsewhere, each declared."""
+    """The request without references to anything stored elsewhere, each reported as a loss."""
     extra = request.extra
     for name, why in _VENDORS_OWN.items() if extra is not None and extra.fields else ():
         if extra is not None and extra.fields.get(name):
@@ -125,11 +125,12 @@ def without_state(request: Request, fitting: Fitting) -> Request:
 
 
 _EMPTYING = ("conversation_state", "tool_result.pairing")
-"""What leaves a request without anything to answer: turns kept elsewhere, results whose calls are."""
+"""Losses that may leave nothing in a request to answer: turns stored elsewhere, and results whose calls
+are."""
 
 
 def refuse_nothing(request: Request, fitting: Fitting) -> Request:
-    """A request of which only its references remain cannot be asked of anyone else."""
+    """A request of which only references remain cannot be sent to another provider."""
     if any(message.role != "system" and any(map(_says, message.content)) for message in request.messages):
         return request
     first = next((loss for loss in fitting.losses if loss.feature in _EMPTYING), None)
@@ -170,18 +171,18 @@ def _without_references(message: Message, fitting: Fitting) -> Message | None:
 
 
 class _Host(NamedTuple):
-    """Who is asked to open a file."""
+    """The host that is to open a file."""
 
     issuer: str
     takes_ids: bool
     addresses: tuple[str, ...] | None
     own: bool
-    """The request is of its own dialect: its client may have uploaded files there."""
+    """The request is in the host's own dialect: its client may have uploaded files there."""
 
 
 def without_files(request: Request, fitting: Fitting) -> Request:
-    """The request without the files that the endpoint cannot open: those that another vendor has under an id,
-    or at an address of its own. A note takes the place of each."""
+    """The request without files that the endpoint cannot open: those stored at another vendor under an id or
+    at one of its addresses. Each is replaced by a note."""
     target, trail = fitting.target, fitting.trail
     issuer, own = target.client.issuer if target.client is not None else "", not target.foreign
     takes_ids = own or not issuer or (issuer == target.server.issuer and target.limits.file_ids)

@@ -1,7 +1,7 @@
-"""One look at a request before it is fitted: which passes have anything to do.
+"""A single pass over a request before it is fitted, to find out which passes have anything to do.
 
-A bit is set where there may be something of its kind. It holds while the request is fitted: no pass puts
-anything there that a later one would change.
+A bit is set if there may be something of its kind. It stays valid while the request is fitted: no pass adds
+anything that a later pass would change.
 """
 
 from __future__ import annotations
@@ -16,30 +16,30 @@ from wireglot.wire.cache import KnownTurns, fold
 
 ALWAYS: Final = 1
 
-# What is seen of messages: media and foreign parts inside of results count.
+# Findings about messages: media and foreign parts inside results count.
 FOREIGN: Final = 1 << 1
-"""A part of one dialect alone. Notes to its vendor, which are only left out, do not count."""
+"""A part of one dialect alone. Notes to its vendor, which are simply left out, do not count."""
 REASONING: Final = 1 << 2
 MEDIA: Final = 1 << 3
 SIGNED: Final = 1 << 4
 """A call carries reasoning state."""
 BLANK: Final = 1 << 5
-"""A turn of nothing, or a text of nothing but white space."""
+"""An empty turn, or a text of white space only."""
 FIELDS: Final = 1 << 6
 """A message or a part of one has fields of its dialect alone."""
 NAMED: Final = 1 << 7
 CALLS: Final = 1 << 8
 RESULTS: Final = 1 << 9
 ODD_CALLS: Final = 1 << 10
-"""A call of a kind, a namespace or a name that the endpoint does not take."""
+"""A call of a kind, a namespace or a name that the endpoint does not accept."""
 ODD_IDS: Final = 1 << 11
-"""A call whose id the endpoint does not take."""
+"""A call with an id that the endpoint does not accept."""
 NO_IDS: Final = 1 << 12
 """A call or a result whose id was left out or empty."""
 ROLES: Final = 1 << 13
-"""A message whose role its dialect spells in several ways."""
+"""A message whose role has several spellings in its dialect."""
 MARKED_PARTS: Final = 1 << 14
-"""A part has a mark of the cache."""
+"""A part has a cache marker."""
 MIDWAY: Final = 1 << 15
 """A system text after the first turn."""
 NEIGHBOURS: Final = 1 << 16
@@ -49,7 +49,7 @@ UNOPENED: Final = 1 << 17
 ANSWERED: Final = 1 << 18
 """The last turn is the model's."""
 
-# What else a request asks for.
+# Other contents of a request.
 NO_LIMIT: Final = 1 << 19
 """A negative number of tokens."""
 OWN_FIELDS: Final = 1 << 20
@@ -62,19 +62,19 @@ STOP: Final = 1 << 24
 SAMPLING: Final = 1 << 25
 OUTPUT: Final = 1 << 26
 MARKED: Final = 1 << 27
-"""The request or a tool has a mark of the cache."""
+"""The request or a tool has a cache marker."""
 THINKING: Final = 1 << 28
 
-# What comes up on the way.
+# Set while the request is fitted.
 CHANGED: Final = 1 << 29
 """The messages are not those that were surveyed."""
 LOST: Final = 1 << 30
 
 DEFERRED: Final = 1 << 31
-"""A tool that the model is to know only once a search has found it."""
+"""A tool that the model must not see before a search has found it."""
 
 _MARKER: Final = 1 << 32
-"""One mark of the cache; their number stands above all else."""
+"""Added for each cache marker; their number is in the bits from here up."""
 
 _KINDS: Final[dict[type, int]] = {Foreign: FOREIGN, Reasoning: REASONING, Media: MEDIA}
 
@@ -83,7 +83,7 @@ _NO_THINKING: Final = Thinking()
 
 
 class CallRules(NamedTuple):
-    """Which calls an endpoint takes as they are."""
+    """Which calls an endpoint accepts unchanged."""
 
     custom: bool
     namespaces: bool
@@ -92,7 +92,7 @@ class CallRules(NamedTuple):
     id: re.Pattern[str] | None
     id_max: int
     id_by_place: bool
-    """No id stays what it was."""
+    """All ids are replaced."""
 
     @classmethod
     def of(cls, limits: Limits) -> CallRules:
@@ -115,7 +115,7 @@ class CallRules(NamedTuple):
         )
 
     def look(self, call: ToolCall) -> int:
-        """What is seen of a call. Conversations are full of them, so both rules are written out here."""
+        """The findings about a call. Conversations are full of calls, so both rules are inlined here."""
         custom, namespaces, pattern, longest, id_pattern, id_longest, by_place = self
         seen = CALLS if call.signature is None else CALLS | SIGNED
         if (
@@ -136,18 +136,18 @@ class CallRules(NamedTuple):
 
 class Survey(NamedTuple):
     seen: int = 0
-    """What there is, a bit for each."""
+    """Bits of all findings."""
     markers: int = 0
-    """Marks of the cache."""
+    """Number of cache markers."""
     speaker: str = ""
-    """Of the last turn."""
+    """The role of the last turn."""
 
 
 _NOTHING: Final = Survey()
 
 
 def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownTurns | None = None) -> Survey:
-    """`row`: the first of these messages, where they came before."""
+    """`row`: the first of these messages, if they are known from before."""
 
     def behind(found: Survey, more: tuple[Message, ...]) -> Survey:
         seen, markers, speaker = found
@@ -179,12 +179,12 @@ def survey(messages: tuple[Message, ...], rules: CallRules, row: KnownTurns | No
 
 
 def _opens(message: Message) -> bool:
-    """Whether it is surely a turn of the user: parts of another dialect alone may say nothing."""
+    """Whether the message is certainly a turn of the user: parts of another dialect alone may be empty."""
     return message.role == "user" and not (message.content and type(message.content[0]) is Foreign)
 
 
 def asks(request: Request) -> int:
-    """What a request asks for in addition to its conversation."""
+    """The contents of a request other than its conversation."""
     seen = ALWAYS
     if request.max_tokens is not None and request.max_tokens < 0:
         seen |= NO_LIMIT

@@ -1,5 +1,5 @@
-"""How much to think, in the words of each family: never more than the client asked for, unless the model has
-nothing lower. The catalog says what a model takes; the figures here follow common practice."""
+"""Thinking settings in the form of each model family: never more than the client requested, unless the model
+has no lower setting. The catalog defines what a model accepts; the figures here follow common practice."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _BUDGET_STEPS: tuple[tuple[int, Effort], ...] = (
     (24_576, "high"),
     (47_999, "xhigh"),
 )
-"""The largest budget of each effort. The budget that is sent for an effort lies in its own step."""
+"""The largest budget of each effort. The budget sent for an effort is within its own range."""
 
 
 def effort_of_budget(budget: int) -> Effort:
@@ -37,8 +37,8 @@ def effort_of_budget(budget: int) -> Effort:
 
 
 def nearest_effort(effort: Effort, allowed: tuple[Effort, ...]) -> Effort:
-    """The strongest step that is not above `effort`, or the weakest one where all are. To think is not to be
-    off: `none` is only ever chosen for itself."""
+    """The highest effort that is not above `effort`, or the lowest one if all are. `none` is only chosen for
+    `none` itself: thinking is never switched off this way."""
     if effort in allowed or not allowed:
         return effort
     steps = sorted((step for step in allowed if step != "none"), key=EFFORTS.index)
@@ -59,7 +59,7 @@ def _lose(losses: list[Loss], field: str, action: Action, detail: str) -> None:
 
 
 def fit_thinking(request: Request, fitting: Fitting) -> Request:
-    """The wish to think in the only form this model takes."""
+    """Converts the thinking settings to the only form this model accepts."""
     thinking, limits, losses, foreign = request.thinking, fitting.limits, fitting.losses, fitting.foreign
     if limits.thinking is None or (not foreign and _may_stay(thinking, limits)):
         return request
@@ -70,7 +70,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         _declare_unreported(thinking, fitted, {loss.path for loss in losses[before:]}, losses)
     wants = fitted.effort is not None or fitted.display == "summary"
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
-        # Elsewhere models think of themselves: an effort, or the wish to see it, is all that is said.
+        # In other dialects models think by default: only an effort, or the wish to see thoughts, is given.
         said = "an effort alone does" if fitted.effort is not None else "the wish to see thoughts does"
         detail = f"{said} not make this model think: thinking with a summary was asked for"
         _lose(losses, "mode", "invented", detail)
@@ -90,7 +90,7 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     if spelling is not None:
         fitted = _by_switch(fitted, spelling, losses)
     elif _says_nothing(fitted) and not _says_nothing(thinking):
-        # With nothing left to say, the kept spelling would still write an empty `thinking` field.
+        # With no other setting, the kept spelling would still write an empty `thinking` field.
         losses_of_extra(fitted.extra, "", "$.thinking", losses)
         fitted = Thinking()
     elif limits.thinking == "effort" and limits.thinking_own != "switch":
@@ -101,12 +101,12 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
 
 
 def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], losses: list[Loss]) -> None:
-    """An effort and a budget may be set together, or with `off`: one decides, and the other is reported."""
+    """An effort and a budget may be set together, or with `off`: one is used, and the other is reported."""
     off = "off" in (asked.mode, fitted.mode) or "none" in (asked.effort, fitted.effort)
     path = "$.thinking.effort"
     if asked.effort is not None and fitted.effort != asked.effort and path not in reported:
         if asked.effort == "none" and (fitted.effort is None or "$.thinking.mode" in reported):
-            pass  # it says `off` by another name, which was followed or reported
+            pass  # `off` in another spelling, which was applied or reported
         elif fitted.effort is not None and asked.mode != "off":
             _said(losses, asked.effort, fitted.effort)
         else:
@@ -119,12 +119,12 @@ def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], l
 
 
 def _control(thinking: Thinking) -> str | None:
-    """The field in which the client said it, of a dialect that has several."""
+    """The field in which the client set it, in a dialect that has several."""
     return thinking.extra.form.get("control") if thinking.extra is not None else None
 
 
 def _may_stay(thinking: Thinking, limits: Limits) -> bool:
-    """Whether a wish in the endpoint's own dialect goes as the client put it."""
+    """Whether a setting in the endpoint's own dialect is sent as the client wrote it."""
     control = _control(thinking)
     if control == "chat_template_kwargs":
         return True  # a flag of the server's own, which no limit is about
@@ -151,7 +151,7 @@ def _says_nothing(thinking: Thinking) -> bool:
 
 
 def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
-    """Off for this request, where the thinking of the running tool loop was lost on the way."""
+    """Switches thinking off for this request, if the thinking of the running tool loop was lost."""
     if request.thinking == Thinking() or not request.messages:
         return request
     if not any(type(part) is ToolResult for part in request.messages[-1].content):
@@ -165,7 +165,7 @@ def stop_thinking_in_loop(request: Request, losses: list[Loss]) -> Request:
 
 
 def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
-    """Whether the model will think, as far as the request and its default tell."""
+    """Whether the model will think, as far as the request and its default show."""
     if fitted.mode == "off" or fitted.effort == "none" or asked.mode == "off":
         return False
     if fitted.mode is not None or fitted.effort is not None or fitted.budget is not None:
@@ -174,7 +174,7 @@ def thinks(asked: Thinking, fitted: Thinking, limits: Limits) -> bool:
 
 
 def _spelling(fitted: Thinking, target: FitTarget) -> Extra | None:
-    """The field that switches thinking, where the dialect's usual one does not."""
+    """The field that switches thinking, if it is not the dialect's usual one."""
     limits = target.limits
     if target.has_variants and fitted.mode is not None and limits.thinking in ("toggle", "effort"):
         return Extra(target.server.family, form={"control": limits.thinking_switch or "thinking"})
@@ -191,13 +191,13 @@ def _by_switch(thinking: Thinking, spelling: Extra, losses: list[Loss]) -> Think
         and spelling.form.items() <= extra.form.items()
         and spelling.fields.items() <= extra.fields.items()
     ):
-        return thinking  # the client spelled it so itself
+        return thinking  # the client used this field itself
     losses_of_extra(extra, "", "$.thinking", losses)
     return msgspec.structs.replace(thinking, extra=spelling)
 
 
 def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
-    """Without the objects in which other Chat servers are reported (`thinking`, `reasoning`)."""
+    """Removes the objects that other Chat servers read (`thinking`, `reasoning`)."""
     if _control(thinking) is None:
         return thinking
     losses_of_extra(thinking.extra, "", "$.thinking", losses)
@@ -205,7 +205,7 @@ def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
 
 
 def _effort(thinking: Thinking) -> Effort | None:
-    """The effort meant, whichever way it was said. Off is off, whatever the effort next to it."""
+    """The effective effort, however it was set. Off is off, whatever the effort next to it."""
     if thinking.mode == "off":
         return "none"
     if thinking.effort is not None:
@@ -253,7 +253,7 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     off = thinking.mode == "off" or thinking.effort == "none"
     if off and (limits.thinking_off or limits.between_tools):
-        # Claude Opus 5 and Sonnet 5.5 refuse to be off at a higher effort than this.
+        # Claude Opus 5 and Sonnet 5.5 refuse to switch thinking off at a higher effort than this.
         upto = tuple(step for step in limits.efforts if EFFORTS.index(step) <= EFFORTS.index("high"))
         effort = None if thinking.effort in (None, "none") else nearest_effort(thinking.effort, upto)
         if thinking.effort != "none":
@@ -272,7 +272,8 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
     mode = thinking.mode if thinking.budget is None else "auto"
     display = thinking.display
     if thinking.mode == "on" and display is None:
-        # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless it is asked for.
+        # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless the request says
+        # so.
         display = "summary"
         detail = "adaptive thinking is not shown by default: a summary was asked for"
         _lose(losses, "display", "approximated", detail)
@@ -322,7 +323,7 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     if thinking.mode in ("on", "auto"):
-        thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to ask for
+        thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to request
     return _silenced(thinking, losses, "this model always thinks, in its own measure")
 
 
@@ -345,8 +346,8 @@ def _silenced(thinking: Thinking, losses: list[Loss], why: str) -> Thinking:
 def _clamped(
     fitted: Thinking, asked: Thinking, limits: Limits, max_tokens: int, losses: list[Loss]
 ) -> Thinking:
-    """The budget within the model's range. Only a number the client named can be bent: one that stands for an
-    effort is declared as that."""
+    """The budget within the model's range. A changed budget is reported only if the client named the number:
+    one that represents an effort is reported as that effort."""
     budget = fitted.budget
     if budget is None or budget < 0:
         return fitted

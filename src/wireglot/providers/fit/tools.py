@@ -1,4 +1,4 @@
-"""Tools toward an endpoint: names, shapes, schemas, and who may be called."""
+"""Fits tools to an endpoint: names, shapes, schemas, and which may be called."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ _FREEFORM_SCHEMA = {
 
 
 def fit_tools(request: Request, fitting: Fitting) -> Request:
-    """The request with every tool in the endpoint's own shape, and the way back to the client's."""
+    """The request with every tool in the endpoint's own form, and the aliases to convert back."""
     limits, losses, trail = fitting.limits, fitting.losses, fitting.trail
     client, memory = fitting.target.client, fitting.context.memory
     foreign = fitting.foreign and (client is None or client.family != fitting.dialect)
@@ -69,7 +69,7 @@ def fit_tools(request: Request, fitting: Fitting) -> Request:
 
 
 def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
-    """A choice that names a hosted tool as if it were the client's (Anthropic), with its kind instead."""
+    """Converts a choice that names a hosted tool like a client's tool (Anthropic) to one by its kind."""
     if not choice.only:
         return choice
     functions = {tool.name for tool in tools if type(tool) is Tool}
@@ -87,8 +87,8 @@ def _with_hosted(choice: ToolChoice, tools: tuple[AnyTool, ...]) -> ToolChoice:
 def _offered_choice(
     choice: ToolChoice, tools: tuple[AnyTool, ...], limits: Limits, losses: list[Loss], trail: Trail
 ) -> tuple[ToolChoice, tuple[AnyTool, ...]]:
-    """A choice among the tools that are offered, and the tools without hosted ones that it does not allow: a
-    provider runs those unasked. No tool takes the place of one that is not offered."""
+    """A choice among the tools that are sent, and the tools without hosted ones that it does not allow: a
+    provider may run those unrequested. A tool that is not sent is not replaced by another."""
     if not tools:
         return choice, tools
     names = {tool.name for tool in tools if type(tool) is Tool}
@@ -132,7 +132,7 @@ _UNDECLARED: Final = Loss(
 
 
 def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool:
-    """A server of tools, without those that the choice does not name."""
+    """A server's tool declaration, limited to the tools that the choice names."""
     chosen = [each for each in choice.hosted if each.names(tool)]
     if tool.server is None or not all(each.tool for each in chosen):
         return tool
@@ -143,7 +143,7 @@ def _of_server(tool: HostedTool, choice: ToolChoice, trail: Trail) -> HostedTool
 
 
 class _Undisguised(msgspec.Struct, frozen=True):
-    """Tools that an endpoint takes under their own names, with no loss of any of them."""
+    """Tools that an endpoint accepts under their own names, without any loss."""
 
     tools: tuple[AnyTool, ...]
     owners: dict[str, tuple[str, str]]
@@ -170,17 +170,17 @@ class _Disguise:
         self.upstream: dict[tuple[str, str], str] = {}
         """(namespace, client's name) -> upstream name, where they differ."""
         self.owners: dict[str, tuple[str, str]] = {}
-        """Upstream name -> the tool that has it. Plain legal names are given away first."""
+        """Upstream name -> the tool that has it. Plain legal names are assigned first."""
         self.custom: set[str] = set()
         self.dialect = target.server.family
         self.kept: set[tuple[str, str]] = set()
-        """(namespace, name) of the vendor's own tools that stay what they are: their calls do, too."""
+        """(namespace, name) of vendors' own tools that stay unchanged, as do their calls."""
         self.plain: set[tuple[str, str]] = set()
-        """Of those that are functions here: so are their calls."""
+        """The same for those that become functions here, as do their calls."""
         self.reported: set[str] = set()
 
     def renames_calls(self, messages: tuple[Message, ...]) -> bool:
-        """Whether a tool that goes by another name or form here was called before."""
+        """Whether a tool with another name or form here was called before."""
         renamed = self.upstream.keys() | self.plain
         return bool(renamed) and any(
             type(part) is ToolCall and (part.namespace, part.name) in renamed
@@ -189,7 +189,7 @@ class _Disguise:
         )
 
     def chosen(self, name: str) -> str:
-        """The upstream name of a tool that a choice names, which says no namespace."""
+        """The upstream name of a tool that a choice names without a namespace."""
         return next((new for (_, old), new in self.upstream.items() if old == name), name)
 
     def aliases(self) -> Aliases:
@@ -199,7 +199,7 @@ class _Disguise:
         return Aliases(names, frozenset(self.custom))
 
     def known_tools(self, tools: tuple[AnyTool, ...], memory: Cache) -> tuple[AnyTool, ...] | None:
-        """What `tools` gives, known from an earlier turn; None where it has to be asked."""
+        """The result of `tools`, if it is known from an earlier turn; None if it has to be computed."""
         if not memory.is_known(tools):
             return None
         limits = self.limits
@@ -270,7 +270,7 @@ class _Disguise:
         return msgspec.structs.replace(tool, name=name, namespace=namespace, strict=strict, schema=schema)
 
     def name(self, named: Tool | ToolCall) -> str:
-        """The upstream name of a tool; remembered where it differs. No two tools ever share one."""
+        """The upstream name of a tool; recorded if it differs. No two tools ever share one."""
         namespace, name = key = (named.namespace, named.name)
         known = self.upstream.get(key)
         if known is not None:
@@ -292,7 +292,7 @@ class _Disguise:
         return legal
 
     def _report(self, path: str, feature: Feature, detail: str) -> None:
-        """Once per kind of disguise and name: history repeats what the tools already said."""
+        """Reports once per kind of change and name: the history repeats what was reported for the tools."""
         if detail not in self.reported:
             self.reported.add(detail)
             self.losses.append(Loss(path, feature, "emulated", detail))
@@ -322,7 +322,7 @@ class _Disguise:
             self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return None
         if self.limits.tool_schema == "openai" and project(tool.schema, "openai-strict").notes:
-            # OpenAI refuses `strict` for schemas outside its subset, and tries it where nothing is said.
+            # OpenAI refuses `strict` for schemas outside its subset, and tries it if the field is missing.
             detail = "the schema is outside the subset that can be enforced"
             self.losses.append(Loss(f"{self.trail.of(tool)}.strict", "tool.strict", "dropped", detail))
             return False
@@ -337,7 +337,8 @@ class _Disguise:
         return tool.schema if projected.same else projected.schema
 
     def _noted(self, tool: Tool, notes: tuple[SchemaNote, ...]) -> None:
-        """Bounds and the like were a hint to the model before, unless the client asked for a strict tool."""
+        """Bounds and the like were only a hint to the model before, unless the client requested a strict
+        tool."""
         hints = () if tool.strict else tuple(note for note in notes if note.hint)
         changes = tuple(note for note in notes if note not in hints)
         path = f"{self.trail.of(tool)}.schema"
@@ -350,7 +351,7 @@ class _Disguise:
                 self.losses.append(Loss(path, feature, "approximated", reported_notes(some)))
 
     def history(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """Earlier calls and results under the names and shapes the tools now have."""
+        """Earlier calls and results, with the names and forms that the tools now have."""
         custom_ids: set[str] = set()
         plain_ids: set[str] = set()
 
@@ -364,7 +365,7 @@ class _Disguise:
         return self.trail.changed_parts(messages, disguised)
 
     def _plain(self, call: ToolCall, plain_ids: set[str]) -> ToolCall:
-        """A call of a vendor's own tool that is a function here, without how that vendor spells it."""
+        """A call of a vendor's own tool that is a function here, without the vendor's spelling."""
         if (call.namespace, call.name) not in self.plain:
             return call
         plain_ids.add(call.id)
@@ -410,11 +411,11 @@ def _unspelled(part: _P) -> _P:
 
 
 _SWITCHED: Final = ("toggle", "budget")
-"""How models think that can be asked not to."""
+"""Thinking styles that can be switched off."""
 
 
 def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
-    """The choice in a form the endpoint takes; without tools there is nothing to choose."""
+    """The choice in a form the endpoint accepts; without tools there is none."""
     limits, losses = fitting.limits, fitting.losses
     choice, parallel = request.tool_choice, request.parallel_tools
     if not request.tools:
@@ -456,8 +457,8 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
 def _weaken(
     choice: ToolChoice, allowed: tuple[str, ...], tools: tuple[AnyTool, ...]
 ) -> tuple[ToolChoice | None, tuple[AnyTool, ...]]:
-    """The nearest choice that is taken, and the tools to declare with it: where a choice cannot say which of
-    them may be called, the others are not declared."""
+    """The nearest choice that the endpoint accepts, and the tools to declare with it: if a choice cannot name
+    the tools that may be called, the others are not declared."""
     if choice.mode == "none":
         return (choice, tools) if "none" in allowed else (None, ())
     mode = choice.mode if choice.mode in allowed else "auto"

@@ -1,4 +1,4 @@
-"""Turns an endpoint insists on: where system text may stand, who speaks first, who last."""
+"""Rules of endpoints about turns: where system text is allowed, and which role is first and last."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.survey import FOREIGN, MIDWAY, NEIGHBOURS
 
 _BEGIN = "Begin."
-"""One word for both: a request of system texts alone goes on as a conversation that the model began."""
+"""Used in both cases: a request with system texts only continues as a conversation that the model began."""
 _GO_ON = "Continue from exactly where your last message ended."
 
 
 def _is_wordless(message: Message, dialect: str) -> bool:
-    """Whether it has only parts of another dialect: the renderer reports them, and writes nothing."""
+    """Whether the message has only parts of another dialect: the renderer reports them, and writes
+    nothing."""
     for part in message.content:
         if type(part) is not Foreign or part.dialect == dialect:
             return False
@@ -24,7 +25,8 @@ def _is_wordless(message: Message, dialect: str) -> bool:
 
 
 def arrange(request: Request, fitting: Fitting) -> Request:
-    """System texts where the endpoint takes them; for other dialects, one message for each turn."""
+    """Places system texts where the endpoint accepts them; for other dialects, joins each turn to one
+    message."""
     messages = request.messages
     if fitting.limits.system_midway != "anywhere" and fitting.seen & (MIDWAY | FOREIGN):
         messages = _with_system_placed(messages, fitting)
@@ -36,7 +38,8 @@ def arrange(request: Request, fitting: Fitting) -> Request:
 
 
 def _with_system_placed(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
-    """System messages behind the start, where the endpoint takes them: in place, moved, or as marked text."""
+    """Places system messages after the beginning where the endpoint accepts them: in place, moved, or as text
+    in tags."""
     head = 0
     while head < len(messages) and messages[head].role == "system":
         head += 1
@@ -89,7 +92,7 @@ def _as_reminder(message: Message, fitting: Fitting) -> Message:
 
 
 def fit_beginning(request: Request, fitting: Fitting) -> Request:
-    """A first turn of the user."""
+    """Adds a first turn of the user."""
     messages, begin = request.messages, Message("user", (Text(_BEGIN),))
     first = None
     for index, message in enumerate(messages):
@@ -108,8 +111,8 @@ def fit_beginning(request: Request, fitting: Fitting) -> Request:
 
 
 def fit_end(request: Request, fitting: Fitting) -> Request:
-    """A last turn that the model may answer, where the endpoint insists, and where it would not continue what
-    a client of another dialect wants continued."""
+    """Adds a last turn that the model may answer, if the endpoint requires one, or if it would not continue
+    what a client of another dialect wants continued."""
     messages = request.messages
     if not messages or messages[-1].role != "assistant":
         return request
@@ -121,8 +124,8 @@ def fit_end(request: Request, fitting: Fitting) -> Request:
 
 
 def _is_own(part: Part, dialect: str) -> bool:
-    """Of a tool that the provider runs: what came before and after it is a turn that has paused, which goes
-    on as it is sent back."""
+    """Whether the part belongs to a tool that the provider runs: the turn around it was paused, and continues
+    when it is sent back unchanged."""
     return type(part) is Foreign and part.dialect == dialect
 
 
@@ -131,7 +134,7 @@ def _speaks(message: Message) -> bool:
 
 
 def ask_to_go_on(request: Request, why: str, fitting: Fitting) -> Request:
-    """A last answer that cannot be continued as one, with a request to do so behind it."""
+    """For a last assistant message that cannot be continued: adds a request to do so after it."""
     messages = request.messages
     fitting.lose(fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on")
     return msgspec.structs.replace(request, messages=(*messages, Message("user", (Text(_GO_ON),))))

@@ -1,5 +1,5 @@
-"""What can be reported in words to who does not take it as it is: documents of text, blocks that only one
-dialect knows and that say something (search results)."""
+"""Renders parts as plain text for endpoints that do not take them: text documents, and blocks with content
+that only one dialect has (search results)."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ _OPAQUE: Final[dict[str, Feature]] = {
     "encrypted_content": "reasoning.redacted",
     "signature": "reasoning.signature",
 }
-"""What some parts have next to their words."""
+"""Fields that some parts have in addition to their text."""
 _SUFFIXES = frozenset({"csv", "json", "md", "markdown", "rst", "toml", "tsv", "txt", "xml", "yaml", "yml"})
 
 
 def document_text(media: Media) -> str | None:
-    """A document's words under its name; None for what is no text."""
+    """A document's text under its name; None if it is not text."""
     text = media.text
     if text is None and media.kind == "document" and media.data and _is_textual(media):
         try:
@@ -55,7 +55,8 @@ def _is_textual(media: Media) -> bool:
 
 
 def tell_in_words(request: Request, fitting: Fitting) -> Request:
-    """Parts of other dialects that say something, as text. Those that do not are for renderers to declare."""
+    """Converts parts of other dialects with content to text. Parts without are left for renderers to
+    report."""
     dialect, losses, trail = fitting.dialect, fitting.losses, fitting.trail
 
     def reported(part: Part) -> Part:
