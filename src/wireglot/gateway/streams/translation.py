@@ -89,7 +89,7 @@ class Translation:
         self._unreported = self._tells_usage
         """Whether the usage of the answer still has to be reported."""
         self._weight = 0
-        """The size of the answer so far, while it is collected."""
+        """The weight of the answer so far, while its usage is unreported."""
         self._estimate: Usage | None = None
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None

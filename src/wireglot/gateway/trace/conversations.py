@@ -98,7 +98,7 @@ class _Turn:
         self.row = row
         self.session = session
         self.answered = ""
-        """The answer's hash, from the turn that continues it; "": there is none."""
+        """The hash of its answer, as in the turn that continues it; "": none continues it."""
 
 
 def with_sessions(rows: Sequence[Row]) -> list[Row]:

@@ -208,7 +208,8 @@ class FleetRows:
 
     @property
     def machines(self) -> int:
-        """Machines heard of recently; one without rows to report is not counted."""
+        """How many machines were heard of recently, this one included. One without rows to report is not
+        counted."""
         since = self._wall() - _LATELY_SECONDS
         return len({self._own.machine, *(name for name, at in self._machines.items() if at > since)})
 
@@ -529,7 +530,7 @@ class FleetTraces(Peers):
         """Orders that are not in the store yet."""
         self._places = {ORDERS: "", SIGN_OUTS: ""}
         self._unread_sign_outs: deque[float] = deque(maxlen=_MAX_SIGN_OUTS)
-        """The times of the sign-outs read since the start of the log."""
+        """The times of the sign-outs read since the log was last read to its end."""
         self._is_caught_up = False
         self._trouble = ""
         self._task: asyncio.Task[None] | None = None

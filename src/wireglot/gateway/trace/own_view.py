@@ -22,7 +22,7 @@ _HEADERS_SHOWN: Final = frozenset(
     {"accept", "accept-encoding", "content-encoding", "content-length", "content-type", "date", "retry-after",
      "user-agent"}
 )  # fmt: skip
-"""Of messages to and from a provider: others may name the account."""
+"""Headers of messages to and from a provider that are shown: others may name the account."""
 
 Providers = Mapping[str, Provider]
 

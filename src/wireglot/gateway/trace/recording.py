@@ -251,7 +251,7 @@ class RecordedAnswer:
 
 
 class RecordedReply(PassedReply):
-    """A reply to a client without a connection of ours; it reports what is sent."""
+    """Records a reply that is not on a connection of ours."""
 
     __slots__ = ("_side",)
 

@@ -267,7 +267,7 @@ class Traces:
         if not in_order and wanted.ids is None:
             return wanted.page(self._with_all_kept(wanted, rows, known))
         before = wanted.before[1] if wanted.before is not None and in_order else None
-        for kept in self.shelf.listed() if wanted.ids is None else ():  # running changes are in memory
+        for kept in self.shelf.listed() if wanted.ids is None else ():  # recent ones are in memory
             if wanted.limit and found > wanted.limit and in_order:
                 break
             if kept.at < wanted.since - 1 or (before is not None and kept.at > before + 1):
