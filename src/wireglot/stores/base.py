@@ -103,9 +103,9 @@ class Documents(Protocol):
 
     @call("writes")
     async def append(self, documents: Sequence[Document]) -> int:
-        """Append pieces of one tenant, kind and parent, numbered after the parent's last piece, in one step:
-        two callers never get the same numbers. Returns the first one's number; the first piece of a parent is
-        1."""
+        """Append pieces of one tenant, kind and parent, numbered after the last piece of the parent, in one
+        step: two callers never get the same numbers. Returns the number of the first one, which is 1 for the
+        first piece of a parent."""
         ...
 
     @call("reads")
