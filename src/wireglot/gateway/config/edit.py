@@ -79,11 +79,11 @@ class ConfigSource(msgspec.Struct, frozen=True):
         return later if later is not None and later.is_file() else self.path
 
     def file(self) -> Path | None:
-        """The one in effect, or the one that would be: in the user's own configuration, if there is none."""
+        """The file in effect, or the one that would be created: in the user's own configuration folder."""
         return self.path or later_file(self.environ)
 
     def variables(self) -> list[str]:
-        """The file in effect, or the one that would be created: in the user's configuration folder."""
+        """The settings of the file that are overridden, by variables and on the command line."""
         found = [
             f"{setting.env} sets {key_path(table, setting.name)}"
             for table, setting in variables()
@@ -96,7 +96,7 @@ class ConfigSource(msgspec.Struct, frozen=True):
 
 
 def later_file(environ: Mapping[str, str]) -> Path | None:
-    """The settings of the file that are overridden, by variables and on the command line."""
+    """The file that a gateway without a configuration loads once it exists."""
     home = config_dir(environ)
     return home / CONFIG_FILE if home is not None and not environ.get(CONFIG_VARIABLE) else None
 

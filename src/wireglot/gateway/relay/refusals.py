@@ -97,14 +97,14 @@ def judged(failed: AttemptFailed) -> AttemptFailed:
     if not is_internal(failed):
         return failed
     error = failed.error
-    if error.status == 501:  # In its own dialect the error is passed on unchanged.
+    if error.status == 501:  # by definition about the request
         return AttemptFailed(error, "refused", body=failed.body, status=failed.status)
     if _SAYS_SO.search(error.message) is None or _PASSES.search(error.message) is not None:
         return failed
     reported = msgspec.structs.replace(
         error, kind="invalid_request", status=400, code="unsupported", extra=None
     )
-    # In its own dialect it goes on as it came.
+    # In its own dialect the error is passed on unchanged.
     return AttemptFailed(reported, "refused", body=failed.body, status=failed.status)
 
 

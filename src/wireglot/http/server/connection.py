@@ -100,10 +100,10 @@ class Hub:
         """How often each error of the HTTP class was given, by its code."""
         self._on_refusal = on_refusal
         self._peers: Counter[str] = Counter()
-        """Connections by address; those of this machine are not counted."""
+        """Connections by address; those from this machine are not counted."""
 
     def open(self) -> None:
-        """Connections by address; those from this machine are not counted."""
+        """Bind to the running event loop."""
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
 

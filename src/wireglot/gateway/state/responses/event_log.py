@@ -116,7 +116,7 @@ class EventLog:
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
         """It never causes pressure."""
 
-    # Storing and reading.
+    # Storing and reading
 
     def add(self, each: Frame) -> None:
         if self.final is not None:
