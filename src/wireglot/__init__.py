@@ -31,7 +31,7 @@ __all__ = [
     "translate_response",
 ]
 
-if TYPE_CHECKING:  # a checker sees names, so that a misspelt one is an error
+if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot import history as history
     from wireglot import kimi as kimi
     from wireglot.dialects.base import Context, Rendered
@@ -66,8 +66,8 @@ else:
     }
 
     def __getattr__(name: str) -> Any:
-        """Everything is loaded when it is named: a command that needs none of it answers at once, and an
-        interrupt in its first moments finds the program ready for it."""
+        """Everything is loaded on first access: a command that needs none of it answers at once, and can be
+        interrupted early."""
         from importlib import import_module
 
         if name in ("history", "kimi"):

@@ -1,4 +1,4 @@
-"""How this installation gets an optional package: the way it was installed itself."""
+"""How to install an optional package in this installation: the way it was installed itself."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ _NAME = "wireglot"
 
 
 def install_hint(extra: str) -> str:
-    """The command that adds an extra, for people: it is never run by itself."""
-    from importlib import metadata  # only where something is missing
+    """The command that adds an extra, for display: it is never run by itself."""
+    from importlib import metadata  # only needed if something is missing
 
     try:
         found = metadata.distribution(_NAME)
         required, origin = found.requires or [], json.loads(found.read_text("direct_url.json") or "{}")
-    except (metadata.PackageNotFoundError, ValueError):  # from its sources alone
+    except (metadata.PackageNotFoundError, ValueError):  # run from its sources alone
         required, origin = [], {}
     packages = [
         re.split(r"[;\s]", each)[0] for each in required if re.search(rf"""extra == ['"]{extra}['"]""", each)
@@ -30,7 +30,7 @@ def install_hint(extra: str) -> str:
 
 
 def _pip() -> str:
-    """By its place where `pip` alone would be another environment's: a virtual one that is not activated."""
+    """With its path if `pip` alone would be another environment's: a virtual one that is not activated."""
     import shutil
 
     if sys.prefix == sys.base_prefix:
@@ -47,7 +47,7 @@ def _pip() -> str:
 def hint_for(
     extra: str, prefix: tuple[str, ...], packages: list[str], origin: dict[str, object], pip: str = "pip"
 ) -> str:
-    """`prefix`: of this Python. `origin`: what pip notes of an installation that is not from an index."""
+    """`prefix`: of this Python. `origin`: pip's metadata of an installation that is not from an index."""
     if packages and _holds(prefix, ("pipx", "venvs")):
         return f"pipx inject {_NAME} {shlex.join(packages)}"
     url = str(origin.get("url", ""))

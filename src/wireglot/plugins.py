@@ -1,4 +1,4 @@
-"""Dialects that other packages bring: found by their entry points, and registered."""
+"""Dialects of other packages: found by their entry points, and registered."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GROUP: Final = "wireglot.dialects"
 
 @cache
 def load_dialects() -> tuple[str, ...]:
-    """Register the dialects of all installed packages, and tell their names. Raises BadPlugin: anyone who has
-    installed one wants it, and would be surprised to go on without."""
+    """Register the dialects of all installed packages, and return their names. Raises BadPlugin: a user who
+    has installed one would be surprised to run without it."""
     return tuple(_load(entry) for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name))
 
 

@@ -1,4 +1,4 @@
-"""Two dialects joined, still pure: plan a request, translate a request, a response, a stream."""
+"""Translation between two dialects, still pure: plan a request, translate a request, a response, a stream."""
 
 from __future__ import annotations
 
@@ -41,11 +41,11 @@ from wireglot.wire.json import BadJson, decode
 Body = dict[str, Any] | bytes | str
 
 NO_MODEL = "unknown"
-"""The model name where neither the body nor the caller gives one and the dialect demands it."""
+"""The model name if neither the body nor the caller gives one and the dialect requires it."""
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """A client's request, ready for one upstream: what to render, and the way back for what it answers."""
+    """A client's request, ready for one upstream: what to render, and how to translate its answer."""
 
     client: Request
     upstream: Request
@@ -54,10 +54,10 @@ class Plan(msgspec.Struct, frozen=True):
     losses: tuple[Loss, ...] = ()
     trail: Trail | None = None
     emulation: Emulation | None = None
-    """What is to be done with the answer, where there is anything."""
+    """What must be done with the answer, if anything."""
 
     def retraced(self, losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
-        """What a renderer reported about the fitted request, at its places in the client's."""
+        """A renderer's losses of the fitted request, at their places in the client's request."""
         if self.trail is None or not losses:
             return losses
         return tuple(self.trail.retrace(loss, self.upstream) for loss in losses)
@@ -77,7 +77,7 @@ def plan(
     """Fit a parsed request to the upstream that will answer it.
 
     `source` None: the request is of no dialect, so it is fitted to every one. `limits` are those of a
-    provider the catalog need not know; `fitter` is what was made of them for both dialects.
+    provider that may not be in the catalog; `fitter` was made from them for both dialects.
     """
     context = context or Context()
     server = surface(target)
@@ -86,7 +86,8 @@ def plan(
     if not name and source != target and not server.model_in_path:
         name = NO_MODEL
         losses.append(Loss("$.model", "model", "invented", "no model was named"))
-    # Minters are compared only as far as the caller says who answers: a guess must not drop a signature.
+    # Minters are compared only as far as the caller names the answering model: a guess must not drop a
+    # signature.
     context = msgspec.structs.replace(context, provider=provider or context.provider, model=model or "")
     request = brought_back(request, context.provider)
     upstream = request if name == request.model else msgspec.structs.replace(request, model=name)
@@ -98,7 +99,7 @@ def plan(
     limits = fitter.target.limits
     if limits.thinking == "none" or not may_reason(target, name):
         context = msgspec.structs.replace(context, reasons=False)
-    # A model that demands its signatures must be informed where they are another's, even in its own dialect.
+    # A model that requires its signatures must be told where they are another's, even in its own dialect.
     if source == target and not stated:
         bent = limits.call_signatures and _carries_foreign_state(request, server.family)
         if not bent:
@@ -124,7 +125,7 @@ def _known_fitter(source: str | None, target: str, model: str, provider: str) ->
 
 
 def _carries_foreign_state(request: Request, dialect: str) -> bool:
-    """Whether the history holds state that another provider minted."""
+    """Whether the history contains state that another provider minted."""
     for message in request.messages:
         if message.role == "assistant":
             for part in message.content:
@@ -147,7 +148,7 @@ def translate_request(
 ) -> Rendered[dict[str, Any]]:
     """A request of one dialect as a request of another.
 
-    `model` is the model to ask upstream; `provider` narrows the request to what that provider takes. With
+    `model` is the upstream's model; `provider` limits the request to what that provider accepts. With
     `strict`, a loss raises `StrictLoss` instead.
     """
     context = context or Context()
@@ -187,11 +188,11 @@ def translate_response(
 ) -> Rendered[dict[str, Any]]:
     """A response (or an error body) of the `source` that produced it, in the `target` dialect of the client.
 
-    `request` is the client's original request, in its own dialect: it brings back tool names and freeform
-    tools, and what that dialect echoes. A response that holds a broken call becomes an error body.
-    `leaks_calls`: the tokens in which calls that are left in the text are read as calls, True for all
-    known ones; None: what the catalog says of this `provider` and `model`, and none where no provider is
-    named. Only calls to tools of the `request` are.
+    `request` is the client's original request, in its own dialect: it restores tool names and freeform tools,
+    and what that dialect echoes. A response that contains a broken call becomes an error body. `leaks_calls`:
+    the tokens in which calls that are left in the text are read as calls, True for all known ones; None:
+    those in the catalog for this `provider` and `model`, and none if no provider is named. Only calls to
+    tools of the `request` are.
     """
     upstream, client = dialect(source), dialect(target)
     document = _object(body, UpstreamFault)
@@ -215,17 +216,17 @@ def translate_response(
 def _answered(
     response: Response, client: Dialect, upstream: Dialect, back: _WayBack
 ) -> tuple[Rendered[dict[str, Any]], tuple[Part, ...]]:
-    """What the client is sent, and the parts that its losses count by."""
+    """The client's answer, and the parts that its losses refer to."""
     losses: tuple[Loss, ...] = ()
     emulation = back.emulation()
     if emulation is not None:
         beside: list[Loss] = []
         response = emulation.response(response, beside)
         losses = tuple(beside)
-    # A malformed call is reported as the dialect has it, which may be more than an error.
+    # A malformed call is reported in the dialect's form, which may be more than an error.
     if (client is not upstream or back.leaks_calls) and response.stop.reason != "malformed_call":
         try:
-            # Whether an empty answer is one is for those to say who can ask again.
+            # Whether an empty answer is acceptable is up to callers that can retry.
             accepted = accept(
                 response,
                 back.client,
@@ -260,9 +261,9 @@ def translate_embedding_request(
 ) -> Rendered[dict[str, Any]]:
     """A request for embeddings of one dialect as a request of another.
 
-    `model` is the model to ask upstream. A dialect with two endpoints gets the body for the one that takes
-    the request: Gemini that of `embedContent` for one input, of `batchEmbedContents` for several. Raises
-    Unsupported for what cannot be embedded there, as token ids or too many inputs.
+    `model` is the upstream's model. A dialect with two endpoints gets the body for the one that accepts the
+    request: Gemini that of `embedContent` for one input, of `batchEmbedContents` for several. Raises
+    Unsupported for what cannot be embedded there, such as token ids or too many inputs.
     """
     context = context or Context()
     document = _object(body, ClientFault)
@@ -297,7 +298,7 @@ def translate_embedding_response(
 ) -> Rendered[dict[str, Any]]:
     """Embeddings (or an error body) of the `source` that made them, in the `target` dialect of the client.
 
-    `request` is the client's original request, in its own dialect: it says how vectors are to be written,
+    `request` is the client's original request, in its own dialect: it determines the format of the vectors,
     and how many there must be.
     """
     context = context or Context()
@@ -325,7 +326,7 @@ def _embeddings(name: DialectName) -> Embeddings:
 
 
 class StreamTranslator:
-    """Bytes of the `source` stream in, bytes of the `target` stream out, cut anywhere.
+    """Bytes of the `source` stream in, bytes of the `target` stream out, split anywhere.
 
     Whatever arrives, the output is one legal stream: after `close` it has its end, or its dialect's error.
     `leaks_calls`: as in `translate_response`.
@@ -378,7 +379,7 @@ class StreamTranslator:
 
     @property
     def losses(self) -> list[Loss]:
-        """So far, at their places in the answer that the stream comes to."""
+        """Losses so far, at their places in the complete answer."""
         reported = self._watch.losses if self._watch is not None else []
         if self._emulator is not None:
             reported = self._emulator.losses + reported
@@ -394,7 +395,7 @@ class StreamTranslator:
         return self._write(self._reader.read(data))
 
     def close(self) -> bytes:
-        """The end of the source stream. A stream cut short ends in the target's own error."""
+        """Call it at the end of the source stream. A stream cut short ends with the target's own error."""
         if self._closed:
             return b""
         self._closed = True
@@ -446,13 +447,13 @@ class _WayBack(msgspec.Struct, frozen=True):
         return self.tells.surface.family != self.upstream.surface.family
 
     def minter(self, answered: str) -> Origin:
-        """Who wrote what the answer leaves unsigned. It is bound to no account."""
+        """The minter of what the answer leaves unsigned. It is bound to no account."""
         context = self.context
         return Origin(self.upstream.surface.family, context.provider, context.model or answered)
 
     def aliases(self, answered: str) -> Aliases:
-        """How the request's tools were called upstream. `answered` is the model that the answer names: it
-        stands for the one that was asked where the caller does not say which that was."""
+        """The upstream names of the request's tools. `answered` is the model that the answer names: it is
+        used if the caller does not say which model was called."""
         if self.client is None:
             return Aliases()
         if self.model:
@@ -460,20 +461,20 @@ class _WayBack(msgspec.Struct, frozen=True):
         return self._planned(answered or None).joined(self._planned(None)).with_freeform(self.client.tools)
 
     def searches(self) -> ShownSearches | None:
-        """What shows the client the searches that the upstream has run itself."""
+        """Shows the client the searches that the upstream has run itself."""
         if self.client is None:
             return None
         return ShownSearches.of(self.client, self.upstream.surface, self.tells.surface, self.context.seed)
 
     def emulation(self) -> Emulation | None:
-        """What is to be done with the answer, as `translate_request` reported it."""
+        """What must be done with the answer, as `translate_request` reported it."""
         if self.client is None or not (self.client.stop or self.client.output):
             return None
         planned = self._plan(self.model)
         return planned.emulation if planned is not None else None
 
     def renamed(self, answered: str) -> dict[str, tuple[str, str]]:
-        """What functions of the upstream are to the client, where an answer may leak calls of them."""
+        """The client's names of upstream functions, if an answer may leak calls of them."""
         return self.aliases(answered).functions if self.leaks_calls else {}
 
     def _planned(self, model: str | None) -> Aliases:
@@ -491,7 +492,7 @@ class _WayBack(msgspec.Struct, frozen=True):
                 provider=self.provider,
                 context=self.context,
             )
-        except Unsupported:  # it was answered all the same: a gateway put back what it only refers to
+        except Unsupported:  # it was answered all the same: a gateway restored what it only refers to
             return None
 
 
@@ -535,8 +536,8 @@ def _way_back(
 def _asked(
     document: dict[str, Any], client: Dialect, upstream: Dialect, context: Context
 ) -> tuple[Request, Dialect]:
-    """The request an answer belongs to, and who speaks it. Recorded traffic often keeps only the one that
-    went upstream: it tells as much, except how the client named its tools."""
+    """The request an answer belongs to, and its dialect. Recorded traffic often has only the one that was
+    sent upstream: it is equivalent, except for the client's names of tools."""
     try:
         return client.parse_request(document, context), client
     except ClientFault as fault:

@@ -1,4 +1,4 @@
-"""argparse with its complaint on one line, no abbreviated options, and what was perhaps meant."""
+"""argparse with one-line errors, no abbreviated options, and suggestions for typos."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.cli.terminal import UNUSABLE, complain, one_line
 
 _HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
-"""Of 1: of "claude" and "cluade" 0.83, of "sing" and "in" 0.67."""
+"""Similarity from 0 to 1: 0.83 for "claude" and "cluade", 0.67 for "sing" and "in"."""
 
 _LIKE_A_KEY: Final = re.compile(r"sk-|wg-|wg_|AIza|gsk_|xox|gh[pousr]_|eyJ|Bearer")
 
@@ -25,10 +25,11 @@ class ArgumentParser(argparse.ArgumentParser):
     """The parser of the program, and of each command."""
 
     takes_rest = False
-    """Whether what stands behind the first `--` is another program's: it is `rest`, as it is."""
+    """Whether everything after the first `--` belongs to another program: it is passed unchanged as
+    `rest`."""
 
     def __init__(self, *positional: Any, module: str = "", **named: Any) -> None:
-        """`module`: the one below `wireglot.cli` whose `run` does what the command says."""
+        """`module`: the one below `wireglot.cli` whose `run` carries out the command."""
         named.setdefault("allow_abbrev", False)  # `--por 1` started on port 1
         if named.get("epilog"):  # examples, line by line
             named.setdefault("formatter_class", argparse.RawDescriptionHelpFormatter)
@@ -69,7 +70,7 @@ class ArgumentParser(argparse.ArgumentParser):
         raise argparse.ArgumentError(None, f"{name}: expected {expected}, got {said(value, known)}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
-        # `--config "$UNSET"`: what was meant is not known, and surely not the default.
+        # `--config "$UNSET"`: the intended value is unknown, and surely not the default.
         takes_one = not isinstance(action, argparse._SubParsersAction)
         if arg_string == "" and takes_one and action.type is None and action.default != "":
             raise argparse.ArgumentError(action, "expected a value, got nothing")
@@ -95,9 +96,9 @@ class ArgumentParser(argparse.ArgumentParser):
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """What was perhaps meant, or nothing."""
-    bare = {each.lstrip("-"): each for each in known}  # two dashes alike would make most options alike
-    mixed = sorted(name.lstrip("-"))  # "rnu" for "run": two letters of three are not alike enough
+    """A suggestion for a typo, or nothing."""
+    bare = {each.lstrip("-"): each for each in known}  # with two dashes most options would be similar
+    mixed = sorted(name.lstrip("-"))  # "rnu" for "run": two equal characters of three are not similar enough
     if turned := next((each for each in bare if len(each) > 1 and sorted(each) == mixed), ""):
         return bare[turned]
     bare_name = name.lstrip("-")
@@ -107,21 +108,21 @@ def near(name: str, known: Iterable[str]) -> str:
 
 
 def _differs_in_one(one: str, other: str) -> bool:
-    """Short words are hardly alike by their letters: of "rum" and "run" 0.67."""
+    """Short words are hardly similar by their characters: 0.67 for "rum" and "run"."""
     if not 3 <= len(one) == len(other):
         return False
     return sum(a != b for a, b in zip(one, other, strict=True)) == 1
 
 
 def said(name: str, known: Iterable[str]) -> str:
-    """A name that is not known, with what was perhaps meant."""
+    """An unknown name, with a suggestion."""
     known = list(known)
     meant = near(name, known)
     return f"{shown(name)}: did you mean {meant}?" if meant else shown(name)
 
 
 def shown(text: str) -> str:
-    """An argument as it may be reported: a key that stands in the wrong place is not for a log."""
+    """An argument as it may be reported: a key in the wrong place must not be logged."""
     return f"an argument of {len(text)} characters" if _LIKE_A_KEY.match(text) else one_line(text)
 
 
@@ -132,7 +133,7 @@ def _run(module: str, arguments: argparse.Namespace) -> int:
 
 
 class Commands(Protocol):
-    """The commands that the parser knows."""
+    """The subparsers of the commands."""
 
     def add_parser(
         self, name: str, *, module: str, help: str, description: str, epilog: str | None = None

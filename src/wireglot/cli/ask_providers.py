@@ -1,4 +1,4 @@
-"""Providers asked whether they take their keys, all at once; and those that lack more than a key."""
+"""Checks whether providers accept their keys, all at once; and finds those that lack more than a key."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ def ask_providers(
     clock: Callable[[], float] = time.time,
     timeouts: Timeouts | None = None,
 ) -> list[ProviderAnswer]:
-    """All at once, each with each of its keys, in the order given. `timeouts`: others than the usual."""
+    """Check all at once, each with each of its keys, in the given order. `timeouts`: instead of the default
+    ones."""
     asked = [
         (provider, credential)
         for provider in providers
@@ -35,7 +36,7 @@ def ask_providers(
 
 
 def try_key(provider: Provider, key: str) -> ProviderAnswer:
-    """What a provider says of one of its keys. Raises StopIteration where it does not use this one."""
+    """A provider's answer for one of its keys. Raises StopIteration if it does not use this one."""
     credential = next(each for each in provider.credentials if each.secret.value == key)
     (answer,) = ask_providers([msgspec.structs.replace(provider, credentials=(credential,))])
     return answer
@@ -62,9 +63,9 @@ class Lacking(NamedTuple):
 
     provider: str
     variable: str
-    """Of its key."""
+    """The variable of its key."""
     wanted: str
-    """Variables that it needs in addition to the key; "" where the key itself is none."""
+    """Variables that it needs in addition to the key; "" if the key itself is invalid."""
 
     @property
     def problem(self) -> str:
@@ -72,7 +73,7 @@ class Lacking(NamedTuple):
 
 
 def without_covered(providers: Iterable[Provider]) -> tuple[Provider, ...]:
-    """Without those of which another one, with the same key, speaks the dialects at the same addresses."""
+    """Without those whose dialects another provider with the same key speaks at the same addresses."""
     known = tuple(providers)
     return tuple(
         each
@@ -95,7 +96,7 @@ def _base(spec: ProviderSpec, dialect: str) -> str:
 
 
 def lacking(notes: Iterable[str]) -> Iterator[Lacking]:
-    """As a configuration notes it: `provider azure is off: its key is in env:NAME, but it lacks ...`."""
+    """From notes of the configuration: `provider azure is off: its key is in env:NAME, but it lacks ...`."""
     for note in notes:
         head, is_off, why = note.partition(" is off: ")
         if not is_off or not head.startswith("provider "):

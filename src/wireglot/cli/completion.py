@@ -1,4 +1,4 @@
-"""Completion scripts, made from the parser: what it knows is all that they know."""
+"""Completion scripts, generated from the parser."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from wireglot.cli.terminal import OK
 
 _MODEL: Final = "--model"
 _MODELS: Final = "wireglot models --names 2>/dev/null"
-"""Asked when the key is pressed: keys and configuration decide which there are."""
+"""Run when the key is pressed: the models depend on keys and configuration."""
 
 
 class Level(msgspec.Struct, frozen=True):
-    """What may stand behind a row of commands."""
+    """The words that may follow a sequence of commands."""
 
     path: tuple[str, ...]
-    """Of commands: ("keys", "create"); none: of the program itself."""
+    """Commands: ("keys", "create"); none: the program itself."""
     words: dict[str, str]
-    """Commands, or the values of the first argument, each with what it does."""
+    """Commands, or the values of the first argument, each with its description."""
     options: dict[str, str]
     values: dict[str, tuple[str, ...]]
-    """By option: what it takes; nothing where only the user knows."""
+    """By option: its values; none if only the user knows them."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -1,4 +1,4 @@
-"""Every problem of a configuration, or its effective settings; and its approval."""
+"""Shows every problem of a configuration, or its effective settings; and approves it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _check(named: str | None) -> int:
-    """Of the file named, or of the one that `wireglot serve` would find."""
+    """Checks the named file, or the one that `wireglot serve` would find."""
     path = Path(named) if named else find()
     paint = Paint(sys.stdout)
     try:
-        settings = load(path, create_secret=False)  # to look at it leaves no trace
+        settings = load(path, create_secret=False)  # looking at it must not write anything
     except ConfigError as error:
         _print_problems(error, paint)
         return FAILED
@@ -42,7 +42,7 @@ def _check(named: str | None) -> int:
 
 
 def _approve(named: str | None) -> int:
-    """The file named, or the one that is found, with the content that it has now. Raises OSError."""
+    """Approves the named file, or the one that is found, with its current content. Raises OSError."""
     path = Path(named) if named else find()
     if path is None:
         raise Unusable("there is no wireglot.toml here: name a file")
@@ -83,7 +83,7 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
 
 
 def _provider_row(provider: Provider) -> tuple[str, ...]:
-    """Where its keys come from, and never the keys."""
+    """Includes where its keys come from, but never the keys."""
     sources = [_source(credential) for credential in provider.credentials]
     key = ", ".join(sources) if sources else "no key"
     return provider.name, ", ".join(provider.spec.dialects), _url(provider), key
@@ -119,7 +119,7 @@ def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
 
 
 def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """A table, where it fits; else what would be a row's cells one below the other."""
+    """A table if it fits; else the cells of each row one below the other."""
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  " + "  ".join(_padded(row, widths)).rstrip() for row in rows]
     if max(map(len, lines)) <= columns:

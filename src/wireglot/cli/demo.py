@@ -1,4 +1,4 @@
-"""A gateway with its embedded model, asked over HTTP, and what was asked and answered."""
+"""Starts a gateway with its embedded model, sends requests over HTTP, and prints them with their answers."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _WEATHER: Final = {
 
 
 class Example(msgspec.Struct, frozen=True):
-    """A request of one dialect, answered by a model that speaks another, and where its answer's text is."""
+    """A request in one dialect, answered by a model that speaks another, and where its answer's text is."""
 
     title: str
     path: str
@@ -137,17 +137,17 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 
 _WIDE_COLUMNS: Final = 126
-"""Where no terminal says how wide it is."""
+"""Width if no terminal reports one."""
 _MAX_SHOWN: Final = 96
 
 
 def run(_: argparse.Namespace) -> int:
-    """With no configuration and an empty environment, whatever there is; it leaves no trace on the disk."""
+    """Without a configuration and with an empty environment; nothing is written to disk."""
     return ask_own_gateway(show, environ={}, create_secret=False)
 
 
 def show(host: str, port: int) -> int:
-    """Ask, and print what was asked and answered. The number of failures is the exit status."""
+    """Send requests, and print them with their answers. The number of failures is the exit status."""
     paint = Paint(sys.stdout)
     print(paint(f"A gateway at http://{host}:{port}, with a model that lives inside it", "bold"))
     print("Each request below is sent over HTTP in one dialect; the model speaks another.\n")
@@ -234,7 +234,7 @@ def _send(
 
 
 def _short(text: str, used: int) -> str:
-    """What fits on a line of the terminal, of which some columns are used."""
+    """What fits on a line of the terminal of which some columns are used."""
     columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _WIDE_COLUMNS
     room = min(columns - used, _MAX_SHOWN)
     text = one_line(text)

@@ -1,6 +1,6 @@
-"""Runs one command of the command line and gives its exit status.
+"""Runs one command of the command line and returns its exit status.
 
-It imports little at its top: an interrupt in the first moments ends in one line, too.
+It imports little at its top, so that an early interrupt ends in one line, too.
 """
 
 from __future__ import annotations
@@ -34,22 +34,22 @@ if TYPE_CHECKING:
 __all__ = ["main"]
 
 PURE: Final = "WIREGLOT_PURE"
-"""Set: runs without the native module."""
+"""If set, runs without the native module."""
 
 _COLLECTOR_OBJECTS: Final = 50_000
-"""New objects until the garbage collector looks through them. A gateway loads some 100,000 at its start,
-which stay: to look through them every 700 takes a twelfth of the time until it serves."""
+"""New objects between two runs of the garbage collector. A gateway loads some 100,000 long-lived objects at
+its start: scanning them every 700 would take a twelfth of the start-up time."""
 
 _ENDINGS: Final = {
     "SIGINT": (INTERRUPTED, "interrupted"),
     "SIGTERM": (TERMINATED, "terminated"),
     "SIGHUP": (HUNG_UP, "the terminal has gone"),
 }
-"""Signals that end a command in good order: what it has begun to write elsewhere is taken away again."""
+"""Signals that end a command in order: temporary files are removed."""
 
 
 class _Ended(KeyboardInterrupt):
-    """A signal. Anyone who cleans up after Ctrl-C cleans up after any of them."""
+    """A signal. Code that cleans up after Ctrl-C cleans up after any of them."""
 
     def __init__(self, status: int, words: str) -> None:
         super().__init__(words)
@@ -57,21 +57,21 @@ class _Ended(KeyboardInterrupt):
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command and return its exit status. Nothing a caller can do wrong ends in a traceback."""
+    """Run one command and return its exit status. No user error ends in a traceback."""
     looks = gc.get_threshold()
     gc.set_threshold(_COLLECTOR_OBJECTS, *looks[1:])
     mute = _keep_descriptors()
-    if os.environ.get(PURE):  # see wire/scan.py: to import this fails from here on
+    if os.environ.get(PURE):  # see wire/scan.py: importing this fails from here on
         sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show a letter is no reason to fail
+        sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character must not make it fail
     try:
         with _ended_by_signals():
             return _status(argv, mute)
     except KeyboardInterrupt as interrupt:
         _flush_or_forget(sys.stdout)
         if sys.stderr.isatty():
-            say("")  # behind the ^C that the terminal shows
+            say("")  # after the ^C that the terminal shows
         ended = interrupt if isinstance(interrupt, _Ended) else _Ended(*_ENDINGS["SIGINT"])
         complain(ended)
         return ended.status
@@ -95,7 +95,7 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
     except BrokenPipeError:
         _forget(sys.stdout)
         return PIPE_CLOSED
-    except OSError as fault:  # a full disk, a file that cannot be used, a device that fails
+    except OSError as fault:  # a full disk, an unusable file, a device that fails
         _forget(sys.stdout)
         reason = fault.strerror or str(fault)
         complain(f"{fault.filename}: {reason}" if isinstance(fault.filename, str) else reason)
@@ -108,7 +108,7 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
     except _known_faults() as problem:
         from wireglot.stores import StoreDown, StoreUnusable
 
-        # Where a store does not answer, its address is the thing to look at.
+        # If a store does not answer, its address is the first thing to check.
         complain(f"store.url: {problem}" if isinstance(problem, StoreDown) else problem)
         return FAILED if isinstance(problem, StoreDown | StoreUnusable) else UNUSABLE
     return status
@@ -117,9 +117,9 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
 def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool) -> int:
     try:
         arguments = parser.parse_args(argv)
-    except SystemExit as leaving:  # argparse has said what there is to say
+    except SystemExit as leaving:  # argparse has printed the message
         return leaving.code if isinstance(leaving.code, int) else UNUSABLE
-    if mute and arguments.command != "serve":  # which has nothing to say there
+    if mute and arguments.command != "serve":  # which prints nothing there
         complain("standard output is closed")
         return UNUSABLE
     if arguments.command is None:
@@ -131,11 +131,11 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool
 
 @contextlib.contextmanager
 def _ended_by_signals() -> Iterator[None]:
-    """Meanwhile a signal that would end the process at once ends the command, wherever it is. What another
-    caller handles or ignores (nohup) is left alone.
+    """Within this context, signals that would kill the process end the command, wherever it is. Signals that
+    others handle or ignore (nohup) are not changed.
 
-    asyncio has a handler of its own for SIGINT, which waits for the loop: who waits for a person's answer or
-    a silent host's within a coroutine would never hear of it.
+    asyncio's own handler for SIGINT waits for the loop: a coroutine that waits for a user's answer or a
+    silent host would never be interrupted.
     """
     before = {}
     if threading.current_thread() is threading.main_thread():
@@ -164,8 +164,8 @@ def _ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:
 
 
 def _known_faults() -> tuple[type[Exception], ...]:
-    """Of a configuration, a store, or a dialect of another package. Imported once something is wrong: these
-    modules load most others."""
+    """Errors of a configuration, a store, or a dialect of another package. Imported only after an error:
+    these modules load most others."""
     from wireglot.dialects.paths import PathTaken
     from wireglot.dialects.registry import BadPlugin
     from wireglot.gateway.config import ConfigError
@@ -175,7 +175,8 @@ def _known_faults() -> tuple[type[Exception], ...]:
 
 
 def _package_of_others(missing: ModuleNotFoundError) -> str | None:
-    """The library alone may be installed (docs/decisions/0020); a module of Python or of ours is a bug."""
+    """The library alone may be installed (docs/decisions/0020); a missing module of Python or of ours is a
+    bug."""
     package = (missing.name or "").partition(".")[0]
     if package in ("", "wireglot") or package in sys.stdlib_module_names:
         return None
@@ -183,9 +184,9 @@ def _package_of_others(missing: ModuleNotFoundError) -> str | None:
 
 
 def _keep_descriptors() -> bool:
-    """Put a sink where a standard descriptor is closed; gives whether standard output was.
+    """Replace closed standard descriptors by a sink; returns whether standard output was closed.
 
-    The next file or socket would get its number otherwise, and what is said or logged would go there.
+    Otherwise the next file or socket would get the number, and printed or logged text would be written there.
     """
     closed = [number for number in (0, 1, 2) if _is_closed(number)]
     for number in closed:
@@ -221,8 +222,8 @@ def _flush_or_forget(stream: TextIO) -> None:
 
 
 def _forget(stream: TextIO) -> None:
-    """Nothing more can be written, or is worth it: keep the interpreter from flushing what is left on its way
-    out, which would be a status of its own."""
+    """Nothing more can or needs to be written: keep the interpreter from flushing the rest at exit, which
+    would change the status."""
     try:
         sink = os.open(os.devnull, os.O_WRONLY)
         os.dup2(sink, stream.fileno())

@@ -1,4 +1,4 @@
-"""Finds, asks, writes, tells."""
+"""`wireglot init`: finds providers, asks the user, writes a configuration and reports it."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _LOGIN_SIGNS: Final = {
     "entra": ("AZURE_CLIENT_SECRET", "AZURE_FEDERATED_TOKEN_FILE"),
     "google": ("GOOGLE_APPLICATION_CREDENTIALS",),
 }
-"""Variables that suggest a sign-in is possible; most are there for other things."""
+"""Variables that suggest a sign-in is possible; most also exist for other purposes."""
 
 
 class ProviderCandidate(msgspec.Struct, frozen=True):
-    """A provider that may be on."""
+    """A provider that may be turned on."""
 
     provider: Provider
     variable: str = ""
     """Of its key; "" for a server on this machine."""
     kept: bool = False
-    """Its key is no variable of the environment, but was kept."""
+    """Its key is not in the environment, but was kept."""
     answered: ProviderAnswer | None = None
-    """None: it was not asked."""
+    """None: it was not checked."""
 
     @property
     def name(self) -> str:
@@ -59,8 +59,8 @@ class ProviderCandidate(msgspec.Struct, frozen=True):
 
     @property
     def is_written(self) -> bool:
-        """Whether the configuration turns it on: not with a key that was refused, nor a server that is not
-        there. A host that cannot be reached now may be tomorrow."""
+        """Whether the configuration turns it on: not with a rejected key, nor a server that does not exist. A
+        host that is unreachable now may be reachable tomorrow."""
         if self.answered is None:
             return not self.is_local
         if self.is_local:
@@ -72,13 +72,13 @@ class FoundProviders(msgspec.Struct, frozen=True):
     candidates: tuple[ProviderCandidate, ...]
     lacking: tuple[Lacking, ...] = ()
     logins: tuple[tuple[str, str], ...] = ()
-    """Providers that could be signed in to, and the variable that says so."""
+    """Providers with a possible sign-in, and the variable that suggests it."""
     others: int = 0
-    """Providers of the catalog that nothing here speaks of."""
+    """Providers of the catalog without any sign of use here."""
 
 
 def provider_environment(environ: Mapping[str, str]) -> dict[str, str]:
-    """Without what says how a gateway is to run: that is no matter of a file yet to be written."""
+    """Without the variables for running a gateway: these do not matter for a new file."""
     return {name: value for name, value in environ.items() if not name.startswith(_OURS)}
 
 
@@ -141,7 +141,7 @@ def place_for(output: str, *, user: bool, environ: Mapping[str, str]) -> Path:
 
 
 def check_place(place: Path, *, force: bool) -> None:
-    """Before anybody is asked: it may not be there, and its folder must take it."""
+    """Checked before any question: the file must not exist, and its folder must be writable."""
     if place.is_dir():
         raise Unusable(f"{place} is a folder: name a file with --output")
     if place.exists() and not force:
@@ -156,7 +156,7 @@ def check_place(place: Path, *, force: bool) -> None:
 
 
 def write(place: Path, text: str, *, force: bool) -> None:
-    """With the mode of the file before it. Raises Unusable."""
+    """With the mode of the previous file. Raises Unusable."""
     target = Path(os.path.realpath(place))  # a link stays one
     draft = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
     try:
@@ -181,7 +181,7 @@ def write(place: Path, text: str, *, force: bool) -> None:
 
 
 def _name_new(draft: Path, target: Path) -> None:
-    """Raises FileExistsError where another one came first."""
+    """Raises FileExistsError if another one was created first."""
     try:
         os.link(draft, target)
     except FileExistsError:
@@ -214,7 +214,7 @@ class ProviderRow(msgspec.Struct, frozen=True):
     key: str
     why: str
     words: str = ""
-    """The provider's own."""
+    """The provider's own message."""
 
 
 def next_step() -> tuple[str, str]:
@@ -225,7 +225,7 @@ def next_step() -> tuple[str, str]:
 
 
 def rows(found: FoundProviders) -> list[ProviderRow]:
-    """Who can be asked first."""
+    """Providers that can be used first."""
     order = list(_STATES)
     return sorted(_rows(found), key=lambda row: order.index(row.state))
 
@@ -279,7 +279,7 @@ def _listed(answered: ProviderAnswer) -> str:
 
 
 class InitReport:
-    """For people, on one stream."""
+    """A report for the user, on one stream."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -312,7 +312,7 @@ class InitReport:
             self._say(f"\n{more} can be enabled: `wireglot models` lists what they need.")
 
     def _row(self, row: ProviderRow, start: str, states: int) -> None:
-        """What does not fit behind the row stands under it."""
+        """Text that does not fit into the row is put below it."""
         why = [*filter(None, [row.why, f"it says: {row.words}" if row.words else ""])]
         under = " " * (states + 4)
         if len(start) + max(map(len, map(one_line, why))) <= self._columns:
@@ -486,7 +486,7 @@ def _models(on: Sequence[ProviderCandidate]) -> str:
 
 
 def _models_of(on: Sequence[ProviderCandidate]) -> Iterator[str]:
-    """One of each provider, then a second of the first."""
+    """One of each provider, then a second one of the first."""
     for each in on:
         yield f"{each.name}/{next(iter(model_names(each)), _MODEL_OF_YOURS)}"
     if len(on) == 1:
@@ -499,7 +499,7 @@ def _demo_models() -> Iterator[str]:
 
 
 def model_names(each: ProviderCandidate) -> Iterator[str]:
-    """Those that the catalog knows and the provider lists, then all that either does."""
+    """Models that the catalog knows and the provider lists, then those that either has."""
     listed = each.answered.models if each.answered is not None else ()
     spec = each.provider.spec
     known = [entry.match for entry in spec.models if entry.answers]
@@ -542,7 +542,7 @@ def run(wanted: argparse.Namespace) -> int:
     if not wanted.offline:
         found = _asked(found)
     text = config_text(found, date.today())
-    # What is written must load, whatever names a catalog or an answer brings.
+    # The written file must load, whatever names come from a catalog or an answer.
     config.load(place, environ=provider_environment(os.environ), create_secret=False, content=text.encode())
     if not wanted.json:
         report.after(found)
@@ -569,7 +569,7 @@ def _asked(found: FoundProviders) -> FoundProviders:
 
 
 def _shadowed(before: Path | None, place: Path) -> Path | None:
-    """A file of before that would not be found any more."""
+    """An earlier file that would not be found any more."""
     now = config.find()
     if before is None or now is None or before == now:
         return None

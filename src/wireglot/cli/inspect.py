@@ -1,4 +1,4 @@
-"""The page of a gateway that runs, or of one exported exchange, opened in a browser."""
+"""Opens the page of a running gateway, or of one exported exchange, in a browser."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _running(arguments: argparse.Namespace) -> tuple[GatewayAddress, str]:
-    """Which gateway is meant, and the key of its own user where that is this one."""
+    """The gateway, and the key of its own user if that is this user."""
     known = [
         each
         for each in (*find_running(os.environ, system=SYSTEM_DATA), *find_private(os.environ))
@@ -96,7 +96,7 @@ def _whose(running: RunningGateway) -> str:
 
 
 def _tilde(folder: str) -> str:
-    """A folder below the home as people write it."""
+    """A folder in the home, abbreviated with ~."""
     home = os.environ.get("HOME", "").rstrip("/")
     return f"~{folder.removeprefix(home)}" if home and f"{folder}/".startswith(f"{home}/") else folder
 
@@ -104,7 +104,7 @@ def _tilde(folder: str) -> str:
 def _open_page(address: GatewayAddress, key: str, *, open_it: bool, as_admin: bool = False) -> int:
     link = page_link(address, key, as_admin=as_admin)
     browses = open_it and has_browser()
-    # What a browser is called with can be read by others, but is worth nothing after its first use.
+    # Others can read a browser's arguments, but the link is useless after its first use.
     print(f"{address.url}{_PAGE}" if browses else link, flush=True)
     if browses:
         webbrowser.open(link)
@@ -112,8 +112,8 @@ def _open_page(address: GatewayAddress, key: str, *, open_it: bool, as_admin: bo
 
 
 def page_link(address: GatewayAddress, key: str, *, as_admin: bool = False) -> str:
-    """The page, with a sign-in that works once where it wants one, or as the administrator. Raises NoAnswer
-    and Failed. `key`: of the gateway's own user; "": not known."""
+    """The page's URL, with a one-time sign-in if it needs one, or as the administrator. Raises NoAnswer and
+    Failed. `key`: of the gateway's own user; "": unknown."""
     answer = ask(address, "GET", f"{_PAGE}/api/session")
     reported = answer.document()
     if answer.status != _DONE or "access" not in reported:
@@ -138,7 +138,7 @@ def _show_file(trace: Trace, *, open_it: bool) -> int:
 
         def show(host: str, port: int) -> int:
             place = f"{_PAGE}/x/{quote(trace.row.id, safe='')}"
-            with suppress(KeyboardInterrupt):  # it is the way out
+            with suppress(KeyboardInterrupt):  # the normal way to end it
                 _show(f"{GatewayAddress('http', host, port).url}{place}", open_it=open_it)
                 say("It is shown to this machine alone, until Ctrl-C.")
                 threading.Event().wait()
@@ -154,9 +154,9 @@ def _show(url: str, *, open_it: bool) -> None:
 
 
 def has_browser() -> bool:
-    """A browser of the terminal would take it over."""
+    """A browser in the terminal would take it over."""
     return sys.platform in ("darwin", "win32") or any(os.environ.get(name) for name in _DISPLAYS)
 
 
 def _silent(*_: object, **__: object) -> None:
-    """What cannot be read here was written a moment ago."""
+    """A parse error is ignored: the data was written a moment ago."""

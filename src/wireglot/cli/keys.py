@@ -1,4 +1,4 @@
-"""What `wireglot keys` does: keys made, changed, listed, revoked, rotated, and shown."""
+"""The commands of `wireglot keys`: create, change, list, revoke, rotate and show keys."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _UNAUTHORIZED: Final = 401
 
 
 class KeyAccess(Protocol):
-    """Keys as documents; a new key stands in its document as `key`."""
+    """Keys as documents; a new key is in its document as `key`."""
 
     async def list(self) -> list[dict[str, Any]]: ...
 
@@ -88,10 +88,10 @@ class InStore:
 
 
 class KeysAtGateway:
-    """Through the admin API of a gateway that runs."""
+    """Through the admin API of a running gateway."""
 
     def __init__(self, url: str, key: str = "") -> None:
-        """Raises Unusable, Unusable. `key`: where it is not the admin secret of the environment."""
+        """Raises Unusable. `key`: if it is not the admin secret of the environment."""
         self._address = address_of(url)
         self._secret = key or admin_secret()
 
@@ -223,7 +223,7 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
 
 
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
-    """What was named on the command line, as the admin API spells it."""
+    """The options of the command line, with the names of the admin API."""
     fields = {
         name: value
         for name in (*_WORDS, "models", "group", "owner")
@@ -236,7 +236,7 @@ def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _check_sure(task: argparse.Namespace, what: str) -> None:
-    """What is deleted does not come back: a person says so, or the command line does."""
+    """Deleted data cannot be restored: the user or the command line must confirm it."""
     if task.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
@@ -248,13 +248,13 @@ def _check_sure(task: argparse.Namespace, what: str) -> None:
 
 
 def _show_key(document: dict[str, Any], as_json: bool) -> None:
-    """It is shown this once: that it could not be must not look as if nothing had happened."""
+    """The key is shown only this once: a failure to show it must not go unnoticed."""
     try:
         print(json.dumps(document) if as_json else document["key"], flush=True)
     except OSError as fault:
         name = document["name"]
         text = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
-        if isinstance(fault, BrokenPipeError):  # nothing else is said of those
+        if isinstance(fault, BrokenPipeError):  # nothing else is reported for those
             complain(text)
         raise OSError(fault.errno, f"{fault.strerror}; {text}") from None
 

@@ -1,4 +1,4 @@
-"""`wireglot dialects`, `providers` and `losses`: what the options and the results can name."""
+"""`wireglot dialects`, `providers` and `losses`: the names that options and results use."""
 
 from __future__ import annotations
 

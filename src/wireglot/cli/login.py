@@ -43,7 +43,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _approved(named: str | None) -> ConfigFile:
-    """Of a file that is not approved nothing is used: it could send the key anywhere."""
+    """An unapproved file is not used: it could send the key anywhere."""
     file = find_config(named)
     if file.trusted or file.path is None:
         return file
@@ -70,7 +70,7 @@ def _known(name: str, known: dict[str, ProviderKey]) -> ProviderKey:
 
 
 class _Keeping:
-    """One key: asked for or read, tried, and kept."""
+    """One key: entered or read, tested, and kept."""
 
     def __init__(self, named: ProviderKey, file: ConfigFile, arguments: argparse.Namespace) -> None:
         self._named = named
@@ -130,7 +130,7 @@ class _Keeping:
             wanted = next((each.wanted for each in lacking(settings.notes) if each.provider == name), "")
             if wanted:
                 raise Unusable(f"{name} needs more than a key: set {wanted} first (docs/providers.md)")
-            # It is kept for later: a file that turns it on is for its user to write.
+            # The key is kept for later: turning the provider on in a file is up to the user.
             alone = config.load(None, environ=environ, create_secret=False)
             provider = alone.providers[name]
         return try_key(provider, key)
@@ -194,7 +194,7 @@ class _Shown(msgspec.Struct, frozen=True):
 
 
 def _list(known: dict[str, ProviderKey], *, as_json: bool) -> None:
-    """Where the keys are, and never a key."""
+    """Where the keys are, but never a key."""
     place = kept_file(os.environ)
     rows = _rows(known, place)
     if as_json:

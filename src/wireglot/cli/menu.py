@@ -39,21 +39,21 @@ _KEYS: Final = {
     "\x1b": _CANCEL,
 }
 _KEY: Final = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1bO.|.", re.DOTALL)
-"""What one key sends. Several come in one read where they are pressed quickly, or over a slow connection."""
+"""The bytes of one key. Several come in one read if they are pressed quickly, or over a slow connection."""
 _CUT_KEY: Final = re.compile(r"\x1b(?:\[[0-?]*[ -/]*|O)?\Z")
 _REST_SECONDS: Final = 0.1
 """The rest of a key comes sooner than that; Escape alone has none."""
 
 
 def pick(question: str, rows: Sequence[str]) -> int | None:
-    """The index of the chosen row; None where the question was given up. `can_ask` comes first."""
+    """The index of the chosen row; None if the user cancelled. Check `can_ask` first."""
     if os.name != "posix" or os.environ.get("TERM", "dumb") == "dumb":
         return _typed(question, rows)
     return _drawn(question, rows)
 
 
 class Selection:
-    """What is typed, which rows fit, and which of them is marked."""
+    """The typed text, the matching rows, and the marked one."""
 
     def __init__(self, rows: Sequence[str]) -> None:
         self._rows = rows
@@ -65,7 +65,7 @@ class Selection:
         return self._typed
 
     def fitting(self) -> list[int]:
-        """Of a number or a name the row with it, of other words the rows that have all of them."""
+        """For a number or a name the row with it; for other words the rows that contain all of them."""
         number = int(self._typed) if re.fullmatch("[0-9]{1,9}", self._typed) else 0
         if 1 <= number <= len(self._rows):
             return [number - 1]
@@ -92,7 +92,7 @@ class Selection:
             self._typed, self._at = self._typed + key, 0
 
     def lines(self, rows: int, columns: int) -> list[tuple[bool, str]]:
-        """Those around the marked one, each with whether it is that one."""
+        """The rows around the marked one, each with whether it is that one."""
         fitting, chosen = self.fitting(), self.chosen
         at = fitting.index(chosen) if chosen is not None else 0
         first = max(0, min(at - rows // 2, len(fitting) - rows))
@@ -131,7 +131,7 @@ def _drawn(question: str, rows: Sequence[str]) -> int | None:
 
 
 def _draw(lines: Sequence[str], above: int) -> None:
-    """In place of what was drawn before, whose first line is `above` lines up."""
+    """Redraws: the first line drawn before is `above` lines up."""
     up = f"\x1b[{above}A" if above else ""
     print(f"\r{up}\x1b[J" + "\r\n".join(lines), end="", file=sys.stderr, flush=True)
 

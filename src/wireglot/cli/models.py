@@ -25,7 +25,7 @@ _MILLION: Final = 1_000_000
 _SHORT: Final = {"image": "img", "document": "doc"}
 _HEADS: Final = ("model", "context", "output", "takes", "price in/out")
 _LEAST: Final = (3, 2, 1)
-"""Columns that a narrow terminal is spared, the first of them first: what is taken, output, context."""
+"""Columns that a narrow terminal omits, in this order: inputs, output, context."""
 
 
 class ModelRow(msgspec.Struct, frozen=True):
@@ -64,7 +64,7 @@ class ModelRow(msgspec.Struct, frozen=True):
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Of the file named, or of the one that `wireglot serve` would find."""
+    """Of the named file, or of the one that `wireglot serve` would find."""
     pattern: str = arguments.pattern
     path = Path(arguments.config) if arguments.config else config.find()
     settings = config.load(path, create_secret=False, keys_needed=False)
@@ -101,7 +101,7 @@ def _nothing(pattern: str, known: Sequence[ModelRow]) -> str:
 
 
 def _distance(name: str, pattern: str) -> tuple[bool, bool, bool, bool, int]:
-    """How far a model is from what was meant: the provider's name or the model's own first, and those of the
+    """How far a model is from a pattern: the provider's name or the model's own first, and those of the
     vendor before those of others who serve it."""
     provider, _, model = name.partition("/")
     is_home = provider in catalog.names() and catalog.provider(provider).home
@@ -129,7 +129,7 @@ def _print_table(rows: Sequence[ModelRow]) -> None:
 
 
 def _width(table: Sequence[tuple[str, ...]]) -> int:
-    """Of the longest line, with room for what is said of models that are off."""
+    """The width of the longest line, with room for the text about models that are off."""
     columns = [max(map(len, column)) for column in zip(*table, strict=True)]
     return sum(columns) + 2 * (len(columns) - 1)
 
@@ -187,7 +187,7 @@ def _row(settings: Settings, name: str, spec: ProviderSpec, entry: ModelSpec) ->
 
 
 def _takes(limits: Limits) -> Iterator[str]:
-    """What differs between models: all of them take text, and tools unless it says so."""
+    """What differs between models: all of them accept text, and tools unless stated otherwise."""
     if limits.thinking not in (None, "none"):
         yield "think"
     yield from (_SHORT.get(kind, kind) for kind in limits.media)

@@ -1,4 +1,4 @@
-"""A gateway of the command's own: in this process, on a free port, for as long as a function asks it."""
+"""A temporary gateway of a command: in this process, on a free port, for as long as a function uses it."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ _KEY_BYTES: Final = 24
 
 
 def key_of_its_own(caller: str) -> tuple[str, dict[str, Any]]:
-    """A random client key, and what makes a gateway accept it in addition to its configured keys."""
+    """A random client key, and the settings that make a gateway accept it in addition to its configured
+    keys."""
     key = secrets.token_urlsafe(_KEY_BYTES)
     digest = hashlib.sha256(key.encode()).hexdigest()
     return key, {"keys": {caller: {"hash": f"sha256:{digest}", "full_errors": True}}}
@@ -36,8 +37,8 @@ def ask_own_gateway(
     create_secret: bool = True,
     more: Mapping[str, Any] = {},
 ) -> int:
-    """What `ask` gives for the host and port of a gateway with this configuration, or a ConfigError.
-    `more`: what is laid over it."""
+    """The result of `ask` for the host and port of a gateway with this configuration, or a ConfigError.
+    `more`: settings applied over it."""
     overrides = {**_OVERRIDES, **more}
     settings = config.load(
         file.path, environ=environ, overrides=overrides, create_secret=create_secret, content=file.content
@@ -48,7 +49,7 @@ def ask_own_gateway(
 
 @contextmanager
 def _running(made: Callable[[], Process]) -> Iterator[tuple[str, int]]:
-    """In a thread of its own: signals and what is wrong with the output belong to the one who asks."""
+    """In a separate thread: signals and output errors belong to the caller."""
     started: Future[tuple[str, int]] = Future()
     stop: list[Callable[[], object]] = []
 
@@ -59,7 +60,7 @@ def _running(made: Callable[[], Process]) -> Iterator[tuple[str, int]]:
         process = made()
         try:
             await process.start()
-        except BaseException as problem:  # it belongs to the one who asks
+        except BaseException as problem:  # raised in the caller
             started.set_exception(problem)
             return
         started.set_result(process.address)

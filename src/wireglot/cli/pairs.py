@@ -32,7 +32,7 @@ from wireglot.wire.json import encode_text
 _STEP = 2
 _SCHEMAS = frozenset({"input_schema", "parameters", "parametersJsonSchema"})
 _LIMITS = (60, 40, 28, 18)
-"""How much of each string to show, tried in turn until a small value fits on a line."""
+"""Maximum characters of each string, tried in turn until a small value fits on a line."""
 _SMALL = 5  # leaves; what has more is opened instead
 
 
@@ -109,11 +109,11 @@ def _cut(line: str, width: int) -> str:
 
 _KINDS = ("request", "response", "stream")
 _WIDE_COLUMNS: Final = 148
-"""Of the table's longest row."""
+"""Width of the table's longest row."""
 
 
 class Crossing(msgspec.Struct, frozen=True):
-    """How one document fared: its losses, or why it failed."""
+    """The result of translating one document: its losses, or why it failed."""
 
     losses: tuple[Loss, ...] = ()
     fault: str = ""
@@ -171,7 +171,7 @@ def cross(kind: str, source: DialectName, target: DialectName) -> Crossing:
 
 
 def _table(paint: Paint) -> list[str]:
-    """Print a row for each ordered pair; return what failed."""
+    """Print a row for each ordered pair; return the failures."""
     row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
     narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS
     heads = row.format("from", "to", *_KINDS, "" if narrow else "not carried as it was")
@@ -203,7 +203,7 @@ def _cell(crossing: Crossing, paint: Paint) -> str:
 
 
 def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
-    """One request next to its translation, and what the translation could not say."""
+    """One request next to its translation, and its losses."""
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 38), 100)
     body = conversation.document(source, "request")
     rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])

@@ -1,6 +1,6 @@
-"""The parser of the command line: a list of commands, each with its options and what runs it.
+"""The parser of the command line: a list of commands, each with its options and the module that runs it.
 
-No command imports at its top what it needs only to do its work: `--help` answers at once.
+Modules that only the work of a command needs are not imported at its top: `--help` answers at once.
 """
 
 from __future__ import annotations
@@ -167,7 +167,7 @@ def _add_inspect(commands: Commands) -> None:
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LONGEST_SECONDS: Final = 5200 * 7 * 86400
 _MAX_AMOUNT: Final = 10**15
-"""Of tokens, requests or money: more is a slip, and no store takes it."""
+"""Of tokens, requests or money: more is a mistake, and no store accepts it."""
 
 _KEYS_EXAMPLES: Final = """\
 examples:
@@ -942,11 +942,12 @@ class _Version(argparse.Action):
 
 
 def build_parser(command: str = "") -> argparse.ArgumentParser:
-    """What it parses has the name of the `command`, if there was one, then the function to `run`, and this
-    parser as the `root`.
+    """Parsed arguments contain the name of the `command`, if there was one, then the function to `run`, and
+    this parser as the `root`.
 
-    `command`: where it names one, the parser knows no other: to make all of them takes longer than most
-    commands. `completion` has to know all."""
+    `command`: if given, the parser knows no other: creating all of them takes longer than most commands.
+    `completion` needs all.
+    """
     parser = ArgumentParser(
         prog="wireglot",
         description="Translate between LLM API dialects and report what could not be carried over.",

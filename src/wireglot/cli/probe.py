@@ -1,4 +1,4 @@
-"""`wireglot probe` from its options to its exit status."""
+"""`wireglot probe`, from its options to its exit status."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def budget_of(text: str) -> ProbeBudget:
 
 
 def price_at(url: str, model: str) -> ListPrice | None:
-    """What the provider at that host asks for the model, as far as the catalog knows."""
+    """The price of the model at that host, as far as the catalog knows it."""
     host = urlsplit(url).hostname
     for name in names():
         spec = provider(name)
@@ -87,7 +87,7 @@ def price_at(url: str, model: str) -> ListPrice | None:
 
 
 def bound(rehearsal: Rehearsal, price: ListPrice | None) -> str:
-    """Requests, tokens and money at most, in words."""
+    """The maximum of requests, tokens and cost, in words."""
     tokens = f"{rehearsal.input:,} tokens in and {rehearsal.output:,} out at most"
     text = f"{count(rehearsal.requests, 'request')}, {tokens}"
     if price is None:
@@ -101,7 +101,7 @@ def money(micro: int) -> str:
 
 
 class Purse:
-    """Ends a run before the next case could spend more than there is."""
+    """Ends a run before the next case could exceed the budget."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class Purse:
         if self._budget is None:
             return ""
         part = self._parts.get(case.id)
-        # Twice: a case that says nothing is tried again.
+        # Twice: an inconclusive case is retried.
         more = (2 * part.input, 2 * part.output) if part is not None else (0, 0)
         most = self._amount(self._ledger.input + more[0], self._ledger.output + more[1])
         return "it could spend more than the budget" if most > self._budget.amount else ""
@@ -134,11 +134,11 @@ class Purse:
 
 _PAUSE_SECONDS: Final = 2.0
 _SILENT_CASES: Final = 3
-"""So many cases in a row without one answer: each waits for minutes where an endpoint hangs."""
+"""Consecutive cases without an answer that end the run: each waits for minutes if an endpoint hangs."""
 
 
 class NoUse(Exception):
-    """In words for people: it was asked, and does not answer as it should."""
+    """A message for the user: the endpoint was called, and does not answer as it should."""
 
 
 def first_model(talk: Talk, root: str) -> str:
@@ -160,8 +160,8 @@ def first_model(talk: Talk, root: str) -> str:
 
 
 def check_answers(talk: Talk, root: str) -> None:
-    """One question before all others: where it is not answered at all, a hundred more would not be. A refusal
-    of the question itself is for the cases to judge. Raises NoUse."""
+    """One request before all others: if it is not answered at all, a hundred more would not be. A refusal of
+    the request itself is left to the cases. Raises NoUse."""
     got = _asked(talk, root)
     if got.status == 429 or got.status >= 500:
         time.sleep(_PAUSE_SECONDS)
@@ -236,7 +236,7 @@ def print_list(cases: Sequence[ProbeCase]) -> None:
 
 
 def print_sent(root: str, cases: Sequence[ProbeCase], rehearsal: Rehearsal) -> None:
-    """As it would be if the demo model answered: later turns quote what came before."""
+    """As if the demo model answered: later turns quote earlier ones."""
     paint = Paint(sys.stdout)
     titles = {case.id: case.title for case in cases}
     for finding in rehearsal.findings:
@@ -257,7 +257,7 @@ def _compact(body: str) -> str:
 
 
 class Bar:
-    """One line on a terminal's standard error, written over and over; nothing elsewhere."""
+    """One line on a terminal's standard error, rewritten repeatedly; nothing elsewhere."""
 
     def __init__(self, total: int) -> None:
         self._total = total
@@ -315,7 +315,7 @@ def _print_row(row: ProbeRow, paint: Paint) -> None:
 
 
 def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[ProbeCase]:
-    """Without a dialect: of all. What is named is run, however much it sends."""
+    """Without a dialect: of all. Named cases are run, however large they are."""
     cases = list(cases_for(dialect) if dialect else CASES)
     patterns = [name.strip() for text in only for name in text.split(",") if name.strip()]
     if not patterns:
@@ -344,7 +344,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _scrubbed(text: str, arguments: argparse.Namespace) -> str:
-    """What an endpoint says may repeat the key."""
+    """An endpoint's message may repeat the key."""
     key = arguments.key or os.environ.get(arguments.key_env or "", "")
     return Redactor([key] if key else [], []).text(text)
 
@@ -377,7 +377,7 @@ def _probe(arguments: argparse.Namespace) -> int:
 def _send(
     arguments: argparse.Namespace, cases: Sequence[ProbeCase], root: str, key: str, budget: ProbeBudget | None
 ) -> int:
-    """What may cost something."""
+    """Sends requests, which may cost money."""
     wire = WIRES[arguments.dialect]
     must_agree = not arguments.yes and not _is_near(root)
     if must_agree and not sys.stdin.isatty():
@@ -408,7 +408,7 @@ def _send(
                 if is_silent(findings):
                     break
             complete = len(findings) == len(cases)
-        finally:  # interrupted, it ends with what is known
+        finally:  # interrupted, it reports the results so far
             bar.end()
             report = _report(root, wire.name, model, cases, findings, ledger, key, complete=complete)
             print_report(report, everything=arguments.all)
@@ -438,7 +438,7 @@ def _is_near(root: str) -> bool:
 
 
 def _agree() -> None:
-    """It may cost money: a person confirms, or --yes does."""
+    """It may cost money: the user confirms it, or --yes does."""
     say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
     if input().strip().lower() not in ("y", "yes"):
         raise Unusable("nothing was sent")
@@ -477,8 +477,8 @@ def _report(
 
 @contextmanager
 def _reserved(files: Sequence[Path]) -> Iterator[None]:
-    """Raises OSError before anything is spent, where one cannot be written. Where none is written after all,
-    nothing is left of it."""
+    """Raises OSError before any cost if one cannot be written. If nothing is written in the end, the files
+    are removed."""
     new = [path for path in files if not path.exists()]
     try:
         for path in files:

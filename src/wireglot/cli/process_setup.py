@@ -22,7 +22,7 @@ _OLDEST: Final = 2
 
 
 def run_loop(work: Coroutine[Any, Any, T]) -> T:
-    """Run to the end on the fastest loop there is."""
+    """Run to the end on the fastest available loop."""
     with calm_collector():
         try:
             import uvloop
@@ -34,15 +34,15 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
 
 @contextmanager
 def calm_collector() -> Iterator[None]:
-    """One large body makes thousands of objects, hardly any of them garbage that reference counts leave.
+    """One large body creates thousands of objects, hardly any of which need the garbage collector.
 
-    Looking through them every 700 objects was about a tenth of the work for it. What is loaded by now stays.
-    At most 40,000 young objects are looked at in one go, which takes 20 to 30 ms.
+    Scanning them every 700 objects was about a tenth of the work for it. Objects loaded by now are never
+    scanned. At most 40,000 young objects are scanned at once, which takes 20 to 30 ms.
 
-    What has lived through two looks is not looked at again, though it goes as ever when its last reference
-    does: a look through 1,000 open streams and all else took 126 ms. An exchange leaves no circles
-    (tests/gateway/faults/test_faults_garbage.py). If others do, a look that spares nothing finds them: where
-    much more is spared than after the last one, and at most once an hour.
+    Objects that survive two scans are not scanned again, though they are freed as ever with their last
+    reference: a scan of 1,000 open streams and all else took 126 ms. An exchange leaves no reference cycles
+    (tests/gateway/faults/test_faults_garbage.py). If other code does, a full scan finds them: when the number
+    of unscanned objects has grown much since the last one, and at most once an hour.
     """
     before = gc.get_threshold()
     gc.collect()
@@ -81,22 +81,21 @@ _TRIM_THRESHOLD: Final = -1
 _ARENA_MAX: Final = -8
 
 _LARGE_BYTES: Final = 2 * 1024 * 1024
-"""A block of its own is new pages each time, and the kernel takes longer to hand out a page than to copy one:
-a turn of 500 KB took 250 of them, a sixth of its time."""
+"""A separately mapped block gets new pages each time, and the kernel takes longer to provide a page than to
+copy one: a turn of 500 KB took 250 of them, a sixth of its time."""
 _FREE_BYTES: Final = 16 * 1024 * 1024
-"""At the end of the heap, before it is given back at once."""
+"""Free memory at the end of the heap that is kept for the next request."""
 _ARENAS: Final = 2
 _TRIM_SECONDS: Final = 60.0
 
 
 def give_large_blocks_back() -> None:
-    """What a large body took goes back to the system when it is freed, and of smaller ones what is more than
-    the next will need; the rest of it once a minute (`holes_given_back`).
+    """Return the memory of large bodies to the system when it is freed, and of smaller ones what exceeds the
+    next one's need; the rest once a minute (`holes_given_back`).
 
-    glibc moves its own threshold up with the first large block that is freed, and from then on puts such
-    blocks between small ones, where they leave holes; and every thread has a heap of its own. After 96 bodies
-    of 2 MB during other traffic a gateway held 103 MiB, and 79 with this. Other C libraries are left as they
-    are.
+    glibc raises its own threshold with the first large block that is freed, and from then on places such
+    blocks between small ones, where they leave holes; and every thread has a separate heap. After 96 bodies
+    of 2 MB during other traffic a gateway held 103 MiB, and 79 with this. Other C libraries are not changed.
     """
     if (mallopt := _found("mallopt")) is not None:
         mallopt(_MMAP_THRESHOLD, _LARGE_BYTES)
@@ -106,10 +105,10 @@ def give_large_blocks_back() -> None:
 
 @contextlib.asynccontextmanager
 async def holes_given_back(every_seconds: float = _TRIM_SECONDS) -> AsyncIterator[None]:
-    """Meanwhile unused pages of the heap go back to the system, also those between others.
+    """In this context unused pages of the heap are returned to the system, also those between others.
 
-    By itself glibc gives only the end of its heap back. What lives long and was put behind the pieces of a
-    large body keeps their place: a gateway grew from 82 to 87 MiB within an hour, in two steps.
+    By itself glibc returns only the end of its heap. Long-lived objects that were placed after parts of a
+    large body keep those pages: a gateway grew from 82 to 87 MiB within an hour, in two steps.
     """
     trim = _found("malloc_trim")
     if trim is None:
@@ -129,7 +128,7 @@ async def _trim_again_and_again(trim: Callable[[int], int], every_seconds: float
 
 
 def _found(name: str) -> Callable[..., int] | None:
-    """A function of glibc; None where the C library is another."""
+    """A function of glibc; None with another C library."""
     if sys.platform != "linux":
         return None
     with contextlib.suppress(OSError, AttributeError):
@@ -139,8 +138,8 @@ def _found(name: str) -> Callable[..., int] | None:
 
 
 def raise_limit() -> None:
-    """Each request holds two, its client's and its provider's. The soft limit is 1024 on most systems, for
-    the sake of programs that use select(); this one does not."""
+    """Each request needs two descriptors, its client's and its provider's. The soft limit is 1024 on most
+    systems, for programs that use select(); this one does not."""
     with contextlib.suppress(ImportError, OSError, ValueError):  # another system, or one that forbids it
         import resource
 
@@ -150,7 +149,7 @@ def raise_limit() -> None:
 
 
 DEBUGGABLE: Final = "WIREGLOT_DEBUGGABLE"
-"""Set: debuggers and profilers of the same user may look into the process."""
+"""If set, debuggers and profilers of the same user may inspect the process."""
 
 # <linux/prctl.h>
 _SET_DUMPABLE: Final = 4
@@ -158,10 +157,10 @@ _SET_NO_NEW_PRIVS: Final = 38
 
 
 def give_up(environ: Mapping[str, str] = os.environ) -> None:
-    """Files for their owner alone, no programs with more rights than ours, no memory for others to read.
+    """Make files readable by their owner only, gain no privileges through programs, and protect the memory.
 
-    Not a dump of its memory is written when it dies, and no process of the same user can attach to it. What
-    the system does not know is left as it is: a unit or a container can do the same from outside.
+    No core dump is written when it dies, and no process of the same user can attach to it. Settings that the
+    system does not have are skipped: a unit or a container can set them from outside.
     """
     os.umask(0o077)
     debuggable = bool(environ.get(DEBUGGABLE))

@@ -1,6 +1,6 @@
-"""A gateway asked over HTTP by a command: where it is, and in words why it did not answer.
+"""Requests from a command to a gateway over HTTP: its address, and readable errors if it does not answer.
 
-No words hold a secret: neither a key, nor what stands before the host or behind the path of a URL.
+No message contains a secret: neither a key, nor the parts of a URL before the host or after the path.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _REDIRECTS: Final = range(300, 400)
 
 
 class GatewayUnreachable(Failed):
-    """Nothing answers, or no gateway does."""
+    """No server answers, or it is not a gateway."""
 
 
 class GatewayAddress(msgspec.Struct, frozen=True):
@@ -57,7 +57,7 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
     body: bytes
 
     def document(self) -> dict[str, Any]:
-        """The JSON object that it is, or an empty one."""
+        """The JSON object in the answer, or an empty one."""
         try:
             found = decode(self.body)
         except BadJson:
@@ -65,7 +65,7 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
         return found if isinstance(found, dict) else {}
 
     def complaint(self) -> str:
-        """What an error says, in any dialect."""
+        """The message of an error, in any dialect."""
         error = self.document().get("error")
         message = error.get("message") if isinstance(error, dict) else None
         if isinstance(message, str) and message:
@@ -76,7 +76,7 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
 
 
 def address_of(url: str) -> GatewayAddress:
-    """Raises Unusable. A base URL as clients have it, with /v1 at its end, means the same gateway."""
+    """Raises Unusable. A client's base URL with /v1 at its end means the same gateway."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -98,7 +98,7 @@ def admin_secret() -> str:
 
 
 def usable_key(key: str, source: str) -> str:
-    """The key; raises Unusable where HTTP could not carry it. `source`: its option or variable."""
+    """The key; raises Unusable if HTTP cannot carry it. `source`: its option or variable."""
     if _SENDABLE.fullmatch(key):
         return key
     raise Unusable(f"{source}: expected a key of plain ASCII, without spaces and line ends")
@@ -114,7 +114,7 @@ def ask(
     headers: Mapping[str, str] = {},
     seconds: float = ANSWER_SECONDS,
 ) -> GatewayAnswer:
-    """One request on a connection of its own. Raises NoAnswer. `seconds`: for which it may be silent."""
+    """One request on a separate connection. Raises NoAnswer. `seconds`: how long it may be silent."""
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
     sent = dict(headers)
@@ -151,7 +151,7 @@ def _why(fault: Exception, seconds: float, *, secure: bool) -> str:
         case ssl.SSLError():
             return f"no TLS connection comes about: {one_line(fault.reason or str(fault))}"
         case ConnectionError() | http.client.HTTPException() if not secure:
-            # A server that expects TLS hangs up, or answers with an alert.
+            # A server that expects TLS closes the connection, or answers with an alert.
             return "no HTTP is spoken there: if it is TLS, say https://"
         case OSError():
             return one_line(fault.strerror or str(fault) or type(fault).__name__)
@@ -168,7 +168,7 @@ _NO_TLS: Final = (
 
 
 def _without_secrets(url: str) -> str:
-    """A URL as it may be reported: no name and password before the host, no query."""
+    """A URL as it may be reported: without user, password and query."""
     scheme, separator, rest = url.partition("://")
     place = (rest if separator else scheme).partition("?")[0].partition("#")[0]
     host, slash, path = place.partition("/")
@@ -182,21 +182,21 @@ _EVERYWHERE: Final = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def running_url(config: Path | None, environ: Mapping[str, str]) -> str:
-    """Where a gateway of this user runs with this configuration, or any if there is none; else nothing."""
+    """The URL of this user's running gateway with this configuration, or of any if there is none; else ""."""
     found = _running(config, find_running(environ))
     return reachable(found.url) if found is not None else ""
 
 
 def operated_gateway(named: str | None, environ: Mapping[str, str] = os.environ) -> RunningGateway | None:
     """The gateway whose data a command is about: of this user, or for root that of the system's service.
-    `named`: the configuration that was asked for."""
+    `named`: the configuration on the command line."""
     running = find_running(environ, system=SYSTEM_DATA)
     return _running(find_config(named, environ).path, [each for each in running if each.key])
 
 
 class StoreNote:
-    """Which store a command used, and which gateway may use another one. Made before the store is opened,
-    said when the command is done: what went wrong is one line."""
+    """Reports which store a command used, and which gateway may use another one. Created before the store is
+    opened, printed when the command is done: errors are one line."""
 
     def __init__(
         self,
@@ -205,8 +205,8 @@ class StoreNote:
         folder: str = "",
         environ: Mapping[str, str] = os.environ,
     ) -> None:
-        """`options`: what the command needs in addition to --url. `folder`: which folder next to the store it
-        used."""
+        """`options`: what the command needs in addition to --url. `folder`: the folder next to the store that
+        it used."""
         url = settings.store.url.value
         self._place = described(url)
         self._is_new = url.startswith("sqlite:") and not os.path.exists(self._place)
@@ -263,5 +263,5 @@ def is_gateway(address: GatewayAddress) -> bool:
 
 
 def reachable(url: str) -> str:
-    """The address at which a gateway that listens everywhere is called on this machine."""
+    """The address at which a gateway that listens everywhere is reached on this machine."""
     return url.replace("//0.0.0.0:", "//127.0.0.1:").replace("//[::]:", "//[::1]:")

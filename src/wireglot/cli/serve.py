@@ -1,4 +1,4 @@
-"""The gateway in this process, or in several under a supervisor, until it is asked to stop."""
+"""Runs the gateway in this process, or in several under a supervisor, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _KEY_BYTES: Final = 32
 
 _MODELS: Final = "WIREGLOT_MODELS"
 _SERVER: Final = ("host", "port", "workers", "log")
-"""Options that stand in for the settings of the same name in the section [server]."""
+"""Options that override the settings of the same name in the section [server]."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -46,7 +46,7 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.model:
         if not os.environ.get(_MODELS):
             options[_MODELS] = "--model"
-        # The variable reaches every worker, and its entries stand before the file's.
+        # The variable reaches every worker, and its entries come before the file's.
         rules = [*arguments.model, os.environ.get(_MODELS, "")]
         os.environ[_MODELS] = ";".join(filter(None, rules))
     given = {name: getattr(arguments, name) for name in _SERVER}
@@ -62,9 +62,9 @@ def _start(
     *,
     record_until: float = 0.0,
 ) -> int:
-    """With the configuration named, or the one that is found, and what the command line puts in its place.
-    `options`: those that were given, by the variables that carry them to the workers. `record_until`: a
-    moment (unix seconds) up to which all bodies are recorded."""
+    """Run with the named configuration, or the one that is found, and the overrides of the command line.
+    `options`: the given ones, by the variables that pass them to the workers. `record_until`: a time (unix
+    seconds) until which all bodies are recorded."""
     try:
         file = trusted_config(named)
         path, why_not = file.path, refusal_of_changes(file)
@@ -75,19 +75,19 @@ def _start(
     give_up()
     give_large_blocks_back()
     raise_limit()
-    Paths(surfaces())  # two dialects at one path stop the start here, and not each worker
+    Paths(surfaces())  # two dialects at one path stop the start here, and not in each worker
     if settings.server.workers > 1:
         return _supervised(settings, path, overrides, why_not, record_until)
     return _serve(settings, path, overrides, why_not, None, record_until, _new_key())
 
 
 def _new_key() -> str:
-    """For `wireglot keys` and its siblings, which find it where they find the gateway."""
+    """For `wireglot keys` and similar commands, which find it together with the gateway."""
     return secrets.token_urlsafe(_KEY_BYTES)
 
 
 def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> config.ConfigError:
-    """A problem with what stood on the command line is reported by its option."""
+    """A problem with a value from the command line is reported by its option."""
     problems = [
         msgspec.structs.replace(problem, path=options.get(problem.path, problem.path))
         for problem in error.problems
@@ -97,7 +97,7 @@ def _in_words_of(options: Mapping[str, str], error: config.ConfigError) -> confi
 
 
 async def _try_store(settings: Settings) -> None:
-    """Once for all workers: each of them would only say that it cannot start."""
+    """Once for all workers: each of them would only report that it cannot start."""
     for url, opened in (
         (settings.store.url.value, open_engine),
         (settings.store.shared.value, open_counters),
@@ -182,7 +182,7 @@ def _cannot_listen(settings: Settings, fault: OSError | UnicodeError) -> int:
 
 
 def _why(fault: OSError | UnicodeError, port: int) -> str:
-    if isinstance(fault, socket.gaierror | UnicodeError):  # the latter: a name that no resolver is asked for
+    if isinstance(fault, socket.gaierror | UnicodeError):  # UnicodeError: an invalid host name
         return "this machine knows no address of that name"
     # uvloop and asyncio put the address and more into strerror.
     reason = os.strerror(fault.errno) if fault.errno else str(fault)

@@ -1,4 +1,4 @@
-"""Which gateway is asked: one that listens somewhere, or one that is started here for it."""
+"""`wireglot smoke`: checks a gateway that listens somewhere, or one that is started here for it."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ _NOT_FOUND: Final = 404
 _VERSION_HEADER: Final = {"anthropic-version": "2023-06-01"}
 
 _PATHS: Final[dict[str, tuple[str, str]]] = {
-    # dialect: where it is asked for a whole answer, and for a stream
+    # dialect: paths for a whole answer and for a stream
     "anthropic": ("/v1/messages", "/v1/messages"),
     "openai-chat": ("/v1/chat/completions", "/v1/chat/completions"),
     "openai-responses": ("/v1/responses", "/v1/responses"),
@@ -75,14 +75,14 @@ _PATHS: Final[dict[str, tuple[str, str]]] = {
 }
 _WITHOUT_TOOLS: Final = frozenset({"ollama-generate"})
 _COUNTS: Final[dict[str, tuple[str, str]]] = {
-    # dialect: where it is asked for a count, and the field of the answer
+    # dialect: path for a count, and the field of the answer
     "anthropic": ("/v1/messages/count_tokens", "input_tokens"),
     "openai-responses": ("/v1/responses/input_tokens", "input_tokens"),
     "gemini": ("/v1beta/models/{model}:countTokens", "totalTokens"),
     "code-assist": ("/v1internal:countTokens", "totalTokens"),
 }
 _LISTS: Final[dict[str, tuple[str, str]]] = {
-    # dialect: where it lists models, and the field of the answer
+    # dialect: path for its list of models, and the field of the answer
     "anthropic": ("/v1/models?limit=1000", "data"),
     "openai-chat": ("/v1/models", "data"),
     "gemini": ("/v1beta/models?pageSize=1000", "models"),
@@ -101,7 +101,7 @@ class SmokeTarget(msgspec.Struct, frozen=True):
     def ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> GatewayAnswer:
-        """What a model is asked may take its time. Raises NoAnswer."""
+        """Requests to a model may take long. Raises NoAnswer."""
         return ask(
             self.address,
             method,
@@ -114,7 +114,7 @@ class SmokeTarget(msgspec.Struct, frozen=True):
 
 
 class SmokeResult(msgspec.Struct, frozen=True):
-    """How one check went; `fault` is empty where it passed. Times in seconds."""
+    """The result of one check; `fault` is empty if it passed. Times in seconds."""
 
     endpoint: str
     check: str
@@ -129,8 +129,7 @@ class CheckFailed(Exception):
 
 
 def listed_models(gateway: SmokeTarget) -> list[str]:
-    """The names the gateway offers, as an OpenAI client sees them. Raises NoAnswer, Unusable,
-    CheckFailed."""
+    """The names that the gateway lists for an OpenAI client. Raises NoAnswer, Unusable, CheckFailed."""
     path, field = _LISTS["openai-chat"]
     answer = ask(gateway.address, "GET", path, key=gateway.key)
     if answer.status == _UNAUTHORIZED:
@@ -145,13 +144,13 @@ def listed_models(gateway: SmokeTarget) -> list[str]:
 
 
 def refusal(gateway: SmokeTarget, model: str) -> str:
-    """What the gateway says of a model that it does not serve; nothing if it does. Raises NoAnswer."""
+    """The gateway's error for a model that it does not serve; "" if it does. Raises NoAnswer."""
     answer = ask(gateway.address, "GET", f"/v1/models/{quote(model, safe='/')}", key=gateway.key)
     return answer.complaint() if answer.status == _NOT_FOUND else ""
 
 
 def checks(gateway: SmokeTarget, model: str) -> Iterator[SmokeResult]:
-    """Every check in turn, each as soon as it is done."""
+    """Runs every check in turn, and yields each result as soon as it is done."""
     for name, (path, field) in _LISTS.items():
         yield _timed("GET " + path.partition("?")[0], f"models, {name}", _Models(gateway, name, path, field))
     for name, (path, field) in _COUNTS.items():
@@ -284,7 +283,7 @@ def _filled(path: str, model: str) -> str:
 
 
 def _document(answer: GatewayAnswer, name: str) -> dict[str, Any]:
-    """The JSON object of an answer that reports no error."""
+    """The JSON object of an answer that is not an error."""
     try:
         value = decode(answer.body)
     except BadJson as fault:
@@ -324,7 +323,7 @@ _WIDE_COLUMNS: Final = 121
 
 
 def _narrow(result: SmokeResult, chosen: str, paint: Paint) -> Iterator[str]:
-    """For a terminal of 80 columns: what is not as expected has lines of its own."""
+    """For a terminal of 80 columns: unexpected results have separate lines."""
     verdict = paint("FAIL", "dropped") if result.fault else paint("PASS", "ok")
     yield f"{verdict} {result.seconds * 1000:5.0f} {result.check:<19} {result.endpoint}"
     for name, text in (("", result.fault), ("losses: ", result.losses)):
@@ -349,8 +348,8 @@ def _line(result: SmokeResult, paint: Paint) -> str:
 
 
 def _model(gateway: SmokeTarget, provider: str | None, model: str | None) -> str:
-    """The one named, or the first that is listed. The list is asked for in any case: anyone who does not
-    answer that answers no check."""
+    """The named model, or the first that is listed. The list is requested in any case: a gateway that does
+    not answer that answers no check."""
     names = listed_models(gateway)
     if model:
         named = f"{provider}/{model}" if provider else model
@@ -386,7 +385,7 @@ def _smoke_own(key: str, provider: str | None, model: str | None) -> int:
 
     own = ""
     more: dict[str, Any] = {}
-    if not key:  # the configuration or the store may ask for one
+    if not key:  # the configuration or the store may require one
         own, more = key_of_its_own(_CALLER)
 
     def ask(host: str, port: int) -> int:

@@ -1,7 +1,7 @@
 """`wireglot statusline`: one line for the status line of Claude Code.
 
-It gives a command a JSON document on the standard input, and shows the first lines that the command prints.
-Whatever goes wrong, a line is printed and the status is 0: there is no place for anything else.
+Claude Code gives the command a JSON document on standard input, and shows the first lines that it prints.
+Whatever goes wrong, a line is printed and the status is 0: there is no other place for a message.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class _Session:
-    """What the gateway knows of a session; `fault`: why it knows nothing."""
+    """What the gateway knows about a session; `fault`: why it knows nothing."""
 
     def __init__(self, document: Mapping[str, Any], losses: list[str], fault: str = "") -> None:
         self.document = document
@@ -51,7 +51,7 @@ class _Session:
             address, key = address_of(url), usable_key(key, "key")
             answer = _asked(address, f"/v1/sessions/{quote(session, safe='')}", key)
             if answer.status != 200:
-                # Before its first request a session is not known.
+                # A session is unknown before its first request.
                 is_new = answer.status == 404 and "error" in answer.document()
                 return cls({}, [], "" if is_new else answer.complaint())
             document = answer.document()
@@ -65,7 +65,7 @@ class _Session:
 
 
 def line(given: Mapping[str, Any], session: _Session) -> str:
-    """Model and route, cost, context used, serious losses: what is not known is left out."""
+    """Model and route, cost, context used, serious losses: unknown values are left out."""
     document = session.document
     model = _inner(given, "model")
     name, route = _text(model, "display_name") or _text(model, "id"), _text(document, "route")

@@ -1,4 +1,4 @@
-"""What `wireglot store` does: figures, pruning, export, import, and one caller's data removed."""
+"""The commands of `wireglot store`: figures, pruning, export, import, and removal of one caller's data."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from wireglot.stores.transfer import BadTransfer, export_lines, import_lines
 
 
 async def wiped(settings: Settings, engine: Engine, caller: str) -> dict[str, int]:
-    """How much of what there was, in the engine and in a separate vault next to it."""
+    """How much was removed, in the engine and in a separate vault next to it."""
     removed = dict(await engine.wipe(caller))
     if settings.store.shared.value:
         counters, vault = await open_counters(settings.store.shared.value)
@@ -53,7 +53,7 @@ _AT_GATEWAY: Final = {
     "stats": ("GET", "/v1/admin/store"),
     "wipe": ("DELETE", "/v1/admin/callers/{caller}/data"),
 }
-"""What a gateway does itself. The rest needs the store, which it may use meanwhile."""
+"""Commands that a gateway runs itself. The others need the store, which it may use meanwhile."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -151,7 +151,7 @@ async def _export(engine: Engine, file: str | None) -> None:
             draft.replace(place)
         finally:
             draft.unlink(missing_ok=True)
-    except OSError as fault:  # who asked knows nothing of the draft
+    except OSError as fault:  # the user knows nothing of the temporary file
         raise OSError(fault.errno, fault.strerror, file) from None
     say(f"wrote {count(lines - 2, 'record')} to {place}")
 

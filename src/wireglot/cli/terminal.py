@@ -1,4 +1,4 @@
-"""What commands print for people: lines on standard error, losses, colours; and their exit statuses."""
+"""Output of commands for people: lines on standard error, losses, colours; and their exit statuses."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ if TYPE_CHECKING:
 
 
 def complain(text: object, *, fit: bool = True) -> None:
-    """What is wrong, and what to do about it: one line, in a terminal as many as it takes."""
+    """An error with its fix: one line, wrapped in a terminal."""
     say(f"wireglot: {text}", fit=fit)
 
 
 def say(text: str, *, fit: bool = True) -> None:
-    """Without a terminal the exit status is enough. `fit`: not for a command that is to be copied."""
+    """Without a terminal the exit status is enough. `fit` False: for a command that is to be copied."""
     with contextlib.suppress(OSError, ValueError):
         print(fitted(text, sys.stderr) if fit else text, file=sys.stderr, flush=True)
 
 
 def fitted(text: str, stream: TextIO, indent: str = "  ") -> str:
-    """Broken between words where it is wider than the terminal; unchanged for anything else. `indent`: of
-    lines that go on."""
+    """Wrapped between words if it is wider than the terminal; unchanged for other streams. `indent`: of
+    continued lines."""
     if not stream.isatty():
         return text
     columns = shutil.get_terminal_size().columns
@@ -39,7 +39,7 @@ def _broken(line: str, columns: int, indent: str) -> str:
         return line
     start = " " * (len(line) - len(line.lstrip(" "))) + indent
     head, colon, fix = line.rpartition(": ")
-    # What to do about it is often a command: it is copied as a whole.
+    # A fix is often a command: it is copied as a whole.
     if " " not in head.strip() or _width(start + fix) > columns:
         head, colon, fix = line, "", ""
     lines, last = list[str](), ""
@@ -53,14 +53,14 @@ def _broken(line: str, columns: int, indent: str) -> str:
 
 
 def _width(text: str) -> int:
-    """Without what colours it."""
+    """Without colour codes."""
     return len(re.sub(r"\x1b\[[\d;]*m", "", text))
 
 
 OK: Final = 0
 FAILED: Final = 1
-"""It was tried and could not be done: no server answers, a key is refused, a port is taken, a check failed.
-`demo` and `smoke` count: their status is the number of failures."""
+"""It was tried and failed: no server answers, a key is rejected, a port is taken, a check failed. For `demo`
+and `smoke` the status is the number of failures."""
 UNUSABLE: Final = 2
 """Nothing was tried: the command line, the configuration, a file or the output cannot be used."""
 NOT_EXECUTABLE: Final = 126  # what a shell reports for a program that cannot be run
@@ -70,7 +70,7 @@ INTERRUPTED: Final = 130  # for SIGINT
 PIPE_CLOSED: Final = 141  # for SIGPIPE
 TERMINATED: Final = 143  # for SIGTERM
 MAX_FAILURES: Final = 100
-"""A count of failures as a status ends here: those above have other meanings to a shell."""
+"""The maximum of a count as a status: higher ones have other meanings for a shell."""
 
 
 class CommandError(Exception):
@@ -80,11 +80,11 @@ class CommandError(Exception):
 
 
 class Failed(CommandError):
-    """It was tried and could not be done."""
+    """It was tried and failed."""
 
 
 class Unusable(CommandError):
-    """Nothing was tried: what was asked for cannot be used."""
+    """Nothing was tried: the input cannot be used."""
 
     status = UNUSABLE
 
@@ -110,7 +110,7 @@ class Paint:
         self._on = stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
     def __call__(self, text: str, colour: str) -> str:
-        code = _COLOURS[colour]  # a wrong name shows where there is no terminal, too
+        code = _COLOURS[colour]  # a wrong name raises without a terminal, too
         return f"\x1b[{code}m{text}\x1b[0m" if self._on else text
 
 
@@ -133,8 +133,8 @@ _L = TypeVar("_L", bound=_Graded)
 
 
 def grouped(losses: Iterable[_L]) -> list[list[_L]]:
-    """Losses of one kind and reason together, in the order of the first of each. Of harmless ones the feature
-    alone counts, whatever their reasons."""
+    """Losses of one kind and reason together, in the order of the first of each. Harmless ones are grouped by
+    the feature alone."""
     groups: dict[tuple[str, ...], list[_L]] = {}
     for loss in losses:
         reason = "" if loss.grade == "harmless" else loss.detail
@@ -143,19 +143,20 @@ def grouped(losses: Iterable[_L]) -> list[list[_L]]:
 
 
 def what(group: Sequence[_Graded]) -> str:
-    """The feature, and how many there are: `cache_marker x3`."""
+    """The feature and its count: `cache_marker x3`."""
     return group[0].feature + (f" x{len(group)}" if len(group) > 1 else "")
 
 
 def why(group: Sequence[_Graded]) -> str:
-    """The reason, where there is one for all."""
+    """The reason, if it is the same for all."""
     details = {loss.detail for loss in group}
     return one_line(group[0].detail) if len(details) == 1 else ""
 
 
 def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
-    """One line a kind of loss, the worst first: how bad it is, what happened, to what, where first, why."""
-    from wireglot.ir.loss import worst_first  # each command needs this file, and few tell losses
+    """One line for each kind of loss, the worst first: its grade, the action, the feature, the first place,
+    the reason."""
+    from wireglot.ir.loss import worst_first  # each command needs this file, but few report losses
 
     groups = grouped(worst_first(losses))
     width = max((len(what(group)) for group in groups), default=0)
@@ -175,11 +176,11 @@ def count(number: int, noun: str, plural: str = "") -> str:
 
 
 def one_line(text: str) -> str:
-    """No line breaks, and no control characters: paths and details can hold names from the document."""
+    """Without line breaks and control characters: paths and details can contain names from the document."""
     return "".join(letter if letter.isprintable() else " " for letter in text)
 
 
 def at_home(text: str) -> str:
-    """Paths as people write them."""
+    """Paths with the home abbreviated."""
     home = os.environ.get("HOME", "").rstrip("/")
     return text.replace(f"{home}/", "~/") if home else text

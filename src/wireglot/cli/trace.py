@@ -1,4 +1,5 @@
-"""Recorded exchanges in the folder of a configuration's store: no gateway needs to run."""
+"""`wireglot trace`: recorded exchanges of a running gateway, in a file, or in the folder of a configuration's
+store."""
 
 from __future__ import annotations
 
@@ -56,7 +57,7 @@ _NOT_FOUND: Final = 404
 
 
 class NoTrace(Failed):
-    """There is none, or it cannot be got."""
+    """There is none, or it is unavailable."""
 
 
 class TraceListing(msgspec.Struct, frozen=True):
@@ -78,12 +79,12 @@ class TraceSource(Protocol):
         ...
 
     def cache(self, trace: Trace) -> CacheTruth | None:
-        """What the provider's cache should have had of it; None where that cannot be asked."""
+        """What the provider's cache should have contained of it; None if that is unavailable."""
         ...
 
 
 def is_file(id: str) -> bool:
-    """Whether an ID names a file: ids of exchanges hold neither dots nor slashes."""
+    """Whether an ID names a file: ids of exchanges contain neither dots nor slashes."""
     return id.endswith((SUFFIX, ".json", ".gz")) or os.sep in id or "/" in id or Path(id).is_file()
 
 
@@ -98,10 +99,10 @@ def from_file(name: str) -> Trace:
 
 
 class TracesAtGateway:
-    """Through the inspector of a gateway that runs."""
+    """Through the inspector of a running gateway."""
 
     def __init__(self, url: str, key: str = "") -> None:
-        """Raises Unusable, Unusable. `key`: where it is none of the environment's."""
+        """Raises Unusable. `key`: if it is not one of the environment's."""
         self.address: GatewayAddress = address_of(url)
         self._named = ADMIN_SECRET if os.environ.get(ADMIN_SECRET) else _KEY
         self._secret = key or usable_key(os.environ.get(self._named, ""), self._named)
@@ -116,7 +117,7 @@ class TracesAtGateway:
             asked = {"limit": str(limit - len(found)), **filters, **before}
             page = self._read(self._get(f"/exchanges?{urlencode(asked, errors='replace')}"), TraceListing)
             found += page.rows
-            # A search looks at some hundreds at a time.
+            # A search covers some hundreds at a time.
             if page.next is None or len(found) >= limit or "q" not in filters:
                 return TraceListing(found, page.next)
             before = {"before": page.next}
@@ -135,7 +136,7 @@ class TracesAtGateway:
     def cache(self, trace: Trace) -> CacheTruth | None:
         try:
             answer = self._get(f"/exchanges/{quote(trace.row.id, safe='')}/cache")
-        except NoTrace:  # an older gateway, or the exchange has gone meanwhile
+        except NoTrace:  # an older gateway, or the exchange was removed meanwhile
             return None
         with suppress(msgspec.DecodeError):
             turns = msgspec.json.decode(answer.body, type=_CachePage).turns
@@ -143,7 +144,7 @@ class TracesAtGateway:
         return None
 
     def send_again(self, asked: dict[str, Any]) -> dict[str, Any]:
-        """What the gateway says of a request that is sent again, or would be."""
+        """The gateway's answer about a request that is sent again, or would be."""
         headers = {} if self._secret else {"x-wireglot-csrf": self._token()}
         path = f"{_API}/replay"
         answer = ask(self.address, "POST", path, key=self._secret, body=asked, headers=headers, seconds=600.0)
@@ -250,7 +251,7 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
 
 
 def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
-    """The gateway has what it recorded itself; what went upstream, or lies in a file, is sent to it."""
+    """The gateway has its own recordings; a request to the upstream, or one in a file, is sent to it."""
     dialect, message = trace.row.dialect, trace.request
     if arguments.raw:
         attempt = trace.attempts[-1] if trace.attempts else None
@@ -265,7 +266,7 @@ def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
 
 
 def _tell(gateway: TracesAtGateway, before: Trace, id: str) -> None:
-    """How the answers differ, where the new one was recorded too."""
+    """Report how the answers differ, if the new one was recorded too."""
     try:
         lines = compared_lines(compared(before, gateway.trace(id)))
     except NoTrace as problem:
@@ -300,9 +301,9 @@ _PIPE: Final = "-"
 _LOOKED_AT: Final = 100
 _FOLLOW_SECONDS: Final = 1.0
 _FOLLOWED: Final = 200
-"""Rows that are looked at each time; of a gateway with more than that in a second the newest are shown."""
+"""Rows that are read each time; of a gateway with more than that in a second the newest are shown."""
 _MAX_FOLLOWED: Final = 20_000
-"""Exchanges that are known to have been shown."""
+"""Exchanges that are remembered as shown."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -468,7 +469,7 @@ def _print(lines: list[str]) -> None:
 
 
 def _print_json(value: Any) -> None:
-    """Nothing in it steers a terminal: what is not to be seen is written as JSON has it."""
+    """Nothing in it can control a terminal: invisible characters are escaped as in JSON."""
     print(_printable(msgspec.json.format(msgspec.json.encode(value), indent=2).decode()))
 
 
@@ -486,7 +487,7 @@ _ACTIONS: Final = {
 
 
 class OnDisk:
-    """What gateways of this configuration have recorded, and whose time is not over."""
+    """Unexpired recordings of gateways with this configuration."""
 
     def __init__(self, config_file: str | None) -> None:
         """Raises ConfigError, Unusable."""

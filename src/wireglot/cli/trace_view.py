@@ -1,4 +1,4 @@
-"""One exchange for people: who asked whom, both requests and both answers, what was lost, the times."""
+"""One exchange for display: caller and provider, both requests and both answers, losses, times."""
 
 from __future__ import annotations
 
@@ -21,25 +21,25 @@ _WIDEST: Final = 160
 _COLUMNS: Final = ["time", "client", "asked", "upstream", "status", "total", "tokens", "loss", "id"]
 _WIDE: Final = 110
 _FOR_WIDE: Final = ("asked", "tokens")
-"""Shown where there is room for them."""
+"""Columns shown if there is room."""
 _GIVE_WAY: Final = (("asked", 12), ("upstream", 12), ("client", 6), ("asked", 5), ("upstream", 8))
-"""Names are cut short, the long ones first, to so many letters; what counts stays."""
+"""Names are truncated to this many characters, the long ones first; important columns stay."""
 _LEFT_OUT: Final = ("loss", "total", "client", "time", "upstream")
-"""In this order, where a terminal is too narrow: which exchange it is, and how it went, stays."""
+"""Columns omitted in this order if a terminal is too narrow: the id and the status stay."""
 _SECOND: Final = 1000.0
 _THOUSAND: Final = 1000
 _ERROR: Final = 400
 
 
 def width_of(stream: TextIO) -> int:
-    """Of a terminal; without one, as wide as pages are."""
+    """Of a terminal; a page's width without one."""
     return min(shutil.get_terminal_size((80, 24)).columns, _WIDEST) if stream.isatty() else 80
 
 
 def list_lines(
     rows: Sequence[Row], stream: TextIO, *, like: Sequence[Row] = (), heading: bool = True
 ) -> list[str]:
-    """`like`: rows that were shown before, with whose columns these are aligned."""
+    """`like`: rows that were shown before; the columns are aligned with theirs."""
     if not rows:
         return ["no exchanges"]
     paint, room = Paint(stream), width_of(stream)
@@ -72,13 +72,13 @@ def _widths(cells: list[list[str]]) -> list[int]:
 
 
 def _missing(cells: list[list[str]], room: int, gap: int) -> bool:
-    """Whether anything has to be cut."""
+    """Whether anything has to be truncated."""
     widths = _widths(cells)
     return sum(widths) + gap * (len(widths) - 1) > room
 
 
 def _fitted(cells: list[list[str]], room: int, gap: int) -> tuple[list[int], int]:
-    """How wide each column is, and how much is still missing."""
+    """The width of each column, and how much is still missing."""
     columns = cells[0]
     widths = _widths(cells)
     room -= sum(widths) + gap * (len(columns) - 1)
@@ -128,7 +128,7 @@ def _cell(row: Row, column: str) -> str:
 
 
 def _status(row: Row) -> str:
-    """In words where the number does not tell it: a stream has its 200 before it breaks."""
+    """In words if the number does not show it: a stream has status 200 before it breaks."""
     if row.state not in ("done", "failed") or not row.status:
         return row.state
     return "broken" if row.state == "failed" and row.status < _ERROR else str(row.status)
@@ -190,7 +190,7 @@ class Shown:
         lines += self._body("client answer", trace.answer, row.dialect)
         if trace.steps:
             times: dict[str, float] = {}
-            for step in trace.steps:  # some come more than once
+            for step in trace.steps:  # some steps occur more than once
                 times[step.name] = times.get(step.name, 0.0) + step.ended_ms - step.began_ms
             text = ", ".join(f"{name} {spent(each)}" for name, each in times.items())
             lines += ["", self._reported("times", text)]
@@ -221,7 +221,7 @@ class Shown:
         return lines
 
     def _cache(self, truth: CacheTruth) -> list[str]:
-        """Nothing of a first turn: there was nothing to be had."""
+        """Nothing for a first turn: nothing could have been cached."""
         if truth.verdict == "first" or (truth.verdict == "unknown" and not truth.previous):
             return []
         got = "an unknown number" if truth.cached is None else f"{truth.cached:,}"
@@ -367,7 +367,7 @@ class Shown:
 
 
 def _causes(frame: TraceFrame) -> str:
-    """The upstream's pieces that it was made of, counted from 1 as the pieces are: ` < 3`, ` < 5-7`."""
+    """The upstream's pieces from which it was made, counted from 1: ` < 3`, ` < 5-7`."""
     runs: list[list[int]] = []
     for number in (cause + 1 for cause in frame.causes):
         if runs and number == runs[-1][-1] + 1:
@@ -388,7 +388,7 @@ def _counted(line: TraceCounted) -> str:
 
 
 def _short(text: str, room: int) -> str:
-    """The end of a pointer tells more than its beginning."""
+    """The end of a pointer is more informative than its beginning."""
     text = one_line(text)
     return text if len(text) <= room else f"…{text[1 - room :]}"
 

@@ -41,7 +41,7 @@ from wireglot.translate import StreamTranslator, refuse_losses, translate_reques
 from wireglot.wire.json import encode
 
 _ONLY_FOR: Final = {"request": ("response", "stream"), "status": ("response",), "framing": ("stream",)}
-"""Options of one document that not every kind takes."""
+"""Options for one document that not every kind accepts."""
 
 
 def run(arguments: argparse.Namespace) -> int:
@@ -129,7 +129,7 @@ def _document(arguments: argparse.Namespace) -> int:
     text = encode(rendered.value)
     if arguments.pretty:
         text = msgspec.json.format(text, indent=2)
-    if arguments.losses is not None:  # first: where they cannot be written nothing is
+    if arguments.losses is not None:  # first: if they cannot be written, nothing is
         _tell(rendered.losses, arguments)
     write_all(text + b"\n", arguments.output)
     if arguments.losses is None:
@@ -149,7 +149,7 @@ def _stream(arguments: argparse.Namespace) -> int:
     refuse_same_file(arguments.input, arguments.output)
     with open_source(arguments.input) as source:
         if arguments.strict:
-            # All or nothing: what was written could not be taken back when a loss shows later.
+            # All or nothing: written output could not be removed if a loss is found later.
             held = [translator.feed(piece) for piece in iter(lambda: source.read1(CHUNK), b"")]
             held.append(translator.close())
             refuse_losses(translator.losses)

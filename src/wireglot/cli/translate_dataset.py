@@ -1,8 +1,8 @@
 """`wireglot translate --jsonl`: lines in, lines out, in order and in constant memory.
 
-What one read brings is translated and written before the next read, which may have to wait. With `--jobs`
-worker processes translate batches, and a thread writes their results in the order the batches were read; the
-queue between the two is short, so a slow worker makes the reader wait instead of filling memory.
+The data of one read is translated and written before the next read, which may block. With `--jobs` worker
+processes translate batches, and a thread writes their results in the order the batches were read; the queue
+between the two is short, so a slow worker makes the reader wait instead of filling memory.
 """
 
 from __future__ import annotations
@@ -57,11 +57,11 @@ _TYPES: dict[type[WireglotError], str] = {
     Unsupported: "unsupported",
     StrictLoss: "strict_loss",
 }
-"""Stable names of what can be wrong with a case; `internal_error` is a bug of ours."""
+"""Stable names of errors of a case; `internal_error` is a bug of ours."""
 
 
 class Defaults(msgspec.Struct, frozen=True):
-    """What the command line says for lines that do not say it themselves."""
+    """Options of the command line, for lines that do not set them."""
 
     source: str | None = None
     target: str | None = None
@@ -77,7 +77,7 @@ class LineResult(msgspec.Struct, frozen=True):
 
 
 def translate_line(line: bytes, number: int, defaults: Defaults) -> LineResult:
-    """The result of one case. `number` names the line where no id can."""
+    """The result of one case. `number` identifies a line without an id."""
     identity: Any = None
     try:
         case = _case(line, number)
@@ -194,7 +194,7 @@ def _failed(identity: Any, type_: str, path: str, message: str) -> LineResult:
 
 
 def _whereabouts(bug: Exception) -> str:
-    """What happened and where, without the text of the exception: it could quote the document."""
+    """The exception and its place, without its text, which could quote the document."""
     frames = traceback.extract_tb(bug.__traceback__)
     module = (
         frames[-1]
@@ -210,7 +210,7 @@ _INTERVAL = 0.25
 
 
 class Tally:
-    """How the lines fared so far."""
+    """Counts of results so far."""
 
     __slots__ = ("failed", "lines", "lossy", "ok")
 
@@ -266,7 +266,7 @@ _WINDOW = 4  # batches in flight for each worker
 
 
 class Batch(msgspec.Struct):
-    """Lines in a row, `first` the number of the first of them; None stands for one that was too long."""
+    """Consecutive lines, `first` is the number of the first one; None represents one that was too long."""
 
     first: int
     lines: list[bytes | None]
@@ -299,18 +299,18 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 class Lines:
-    """The lines of a source, cut from what each read brings. `read` counts the bytes."""
+    """The lines of a source, split from the data of each read. `read` counts the bytes."""
 
     def __init__(self, source: ByteSource, max_line: int = MAX_LINE) -> None:
         self._source = source
         self._max_line = max_line
-        self._pending = bytearray()  # the line not yet ended
-        self._skipping = False  # the line not yet ended is too long, and forgotten
+        self._pending = bytearray()  # the incomplete last line
+        self._skipping = False  # the incomplete last line is too long, and dropped
         self._number = 0
         self.read = 0
 
     def reads(self) -> Iterator[list[Batch]]:
-        """What the source gave, read by read: the caller can write all of it before the next read waits."""
+        """The data of each read: the caller can write all results before the next read blocks."""
         while piece := self._source.read1(_CHUNK):
             self.read += len(piece)
             yield self._batches(self._cut(piece))
@@ -371,7 +371,7 @@ def translate_batch(batch: Batch, defaults: Defaults) -> Outcome:
 
 
 class _Report:
-    """Counts results, and shows the count if someone looks."""
+    """Counts results, and shows the count in a terminal."""
 
     def __init__(self, lines: Lines, progress: Progress | None) -> None:
         self.tally = Tally()
@@ -438,7 +438,7 @@ class _Writer:
             raise self._fault
 
     def abandon(self) -> None:
-        """Stop, whatever is left; nothing happens after `finish`."""
+        """Stop without the remaining results; no effect after `finish`."""
         if self._thread.is_alive():
             self._abandoned = True
             self._queue.put(None)

@@ -1,4 +1,4 @@
-"""Files and dialects that options of `wireglot translate` name."""
+"""Files and dialects named by options of `wireglot translate`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ CHUNK = 1 << 16
 
 
 class ByteSource(Protocol):
-    """What a translation reads: `read1` returns what is there, and b"" only at the end."""
+    """The input of a translation: `read1` returns the available data, and b"" only at the end."""
 
     def read1(self, size: int = -1, /) -> bytes: ...
 
@@ -45,7 +45,7 @@ def open_source(path: str | None, option: str = "--in") -> Iterator[ByteSource]:
 @contextmanager
 def open_sink(path: str | None, option: str = "--out") -> Iterator[ByteSink]:
     if path is None:
-        sys.stdout.flush()  # what was printed so far stands before the bytes
+        sys.stdout.flush()  # printed text must come before the bytes
         yield sys.stdout.buffer
         return
     try:
@@ -70,7 +70,7 @@ def write_all(data: bytes, path: str | None, option: str = "--out") -> None:
 
 
 def refuse_same_file(source_path: str | None, sink_path: str | None) -> None:
-    """Opening the output empties it: not if it is the input, which is still to be read."""
+    """Opening the output empties it: refused if it is the input, which is still to be read."""
     if source_path is not None and sink_path is not None and os.path.exists(sink_path):
         try:
             same = os.path.samefile(source_path, sink_path)
@@ -89,7 +89,7 @@ def _open(path: str, mode: str, option: str) -> BinaryIO:
 
 
 def find_dialect(name: str) -> Dialect:
-    """Packages are looked at only for a name that none of ours has: it takes a while.
+    """Packages are searched only for a name that is not one of our dialects: it takes a while.
 
     Raises UnknownDialect.
     """

@@ -1,9 +1,9 @@
-"""The configuration of a command, and whether it may be used: it says where keys and prompts go.
+"""The configuration of a command, and whether it may be used: it decides where keys and prompts are sent.
 
-Commands are run in projects, and a project may have come from others: cloned, unpacked, pulled. A
-wireglot.toml in the current folder is used if `wireglot init` wrote it on this machine, or its user approved
-it with exactly this content. A file that is named, by --config or WIREGLOT_CONFIG, or is in the user's own
-configuration, was chosen by that.
+Commands are run in projects, which may have come from others: cloned, unpacked, pulled. A wireglot.toml in
+the current folder is used if `wireglot init` wrote it on this machine, or its user approved it with exactly
+this content. A file that is named by --config or WIREGLOT_CONFIG, or is in the user's own configuration
+folder, is trusted.
 """
 
 from __future__ import annotations
@@ -29,28 +29,28 @@ _FILE_MAX_BYTES: Final = 1024 * 1024
 
 
 class ConfigFile(msgspec.Struct, frozen=True):
-    """A configuration, as it was read once: what was approved is what is loaded."""
+    """A configuration that was read once: the approved content is the one that is loaded."""
 
     path: Path | None
     content: bytes | None = None
-    """None: the file is named, and is read when it is loaded."""
+    """None: the file was named, and is read when it is loaded."""
     trusted: bool = True
     needs_approval: bool = False
-    """Whether new content of it is used only once it is approved."""
+    """Whether new content of it must be approved before it is used."""
 
 
 NO_FILE: Final = ConfigFile(None)
 
 
 def find_config(named: str | None, environ: Mapping[str, str] = os.environ) -> ConfigFile:
-    """The file named, or the one that is found. It may be one that is not trusted."""
+    """The named file, or the one that is found. It may not be trusted."""
     path = Path(named) if named else config.find(environ)
     if path is None or named or environ.get(CONFIG_VARIABLE) or path != Path(CONFIG_FILE):
         return ConfigFile(path)
     try:
         content = path.read_bytes()
     except OSError:
-        return ConfigFile(path, needs_approval=True)  # loading it says why
+        return ConfigFile(path, needs_approval=True)  # loading it reports why
     own = config_dir(environ)
     if own is not None and _place(path) == _place(own / CONFIG_FILE):
         return ConfigFile(path, content)
@@ -58,7 +58,7 @@ def find_config(named: str | None, environ: Mapping[str, str] = os.environ) -> C
 
 
 def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -> ConfigFile:
-    """The same, after its user was asked. ConfigError where it is not trusted."""
+    """The same, after asking the user. ConfigError if it is not trusted."""
     found = find_config(named, environ)
     if found.trusted:
         return found
@@ -73,7 +73,7 @@ def trusted_config(named: str | None, environ: Mapping[str, str] = os.environ) -
 
 
 def settings_of(named: str | None) -> Settings:
-    """Of the file named, or of the one that is found, to look at: providers without a key are no problem."""
+    """Of the named file, or of the one that is found, for display: providers without a key are no problem."""
     file = trusted_config(named)
     return config.load(file.path, create_secret=False, content=file.content, keys_needed=False)
 
@@ -81,8 +81,8 @@ def settings_of(named: str | None) -> Settings:
 def refusal_of_changes(
     file: ConfigFile, environ: Mapping[str, str] = os.environ
 ) -> Callable[[bytes], str] | None:
-    """For a process that goes on using the file: why content that it finds there later must not be loaded, or
-    "". None where the file needs no approval."""
+    """For a process that keeps using the file: returns why content that it finds there later must not be
+    loaded, or "". None if the file needs no approval."""
     path = file.path
     if path is None or not file.needs_approval:
         return None
@@ -93,7 +93,7 @@ def refusal_of_changes(
     )
 
     def why_not(content: bytes) -> str:
-        # What was approved at the start may be kept nowhere.
+        # The approval at the start may not have been stored.
         approved = content == file.content or _line(place, content) in _trusted_lines(environ)
         return "" if approved else reason
 
@@ -105,12 +105,12 @@ def trust_command(path: Path) -> str:
 
 
 def trust(path: Path, environ: Mapping[str, str] = os.environ) -> bool:
-    """Approve the file with the content that it has now; False where nothing can be kept. Raises OSError."""
+    """Approve the file with its current content; False if that cannot be stored. Raises OSError."""
     return _record(path, path.read_bytes(), environ)
 
 
 def approve(path: Path, content: bytes) -> None:
-    """Approve content that the file is about to have. OSError where that cannot be kept."""
+    """Approve content that the file is about to have. OSError if that cannot be stored."""
     if not _record(path, content, os.environ):
         raise OSError("its approval cannot be kept")
 
@@ -138,12 +138,12 @@ def _trusted_lines(environ: Mapping[str, str]) -> list[bytes]:
 
 
 def _place(path: Path) -> Path:
-    """Where the file is, itself a link or not: what it refers to is looked for next to it."""
+    """The file's own place, even if it is a link: its references are relative to that."""
     return path.parent.resolve() / path.name
 
 
 def _line(path: Path, content: bytes) -> bytes:
-    """A file at its place with its content; of a link, where it leads too."""
+    """A file's place and content; for a link also its target."""
     places = dict.fromkeys((_place(path), path.resolve()))
     return hashlib.sha256(b"\0".join([*map(os.fsencode, places), content])).hexdigest().encode()
 

@@ -1,4 +1,4 @@
-"""What was used, asked of the store or of a gateway, and shown as a table and bars."""
+"""Usage from the store or from a gateway, shown as a table and bars."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def table_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     if not rows:
         return ["no usage"]
     names = report["group_by"]
-    # Columns that hold nothing but zeros say nothing, and a gateway elsewhere may count fewer kinds.
+    # Columns with only zeros are omitted, and a remote gateway may count fewer kinds.
     shown = [(key, title) for key, title in _NUMBERS if key == "requests" or report["total"].get(key)]
     about = "" if _is_measured(report) else "~"
     head = [*names, *(title for _, title in shown), f"{about}p50 ms", f"cost {report['currency']}"]
@@ -68,7 +68,7 @@ def _cells(row: dict[str, Any], names: list[str], shown: list[tuple[str, str]]) 
 
 
 def _cost(row: dict[str, Any]) -> str:
-    """What is not known is said; what is more than the ledger knows has a plus."""
+    """An unknown cost is shown as such; a cost of which the ledger knows only a part has a plus."""
     if row["cost"] is None:
         return "unpriced"
     cost = Decimal(row["cost"])
@@ -102,7 +102,7 @@ def _remarks(report: dict[str, Any], paint: Paint) -> list[str]:
 
 
 def _is_measured(report: dict[str, Any]) -> bool:
-    """Whether times are values that were measured. Older gateways know no others."""
+    """Whether times are exact values. Older gateways have only those."""
     return bool(report.get("durations", "measured") == "measured")
 
 
@@ -141,7 +141,7 @@ def _can_show(stream: TextIO) -> bool:
 
 
 def _blocks(value: int, most: int, width: int) -> str:
-    """In eighths of a letter; what is more than nothing shows."""
+    """In eighths of a character; any value above zero is visible."""
     if not value:
         return ""
     eighths = max(1, value * width * 8 // most)
@@ -165,7 +165,7 @@ Reports = list[dict[str, Any]]
 def run(arguments: argparse.Namespace) -> int:
     asked = _asked(arguments)
     chart = sys.stdout.isatty() if arguments.chart is None else arguments.chart
-    # The bars are by day, whatever the table is by.
+    # The bars are by day, whatever the table is grouped by.
     questions = [asked, asked | {"group_by": "day"}] if chart and not arguments.json else [asked]
     try:
         _check(arguments)

@@ -1,4 +1,4 @@
-"""What a conversation holds, as far as the demo model looks at it."""
+"""The parts of a conversation that the demo model uses."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ _TOOL: Final = re.compile(r"(\S+)\s*(.*)", re.DOTALL)
 
 
 class Directives(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`fail` is a status, `gap` in seconds, `tool` a name with the arguments as they were written,
-    `calls` how many calls to make; 0: nothing was said of it."""
+    """`fail` is a status, `gap` in seconds, `tool` a name with the arguments as they were written, `calls`
+    the number of calls to make; 0: not set."""
 
     echo: bool = False
     think: bool = False
@@ -56,7 +56,7 @@ _FLAGS: Final = {
 
 
 def parse_directives(text: str) -> Directives:
-    """The later of two that contradict wins; one that cannot be understood is left alone."""
+    """Of two contradicting directives the later one wins; an invalid one is ignored."""
     found: dict[str, object] = {}
     for _, _, inside in _spans(text):
         name = _NAME.match(inside)
@@ -76,7 +76,7 @@ def without_directives(text: str) -> str:
 
 
 def _spans(text: str) -> Iterator[tuple[int, int, str]]:
-    """Start, end and inside of each. Arguments may hold `]]` themselves: what counts is where JSON ends."""
+    """Start, end and content of each. Arguments may contain `]]` themselves: the end of the JSON decides."""
     at = text.find(_OPEN)
     while at >= 0:
         start = at + len(_OPEN)
@@ -109,12 +109,12 @@ def _meaning(name: str, rest: str) -> dict[str, object]:
 
 
 _REMINDER: Final = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
-"""What agents, and translations of system texts midway, put next to the user's own words; or into one text
-with them, where a server takes only one."""
+"""Text that agents, and translations of later system texts, put next to the user's own words; or into one
+text with them, if a server accepts only one."""
 
 
 class DemoTurn:
-    """What the end of the conversation says: everything behind the model's last turn."""
+    """The end of the conversation: everything after the model's last turn."""
 
     def __init__(self, messages: Sequence[Message]) -> None:
         last = max((n for n, message in enumerate(messages) if message.role == "assistant"), default=-1)

@@ -2,8 +2,8 @@
 
 Knows const, enum, default, type (one or several, in any case), properties, required, minProperties, items,
 prefixItems, minItems, maxItems, uniqueItems, minimum, maximum, exclusiveMinimum, exclusiveMaximum,
-multipleOf, minLength, maxLength, format, nullable, local $ref, allOf, anyOf, oneOf. A `pattern` is not
-looked at: it comes from a client, and running it could take for ever.
+multipleOf, minLength, maxLength, format, nullable, local $ref, allOf, anyOf, oneOf. A `pattern` is ignored:
+it comes from a client, and running it could take for ever.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def is_number(value: Any) -> TypeGuard[int | float]:
 
 
 def number_for(given: Mapping[str, Any], *, whole: bool) -> int | float:
-    """1 where that is allowed, else something near the bound that forbids it."""
+    """1 if that is allowed, else a number near the bound that forbids it."""
     low = _bound(given, "minimum", "exclusiveMinimum", max)
     high = _bound(given, "maximum", "exclusiveMaximum", min)
     step = given.get("multipleOf")
@@ -46,7 +46,7 @@ def number_for(given: Mapping[str, Any], *, whole: bool) -> int | float:
 def _bound(
     given: Mapping[str, Any], name: str, exclusive: str, narrower: Callable[[float, float], float]
 ) -> _Bound | None:
-    """OpenAPI's older schemas say `exclusiveMinimum: true` next to the minimum."""
+    """OpenAPI's older schemas have `exclusiveMinimum: true` next to the minimum."""
     value, strict = given.get(name), given.get(exclusive)
     bound = (value, strict is True) if is_number(value) else None
     if is_number(strict) and (bound is None or narrower(strict, bound[0]) == strict):
@@ -72,7 +72,7 @@ DEPTH_MAX = 12
 ITEMS_MAX = 64
 LENGTH_MAX = 4_096
 _SHOW_DEPTH = 3
-"""Down to where optional fields are filled, in schemas that require none."""
+"""The depth down to which optional fields are filled, in schemas that require none."""
 
 _FORMATS: Final = {
     "date-time": "2026-01-01T00:00:00Z",
@@ -97,7 +97,7 @@ COMMAND_KEYS: Final = frozenset({"command", "cmd", "script", "shell_command"})
 
 
 class Hints(msgspec.Struct, frozen=True):
-    """What the prompt offers for fields that ask for it."""
+    """Values from the prompt for fields that need them."""
 
     path: str = ""
     command: str = ""
@@ -127,18 +127,18 @@ _KEYS: Final[tuple[tuple[frozenset[str], Callable[[Hints], str], str], ...]] = (
     ),
     (frozenset({"url", "uri", "link", "href"}), lambda hints: "", "https://example.com/"),
 )  # fmt: skip
-"""Fields by their names: what the prompt offers for them, and what they are filled with otherwise."""
+"""Fields by their names: the values from the prompt, and the defaults otherwise."""
 
 
 def filled(schema: Mapping[str, Any] | None, hints: Hints | None = None) -> Any:
-    """A value for the schema; an object where the schema does not say."""
+    """A value for the schema; an object if the schema does not say."""
     if not schema:
         return {}
     return _Filler(schema, hints or Hints()).value(schema, "", 0)
 
 
 def plain_key(key: str) -> str:
-    """`filePath`, `file-path` and `FILE_PATH` are one key."""
+    """`filePath`, `file-path` and `FILE_PATH` are the same key."""
     words = "".join(
         f"_{c}" if c.isupper() and before.islower() else c for before, c in zip(" " + key, key, strict=False)
     )
@@ -238,7 +238,7 @@ class _Filler:
         fewest = _size(given, "minItems", 0)
         wanted = max(fewest, len(first) or 1)
         if self._left < NODES_MAX // 2 or depth >= DEPTH_MAX // 2:
-            wanted = fewest  # it may be a list of things that hold such a list
+            wanted = fewest  # it may be a list of items that contain such a list
         count = min(wanted, _size(given, "maxItems", ITEMS_MAX))
         made = [self.value(first[n] if n < len(first) else rest, key, depth + 1) for n in range(count)]
         return _distinct(made, self._flat(rest, 0)) if given.get("uniqueItems") is True else made
@@ -276,7 +276,7 @@ def _is(value: Any, kind: str) -> bool:
 
 
 def _merged(one: dict[str, Any], other: dict[str, Any]) -> dict[str, Any]:
-    """Both at once: the narrower bound, all properties, all that is required."""
+    """Both combined: the narrower bound, all properties, all required ones."""
     merged = {**one, **other}
     for key in one.keys() & other.keys():
         left, right = one[key], other[key]
@@ -327,7 +327,7 @@ def _usual_text(key: str) -> str:
 
 
 def _distinct(made: list[Any], schema: Mapping[str, Any]) -> list[Any]:
-    """The same values distinguished as far as their schema lets them."""
+    """The values made distinct, as far as their schema allows it."""
     choices = [*_list(schema, "enum")]
     if choices:
         return choices[: len(made)]

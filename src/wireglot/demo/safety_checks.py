@@ -1,9 +1,9 @@
-"""Safety checks that gateways and agents ask a model for: whether a tool call may run.
+"""Safety checks by gateways and agents: whether a tool call may run.
 
-The demo model answers them by one simple rule, which is for trying things out and is no protection. Blocked
-are commands that delete a root, a folder in it, a home or everything here (`rm -rf /`), that run a download
-in a shell (`curl ... | sh`, `bash <(curl ...)`), and that write to a disk (`mkfs`, `dd of=/dev/...`).
-Everything else may run.
+The demo model answers them by one simple rule, which is for trying things out and is no protection. It blocks
+commands that delete a root, a folder in it, a home or everything here (`rm -rf /`), that run a download in a
+shell (`curl ... | sh`, `bash <(curl ...)`), and that write to a disk (`mkfs`, `dd of=/dev/...`). Everything
+else may run.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _DANGEROUS: Final = re.compile(
     r"|\bmkfs\b|\bdd\b[^|;\n]*\bof=/dev/"
 )
 _REMOVAL: Final = re.compile(r'\brm\s((?:(?!\\n|(?<!\\)"\s*[,}])[^;&|\n])*)')
-"""The words behind an `rm`, up to the end of the command, or of the JSON string around it."""
+"""The words after an `rm`, up to the end of the command, or of the JSON string around it."""
 _RECURSIVE: Final = re.compile(r"-\w*[rR]\w*|--recursive")
 _EVERYTHING: Final = re.compile(r"(?:~|\$\{?HOME\}?|\.\.?|/[\w.-]+)?/*\**")
 _REASON: Final = "the demo model blocks commands that delete everything or run a download"
@@ -37,7 +37,7 @@ def is_dangerous(action: str) -> bool:
 
 
 def safety_answer(request: Request, turn: DemoTurn) -> str | None:
-    """The answer to a safety check; None: the request is none."""
+    """The answer to a safety check; None: the request is not one."""
     rules = "\n".join(
         part.text
         for message in request.messages
@@ -56,7 +56,7 @@ def safety_answer(request: Request, turn: DemoTurn) -> str | None:
     return None
 
 
-# The gateway's own (`gateway/relay/judge.py`): one JSON document about one call.
+# The gateway's own check (`gateway/relay/judge.py`): one JSON document about one call.
 
 
 def _judge(asked: str) -> str:
@@ -72,7 +72,7 @@ def _judge(asked: str) -> str:
 
 
 def _texts(value: Any) -> list[str]:
-    """Every text in a value. A list of them may be the words of one command."""
+    """Every text in a value. A list of texts may be the words of one command."""
     match value:
         case str():
             return [value]
@@ -84,7 +84,7 @@ def _texts(value: Any) -> list[str]:
     return []
 
 
-# Claude Code's (2.1.326) auto mode, where it makes the check itself: a transcript, whose last line is judged.
+# The check of Claude Code's (2.1.326) auto mode: a transcript, whose last line is judged.
 
 
 def _transcript(rules: str, asked: str) -> str:
@@ -97,7 +97,7 @@ def _transcript(rules: str, asked: str) -> str:
     return f"<block>yes</block><reason>{_REASON}</reason>" if blocked else "<block>no</block>"
 
 
-# Qwen Code's (0.24) auto mode: a tool, or an output format, whose fields the verdict fills.
+# The check of Qwen Code's (0.24) auto mode: a tool, or an output format, with fields for the verdict.
 
 _VERDICT_FIELD: Final = "shouldBlock"
 _PENDING: Final = "## Pending tool call to classify"

@@ -1,4 +1,4 @@
-"""What the demo model answers to a conversation. Pure: the same request and seed give the same script."""
+"""The demo model's answer to a conversation. Pure: the same request and seed give the same script."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ SIGNERS: Final = {
     "code-assist": "gemini",
     "gemini-interactions": "gemini-interactions",
 }
-"""Dialects that sign reasoning, and under whose name. Chat does not."""
+"""Dialects that sign reasoning, and the minter's name. Chat does not."""
 _MARK: Final = "wireglot-demo-1"
 _DIGEST_BYTES: Final = 12
 _DIGEST_LETTERS: Final = 2 * _DIGEST_BYTES
@@ -73,11 +73,11 @@ def digest(*material: str) -> str:
 
 
 def seal(text: str, salt: str = "") -> str:
-    """The signature of a text: anyone who changes one of both is found out by `[[demo:strict]]`.
+    """The signature of a text: `[[demo:strict]]` detects a change of either.
 
     Base64 of hexadecimal digits in whole groups: clients that decode it and encode it again, in whichever
-    alphabet and padding, send back the same. The salt, in whole groups too, tells equal texts of two answers
-    apart; what was signed before there was one has none.
+    alphabet and padding, send back the same. The salt, in whole groups too, distinguishes equal texts of two
+    answers; older signatures have none.
     """
     return b64encode(f"{_MARK}{salt}{digest('signature', text, *filter(None, (salt,)))}".encode()).decode()
 
@@ -104,7 +104,7 @@ def changed_signature(messages: Sequence[Message]) -> ApiError | None:
             if message.role != "assistant" or not isinstance(part, Reasoning | ToolCall | Text):
                 continue
             if part.signature is None or part.signature.data == SKIP_SIGNATURE:
-                continue  # Google's documented way around a signature that was lost
+                continue  # Google's documented replacement for a lost signature
             signed = part.text if isinstance(part, Reasoning) else signed_text(part)
             if not _is_seal_of(signed, part.signature.data):
                 place = f"messages.{number}.content.{position}"
@@ -138,12 +138,12 @@ class Script(msgspec.Struct, frozen=True):
 
     @property
     def failure(self) -> ApiError:
-        """What a script that fails half way reports."""
+        """The error of a script that fails half way."""
         return _BROKEN
 
 
 class _Reading(msgspec.Struct, frozen=True):
-    """The files that the conversation last asked for, how many results came since, and their nonce."""
+    """The files that the conversation last asked for, the number of results since, and their nonce."""
 
     files: tuple[str, ...] = ()
     results: int = 0
@@ -157,7 +157,7 @@ class _Reading(msgspec.Struct, frozen=True):
 
 
 def answer(request: Request, *, seed: str = "", dialect: str = "") -> Script:
-    """`dialect`: who will speak it; it decides who signs the reasoning and how ids look."""
+    """`dialect`: of the answer; it decides who signs the reasoning and the form of ids."""
     return _Author(request, seed, dialect).script()
 
 
@@ -179,7 +179,7 @@ class _Author:
 
     def script(self) -> Script:
         checked = safety_answer(self.request, self.turn)
-        if checked is not None:  # what it quotes of a conversation is not addressed to this model
+        if checked is not None:  # a conversation quoted in it is not addressed to this model
             offered = callable_tools(self.request.tools, self.request.tool_choice)
             said: list[Part] = [self._call(offered[0], 0, checked)] if offered else [Text(checked)]
             content, stop = self._limited(said, Stop("tool_calls" if offered else "end"))
@@ -221,7 +221,7 @@ class _Author:
             return [*thought, *saying, *calls], Stop("tool_calls")
         return [*thought, Text(self._text())], Stop("end")
 
-    # What it says
+    # Text
 
     def _text(self) -> str:
         directives, output = self.directives, self.request.output
@@ -242,7 +242,7 @@ class _Author:
             return words.quotation([result_text(result) for result in self.turn.results])
         return words.greeting(self.turn.prompt, self.request.model)
 
-    # What it thinks
+    # Thoughts
 
     def _thought(self) -> list[Part]:
         if not self._thinks:
@@ -252,19 +252,19 @@ class _Author:
         signer = SIGNERS.get(self.dialect)
         if signer is None or signer == "gemini":
             return [Reasoning(text)] if text else []
-        # Where files are read it is given unasked, as OpenAI does by now.
+        # For reading files it is sent without being requested, as OpenAI does by now.
         asked = wants_state(self.request) or self.reading.thinks
         if signer == "openai-responses" and not asked:
             return [Reasoning(text)] if text else []
         if signer != "openai-responses":
             return [Reasoning(text, Signature(seal(text, self._salt), Origin(signer)))]
         identifier = f"rs_{digest(self.seed, 'reasoning')}"
-        # In the form too: a stream announces the item, with its id, before the signature is there.
+        # In the form too: a stream announces the item, with its id, before the signature.
         form = Extra(signer, form={"id": identifier, "source": "summary"})
         return [Reasoning(text, Signature(seal(text, self._salt), Origin(signer), identifier), extra=form)]
 
     def _signed(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Gemini signs the first call of a turn that thought, else its text."""
+        """Gemini signs the first call of a turn with thoughts, else its text."""
         if SIGNERS.get(self.dialect) != "gemini" or not content or not self._thinks:
             return content
         signed = list(content)
@@ -277,7 +277,7 @@ class _Author:
 
     @property
     def _salt(self) -> str:
-        """No two turns that read files sign the same, though they call the same tool."""
+        """No two turns that read files have the same signature, though they call the same tool."""
         return salt_of(self.seed) if self.reading.results else ""
 
     @property
@@ -288,7 +288,7 @@ class _Author:
         )
         return self.directives.think or self.reading.thinks or (wants and asked.mode != "off")
 
-    # What it calls
+    # Calls
 
     @property
     def _must_call(self) -> bool:
@@ -312,7 +312,7 @@ class _Author:
         return [self._call(tool, n, given or arguments_for(tool, hints)) for n, tool in enumerate(made)]
 
     def _places(self, tool: Tool) -> list[str]:
-        """Several that a question for the weather names: each is asked for in a call of its own."""
+        """Several places that a question about the weather names: one call for each."""
         if self.request.parallel_tools is False or self.directives.tool or self.directives.calls:
             return []
         places = places_in(self.turn.prompt)[:CALLS_MAX]
@@ -322,7 +322,7 @@ class _Author:
         return hints_of(self.turn.prompt, self.marker, f"FINAL-OK {self.nonce}" if self.nonce else "")
 
     def _chosen(self, offered: list[Tool]) -> list[Tool]:
-        """Tools to call now, in order; none if it is time to speak."""
+        """Tools to call now, in order; none if it should answer with text."""
         named = [tool for tool in offered if tool.name == self.directives.tool]
         if named and not self.turn.results:
             return named
@@ -340,19 +340,19 @@ class _Author:
             return [tool for tool in offered if tool.name not in used] or offered
         if self.directives.calls or self._must_call:
             return suitable_tools(offered, self.turn.prompt)
-        # A question is no order: what is offered is called only where a directive, the choice or an order
-        # says so.
+        # A question is not an order: tools are called only if a directive, the tool choice or an order
+        # demands it.
         if not self.turn.said:
             return []
         return weather_tools(offered, self.turn.prompt) or ordered_tools(offered, self.turn.prompt)
 
     def _readers(self, offered: list[Tool]) -> list[Tool]:
-        """Tools to read a file with, the next one first: one that showed no nonce is not asked again."""
+        """Tools to read a file with, the next one first: one that returned no nonce is not called again."""
         ranked = reading_tools(offered)
         if self.reading.results < len(self.reading.files) - 1:
             return ranked
         made = [call.name for call in calls_of(self.turn.before)] if self.turn.results else []
-        used = made[: max(0, len(made) - len(self.reading.files) + 1)]  # the newest stand first
+        used = made[: max(0, len(made) - len(self.reading.files) + 1)]  # the newest come first
         if len(used) >= _READ_TRIES and not self._must_call:
             return []
         left = [tool for tool in ranked if tool.name not in used]
@@ -365,7 +365,7 @@ class _Author:
             arguments = arguments_for(tool, hints_of(self.turn.prompt))
         return ToolCall(identifier, tool.name, arguments, tool.kind, tool.namespace)
 
-    # What it costs and where it ends
+    # Usage and limits
 
     def _limited(self, content: list[Part], stop: Stop) -> tuple[tuple[Part, ...], Stop]:
         """Cut at the first stop sequence and at the limit. A call that does not fit is not begun."""
@@ -393,7 +393,7 @@ class _Author:
         return min(found, key=text.index) if found else None
 
     def _usage(self, content: tuple[Part, ...]) -> Usage:
-        """What stood before the model's last turn was cached then."""
+        """Everything before the model's last turn counts as cached."""
         cached = sum(map(message_tokens, self.turn.before))
         thought = [part for part in content if isinstance(part, Reasoning)]
         reasoning = sum(max(1, words.tokens(part.text)) for part in thought)
@@ -407,7 +407,7 @@ class _Author:
 
 
 def _reading(messages: Sequence[Message]) -> _Reading:
-    """What the prompt itself says proves nothing: the nonce must come from a tool."""
+    """The prompt itself proves nothing: the nonce must come from a tool."""
     nonce, results = "", 0
     for message in reversed(messages):
         for part in message.content:

@@ -1,7 +1,7 @@
 """The demo model behind the paths of every dialect: a request's bytes in, the bytes of its answer out.
 
-No sockets and no clock: the one that delivers the pieces (`transport` in the process, `wireglot.testing` over
-HTTP) waits between them and ends them as `Served` says.
+No sockets and no clock: the code that delivers the pieces (`transport` in the process, `wireglot.testing`
+over HTTP) waits between them and ends them as `Served` says.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from wireglot.providers.endpoints import Operation
 from wireglot.wire.json import BadJson, decode, encode
 
 MODELS: Final = ("demo",)
-"""What it lists. It answers to every name."""
+"""The listed models. It answers to every name."""
 
 _JSON: Final = "application/json"
 _SSE: Final = "text/event-stream"
@@ -84,7 +84,7 @@ _NO_THREADS: Final = ApiError(
         },
     ),
 )
-"""The demo keeps no conversations. Anthropic's SDK sends the whole history after exactly this refusal."""
+"""The demo stores no conversations. Anthropic's SDK sends the whole history after exactly this refusal."""
 
 
 class _Refused(Exception):
@@ -94,7 +94,8 @@ class _Refused(Exception):
 
 
 class DemoTarget(msgspec.Struct, frozen=True):
-    """What a path asks for. Not `sse`: Gemini's streams are one JSON array unless the query asks for SSE."""
+    """The operation at a path. Not `sse`: Gemini's streams are one JSON array unless the query asks for
+    SSE."""
 
     dialect: str
     operation: Operation
@@ -103,7 +104,7 @@ class DemoTarget(msgspec.Struct, frozen=True):
 
 
 class Served(msgspec.Struct, frozen=True):
-    """An answer in the pieces it leaves in, `gap` seconds apart. `streams`: its length is not known."""
+    """An answer in pieces, sent `gap` seconds apart. `streams`: its length is not known."""
 
     status: int
     headers: Headers
@@ -118,7 +119,7 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> DemoTarget | None:
-    """The dialect and operation behind any base URL. `headers` tell apart who lists models."""
+    """The dialect and operation after any base URL. `headers` distinguish clients that list models."""
     for end, name, operation in _ENDS:
         if path.endswith(end):
             return DemoTarget(name, operation)
@@ -138,9 +139,9 @@ def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> De
 def serve(
     target: DemoTarget, body: bytes, *, seed: str = "", now: int = 0, ending: script.Ending | None = None
 ) -> Served:
-    """The demo model's answer. Never raises: what is wrong with a request becomes the dialect's own error.
+    """The demo model's answer. Never raises: an invalid request gets the dialect's own error.
 
-    `ending` overrules what the request's directives say.
+    `ending` overrides the request's directives.
     """
     if target.operation == "models":
         return _whole(_listing(target, now), seed)
@@ -210,7 +211,7 @@ def _embedded(
 
 
 def refused(name: str, error: ApiError, seed: str = "") -> Served:
-    """An error as a whole answer, under its own status."""
+    """An error as a whole answer, with its own status."""
     document = encode(dialect(name).render_error(error, Context()).value)
     headers = _headers(_JSON, "req_demo" + hashlib.blake2b(seed.encode(), digest_size=6).hexdigest())
     if error.retry_after is not None:
@@ -223,7 +224,7 @@ def refused(name: str, error: ApiError, seed: str = "") -> Served:
 def pieces_of(
     speaks: Dialect, events: Iterable[Event], context: Context, request: Request | None
 ) -> Iterator[bytes]:
-    """What a stream of this dialect sends for each event that it says anything for."""
+    """The bytes for each event that has any in a stream of this dialect."""
     writer = speaks.stream_writer(context, request)
     framing = speaks.surface.client.framing
     framer = framing.framer(context.max_frame) if framing is not None else None
@@ -238,7 +239,7 @@ def small_deltas(response: Response) -> list[Event]:
     events: list[Event] = []
     calls: set[int] = set()
     whole = response.usage or Usage()
-    # What the prompt cost is known from the start, and Anthropic says so there.
+    # The usage of the prompt is known from the start, and Anthropic reports it there.
     known = Usage(input=whole.input, cache_read=whole.cache_read, output=1)
     for event in unfold(response):
         if isinstance(event, PartStart) and isinstance(event.part, ToolCall):
@@ -343,10 +344,10 @@ _SCHEME = "demo:"
 
 
 class DemoTransport:
-    """Answers requests to `demo:` URLs. `seed` keeps the ids of two gateways apart."""
+    """Answers requests to `demo:` URLs. `seed` keeps the ids of two gateways distinct."""
 
     waiting = 0
-    """There is room for any number."""
+    """The number of connections is unlimited."""
 
     def __init__(self, seed: str = "", clock: Callable[[], float] = time.time) -> None:
         self._seed = seed
@@ -366,11 +367,11 @@ class DemoTransport:
         return DemoAnswer(served, timeouts)
 
     async def close(self) -> None:
-        """There is nothing to close."""
+        """Nothing to close."""
 
 
 class DemoAnswer:
-    """Its pieces come one by one, `gap` apart, so that a stream is one and others get their turn."""
+    """Its pieces come one by one, `gap` apart, so that other tasks can run in between."""
 
     def __init__(self, served: Served, timeouts: Timeouts) -> None:
         self.status = served.status

@@ -1,4 +1,4 @@
-"""Which of the offered tools the demo model calls, and with what."""
+"""Chooses the offered tools that the demo model calls, and their arguments."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ _SHELLS: Final = (
     "terminal",
 )
 _SOURCE_KEYS: Final = frozenset({"input", "code", "source"})
-"""The one argument of a tool that takes a program."""
+"""Names of the only argument of a tool that runs a program."""
 
 _HEAVY: Final = re.compile(
     r"write|edit|delete|remove|patch|replace|agent|task|todo|plan|spawn|kill|send|create|update|exit|save|search"
     r"|notebook|image|final|structuredoutput|completion|skill|mcp|web|ask|wait|stdin"
 )
-"""Tools that change something, start other models, wait or end the conversation: not the first to try."""
+"""Tools that change something, start other models, wait or end the conversation: not tried first."""
 
 _CLOSING: Final = frozenset(
     {
@@ -54,7 +54,7 @@ _CLOSING: Final = frozenset(
         "return_final_answer",
     }
 )
-"""Tools by which agents take the answer itself."""
+"""Tools through which agents receive the answer itself."""
 
 _WEATHER: Final = re.compile(r"\bweather\b", re.IGNORECASE)
 
@@ -71,7 +71,7 @@ _PATCH: Final = "*** Begin Patch\n*** Add File: demo.txt\n+hello from the demo m
 
 
 def callable_tools(tools: Sequence[AnyTool], choice: ToolChoice | None) -> list[Tool]:
-    """Those the client runs and the choice allows."""
+    """The tools that the client runs and the choice allows."""
     if choice is not None and choice.mode == "none":
         return []
     own = [tool for tool in tools if isinstance(tool, Tool) and tool.name and not tool.deferred]
@@ -81,17 +81,17 @@ def callable_tools(tools: Sequence[AnyTool], choice: ToolChoice | None) -> list[
 
 
 def reading_tools(tools: Sequence[Tool]) -> list[Tool]:
-    """Those that can show a file, the likeliest first; all others behind them."""
+    """Tools that can show a file, the most likely first; all others after them."""
     return sorted(tools, key=_reading_rank)
 
 
 def closing_tools(tools: Sequence[Tool]) -> list[Tool]:
-    """Those that take the answer."""
+    """Tools that receive the answer."""
     return [tool for tool in tools if bare_name(tool.name) in _CLOSING]
 
 
 def suitable_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
-    """Those the prompt speaks of first, then harmless ones, in the order they were offered."""
+    """Tools that the prompt mentions first, then harmless ones, in the offered order."""
     said = {word.lower() for word in _WORD.findall(prompt)}
 
     def rank(tool: Tool) -> tuple[bool, int, bool]:
@@ -104,8 +104,8 @@ def suitable_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
 
 
 def weather_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
-    """Those that tell the weather, for a prompt that asks for it: the first example of every SDK, and the one
-    that the Open Responses suite asks a model. It changes nothing, so it needs no directive."""
+    """Weather tools, for a prompt that asks for the weather: the first example of every SDK, and the one that
+    the Open Responses suite asks a model. It changes nothing, so it needs no directive."""
     if not _WEATHER.search(prompt):
         return []
     named = [(tool, bare_name(tool.name)) for tool in tools]
@@ -113,14 +113,14 @@ def weather_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
 
 
 def ordered_tools(tools: Sequence[Tool], prompt: str) -> list[Tool]:
-    """Those that the prompt orders by name: without a tool choice nothing else demands a call."""
+    """Tools that the prompt orders by name: without a tool choice nothing else demands a call."""
     names = set(_ORDER.findall(prompt))
     return [tool for tool in tools if tool.name in names]
 
 
 def hints_of(prompt: str, marker: str = "", answer: str = "") -> Hints:
-    """Paths and places that a prompt names; the answer, where there is one, for texts. Never a command: a
-    prompt that quotes one asks about it, and a user's shell would run it."""
+    """Paths and places that a prompt names; the answer, if there is one, for texts. Never a command: a prompt
+    that quotes one asks about it, and a user's shell would run it."""
     path = _PATH.search(prompt)
     places = places_in(prompt)
     found = marker or (path[0] if path else "")
@@ -134,7 +134,7 @@ def places_in(prompt: str) -> list[str]:
 
 
 def arguments_for(tool: Tool, hints: Hints) -> str:
-    """The text of a call: JSON for a function, whatever its kind of tool reads for a freeform one."""
+    """The arguments of a call: JSON for a function, plain text for a freeform tool."""
     if tool.kind == "custom":
         return _freeform(tool, hints)
     properties = _properties(tool)
@@ -149,7 +149,7 @@ def arguments_for(tool: Tool, hints: Hints) -> str:
 
 
 def bare_name(name: str) -> str:
-    """`mcp__files__read_file`, `functions.exec` and `ReadFile` without their place and dress."""
+    """`mcp__files__read_file`, `functions.exec` and `ReadFile` reduced to their plain names."""
     return plain_key(re.split(r"__|[./:]", name)[-1])
 
 

@@ -25,13 +25,13 @@ def vector(given: EmbeddingInput) -> tuple[float, ...]:
         digest = int.from_bytes(hashlib.blake2b(feature.encode("utf-8", "replace"), digest_size=8).digest())
         sums[digest % size] += weight if digest >> 63 else -weight
     length = math.sqrt(sum(number * number for number in sums))
-    if not length:  # there was nothing, or it cancelled out
+    if not length:  # there were no words, or they cancelled out
         return (1.0, *sums[1:])
     return tuple([round(number / length, 9) for number in sums])
 
 
 def text_of(content: str | TokenIds | tuple[Part, ...]) -> str:
-    """What is counted of an input."""
+    """The text of an input."""
     if isinstance(content, TokenIds):
         return "".join(f"{token:4d}" for token in content.ids)
     if isinstance(content, str):
@@ -40,7 +40,7 @@ def text_of(content: str | TokenIds | tuple[Part, ...]) -> str:
 
 
 def _features(content: str | TokenIds | tuple[Part, ...]) -> Iterator[tuple[str, float]]:
-    """Words, and pieces of them, with their weights: other forms of a word are near it."""
+    """Words, and parts of them, with their weights: other forms of a word are near it."""
     if isinstance(content, TokenIds):
         yield from ((f"token {token}", 1.0) for token in content.ids)
         return

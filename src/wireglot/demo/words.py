@@ -1,4 +1,4 @@
-"""What the demo model says: its sentences, the language of a text, and how texts are counted and cut."""
+"""The demo model's texts: its sentences, the language of a text, and how texts are counted and cut."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PIECE_MAX = 12
 
 
 def language_of(text: str) -> str:
-    """A guess by script and by frequent words; English where nothing tells."""
+    """A guess by script and by frequent words; English if nothing matches."""
     for name, script in _SCRIPTS:
         if script.search(text):
             return name
@@ -60,8 +60,8 @@ def greeting(heard: str, model: str) -> str:
 
 
 def _own_words(heard: str) -> str:
-    """The first paragraph, on one line. Agents put instructions and examples behind a person's words, and
-    some of them (aider) would take an example that is quoted for an edit."""
+    """The first paragraph, on one line. Agents put instructions and examples after a person's words, and some
+    of them (aider) would take a quoted example for an edit."""
     paragraph = _BLANK_LINE.split(heard.strip(), 1)[0].partition("```")[0]
     line = " ".join(paragraph.split())
     if len(line) >= HEARD_MAX:
@@ -75,7 +75,7 @@ def prose(count: int) -> str:
 
 
 def thought(heard: str, results: int = 0) -> str:
-    """`results`: how many files were read, so that no two turns of such a loop think the same."""
+    """`results`: the number of files read, so that no two turns of such a loop have the same thought."""
     if results and not heard:
         return f"{results} results are here. I will go on as a demo should."
     return (
@@ -84,7 +84,7 @@ def thought(heard: str, results: int = 0) -> str:
 
 
 def quotation(results: list[str]) -> str:
-    """What the tools said, as far as it is repeated."""
+    """A short quotation of the tools' results."""
     joined = "\n".join(results)
     if len(joined) > QUOTED_MAX:
         joined = joined[: QUOTED_MAX - 1] + "…"
@@ -93,12 +93,12 @@ def quotation(results: list[str]) -> str:
 
 
 def tokens(text: str) -> int:
-    """About four bytes each, and at least one where there is anything."""
+    """About four bytes each, and at least one for a text that is not empty."""
     return -(-len(text.encode("utf-8", "replace")) // 4)
 
 
 def first_tokens(text: str, count: int) -> str:
-    """The beginning that costs no more than so many tokens."""
+    """The beginning with at most this many tokens."""
     return text.encode("utf-8", "replace")[: 4 * count].decode("utf-8", "ignore")
 
 

@@ -1,4 +1,4 @@
-"""The application behind the HTTP server: lets requests in, has them answered, tells errors."""
+"""The application behind the HTTP server: admits requests, has them answered and reports errors."""
 
 from __future__ import annotations
 
@@ -63,15 +63,15 @@ class _Admitted(msgspec.Struct, frozen=True):
     incoming: Incoming
     id: str
     within: str = ""
-    """Of a request of the gateway's own: the id of the one for whose answer it is asked."""
+    """For a request that the gateway itself sends: the id of the client's request that it belongs to."""
     operation: str = ""
     """The purpose of such a request."""
     round: OwnRound | None = None
-    """What prepares it, where its body does not say all that is asked."""
+    """The `OwnRound` that prepares such a request, where its body alone does not describe it completely."""
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What a head asks for, under these settings, and the digests of the keys that it brings."""
+    """The route of a request under these settings, and the digests of the keys in its head."""
 
     settings: Settings
     asked: Asked
@@ -79,7 +79,7 @@ class _Known(msgspec.Struct, frozen=True):
 
 
 class GatewayPages(msgspec.Struct, frozen=True, kw_only=True):
-    """What answers everything that is no request to a model."""
+    """The pages of the gateway: everything that is not a request to a model."""
 
     health: HealthPages
     models: ModelPages
@@ -112,14 +112,14 @@ class GatewayParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Gateway:
-    """Implements `Application`. `settings` may be exchanged at any time: a request keeps those it came in
+    """Implements `Application`. `settings` can be replaced at any time: a request keeps those that it came in
     under."""
 
     def __init__(self, settings: Settings, parts: GatewayParts) -> None:
         self.settings = settings
         self._body_limits = _body_limits(settings)
         self.config_refused = False
-        """Whether a newer configuration was refused, so that `settings` are not what the file says."""
+        """Whether a newer configuration was refused, so that `settings` differ from the file."""
         self.siblings: Siblings | None = None
         self.observer = parts.observer
         self.account = parts.account
@@ -132,7 +132,7 @@ class Gateway:
         self._parts = parts
 
     def adopt(self, settings: Settings) -> None:
-        """Go over to new settings. Running requests keep theirs."""
+        """Switch to new settings. Running requests keep theirs."""
         self.settings = settings
         self._body_limits = _body_limits(settings)
         self.observer.adopt(settings)
@@ -168,7 +168,7 @@ class Gateway:
     def permits(self) -> int:
         return self._parts.gates.inside + self.relay.inside
 
-    # What the server asks before it reads a body.
+    # Check a head before the server reads the body: the refusal, or None.
 
     def admit(self, head: Head) -> Refusal | None:
         settings = self.settings
@@ -180,7 +180,7 @@ class Gateway:
                 take_key(head, self._parts.routes.key_roots)
                 self._parts.routes.check_behind_key(head)
             if known is not None and known.settings is settings:
-                # Only who it is may have changed: a key can end, or be taken away, at any time.
+                # Only the caller may have changed since then: a key can expire or be revoked at any time.
                 caller = self._parts.gatekeeper.caller(head, known.asked, settings, known.digests)
                 head.admission = _Admitted(Incoming(settings, head, known.asked, caller), request_id)
                 return None
@@ -247,7 +247,7 @@ class Gateway:
         return msgspec.structs.replace(refused, status=408)
 
     def refuse_message(self, incoming: Incoming, error: RequestError) -> Refusal:
-        """A message of a WebSocket that is refused before it is a request."""
+        """The refusal of a WebSocket message that did not become a request."""
         dialect, caller = incoming.asked.dialect, incoming.caller.name
         return self._refused(incoming.head, error, new_request_id(), dialect, caller=caller)
 
@@ -275,11 +275,11 @@ class Gateway:
             headers = secured(head.path, headers)
         return msgspec.structs.replace(refused, headers=headers)
 
-    # A whole request.
+    # Answer one request.
 
     async def handle(self, head: Head, body: bytes, reply: Reply) -> None:
         admitted: _Admitted = head.admission
-        head.admission = None  # they hold one another: nothing need wait for the collector
+        head.admission = None  # they reference each other: this frees them without the garbage collector
         incoming = admitted.incoming
         asked = incoming.asked
         if asked.operation in HealthPages.OPERATIONS:
@@ -304,7 +304,7 @@ class Gateway:
         record.operation = admitted.operation or asked.operation
         record.caller, record.within = incoming.caller.name, admitted.within
         is_looking = asked.operation == "inspector"
-        """Anyone who looks at the traffic is none of it: nothing is counted or written down."""
+        """The inspector's own requests are not part of the traffic: they are not counted or recorded."""
         if is_looking:
             reply = SecuredReply(head.path, reply)
         else:
@@ -349,7 +349,7 @@ class Gateway:
         except asyncio.CancelledError:
             self._cancelled(exchange, record, reply)
             raise
-        except Exception as problem:  # whatever it is, its caller is given something, and the process goes on
+        except Exception as problem:  # whatever it is, the caller gets an error and the process continues
             if admitted.round is not None:
                 admitted.round.problem = problem
             self._tell(problem, exchange, record, reply)
@@ -364,7 +364,7 @@ class Gateway:
                 traces.keep(recording)
 
     async def _read(self, incoming: Incoming, body: bytes, id: str, now: int) -> Job:
-        """A body that may be known, or so large that it is read in a thread."""
+        """Parse a body. The result may be cached; a large body is parsed in a worker thread."""
         caller = incoming.caller.name
         memory = self.memories.for_next_turn(caller, body)
         find = self.memories.finder(caller)
@@ -383,7 +383,7 @@ class Gateway:
         operation: str = "",
         round: OwnRound | None = None,
     ) -> str:
-        """A request of the gateway's own, answered as one from outside. Its id."""
+        """Answer a request of the gateway itself like one from a client. Returns its id."""
         incoming.head.admission = _Admitted(
             incoming, request_id := new_request_id(), within, operation, round
         )
@@ -391,7 +391,8 @@ class Gateway:
         return request_id
 
     async def prewarm(self, incoming: Incoming, body: bytes, reply: Reply) -> None:
-        """A request that is only read: an answer with nothing in it, and no provider is asked."""
+        """Handle a request that is only read and checked: it gets an empty answer, and no provider is
+        called."""
         record = _record(incoming.head, new_request_id(), incoming.asked.dialect)
         record.operation, record.caller = "prewarm", incoming.caller.name
         self.observer.begin(record)
@@ -417,7 +418,7 @@ class Gateway:
         finally:
             self.observer.finish(record)
 
-    # How it went.
+    # Log the failure of a request and report it to the client.
 
     def _tell(self, problem: Exception, exchange: Exchange | None, record: Record, reply: Reply) -> None:
         error = error_of(problem, record.id, self.observer.redactor, self.observer.note)
@@ -444,7 +445,7 @@ class Gateway:
                 and problem.blame != "credential"
                 and (exchange is None or may_pass(problem.error, problem.body, exchange))
             ):
-                # In its own dialect an upstream's error goes on as it came, but for secrets.
+                # In its own dialect an upstream's error is passed on unchanged, except for secrets.
                 body = redacted(problem.body, self.observer.redactor)
                 headers = [*errors.error_headers(error, problem.status, final=final), *headers]
                 _send(record, reply, problem.status, headers, body)
@@ -457,7 +458,7 @@ class Gateway:
         _send(record, reply, refused.status, [*refused.headers[1:], *headers], refused.body)
 
     def _cancelled(self, exchange: Exchange | None, record: Record, reply: Reply) -> None:
-        """The client left, or the process must: then anyone who still listens is informed."""
+        """The client left, or the process is stopping: report that to everyone who still listens."""
         if not self.draining:
             record.left()
             return
@@ -466,7 +467,7 @@ class Gateway:
             self._tell(ending, exchange, record, reply)
         record.cut_off()
 
-    # What the parts ask.
+    # For `GatewayPages` and other parts.
 
     @property
     def condition(self) -> Condition:
@@ -482,7 +483,7 @@ class Gateway:
 
 
 def _body_limits(settings: Settings) -> dict[str, int]:
-    """How large a body may be, in each dialect."""
+    """The maximum size of a body in each dialect."""
     return {spoken.name: settings.limits.body_of(spoken.name) for spoken in surfaces()}
 
 
@@ -516,7 +517,7 @@ def _brings_a_body(head: Head, asked: Asked) -> bool:
 
 
 def _tell_in_stream(exchange: Exchange | None, record: Record, error: ApiError) -> None:
-    """The status is spent: the stream says what happened."""
+    """The status has been sent already, so the error is reported in the stream."""
     assert exchange is not None
     assert exchange.client is not None
     record.answered()

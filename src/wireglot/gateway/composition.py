@@ -1,4 +1,4 @@
-"""What a gateway is made of, and how its parts are connected: the only place that knows all of them."""
+"""Creates the parts of a gateway and connects them: the only module that knows all of them."""
 
 from __future__ import annotations
 
@@ -60,8 +60,8 @@ def compose(
     state: State,
     source: ConfigSource = NO_SOURCE,
 ) -> Gateway:
-    """A gateway with everything that it needs. `transports`: by the scheme of a URL. `source`: of its
-    configuration, for the page that changes it."""
+    """Build a complete gateway. `transports`: by URL scheme. `source`: where its configuration comes from,
+    for the page that edits it."""
 
     # What parts ask the gateway, which is made last.
 
@@ -96,7 +96,7 @@ def compose(
     def count_hosted_call(tool: str, backend: str, outcome: str) -> None:
         observer.metrics.hosted_calls.add((tool, backend, outcome))
 
-    # The way of a request.
+    # The path of a request.
     routes = Routes(surfaces())
     gatekeeper = Gatekeeper(time.monotonic, state.keys)
     gates = Gates(settings.limits)

@@ -1,4 +1,5 @@
-"""Errors of the gateway's own making, by the classes of its fault matrix, and every error's true status."""
+"""Errors that the gateway itself raises, by the classes of its fault matrix, and the true status of every
+error."""
 
 from __future__ import annotations
 
@@ -38,18 +39,18 @@ _CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
 }
 
 RETRY_AFTER_MAX = 120
-"""A longer one makes OpenAI's SDK give up at once."""
+"""A longer wait makes OpenAI's SDK give up at once."""
 
 _WAIT_SECONDS: Final = {429: 1.0, 503: 2.0, 529: 2.0}
-"""The default. Statuses that mean "retry later" always say when: Codex gives up at once on a 429
-without it."""
+"""Default waits. A status that means "retry later" always has one: Codex gives up at once on a 429 without
+it."""
 
 QUOTA = "insufficient_quota"
 """For a spent budget: clients should not retry before the next period begins, however long that is."""
 
 
 class RequestError(Exception):
-    """A request ends here, with an error of this class. `retry_after` in seconds, reported to the client.
+    """Ends a request with an error of this class. `retry_after` in seconds, reported to the client.
 
     `final`: repeating cannot help, so the client's SDK should not try.
     """
@@ -65,14 +66,13 @@ class RequestError(Exception):
         final: bool = False,
         document: dict[str, Any] | None = None,
     ) -> None:
-        """`document`: the body in exactly these words, where a client's SDK waits for them; its `request_id`
-        is added."""
+        """`document`: the exact body, where a client's SDK expects one; its `request_id` is added."""
         super().__init__(message)
         self.kind: ErrorClass = kind
         self.final = final
         self.document = document
         self.headers: Sequence[tuple[str, str]] = ()
-        """More headers of the refusal."""
+        """Further headers of the refusal."""
         error_kind, self.status, usual = _CLASSES[kind]
         self.error = ApiError(
             error_kind,
@@ -84,18 +84,18 @@ class RequestError(Exception):
         )
 
     def with_status(self, status: int) -> RequestError:
-        """The same under another status, for what HTTP itself has a status for."""
+        """The same error with another status, for errors that HTTP defines a status for."""
         self.status, self.error = status, msgspec.structs.replace(self.error, status=status)
         return self
 
 
 def invalid_value(name: str, expected: str) -> RequestError:
-    """A field or parameter of a request that is not what it must be."""
+    """The error for an invalid field or parameter of a request."""
     return RequestError("bad", f"{name}: expected {expected}", code="invalid_value", param=name)
 
 
 def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
-    """An upstream's error without what must not be reported, in any of its fields."""
+    """An upstream's error with every field cleaned of what must not be reported."""
     return msgspec.structs.replace(
         error,
         message=clean(error.message),
@@ -107,7 +107,7 @@ def cleaned(error: ApiError, clean: Callable[[str], str]) -> ApiError:
 
 
 def error_headers(error: ApiError, status: int, *, final: bool = False) -> Headers:
-    """`status`: under which it is reported."""
+    """The headers that report an error. `status`: the one that it is reported with."""
     headers: Headers = []
     stated = error.retry_after if error.retry_after is not None else _WAIT_SECONDS.get(status)
     if stated is not None:
@@ -115,8 +115,8 @@ def error_headers(error: ApiError, status: int, *, final: bool = False) -> Heade
         headers.append(("retry-after", str(wait if error.code == QUOTA else min(RETRY_AFTER_MAX, wait))))
     if error.kind == "auth":
         headers.append(("www-authenticate", "Bearer"))
-    # Claude Code (2.1.326) repeats a 401 for three minutes without a word, and the SDKs of Anthropic and
-    # OpenAI every 5xx: neither the same key nor what is not supported here works the next time.
+    # Claude Code (2.1.326) silently repeats a 401 for three minutes, and the SDKs of Anthropic and OpenAI
+    # repeat every 5xx. Neither a rejected key nor an unsupported feature works the next time.
     if final or error.kind == "auth" or status == 501:
         headers.append(("x-should-retry", "false"))
     return headers
@@ -125,7 +125,7 @@ def error_headers(error: ApiError, status: int, *, final: bool = False) -> Heade
 def refusal(
     error: ApiError, dialect_name: str, request_id: str = "", *, final: bool = False, close: bool = False
 ) -> Refusal:
-    """The whole answer that reports an error in a dialect."""
+    """The complete response that reports an error in a dialect."""
     if request_id and not error.request_id:
         error = msgspec.structs.replace(error, request_id=request_id)
     spoken = dialect(dialect_name)
@@ -141,8 +141,8 @@ def refusal(
 
 
 UNTRANSLATABLE: Final = (ClientFault, Unsupported, RecursionError)
-"""What a translation raises where something is wrong with the request. No body is so deep that it takes a
-RecursionError, but what was stored before there was a rule may be."""
+"""Errors that a translation raises for an invalid request. No body is deep enough for a RecursionError, but
+an item stored before the depth limit existed may be."""
 
 
 def request_error(fault: ClientFault | Unsupported | RecursionError) -> RequestError:

@@ -1,4 +1,4 @@
-"""[limits]: what protects the process, each declared once as all settings are (see `settings.py`)."""
+"""[limits]: limits that protect the process, each declared once like all settings (see `settings.py`)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ MIB: Final = 1024 * KIB
 
 
 def setting(description: str, *, examples: list[str] | None = None, **more: Any) -> Meta:
-    """What a setting means. `more`: its bounds, as msgspec calls them, and what `settings.py` lists."""
+    """Describe a setting. `more`: its bounds, as msgspec calls them, and the extras that `settings.py`
+    lists."""
     bounds = {name: more.pop(name) for name in ("gt", "ge", "le", "min_length") if name in more}
     return Meta(description=description, examples=examples, extra=more or None, **bounds)
 
@@ -26,8 +27,8 @@ Count = Annotated[int, Meta(gt=0)]
 
 
 class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """[limits]: what protects the process. Sizes in bytes, times in seconds. Only where none is a sensible
-    number of things may one be 0: any other would refuse or hang everything."""
+    """[limits]: limits that protect the process. Sizes in bytes, times in seconds. Only a limit on a number
+    of things may be 0, where 0 of them makes sense: for any other, 0 would refuse or block every request."""
 
     body: Annotated[Bytes, setting("a request's body")] = 64 * MIB
     anthropic_body: Annotated[Bytes, setting("the same for Anthropic Messages (Anthropic's own limit)")] = (
@@ -106,12 +107,13 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain_again: Annotated[float, setting("how long they have after a second one", unit="seconds")] = 2.0
 
     def body_of(self, dialect: str) -> int:
-        """Bytes of a body in this dialect: what a field of its name says, else what holds for all."""
+        """The maximum size of a body in this dialect: its own field where it has one, else the general
+        limit."""
         most: int = getattr(self, _body_name(dialect), self.body)
         return most
 
 
 @cache
 def _body_name(dialect: str) -> str:
-    """Made once for each: the interpreter remembers every name that it has looked up."""
+    """Cached per dialect: the interpreter keeps every attribute name that was looked up."""
     return f"{dialect.replace('-', '_')}_body"

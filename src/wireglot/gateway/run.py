@@ -1,4 +1,4 @@
-"""The running process: one gateway in one event loop, its signals, its reloads, its end."""
+"""The running process: one gateway in one event loop, its signals, reloads and shutdown."""
 
 from __future__ import annotations
 
@@ -32,15 +32,16 @@ from wireglot.http.transport import Transport
 from wireglot.stores import described
 
 _LAST_WORDS = 2.0
-"""Seconds in which answers that are being written down may be."""
+"""Seconds that answers still being written to the store may take."""
 CLOSE_SECONDS = 20.0
-"""For everything to close, once the requests have ended: more than the limits of all parts add up to."""
+"""Seconds for everything to close after the requests have ended: more than the sum of the limits of all
+parts."""
 GRACE_SECONDS = 5.0
-"""For the rest of the process to end after that."""
+"""Seconds for the rest of the process to end after that."""
 
 
 class Transports(dict[str, Transport]):
-    """By the scheme of a URL. The demo model is loaded with its first request."""
+    """Transports by URL scheme. The demo model is loaded with its first request."""
 
     def __missing__(self, scheme: str) -> Transport:
         if scheme != "demo":
@@ -51,16 +52,16 @@ class Transports(dict[str, Transport]):
 
 
 class WorkerPlace(msgspec.Struct, frozen=True):
-    """Where a worker stands among its siblings; `directory` is where they find one another."""
+    """A worker's place among its siblings. `directory` is where they find each other."""
 
     index: int = 0
     directory: str = ""
     lifeline: int = -1
     """A descriptor that ends with the process that started the worker."""
     again: bool = False
-    """It replaces one that died, perhaps long after the configuration was read that it is given."""
+    """It replaces a worker that died, perhaps long after the configuration that it is given was read."""
     handed_down: HandedDown | None = None
-    """The settings that its siblings have taken up since."""
+    """The settings that its siblings have loaded since."""
 
     def inherited(self) -> Settings | None:
         return self.handed_down.read() if self.again and self.handed_down is not None else None
@@ -86,11 +87,11 @@ class Process:
         record_until: float = 0.0,
         operator_key: str = "",
     ) -> None:
-        """`settle`: seconds for which a configuration must stand still that is asked for by a signal.
-        `watches`: whether it takes up what is written into its files while it runs. `why_not`: why new
-        content of the configuration must not be loaded, or ""; `approve` makes it content that may.
-        `record_until`: a moment (unix seconds) up to which all bodies are recorded. `operator_key`: for
-        commands of the user who runs it; the same for all workers."""
+        """`settle`: seconds without a change before a configuration is loaded after a signal. `watches`:
+        whether it reloads its files when they change. `why_not`: the reason why new content of the
+        configuration must not be loaded, or ""; `approve` allows that content. `record_until`: the time (unix
+        seconds) until which all bodies are recorded. `operator_key`: for commands of the user who runs it;
+        the same for all workers."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -111,7 +112,7 @@ class Process:
         self._closing = False
         self._orphaned = False
         self._say_again: Callable[[RunningGateway], None] | None = None
-        """To other commands, what it is."""
+        """Publishes the gateway's details for other commands again."""
         self.address = ("", 0)
 
     async def start(self) -> None:
@@ -119,7 +120,7 @@ class Process:
         self.observer = Observer(settings, fd=self._log_fd)
         if settings.server.telemetry:
             from wireglot.gateway.observe.telemetry import (
-                opentelemetry,  # an extra, loaded where it is asked for
+                opentelemetry,  # an extra, loaded only if it is needed
             )
 
             self.observer.attach(opentelemetry(self.observer.metrics.models, self.observer.note))
@@ -177,7 +178,7 @@ class Process:
         )
 
     async def serve(self) -> None:
-        """Start, answer until asked to stop, and end in good order."""
+        """Start, serve until asked to stop, and shut down in order."""
         await self.start()
         if self._place is not None and self._place.again:
             self.reload()
@@ -186,11 +187,11 @@ class Process:
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
         with self._found_by_others() as self._say_again:
-            # Said last: the one that reads it may send a signal at once.
+            # Printed last: the reader may send a signal at once.
             if self._is_first:
                 self._announce()
             await self._stopping.wait()
-        for drain in self._drains:  # a second signal adds to them meanwhile
+        for drain in self._drains:  # a second signal changes them meanwhile
             await drain
         ignore_reloads()
         _exit_after(0.0, self._log_fd)
@@ -200,18 +201,18 @@ class Process:
         def end(*_: object) -> None:
             self._signals += 1
             limits = self.gateway.settings.limits
-            if self._signals <= 2:  # any more would only put the deadline off
+            if self._signals <= 2:  # further signals would only extend the deadline
                 _exit_after(limits.drain_again + (limits.drain if self._signals == 1 else 0.0), self._log_fd)
-            with contextlib.suppress(RuntimeError):  # the loop has ended, and the process is about to
+            with contextlib.suppress(RuntimeError):  # the loop has ended, and the process is about to end
                 loop.call_soon_threadsafe(self.stop)
 
         def reload(*_: object) -> None:
             with contextlib.suppress(RuntimeError):
                 loop.call_soon_threadsafe(self.reload)
 
-        # Not `add_signal_handler`: a second signal must be heard while something blocks the loop, and a loop
-        # that closes would restore the default of SIGHUP, which kills the process.
-        # A worker leaves SIGINT to its supervisor.
+        # Not `add_signal_handler`: a second signal must be handled while something blocks the loop, and a
+        # closing loop would restore the default of SIGHUP, which kills the process. A worker leaves SIGINT to
+        # its supervisor.
         interrupt = signal.SIGINT if self._place is None else signal.SIGTERM
         for name in (signal.SIGTERM, interrupt, getattr(signal, "SIGBREAK", signal.SIGTERM)):
             signal.signal(name, end)
@@ -224,9 +225,10 @@ class Process:
         self._watcher.now()
 
     def stop(self) -> None:
-        """Asked once: let requests finish. Asked again: tell them, and end."""
+        """The first call lets requests finish. The second one cancels them, reports that to their clients and
+        ends."""
         if self._closing:
-            return  # there are none any more
+            return  # all have ended
         guard = self.gateway.settings.limits
         again = self.gateway.draining
         self.gateway.draining = True
@@ -244,7 +246,8 @@ class Process:
         self._stopping.set()
 
     def _left_alone(self) -> None:
-        """Nothing would stop or replace this worker any more, and the next gateway needs its port."""
+        """Stop when the parent process is gone: nothing would stop or replace this worker, and the next
+        gateway needs its port."""
         assert self._place is not None
         asyncio.get_running_loop().remove_reader(self._place.lifeline)
         self.observer.note("warn", "orphaned", detail="the supervisor has gone")
@@ -253,7 +256,8 @@ class Process:
             self.stop()
 
     async def close(self) -> None:
-        """Within a bounded time: what hangs must not keep the process, its store and its locks."""
+        """Close within a bounded time: a part that hangs must not keep the process, its store and its locks
+        alive."""
         self._closing = True
         closing = asyncio.create_task(self._close())
         await asyncio.wait({closing}, timeout=CLOSE_SECONDS)
@@ -269,12 +273,12 @@ class Process:
         if not self.gateway.draining:
             self.gateway.draining = True
             await self.server.drain(0)
-        await self.state.drain(0)  # before the connections to providers go
+        await self.state.drain(0)  # before the connections to providers close
         if self.gateway.siblings is not None:
             await self.gateway.siblings.close()
-        await self.gateway.traces.close()  # which has a socket there, too
+        await self.gateway.traces.close()  # which has a socket in that directory, too
         if self._orphaned and self._place is not None:
-            with contextlib.suppress(OSError):  # the last of the orphans finds it empty
+            with contextlib.suppress(OSError):  # only the last of the orphaned workers finds it empty
                 os.rmdir(self._place.directory)
         await self.gateway.web.close()
         await self._http.close()
@@ -282,12 +286,12 @@ class Process:
         await self.state.close()
 
     def _changed(self, settings: Settings) -> None:
-        """Raises ConfigError where the new settings would open a door that is shut."""
+        """Apply new settings. Raises ConfigError where they would allow access that is denied now."""
         check_reload(self.gateway.settings, settings, self.server.bound)
         server = self.gateway.settings.server
         if (settings.server.host, settings.server.port) != (server.host, server.port):
             self.observer.note("warn", "reload", detail="server.host and server.port need a restart")
-        # What seals reasoning state must not change under running conversations.
+        # The secret that seals reasoning state must not change under running conversations.
         kept = msgspec.structs.replace(
             settings.server,
             host=server.host,
@@ -317,7 +321,7 @@ class Process:
         self.gateway.config_refused = True
         self.observer.metrics.reload_failures.add()
         if isinstance(error, NotApproved):
-            if self._is_first:  # every worker looks at the same file
+            if self._is_first:  # every worker watches the same file
                 self.observer.note("warn", "reload refused", path=error.source, detail=error.reason)
             return
         for problem in error.problems:
@@ -327,7 +331,7 @@ class Process:
 
     @property
     def _is_first(self) -> bool:
-        """Whether it speaks for all workers."""
+        """Whether this worker reports on behalf of all workers."""
         return self._place is None or self._place.index == 0
 
     @property
@@ -338,11 +342,11 @@ class Process:
     def _found_by_others(
         self,
     ) -> contextlib.AbstractContextManager[Callable[[RunningGateway], None] | None]:
-        """Other commands of this user join it, unless it is about to end."""
+        """Publish the gateway so that other commands of this user can find it, unless it is about to end."""
         return announced(self._about(), self._environ) if self._is_first else contextlib.nullcontext()
 
     def _about(self) -> RunningGateway:
-        path = self._watcher.path  # also of a file that was taken up later
+        path = self._watcher.path  # also of a file that was loaded later
         return RunningGateway(
             self.url,
             os.getpid(),
@@ -370,7 +374,7 @@ class Process:
             self.observer.note("info", "note", text=note)
 
     def _how_to_begin(self) -> Iterator[str]:
-        """What the one that has started it wants to know next."""
+        """Hints for the user who started it: what to do next."""
         yield f"point your client at {self.url}: `wireglot run CLIENT` does, see docs/clients.md"
         if self.gateway.settings.server.inspector != "off":
             yield f"see what passes through it at {self.url}/inspector"
@@ -443,12 +447,13 @@ class Process:
 
 
 def ignore_reloads() -> None:
-    """For a process that is about to end. Python removes handlers of its own before that, and not this."""
+    """For a process that is about to end: Python removes the handlers that were set from Python before that,
+    but not SIG_IGN."""
     if hasattr(signal, "SIGHUP"):
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
 
 
 def _exit_after(drain_seconds: float, log_fd: int) -> None:
-    """End the process if it has not ended by then, and log where it hangs. It is a thread without Python's
-    lock that does it: nothing here can keep it from that."""
+    """End the process if it has not ended by then, and log where it hangs. A thread that does not need
+    Python's lock does it, so no Python code can block it."""
     faulthandler.dump_traceback_later(drain_seconds + CLOSE_SECONDS + GRACE_SECONDS, file=log_fd, exit=True)

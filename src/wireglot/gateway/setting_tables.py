@@ -24,7 +24,7 @@ class BreakerPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         float,
         setting("maximum time between two probes; it doubles with each failure", unit="seconds"),
     ] = 10.0
-    """A provider that is well again serves everybody within 15 s, however long it was down."""
+    """A provider that has recovered serves everybody within 15 s, however long it was down."""
 
 
 SafeguardMode = Literal["judge", "refuse", "off"]
@@ -71,7 +71,7 @@ class TelemetrySettings(msgspec.Struct, frozen=True):
     ] = ()
 
     def __repr__(self) -> str:
-        """Headers may hold secrets: they are not shown."""
+        """Headers may contain secrets: they are not shown."""
         return f"TelemetrySettings({self.forward})"
 
 
@@ -86,7 +86,7 @@ class ManagedSettings(msgspec.Struct, frozen=True):
             form="table",
         ),
     ] = None
-    """Values of JSON; None: there is no policy, which is not the same as an empty one."""
+    """JSON values; None: there is no policy, which is not the same as an empty one."""
 
 
 TraceMode = Literal["off", "errors", "all"]

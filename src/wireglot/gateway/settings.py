@@ -36,7 +36,7 @@ from wireglot.providers.spec import ProviderSpec
 from wireglot.stores.records import KeyQuotas
 
 LossPolicy = Literal["strict", "warn", "silent", "as-is"]
-"""as-is: nothing of a request is repaired. It passes as it came, and the provider judges it."""
+"""as-is: the request is not repaired. It is passed on unchanged, and the provider judges it."""
 
 SyncOrder = Literal["during", "before", "off"]
 
@@ -52,23 +52,26 @@ class Secret(msgspec.Struct, frozen=True):
 
 
 class Credential(msgspec.Struct, frozen=True):
-    """One key of a provider's pool. `account` is a fingerprint: it names the key and does not tell it."""
+    """One key of a provider's pool. `account` is a fingerprint: it identifies the key without revealing
+    it."""
 
     secret: Secret
     account: str
     login: Login | None = None
-    """What is sent comes of it (`relay/sign_ins.py`), and is never the secret itself."""
+    """The credential that is sent is obtained from this login (`relay/sign_ins.py`); the secret itself is
+    never sent."""
     token: bool = False
-    """It came of a login: a bearer token, however the provider's keys are sent."""
+    """Obtained by a login: sent as a bearer token, however the provider's keys are sent."""
     headers: tuple[tuple[str, str], ...] = ()
     signing: SigningKey | None = None
-    """Requests are signed with it, and nothing is sent."""
+    """Requests are signed with this key, which is not sent itself."""
 
 
 class Provider(msgspec.Struct, frozen=True):
-    """One provider that is on: its catalog entry, or one made from the configuration, and what was set.
+    """One enabled provider: its catalog entry, or one made from the configuration, and what was set.
 
-    The fields of [providers.NAME] that change the entry are in config/provider_table.py."""
+    The fields of [providers.NAME] that change the entry are in config/provider_table.py.
+    """
 
     name: Annotated[str, setting("the name of its table", computed=True)]
     spec: Annotated[ProviderSpec, setting("what it speaks, and where", computed=True)]
@@ -104,18 +107,18 @@ class Provider(msgspec.Struct, frozen=True):
     ] = {}
 
     def __repr__(self) -> str:
-        """Headers and the proxy may hold secrets: they are not shown."""
+        """Headers and the proxy may contain secrets: they are not shown."""
         return f"Provider({self.name}, {', '.join(self.spec.dialects)}, {len(self.credentials)} keys)"
 
 
 class Rule(msgspec.Struct, frozen=True):
-    """One line of [models]: a name or a pattern, and where requests for it go, in order."""
+    """One line of [models]: a name or pattern, and the targets of its requests in order."""
 
     match: Annotated[str, setting("the name or the pattern", computed=True)]
     targets: Annotated[tuple[str, ...], setting("the target, or a list of them", form="text, list")] = (
         msgspec.field(name="to")
     )
-    """`provider/model`; a `*` in the model stands for what the pattern's `*` matched."""
+    """`provider/model`; a `*` in the model is replaced by what the pattern's `*` matched."""
     effort: Annotated[
         tuple[str, ...],
         setting("only for requests with one of these efforts", expected="a list of efforts"),
@@ -154,12 +157,12 @@ class Rule(msgspec.Struct, frozen=True):
 
     @property
     def is_conditional(self) -> bool:
-        """Whether it applies to some of the requests for its name only."""
+        """Whether it applies only to some of the requests for its name."""
         return self.reads_body or bool(self.purpose or self.agent)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """One of [groups]. Its quotas, the fields of KeyQuotas, stand in the group's own table."""
+    """One of [groups]. Its quotas, the fields of KeyQuotas, are in the group's own table."""
 
     name: Annotated[str, setting("the name of its table", computed=True)]
     losses: Annotated[
@@ -195,7 +198,7 @@ class Group(msgspec.Struct, frozen=True):
 
 
 class ClientKey(msgspec.Struct, frozen=True):
-    """One of [keys]. Its quotas, the fields of KeyQuotas, stand in the key's own table."""
+    """One of [keys]. Its quotas, the fields of KeyQuotas, are in the key's own table."""
 
     name: Annotated[str, setting("the caller that it identifies", computed=True)]
     digest: Annotated[str, setting("`sha256:HEX`, the hash of the key", form="text")] = msgspec.field(
@@ -223,7 +226,7 @@ class ClientKey(msgspec.Struct, frozen=True):
             default="never",
         ),
     ] = 0
-    """Unix milliseconds, 0: never."""
+    """Unix milliseconds; 0: never."""
     group: Annotated[
         str, setting("a group of [`[groups]`](#groups): what the key does not set is the group's")
     ] = ""
@@ -239,7 +242,7 @@ class ClientKey(msgspec.Struct, frozen=True):
     sign_in: Annotated[str, setting("the sign-in whose token was sent, if any", computed=True)] = ""
 
     def in_group(self, group: Group | None) -> ClientKey:
-        """The key with what it leaves to its group."""
+        """The key, with its group's values for the settings that it does not set."""
         if group is None:
             return self
         limits = {
@@ -417,7 +420,7 @@ class LoginSettings(msgspec.Struct, frozen=True):
 
 
 class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """[store.keep]: how long records are kept, and how much of them. 0: for ever, and as much as comes."""
+    """[store.keep]: how long and how many records are kept. 0: without a limit."""
 
     responses_days: Annotated[float, setting("days of a stored response, from its end")] = 30.0
     responses_bytes: Annotated[int, setting("bytes of stored responses together")] = 2 * 1024 * MIB
@@ -440,7 +443,8 @@ class Keep(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StoreSettings(msgspec.Struct, frozen=True):
-    """[store]: where the gateway remembers. See docs/state.md for one machine, several workers, a fleet."""
+    """[store]: where the gateway keeps its state. See docs/state.md for one machine, several workers, a
+    fleet."""
 
     url: Annotated[
         Secret,
@@ -451,7 +455,7 @@ class StoreSettings(msgspec.Struct, frozen=True):
             default="a file in the user's data",
         ),
     ] = Secret("memory:", "default")
-    """A secret, since it may hold a password."""
+    """A secret, since it may contain a password."""
     shared: Annotated[
         Secret,
         setting("`redis://...`: limits, cool-downs, reasoning and locks of a fleet", env="WIREGLOT_SHARED"),
@@ -563,7 +567,7 @@ class SearchSettings(msgspec.Struct, frozen=True):
     ] = False
 
     def __repr__(self) -> str:
-        """The proxy may hold a password: it is not shown."""
+        """The proxy may contain a password: it is not shown."""
         return f"SearchSettings({self.backend})"
 
 
@@ -608,7 +612,7 @@ class FetchSettings(msgspec.Struct, frozen=True):
     ] = ""
 
     def __repr__(self) -> str:
-        """The proxy may hold a password: it is not shown."""
+        """The proxy may contain a password: it is not shown."""
         return f"FetchSettings({self.max_bytes} bytes)"
 
 
@@ -644,7 +648,7 @@ class McpSettings(msgspec.Struct, frozen=True):
 
 
 class Settings(msgspec.Struct, frozen=True):
-    """The whole of a configuration. A request keeps the one that it began with."""
+    """A whole configuration. A request keeps the one that it began with."""
 
     server: Annotated[ServerSettings, setting("[listen address, workers and access control](#server)")] = (
         ServerSettings()
@@ -718,7 +722,7 @@ class Settings(msgspec.Struct, frozen=True):
     ] = TelemetrySettings()
     trace: Annotated[TraceSettings, setting("[which bodies are recorded](#trace)")] = TraceSettings()
     prices: Annotated[tuple[PriceRule, ...], setting("[what models cost](#prices)", form="table")] = ()
-    """Before the catalog's, the first that matches holds."""
+    """Checked before the catalog's prices; the first match applies."""
     currency: Annotated[str, setting("the currency of all amounts")] = "USD"
     off: Annotated[
         dict[str, str],

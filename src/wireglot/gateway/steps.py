@@ -36,12 +36,12 @@ from wireglot.gateway.targets.routing import Router
 from wireglot.wire.json import encode
 
 BeforeAnswer = Callable[[Exchange], Awaitable[None] | None]
-"""What must be done before a request is answered. Returns what must be waited for, None where nothing must.
-What ends with the answer goes into `Exchange.at_end`."""
+"""A function that is run before a request is answered. Returns an awaitable if it must be waited for, else
+None. What it acquires is released through `Exchange.at_end`."""
 
 
 class StepParts(msgspec.Struct, frozen=True, kw_only=True):
-    """What the steps are made with."""
+    """The parts that the steps are made with."""
 
     state: State
     router: Router
@@ -55,7 +55,7 @@ class StepParts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RequestKind(NamedTuple):
-    """What decides which steps a request can need."""
+    """The properties of a request that decide which steps it can need."""
 
     surface: Surface
     operation: str
@@ -64,8 +64,8 @@ class RequestKind(NamedTuple):
     is_idempotent: bool
     is_conversation: bool
     is_own: bool
-    """Sent by the gateway itself, for the answer to another request: that one was admitted, and holds a place
-    in every queue."""
+    """Sent by the gateway itself, to answer another request: that one was admitted and has a place in every
+    queue."""
 
     @property
     def generates(self) -> bool:
@@ -77,7 +77,7 @@ class RequestKind(NamedTuple):
 
     @property
     def may_ask_nothing(self) -> bool:
-        """Whether a client may only want the model to be loaded."""
+        """Whether a client may send a request only to have the model loaded."""
         return self.surface.client.idle is not None and (self.generates or self.embeds)
 
     @property
@@ -92,7 +92,7 @@ class RequestKind(NamedTuple):
 
     @property
     def counts_like_generate(self) -> bool:
-        """Whether tokens are counted of the same body that generates."""
+        """Whether the count of tokens is asked for with the same body as an answer."""
         return self.surface.counts is not None and self.surface.counts.same_body
 
 
@@ -125,12 +125,12 @@ def _hosted_tools(inner: Answerer, parts: StepParts) -> HostedTools:
 
 
 def hosted_tool_offer(parts: StepParts) -> BeforeAnswer:
-    """Functions in place of the tools that the gateway runs itself."""
+    """Declares functions in place of the tools that the gateway runs itself."""
     return _hosted_tools(parts.relay, parts).offer_for_count
 
 
 STEPS: Final[tuple[Around | Before, ...]] = (
-    # Around whole answers: the same one again, a summary in its place, or one that no client waits for.
+    # Steps around whole answers: a repeated answer, a summary instead of one, or an answer in the background.
     Around(
         "IdempotentReplay",
         lambda inner, parts: IdempotentReplay(inner, parts.state.idempotency),
@@ -148,7 +148,8 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         lambda inner, parts: BackgroundStart(inner, parts.state.background),
         lambda kind: not kind.is_own and kind.generates and kind.stores,
     ),
-    # Whether, and where to: the route before the quotas, which reserve by the first target's price.
+    # Whether the request is admitted and where it goes: the route comes before the quotas, which reserve by
+    # the first target's price.
     Before("Admission", lambda parts: partial(admit, parts.gates), lambda kind: not kind.is_own),
     Before("Routing", lambda parts: partial(route, parts.router), lambda kind: not kind.embeds),
     Before(
@@ -160,8 +161,9 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         lambda kind: not kind.is_own and kind.may_ask_nothing,
     ),
     Before("QuotaReservation", lambda parts: parts.state.quotas.reserve, lambda kind: kind.has_key),
-    # What the client did not send and the model needs. The store is read before the queue: a request that
-    # waits for it takes no place. Summaries are unsealed once the stored history is in front of them.
+    # Adds stored data that the model needs and the client did not send. The store is read before the queue,
+    # so that a request waiting for the store takes no place. Summaries are unsealed after the stored history
+    # was put in front of them.
     Before(
         "ConversationLoader",
         lambda parts: parts.state.continuing.load,
@@ -206,7 +208,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
         lambda parts: parts.state.quotas.reserve_history,
         lambda kind: not kind.is_own and kind.has_key,
     ),
-    # Its turn, its account, its time.
+    # Its turn, its account and its time limit.
     Before("Queue", lambda parts: partial(enter, parts.gates), lambda kind: not kind.is_own),
     Before(
         "CountLearning",
@@ -237,8 +239,7 @@ STEPS: Final[tuple[Around | Before, ...]] = (
 
 
 def admit(gates: Gates, exchange: Exchange) -> None:
-    """A gateway that is shutting down takes no more requests, and a client key may be good for some models
-    only."""
+    """Refuse requests during shutdown, and models that the client key does not allow."""
     if gates.draining:
         raise shed("the gateway is shutting down")
     job = exchange.job
@@ -247,10 +248,10 @@ def admit(gates: Gates, exchange: Exchange) -> None:
 
 
 def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
-    """Find the targets. A large body is read in a thread, where it is to be read at all: later steps find it
-    read."""
+    """Find the targets. Where the route depends on a large body, that is read in a thread, and later steps
+    reuse it."""
     if exchange.targets:
-        return None  # a further round of an answer goes to those that may answer the first
+        return None  # a further round of an answer goes to the same targets as the first
     job = exchange.job
     client, model = job.surface.client, job.model
     if client.alias_prefix or client.alias_suffix:
@@ -262,7 +263,7 @@ def route(router: Router, exchange: Exchange) -> Awaitable[None] | None:
 
 
 def route_embedding(router: Router, exchange: Exchange) -> None:
-    """Find the targets that embed. A text to embed holds no state of a conversation, whatever it looks
+    """Find the targets that embed. A text to embed never contains state of a conversation, whatever it looks
     like."""
     job = exchange.job
     exchange.sealed = False
@@ -271,7 +272,7 @@ def route_embedding(router: Router, exchange: Exchange) -> None:
 
 
 class IdleAnswer:
-    """A step: what asks nothing of its model is answered here."""
+    """A step that answers a request without a question to its model."""
 
     def __init__(self, inner: Answerer) -> None:
         self._inner = inner
@@ -307,7 +308,7 @@ async def _read_large(exchange: Exchange) -> None:
 async def _read_aside(exchange: Exchange, *, decodes: bool) -> None:
     exchange.record.waits = "body"
     if decodes:
-        exchange.held.take(len(exchange.job.body))  # decoded, it is there once more
+        exchange.held.take(len(exchange.job.body))  # the decoded body takes memory a second time
     exchange.recall()
     if exchange.is_large:
         with suppress(RequestError):  # raised again by the step that needs the request
@@ -315,7 +316,7 @@ async def _read_aside(exchange: Exchange, *, decodes: bool) -> None:
 
 
 def enter(gates: Gates, exchange: Exchange) -> Awaitable[None] | None:
-    """Take a place, or wait for one, where there are too many requests at once."""
+    """Take a place, or wait for one, if there are too many requests at once."""
     job, tap = exchange.job, exchange.tap
     if tap is not None:
         tap.passed("store")
@@ -337,7 +338,8 @@ async def _wait(exchange: Exchange, gates: tuple[Gate, ...]) -> None:
 
 
 class TimeLimit:
-    """The time that the caller gives the whole answer, waiting and further attempts included."""
+    """A step that limits the time of the whole answer, waiting and further attempts included, to what the
+    caller allows."""
 
     def __init__(self, inner: Answerer) -> None:
         self._inner = inner
@@ -351,11 +353,12 @@ class TimeLimit:
             raise RequestError("upstream_timeout", f"no whole answer within {seconds:g} seconds") from None
 
 
-# The chain.
+# The steps of one kind of request, connected.
 
 
 class StepSequence:
-    """Steps before an answer and the answer itself: one coroutine, however many steps there are."""
+    """Steps before an answer and the answer itself, run in a single coroutine however many steps there
+    are."""
 
     def __init__(self, steps: list[BeforeAnswer], inner: Answerer) -> None:
         self._steps = tuple(steps)
@@ -366,7 +369,7 @@ class StepSequence:
             for step in self._steps:
                 waiting = step(exchange)
                 if waiting is not None:
-                    exchange.record.waits = "store"  # what waits for anything else says so
+                    exchange.record.waits = "store"  # a step that waits for anything else sets it itself
                     await waiting
                     exchange.record.waits = ""
             await self._inner.answer(exchange)
@@ -377,7 +380,7 @@ class StepSequence:
 
 
 class Pipeline:
-    """The steps that a request can need, and then a relay or the token counter."""
+    """The steps that a request can need, followed by a relay or the token counter."""
 
     def __init__(self, parts: StepParts) -> None:
         self.parts = parts
@@ -414,5 +417,5 @@ class Pipeline:
 
 
 def steps_of(kind: RequestKind) -> list[Around | Before]:
-    """Those that a request of this kind can need."""
+    """The steps that a request of this kind can need."""
     return [step for step in STEPS if step.applies(kind)]

@@ -20,15 +20,15 @@ from wireglot.gateway.run import WorkerPlace, ignore_reloads
 from wireglot.gateway.settings import ServerSettings, Settings
 
 _LIVED = 10.0
-"""Seconds after which a worker's death is no longer taken for a failure to start."""
+"""A worker that lived longer than this many seconds has not failed to start."""
 _PAUSE_MAX = 2.0
 _FAILED_STARTS = 5
 _LOOK = 0.05
-"""Seconds between two looks for a signal during a pause: a handler that returns does not end a sleep."""
+"""Seconds between two checks for a signal during a pause: a handler that returns does not end a sleep."""
 
 
 class Supervisor:
-    """`work(settings, place)` is what each worker process runs, to its exit status."""
+    """Runs the workers. `work(settings, place)` runs in each worker process and returns its exit status."""
 
     def __init__(self, settings: Settings, work: Callable[[Settings, WorkerPlace], int]) -> None:
         self._settings = settings
@@ -45,7 +45,7 @@ class Supervisor:
         reserved, self._settings = _reserve(self._settings)
         self._directory = shared_directory()
         self._handed_down = HandedDown()
-        # Nothing is ever written to it. Its end, however this process dies, is what the workers see.
+        # Nothing is ever written to this pipe. Workers see its end, however this process dies.
         self._lifeline, self._life = os.pipe()
         for name in self._signals:
             signal.signal(name, self._pass_on)
@@ -62,29 +62,30 @@ class Supervisor:
             shutil.rmtree(self._directory, ignore_errors=True)
 
     def _start(self, index: int, *, again: bool = False) -> None:
-        # A signal between the fork and the note of the child would pass the child by.
+        # A signal between the fork and the registration of the child would not reach the child.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, self._signals)
         child = 0 if self._stopping else os.fork()
         if child or self._stopping:
             if child:
                 self._workers[child] = (index, time.monotonic())
-                if self._stopping:  # another thread took the signal, and it passed this child by
+                if self._stopping:  # another thread handled the signal and did not pass it to this child
                     os.kill(child, signal.SIGTERM)
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
             return
         os.close(self._life)
         for name in self._signals:
             signal.signal(name, signal.SIG_DFL)
-        # A terminal sends Ctrl-C to the whole process group: with the one that is passed on it would be two.
+        # A terminal sends Ctrl-C to the whole process group: the worker would get it twice, since the parent
+        # passes it on.
         signal.signal(signal.SIGINT, signal.SIG_IGN)
-        # A reload asked for before the worker has a way to do it waits until then.
+        # A reload that is requested before the worker can handle it is delayed until then.
         signal.pthread_sigmask(signal.SIG_SETMASK, {*before, signal.SIGHUP})
         status = 1
         try:
             place = WorkerPlace(index, self._directory, self._lifeline, again, self._handed_down)
             status = self._work(self._settings, place)
         finally:
-            # Neither the parent's cleanup nor its exit handlers are this child's to run.
+            # The child must not run the parent's cleanup or exit handlers.
             sys.stderr.flush()
             os._exit(status)
 
@@ -120,7 +121,7 @@ class Supervisor:
 
     def _pass_on(self, name: int, frame: FrameType | None) -> None:
         if name != signal.SIGHUP:
-            # Reloads change nothing any more, and a flood of them would call this handler within itself.
+            # Reloads have no effect any more, and many of them would call this handler recursively.
             signal.signal(signal.SIGHUP, signal.SIG_IGN)
             self._stopping += 1
             name = signal.SIGTERM  # workers ignore SIGINT
@@ -130,10 +131,10 @@ class Supervisor:
 
 
 def _reserve(settings: Settings) -> tuple[socket.socket, Settings]:
-    """Hold the port, so that it is the same for all workers and stays reserved while one is replaced."""
+    """Bind the port, so that all workers have the same one and it stays reserved while one is replaced."""
     server = settings.server
-    # Anyone who shares its port with its own workers would share it with us, and each get half of the
-    # requests.
+    # A process that shares its port with its own workers would also share it with ours, and each would get
+    # half of the requests.
     _bound(server, shared=False).close()
     reserved = _bound(server, shared=True)
     port = int(reserved.getsockname()[1])

@@ -1,7 +1,7 @@
-"""Requests that come as messages of a WebSocket: each is answered as one over HTTP would be, those of a lane
-one after the other, and its answer goes back event by event.
+"""Requests that arrive as messages of a WebSocket. Each is answered like an HTTP request, those of one lane
+one after the other, and the events of the answer are sent as messages.
 
-A connection keeps what its last answers said, so that a request may go on from one that is stored nowhere.
+A connection keeps its last answers, so that a request may continue from one that is stored nowhere.
 """
 
 from __future__ import annotations
@@ -45,18 +45,18 @@ _ONLY_UPGRADE: Final = frozenset(
         "upgrade",
     }
 )
-"""Headers that do not hold for a message."""
+"""Headers that do not apply to a message."""
 _SOCKET_HEADERS: Final = "sec-websocket-"
 _TOLD_HEADERS: Final = ("retry-after", "x-should-retry", "x-request-id")
-"""Of a refusal: what a client acts on."""
+"""Headers of a refusal that clients act on."""
 _MAX_KEPT_ANSWERS: Final = 32
 _MAX_LANES: Final = 32
 _MAX_IN_FLIGHT: Final = 16
-"""Answers on their way at once, each in a lane of its own."""
+"""Answers in progress at once, each in its own lane."""
 _MAX_QUEUED: Final = 32
-"""Messages that wait for their turn in a lane; more are left to the socket."""
+"""Messages that wait for their turn in a lane; further ones stay in the socket."""
 _KEPT_SHARE: Final = 4
-"""All connections together keep a quarter of the memory at most: idle ones must not crowd out requests."""
+"""All connections together keep at most a quarter of the memory: idle ones must not displace requests."""
 
 _INVALID_UTF8: Final = 1007
 
@@ -82,8 +82,8 @@ class SocketService:
         prewarm: Prewarm,
         refuse: Refuse,
     ) -> None:
-        """`submit` answers a request; `prewarm` one that is only to be read. `refuse` logs and counts
-        a message that is refused before it is a request."""
+        """`submit` answers a request; `prewarm` one that is only read and checked. `refuse` logs and counts a
+        message that is refused before it is a request."""
         self.current = current
         self.gatekeeper = gatekeeper
         self.routes = routes
@@ -93,7 +93,7 @@ class SocketService:
         self.open: Counter[str] = Counter()
         """Connections by the name of their client key."""
         self.kept_bytes = 0
-        """Of the answers that all connections keep."""
+        """Bytes of the answers that all connections keep."""
         self.upstreams = SocketRecord(time.monotonic)
 
     def publish(self, metrics: Metrics) -> None:
@@ -107,12 +107,13 @@ class SocketService:
         )
 
     def check(self, head: Head, caller: Caller, settings: Settings) -> None:
-        """Raises RequestError where this one cannot be opened."""
+        """Raises RequestError if this connection cannot be opened."""
         if not settings.limits.websockets:
-            # Such clients then speak plain HTTP at once; any other status costs them seconds.
+            # With this error such clients switch to plain HTTP at once; any other status delays them by
+            # seconds.
             off = RequestError("bad", "WebSockets are off here: use POST", code="upgrade_required")
             raise off.with_status(426)
-        from wireglot.http.server.websocket import handshake_problem  # a tenth of a start, which few need
+        from wireglot.http.server.websocket import handshake_problem  # loading it takes a tenth of a start
 
         problem = handshake_problem(head)
         if problem:
@@ -121,7 +122,7 @@ class SocketService:
             raise RequestError("rate", "too many WebSockets are open with this key", retry_after=1)
 
     async def serve(self, incoming: Incoming, reply: UpgradableReply) -> None:
-        """Until the client leaves, or the connection has lasted long enough."""
+        """Serve a connection until the client leaves or the maximum age is reached."""
         from wireglot.http.server.websocket import GOING_AWAY, SocketClosed, WebSocket
 
         name, limits = incoming.caller.name, incoming.settings.limits
@@ -135,7 +136,7 @@ class SocketService:
             await conversation.run()
             socket.close(GOING_AWAY)
         except SocketClosed:
-            pass  # what the client did wrong is logged below
+            pass  # the client's protocol error is logged below
         except asyncio.CancelledError:
             socket.close(GOING_AWAY)
             raise
@@ -150,18 +151,18 @@ class SocketService:
 
 
 class _Kept(msgspec.Struct, frozen=True):
-    """What a request goes on from."""
+    """An answer that a later request may continue from."""
 
     items: list[dict[str, Any]] = []
     stored: str = ""
     """The stored answer that the items follow, if any."""
     size: int = 0
     lane: str = ""
-    """Where it was asked for."""
+    """The lane of its request."""
 
 
 class _Lane:
-    """Requests of one name, answered one after the other."""
+    """A queue of requests with the same lane name, answered one after the other."""
 
     def __init__(self, sockets: UpstreamSockets) -> None:
         self.sockets = sockets
@@ -170,7 +171,7 @@ class _Lane:
 
 
 class _Conversation:
-    """What happens on one connection."""
+    """The state of one connection."""
 
     def __init__(
         self, service: SocketService, opened: Incoming, socket: WebSocket, spoken: WebSockets
@@ -186,7 +187,7 @@ class _Conversation:
         self._queued_bytes = 0
         self._queued = 0
         self._running: dict[asyncio.Task[None], _EventReply | None] = {}
-        """What answers each lane that is busy, and the answer that is on its way."""
+        """The task that answers each busy lane, and the answer in progress."""
         self._changed = asyncio.Event()
         socket.on_gone = self._leave
 
@@ -204,7 +205,7 @@ class _Conversation:
             await self._settle()
 
     async def _next(self, ends: float) -> bytes | None:
-        """The next message, once there is room for it to wait for its turn."""
+        """The next message, once there is room for it in a queue."""
         maximum = self._opened.settings.limits.body_of(self._opened.asked.dialect)
         while self._running and (
             len(self._running) >= _MAX_IN_FLIGHT
@@ -216,7 +217,7 @@ class _Conversation:
         return await self._socket.receive(ends - asyncio.get_running_loop().time())
 
     def _begin(self, message: bytes) -> None:
-        """Answer it in its lane, now or in its turn."""
+        """Answer a message in its lane, now or in its turn."""
         name = self._spoken.lane(message)
         lane = self._lanes.get(name)
         if lane is None:
@@ -233,7 +234,7 @@ class _Conversation:
             task.add_done_callback(self._served)
 
     async def _serve(self, lane: _Lane) -> None:
-        """Answer what waits in a lane."""
+        """Answer the queued messages of a lane."""
         try:
             while lane.waiting and not self._socket.draining and not self._socket.closed:
                 message = lane.waiting.popleft()
@@ -259,7 +260,8 @@ class _Conversation:
             )
 
     def _leave(self) -> None:
-        """Cancel what the client no longer waits for: not an answer that it has, which may leave."""
+        """Cancel what the client no longer waits for. An answer that it already has is not cancelled: the
+        client may disconnect then."""
         for task, reply in list(self._running.items()):
             if reply is None or not reply.has_ended:
                 task.cancel("the client has gone")
@@ -285,7 +287,7 @@ class _Conversation:
                 raise gone.with_status(400)
             body = self._spoken.continued(asked.body, before.items, before.stored)
             incoming = self._again()
-            if before.items:  # a session has a history of its own
+            if before.items:  # a session has its own history
                 headers = incoming.head.headers
                 incoming.head.headers = {key: headers[key] for key in headers if key != HELD_HEADER}
         except BadField as fault:
@@ -333,15 +335,16 @@ class _Conversation:
             self._keep(end.id, _Kept(items, before.stored, len(encode(items)), asked.lane))
 
     def _again(self) -> Incoming:
-        """Who asks, under the settings of now: a key may have been taken away since."""
+        """The connection's request with the current settings and caller: a key may have been revoked
+        since."""
         settings, head = self._service.current(), msgspec.structs.replace(self._head)
         asked = self._service.routes.match(head)
         caller = self._service.gatekeeper.caller(head, asked, settings)
         return Incoming(settings, head, asked, caller)
 
     def _before(self, asked: SocketRequest) -> _Kept | None:
-        """What came before a request; None where it names an answer that cannot be there. One that this
-        connection does not know may be stored."""
+        """The answer before a request; None if it names one that cannot exist. An answer that this connection
+        does not know may be in the store."""
         kept = self._kept.get(asked.previous)
         if kept is None and (asked.generates or not asked.previous):
             kept = _Kept(stored=asked.previous)
@@ -352,7 +355,7 @@ class _Conversation:
             detail = f"stream_id: a connection has at most {_MAX_LANES}"
             raise BadField(detail, "$.stream_id", code="websocket_stream_limit_reached")
 
-    # What the connection remembers.
+    # Keep an answer for later requests of the connection.
 
     def _keep(self, id: str, kept: _Kept) -> None:
         self._forget(id)
@@ -369,7 +372,7 @@ class _Conversation:
             self._forget(self._oldest())
 
     def _oldest(self) -> str:
-        """The answer to forget first: the last one of a lane only where there are no others."""
+        """The answer to drop first: the last one of a lane only if there are no others."""
         last = {kept.lane: id for id, kept in self._kept.items()}
         others = (id for id, kept in self._kept.items() if last[kept.lane] != id)
         return next(others, next(iter(self._kept)))
@@ -385,13 +388,13 @@ class _Conversation:
             self._count(-kept.size)
 
     def _failed(self, previous: str, lane: str) -> None:
-        """A request that failed: what it rested on is forgotten, unless that is another lane's."""
+        """After a failed request, drop the answer that it continued from, unless that is another lane's."""
         kept = self._kept.get(previous)
         if kept is not None and kept.lane == lane:
             self._forget(previous)
 
     def close(self) -> None:
-        """Nothing more comes of it: what it keeps is forgotten, its own connections to upstreams end."""
+        """Drop the kept answers and close the connection's own connections to upstreams."""
         self._kept.clear()
         self._count(-self._kept_bytes)
         for lane in self._lanes.values():
@@ -420,7 +423,7 @@ class _EventReply:
     def __init__(self, socket: WebSocket, spoken: WebSockets, asked: SocketRequest, max_event: int) -> None:
         self.started = False
         self.items: list[dict[str, Any]] = []
-        """What the answer has brought whole."""
+        """Output items that the answer has completed."""
         self.finished: SocketEnd | None = None
         self._socket = socket
         self._spoken = spoken
@@ -440,7 +443,7 @@ class _EventReply:
             document = decode(body)
         except BadJson:
             document = body.decode("utf-8", "replace")
-        if status < 400:  # no stream came of it
+        if status < 400:  # no stream began
             status, document = 502, {"error": {"type": "server_error", "message": "expected a stream"}}
         self._socket.send(self._spoken.error(status, document, _useful(headers), self._asked.lane))
 
@@ -450,7 +453,7 @@ class _EventReply:
     def write(self, data: bytes) -> None:
         frames = self._decoder.feed(data)
         if not frames and self._beginning and data.startswith(b":"):
-            self._socket.send(self._beginning)  # nothing else keeps such clients waiting
+            self._socket.send(self._beginning)  # nothing else makes such clients wait
         for frame in frames:
             event, spoken = frame.data, self._spoken
             if not event.startswith(b"{") or self.has_ended:
@@ -488,7 +491,7 @@ def _decoded(message: bytes) -> Any:
 
 
 def _fault_error(code: int, reason: str) -> RequestError:
-    """A message that ended its connection, as the error that a request over HTTP would be refused with."""
+    """The error of a message that ended its connection, as HTTP would report it."""
     from wireglot.http.server import websocket
 
     match code:

@@ -1,4 +1,5 @@
-"""The next request of a conversation, for any dialect: nothing empty in it, every call answered."""
+"""Builds the next request of a conversation, for any dialect: without empty parts, and with every call
+answered."""
 
 from __future__ import annotations
 
@@ -42,7 +43,7 @@ from wireglot.translate import Plan, plan, refuse_losses
 
 
 class Settings(TypedDict, total=False):
-    """How to generate. What is left out stays the provider's default."""
+    """How to generate. Omitted values are the provider's defaults."""
 
     tool_choice: ToolChoice | Literal["auto", "none", "required"] | None
     parallel_tools: bool | None
@@ -62,14 +63,15 @@ class Settings(TypedDict, total=False):
 
 
 class Asked(Rendered[dict[str, Any]], frozen=True, kw_only=True):
-    """A request ready to be sent (`value`), what it could not say (`losses`), and the way back (`answer`)."""
+    """A request ready to be sent (`value`), what it could not express (`losses`), and the reader of its
+    answer (`answer`)."""
 
     dialect: str
     plan: Plan
     seed: str = ""
 
     def answer(self) -> Assistant:
-        """The reader of what the upstream answers to this request; ids it has to make up are new ones."""
+        """The reader of the upstream's answer to this request; ids it has to make up are new ones."""
         context = self.plan.context
         if not context.seed:
             context = msgspec.structs.replace(context, seed=self.seed)
@@ -77,7 +79,7 @@ class Asked(Rendered[dict[str, Any]], frozen=True, kw_only=True):
 
 
 class Target(msgspec.Struct, frozen=True):
-    """Who is asked. `limits` are those of a provider the catalog need not know."""
+    """The upstream of a request. `limits` are those of a provider that may not be in the catalog."""
 
     dialect: str
     model: str
@@ -110,13 +112,13 @@ def ask(
         model=target.model,
         provider=target.provider,
         limits=target.limits,
-        context=msgspec.structs.replace(target.context, emulates=False),  # `Assistant` reads what came
+        context=msgspec.structs.replace(target.context, emulates=False),  # `Assistant` reads the answer
     )
     rendered = speaker.render_request(planned.upstream, planned.context)
     found = planned.losses + planned.retraced(rendered.losses)
     losses += (trail.retrace(loss, request) for loss in found)
     refuse_losses(losses, strict)
-    # A copy: verbatim parts and schemas are rendered as they are kept, but the body belongs to the caller.
+    # A copy: verbatim parts and schemas are rendered without copying, but the body belongs to the caller.
     body = msgspec.to_builtins(rendered.value)
     return Asked(body, tuple(losses), dialect=speaker.name, plan=planned, seed=seed)
 
@@ -132,7 +134,8 @@ def _request(
 
 
 def _presentable(request: Request, target: Target, losses: list[Loss], trail: Trail) -> Request:
-    """Without empty text and turns of mere thought, and with an answer to the calls that end it."""
+    """The request without empty text and turns with only thoughts, and with an answer to the calls that end
+    it."""
     sweeper = _Sweeper(target, losses, trail)
     swept = map(sweeper.message, request.messages)
     messages = sweeper.without_thoughts_alone([message for message in swept if message.content])
@@ -147,8 +150,8 @@ def _presentable(request: Request, target: Target, losses: list[Loss], trail: Tr
 
 
 class _Sweeper:
-    """Takes out what cannot be said to the target before turns are fitted to it: a turn of nothing else must
-    not leave a gap behind."""
+    """Removes what the target cannot be sent before turns are fitted to it: a turn of nothing else must not
+    leave a gap."""
 
     def __init__(self, target: Target, losses: list[Loss], trail: Trail) -> None:
         provider = target.provider or target.context.provider
@@ -168,7 +171,8 @@ class _Sweeper:
         return swept
 
     def without_thoughts_alone(self, messages: list[Message]) -> list[Message]:
-        """Reasoning comes before something: a turn that broke off behind it is refused by nearly everyone."""
+        """Reasoning must be followed by something: nearly every provider refuses a turn that broke off after
+        it."""
         kept: list[Message] = []
         for _, turn in groupby(messages, key=lambda message: message.role):
             run = list(turn)
@@ -189,7 +193,7 @@ class _Sweeper:
         )
 
     def _is_state(self, part: Text) -> bool:
-        """Gemini signs empty text, and wants it back; to all others it is empty."""
+        """Gemini signs empty text, and needs it back; for all others it is empty."""
         signature = part.signature
         return self.signs_texts and signature is not None and self.context.may_replay(signature, self.family)
 
@@ -216,7 +220,7 @@ class _Sweeper:
         return None
 
     def _result(self, part: ToolResult) -> Part:
-        """An empty result says the same without its empty text."""
+        """An empty result means the same without its empty text."""
         reported: tuple[ResultPart, ...] = tuple(
             item for item in part.content if type(item) is not Text or item.text
         )
@@ -227,7 +231,8 @@ class _Sweeper:
         return swept
 
     def _foreign(self, part: Foreign) -> Part | None:
-        # References to turns that a provider holds are the core's to tell: without them nothing may be left.
+        # References to turns that a provider stores are reported by the core: without them nothing may be
+        # left.
         if part.dialect == self.family or part.type == "item_reference":
             return part
         self.losses.append(left_out(part, self.trail.of(part)))
@@ -255,12 +260,12 @@ _OF_INTERACTIONS = frozenset(
         "retrieval",
     }
 )
-"""Types of hosted tools that only Gemini's Interactions API has. Its functions are written as those of
-Responses, and Ollama's as those of Chat."""
+"""Types of hosted tools that only Gemini's Interactions API has. Its functions have the form of Responses,
+and Ollama's the form of Chat."""
 
 
 def tools_of(tools: Iterable[AnyTool | Mapping[str, Any]]) -> tuple[AnyTool, ...]:
-    """Every tool in the neutral form; one that is written in a dialect is read by that dialect."""
+    """Every tool in the neutral form; a declaration in a dialect is parsed by that dialect."""
     neutral: list[AnyTool] = []
     for number, tool in enumerate(tools):
         if isinstance(tool, Tool | HostedTool):
@@ -287,6 +292,6 @@ def _dialect_of(tool: dict[str, Any]) -> str | None:
     if (isinstance(kind, str) and kind in _OF_INTERACTIONS) or "file_search_store_names" in tool:
         return "gemini-interactions"
     if kind is not None:
-        # Anthropic's own tools carry the date of their version, OpenAI's mostly do not but have no name.
+        # Anthropic's own tools contain the date of their version; OpenAI's mostly do not, but have no name.
         return "anthropic" if "name" in tool else "openai-responses"
     return "gemini" if len(tool) == 1 and isinstance(next(iter(tool.values())), dict) else None

@@ -38,11 +38,11 @@ _KINDS: dict[type[Part], Kind] = {Text: "text", Reasoning: "reasoning", ToolCall
 
 
 class Unfinished(RuntimeError):
-    """The answer is not there: it still arrives, or it failed."""
+    """The answer is not complete: it is still arriving, or it failed."""
 
 
 class Step(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one event changed: `delta` is new text of part `index`; `part` is the whole of it at its end.
+    """The change by one event: `delta` is new text of part `index`; `part` is the complete part at its end.
 
     A call has its `id` and `name` in every step, the first one included.
     """
@@ -85,7 +85,8 @@ class _Growing:
 
 
 class _Upstream:
-    """The stream, or the one document, of one answer: names that were bent on the way up are turned back."""
+    """The stream, or the one document, of one answer: names that were changed for the request are changed
+    back."""
 
     def __init__(self, name: str, context: Context, aliases: Aliases) -> None:
         self._dialect = dialect(name)
@@ -105,7 +106,7 @@ class _Upstream:
             document = body if isinstance(body, dict) else decode(body)
         except BadJson as problem:
             document = (
-                body  # an error page: below it is distinguished from an answer, as far as the status tells
+                body  # an error page: it is distinguished from an answer below, as far as the status allows
             )
             fault = broken(problem)
         else:
@@ -125,7 +126,7 @@ class _Upstream:
 class Assistant:
     """Feed it events as they come, alone or in lists; or, made by `of`, the bytes of an upstream's stream.
 
-    Everything can be asked at any time. Ids, indices and what was once said never change.
+    Everything can be read at any time. Ids, indices and emitted content never change.
     """
 
     def __init__(self) -> None:
@@ -136,7 +137,7 @@ class Assistant:
         self._whole: Response | None = None
         self._usage: Usage | None = None
         self.failed: ApiError | None = None
-        """Why the answer broke off, or what the provider said instead of one."""
+        """Why the answer broke off, or the provider's error in place of one."""
 
     @classmethod
     def of(
@@ -150,7 +151,7 @@ class Assistant:
     ) -> Assistant:
         """One that reads what an upstream of this dialect sends (`read`, `end`, `steps`, `whole`).
 
-        Provider and model become the stamp on signatures, so that they go back to their minter only.
+        Provider and model are recorded with signatures, so that those are sent back to their minter only.
         `History.request(...).answer()` knows all of this by itself.
         """
         context = context or Context()
@@ -169,7 +170,7 @@ class Assistant:
         answer._whole = response
         return answer
 
-    # What comes in
+    # Input
 
     def feed(self, events: Event | Iterable[Event]) -> list[Step]:
         """One event or several; what they changed. Raises BrokenGrammar for events out of order."""
@@ -177,11 +178,11 @@ class Assistant:
         return [step for event in several if (step := self._take(event)) is not None]
 
     def read(self, data: bytes) -> list[Step]:
-        """Bytes of the upstream's stream, cut anywhere. What is no stream becomes `failed`."""
+        """Bytes of the upstream's stream, split anywhere. Anything but a stream sets `failed`."""
         return self.feed(self._from().read(data))
 
     def end(self) -> list[Step]:
-        """The upstream's stream is over; one that was cut short becomes `failed`."""
+        """The upstream's stream has ended; one that was cut short sets `failed`."""
         return [] if self.done else self.feed(self._from().end())
 
     def steps(self, chunks: Iterable[bytes]) -> Iterator[Step]:
@@ -201,7 +202,7 @@ class Assistant:
         """The upstream's answer (or error) as one JSON document."""
         return self.feed(self._from().whole(body, status))
 
-    # What is there
+    # State
 
     @property
     def id(self) -> str:
@@ -234,19 +235,19 @@ class Assistant:
 
     @property
     def usage(self) -> Usage | None:
-        """The account so far."""
+        """The usage so far."""
         return self._usage
 
     @property
     def done(self) -> bool:
-        """Whether nothing more will come, for better or (`failed`) for worse."""
+        """Whether nothing more will come, also after a failure (`failed`)."""
         return self._finish is not None or self.failed is not None
 
     def message(self, *, partial: bool = False) -> Message:
         """The complete turn for the history: text, reasoning with its signatures, every call.
 
-        `partial` takes what there is of an answer that has not ended well: whole parts, text as far as it
-        came, but no call and no thought that was cut short, since no provider takes half of either.
+        `partial` also accepts an answer that has not ended well: complete parts and incomplete text, but no
+        call and no thought that was cut short, since no provider accepts half of either.
         """
         if not partial:
             self._demand()
@@ -256,7 +257,7 @@ class Assistant:
         return Message("assistant", tuple(kept for part in parts if (kept := _for_history(part)) is not None))
 
     def response(self) -> Response:
-        """The whole answer with its account: the same that folding all events gives."""
+        """The whole answer with its usage: the same result as folding all events."""
         start, finish = self._demand()
         if self._whole is not None:
             return self._whole
@@ -272,7 +273,7 @@ class Assistant:
             safeguard_results=finish.safeguard_results,
         )
 
-    # Within
+    # Internal
 
     def _from(self) -> _Upstream:
         if self._upstream is None:
@@ -346,12 +347,13 @@ class Assistant:
 
 
 def _for_history(part: Part) -> Part | None:
-    """The part as a later request can say it. Empty text is refused everywhere, unless it carries state."""
+    """The part as a later request can contain it. Empty text is refused everywhere, unless it carries
+    state."""
     if type(part) is not Text:
         return part
     if not part.text and part.signature is None:
         return None
-    # Token probabilities are a measurement of the answer: no dialect takes them back.
+    # Token probabilities are a measurement of the answer: no dialect accepts them back.
     return msgspec.structs.replace(part, logprobs=()) if part.logprobs else part
 
 

@@ -13,7 +13,7 @@ from wireglot.ir.outcome import Response
 
 
 class Call(msgspec.Struct, frozen=True, omit_defaults=True):
-    """One call. While it is `partial`, `arguments` is the beginning of what the model writes."""
+    """One call. While it is `partial`, `arguments` is the beginning of the model's text."""
 
     id: str
     name: str
@@ -24,7 +24,7 @@ class Call(msgspec.Struct, frozen=True, omit_defaults=True):
 
     @property
     def input(self) -> dict[str, Any]:
-        """The arguments as an object; text that is none is wrapped (`_parse_error`, `_raw`)."""
+        """The arguments as an object; invalid text is wrapped (`_parse_error`, `_raw`)."""
         return {"input": self.arguments} if self.kind == "custom" else arguments_object(self.arguments)
 
     @property

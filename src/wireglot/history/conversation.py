@@ -1,4 +1,4 @@
-"""A conversation that an agent keeps: it grows turn by turn and asks any provider."""
+"""A conversation of an agent: it grows turn by turn, and its requests can go to any provider."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from wireglot.providers.limits import Limits
 from wireglot.wire.json import BadJson, decode, encode
 
 _VERSION: Final = 1
-"""Of the document that is saved, not of the program."""
+"""Of the saved document, not of the program."""
 
 
 class BadHistory(WireglotError):
@@ -31,14 +31,14 @@ class BadHistory(WireglotError):
 
 
 class _Saved(msgspec.Struct, frozen=True):
-    """`turns` counts everything ever said, also what was cut: made-up ids must not come again."""
+    """`turns` counts all turns ever added, including removed ones: made-up ids must not repeat."""
 
     wireglot_history: int
     turns: int
     messages: tuple[Message, ...]
 
 
-# Built here: msgspec 0.22 lets one thread use a type that another has only begun to build.
+# Created here: msgspec 0.22 lets one thread use a type that another has only begun to build.
 msgspec.json.Decoder(_Saved)
 msgspec.json.Decoder(Extra)
 
@@ -71,7 +71,7 @@ class History:
         """The calls of the model's last turn that have no result yet."""
         return tuple(map(call_of, pending_calls(self._messages)))
 
-    # What is said
+    # Adding turns
 
     def system(self, text: str) -> None:
         """Instructions, in this place of the conversation."""
@@ -80,7 +80,7 @@ class History:
         self.append(Message("system", (Text(text),)))
 
     def user(self, text: str = "", *media: Media) -> None:
-        """A turn of the user: text, then pictures or files."""
+        """A turn of the user: text, then images or files."""
         _check(text, media)
         if not text.strip() and not media:
             raise ValueError("a user turn needs text or media")
@@ -88,7 +88,7 @@ class History:
         self.append(Message("user", words + media))
 
     def assistant(self, answer: Assistant | Response | Message | str) -> None:
-        """What the model answered, all of it. An answer of nothing at all leaves no turn."""
+        """The model's answer, complete. An empty answer adds no turn."""
         message = _turn_of(answer)
         if message.role != "assistant":
             raise ValueError(f"a turn of the {message.role} is none of the assistant's")
@@ -103,10 +103,10 @@ class History:
         error: bool = False,
         media: Iterable[Media] = (),
     ) -> None:
-        """The result of a call (or its id): text, pictures or files, or why it failed.
+        """The result of a call (or its id): text, images or files, or why it failed.
 
-        Of several open calls with one id, the first of the latest turn is answered. Results of one turn stand
-        together.
+        Of several open calls with one id, the first of the latest turn is answered. Results of one turn are
+        kept together.
         """
         media = tuple(media)
         _check(text, media)
@@ -124,19 +124,19 @@ class History:
             self.append(Message("user", (result,)))
 
     def append(self, message: Message) -> None:
-        """Any message, as it is."""
+        """Any message, unchanged."""
         self._messages = (*self._messages, _own(message))
         self._turns += 1
 
     def _find(self, identifier: str) -> ToolCall:
         calls = [call for call in pending_calls(self._messages) if call.id == identifier]
-        # A late result of an earlier turn is taken too; rendering moves it to its call.
+        # A late result of an earlier turn is accepted too; rendering moves it to its call.
         calls += [call for call in reversed(open_calls(self._messages)) if call.id == identifier]
         if not calls:
             raise NoSuchCall(f"no call {identifier!r} waits for a result")
         return calls[0]
 
-    # What is asked
+    # Requests
 
     def request(
         self,
@@ -159,7 +159,7 @@ class History:
         target = Target(dialect, model, provider, limits, context or Context())
         return ask(self._messages, target, tools, settings, seed=str(self._turns), strict=strict)
 
-    # What is kept
+    # Storage
 
     def copy(self) -> History:
         twin = History()
@@ -169,11 +169,11 @@ class History:
     __copy__ = copy
 
     def cut(self, keep: int | Callable[[tuple[Message, ...]], bool]) -> tuple[Message, ...]:
-        """Forget (and return) the oldest turns until `keep` messages are left or `keep(messages)` holds.
+        """Remove (and return) the oldest turns until `keep` messages are left or `keep(messages)` is true.
 
-        System text at the start stays and is not counted. No call is parted from its result: the cut falls
-        where the user asks something, or, if the last question is too far back, between two steps of its
-        answer. Where even that is too much, the last step stays.
+        System text at the start stays and is not counted. No call is separated from its result: the cut is
+        before a question of the user, or, if the last question is too far back, between two steps of its
+        answer. If even that leaves too much, the last step stays.
         """
         head = leading_system(self._messages)
         if isinstance(keep, int):
@@ -186,7 +186,7 @@ class History:
         return removed
 
     def save(self) -> bytes:
-        """JSON. `load` gives an equal history."""
+        """JSON. `load` returns an equal history."""
         return encode(_Saved(_VERSION, self._turns, self._messages))
 
     @classmethod
@@ -224,7 +224,8 @@ def _turn_of(answer: Assistant | Response | Message | str) -> Message:
 
 
 def _check(text: object, media: tuple[object, ...]) -> None:
-    """At once, and not when the conversation is sent or saved: a tool that returns a dict is soon written."""
+    """Checked at once, and not when the conversation is sent or saved: a tool that returns a dict is an easy
+    mistake."""
     if type(text) is not str:
         raise TypeError(f"text: expected a string, got {type(text).__name__}: encode it first")
     for each in media:
@@ -233,7 +234,7 @@ def _check(text: object, media: tuple[object, ...]) -> None:
 
 
 def _own(message: Message) -> Message:
-    """The message with containers of its own: anyone who gave it may go on changing theirs."""
+    """The message with copied containers: the caller may go on changing its own."""
     content = tuple(map(_own_part, message.content))
     extra = _own_extra(message.extra)
     if extra is message.extra and all(
@@ -246,12 +247,13 @@ def _own(message: Message) -> Message:
 def _own_part(part: Part) -> Part:
     if _is_plain(part):
         return part
-    # There and back builds every container again; texts and base64 are shared, since they cannot change.
+    # Converting there and back builds every container again; texts and base64 are shared, since they cannot
+    # change.
     return msgspec.convert(msgspec.to_builtins(part), type(part))
 
 
 def _is_plain(part: Part) -> bool:
-    """Whether nothing in it could change, as is true of nearly all parts."""
+    """Whether nothing in it can change, which is true of nearly all parts."""
     match part:
         case Foreign():
             return False

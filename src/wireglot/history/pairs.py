@@ -1,4 +1,4 @@
-"""Which result answers which call, and where a conversation may be cut without parting them."""
+"""Pairs results with calls, and finds where a conversation may be cut without separating them."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from wireglot.ir.content import Message, ToolCall, ToolResult
 
 
 class _Pairing:
-    """Calls and results matched: a result answers the latest open call of its id before it.
+    """Calls and results matched: a result answers the latest open call with its id before it.
 
-    One that comes too early answers nothing yet, but rendering moves it to a later call of its id: `pairs`
-    has them too, `open` has their calls still.
+    A result that comes too early answers nothing yet, but rendering moves it to a later call with its id: it
+    is in `pairs`, and its call is still in `open`.
     """
 
     def __init__(self, messages: Sequence[Message]) -> None:
         self.pairs: list[tuple[int, int]] = []
-        """Where the call stands, where its result."""
+        """Indexes of the message with the call and of the one with its result."""
         waiting: dict[str, list[tuple[int, int, ToolCall]]] = {}
         early: dict[str, list[int]] = {}
         count = 0
@@ -30,7 +30,7 @@ class _Pairing:
                     if not calls:
                         early.setdefault(part.call_id, []).append(index)
                         continue
-                    latest = calls[-1][0]  # ids may recur in later turns; within one turn the order tells
+                    latest = calls[-1][0]  # ids may recur in later turns; within one turn the order decides
                     at = next(at for at, (place, *_) in enumerate(calls) if place == latest)
                     self.pairs.append((calls.pop(at)[0], index))
         for identifier, places in early.items():
@@ -46,7 +46,7 @@ def open_calls(messages: Sequence[Message]) -> list[ToolCall]:
 
 
 def pending_calls(messages: Sequence[Message]) -> list[ToolCall]:
-    """Those of the model's last turn: the ones that are still to be run."""
+    """Those of the model's last turn: the calls still to be run."""
     first = _last_turn(messages)
     return [call for place, call in _Pairing(messages).open if place >= first]
 
@@ -61,7 +61,7 @@ def _last_turn(messages: Sequence[Message]) -> int:
 
 
 def boundaries(messages: Sequence[Message]) -> list[int]:
-    """The places where the conversation may begin: no call before them has its result behind them."""
+    """The indexes at which the conversation may begin: no earlier call has its result after them."""
     pairing = _Pairing(messages)
     forbidden = [0] * (len(messages) + 1)
     spans = [(min(pair), max(pair)) for pair in pairing.pairs]
@@ -79,7 +79,7 @@ def boundaries(messages: Sequence[Message]) -> list[int]:
 
 
 def leading_system(messages: Sequence[Message]) -> int:
-    """How many system messages open the conversation."""
+    """The number of system messages at the start."""
     head = 0
     while head < len(messages) and messages[head].role == "system":
         head += 1
@@ -87,9 +87,9 @@ def leading_system(messages: Sequence[Message]) -> int:
 
 
 def cut_place(messages: tuple[Message, ...], fits: Callable[[tuple[Message, ...]], bool]) -> int:
-    """The first message to keep behind the leading system text.
+    """The first message to keep after the leading system text.
 
-    The earliest place that fits, preferably one where the user speaks; the latest one if none does.
+    The earliest index that fits, preferably one where the user speaks; the latest one if none does.
     """
     head = leading_system(messages)
     leading = messages[:head]

@@ -1,5 +1,5 @@
-"""Memory: how many bytes the process holds (bodies that arrive, what is made of them, answers, what clients
-have yet to take), and what each request holds of them."""
+"""Memory accounting: how many bytes the process holds (arriving bodies, data made from them, answers, unsent
+output), and each request's share."""
 
 from __future__ import annotations
 
@@ -12,30 +12,30 @@ from wireglot.http.transport import Answer
 
 
 class ByteAccount:
-    """One for both directions. What holds bytes adds them and takes them off again; beyond `limit`, which may
-    change at any time, no request should take on more. Only for the loop's own thread.
+    """One account for both directions. Code that holds bytes adds them and removes them again; beyond
+    `limit`, which may change at any time, no request should take on more. Only used in the loop's own thread.
 
-    Answers that have been paid for wait for room instead of being turned away. One of them at a time may go
-    past the limit, else all could wait for one another: no more is held than the limit and one answer.
+    Answers that have been paid for wait for room instead of being refused. One of them at a time may exceed
+    the limit, else all could wait for one another: the total is at most the limit and one answer.
     """
 
     __slots__ = ("_first", "_queue", "forget", "held", "limit", "owed", "refusal", "remembered", "shed")
 
     def __init__(self, limit: int, refusal: Callable[[], Exception] = MemoryError) -> None:
-        """`refusal`: what is raised where a request is turned away for want of room."""
+        """`refusal`: the exception for a request that is refused for lack of room."""
         self.held = 0
         self.owed = 0
-        """What of it clients have yet to take: it goes when they do, or when they are given up."""
+        """Bytes that clients have yet to take: released when they do, or when they are disconnected."""
         self.limit = limit
         self.refusal = refusal
         self.shed = 0
-        """How often a request was turned away for it."""
+        """How many requests were refused for lack of room."""
         self.remembered = 0
-        """What is only cached. It is counted in any thread."""
+        """Bytes that are only cached. They are counted in any thread."""
         self.forget: Callable[[int], None] = lambda size: None
         """Drops this many of the cached bytes: before a request is turned away."""
         self._first: MemoryLease | None = None
-        """The one let in last: the one that reaches the limit may go past it, and needs no room."""
+        """The lease admitted last: the one that reaches the limit may exceed it, and needs no room."""
         self._queue: dict[MemoryLease, None] = {}
 
     @property
@@ -44,7 +44,7 @@ class ByteAccount:
         return len(self._queue)
 
     def lacks(self, size: int) -> bool:
-        """Whether there is no room for this many bytes more."""
+        """Whether there is no room for this many more bytes."""
         over = self.held + self.remembered + size - self.limit
         if over > 0 and self.remembered:
             self.forget(over)
@@ -52,13 +52,13 @@ class ByteAccount:
         return over > 0
 
     def give(self, size: int) -> None:
-        """That many bytes are held no longer."""
+        """Release this many bytes."""
         self.held -= size
         if self._queue:
             self._let_in()
 
     def owe(self, size: int) -> None:
-        """That many more bytes wait for a client; fewer, where it is below 0."""
+        """Count this many more bytes that wait for a client; a negative number releases them."""
         self.owed += size
         self.held += size
         if self._queue:
@@ -70,16 +70,16 @@ class ByteAccount:
             return True
         over = self.held + self.remembered > self.limit and self.lacks(0)
         if over and (self._first is not None or self.held - self.owed <= self.limit):
-            return False  # another request will end, or clients take what is theirs
+            return False  # another request will end, or clients take their output
         self._first = lease
         return True
 
     def wait(self, lease: MemoryLease) -> None:
-        """Let it in when there is room, in the order in which they have come."""
+        """Admit it when there is room, in the order of arrival."""
         self._queue[lease] = None
 
     def leave(self, lease: MemoryLease, size: int) -> None:
-        """It wants nothing more, and gives back this many bytes."""
+        """It needs nothing more, and returns this many bytes."""
         self._queue.pop(lease, None)
         if self._first is lease:
             self._first = None
@@ -97,11 +97,11 @@ class ByteAccount:
 
 
 class MemoryLease(msgspec.Struct, eq=False):
-    """What one request holds in addition to its body: what is made of it, and its answer.
+    """The memory of one request in addition to its body: data made from it, and its answer.
 
-    Before a provider is called, a request for which there is no room is refused (`ByteAccount.refusal`): its
-    client may come back, and the work for all others goes on. An answer has been paid for: it waits for room,
-    and is not read meanwhile.
+    Before a provider is called, a request without room is refused (`ByteAccount.refusal`): its client may
+    retry, and the work for others continues. An answer has been paid for: it waits for room, and is not read
+    meanwhile.
     """
 
     account: ByteAccount
@@ -109,15 +109,15 @@ class MemoryLease(msgspec.Struct, eq=False):
     waits: bool = False
     """Whether its answer waits for room."""
     lasting: int | None = None
-    """What stays, whichever attempt it is."""
+    """Bytes that stay, whichever attempt it is."""
     missing: int = 0
-    """What there is no room for yet."""
+    """Bytes without room yet."""
     pause: Callable[[], None] | None = None
     go_on: Callable[[], None] | None = None
-    """What to do where there is no room for more of the answer, and when there is."""
+    """Called when there is room again for more of the answer."""
 
     def another(self) -> MemoryLease:
-        """For a request that lives on its own."""
+        """For a request with a separate lifetime."""
         return MemoryLease(self.account)
 
     def take(self, size: int) -> None:
@@ -132,7 +132,7 @@ class MemoryLease(msgspec.Struct, eq=False):
         return self.account.refusal()
 
     def attempt(self, size: int) -> None:
-        """This many go out now, in the place of what the attempt before this one held."""
+        """Count the bytes of this attempt in place of those of the attempt before."""
         if self.lasting is None:
             self.lasting = self.held
         else:
@@ -140,12 +140,13 @@ class MemoryLease(msgspec.Struct, eq=False):
         self.take(size)
 
     def reading(self, answer: Answer) -> Callable[[int], None]:
-        """Counts what comes of an answer, which is paused while there is no room for more of it."""
+        """Counts the bytes of an answer, which is paused while there is no room for more of it."""
         self.pause, self.go_on = answer.pause, answer.resume
         return self.grow
 
     async def room(self, size: int) -> None:
-        """Wait until there is room for this many more, made of an answer, and for all that has come of it."""
+        """Wait until there is room for this many more bytes, made from an answer, and for all of the answer
+        received so far."""
         self.grow(size)
         if self.waits:
             there = asyncio.Event()
@@ -153,7 +154,7 @@ class MemoryLease(msgspec.Struct, eq=False):
             await there.wait()
 
     def grow(self, size: int) -> None:
-        """Count this many bytes more of an answer, or wait for room for them."""
+        """Count this many more bytes of an answer, or wait for room for them."""
         account = self.account
         if not self.waits and account.admits(self):
             account.held += size
@@ -166,7 +167,7 @@ class MemoryLease(msgspec.Struct, eq=False):
             self.pause()
 
     def admitted(self) -> None:
-        """There is room: count what it was for, and go on."""
+        """There is room: count the waiting bytes, and continue."""
         self.account.held += self.missing
         self.held += self.missing
         self.waits, self.missing = False, 0
@@ -174,7 +175,7 @@ class MemoryLease(msgspec.Struct, eq=False):
             self.go_on()
 
     def release(self, keep: int = 0) -> None:
-        """Wait no longer, and give back all but this many bytes."""
+        """Stop waiting, and release all but this many bytes."""
         self.waits, self.missing = False, 0
         self.pause = self.go_on = None
         size, self.held = self.held - keep, keep

@@ -1,4 +1,4 @@
-"""What a client sent and how it is answered: the seam between the HTTP server and the application."""
+"""The interface between the HTTP server and the application: requests and replies."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from typing import Any, Protocol
 import msgspec
 
 Headers = list[tuple[str, str]]
-"""Header names in lower case, in the order they go out."""
+"""Header names in lower case, in the order in which they are sent."""
 
 
 class Familiar(msgspec.Struct, kw_only=True, eq=False):
-    """A head that is repeated on a connection, word for word but for the length of its body."""
+    """A head that is repeated on a connection, identical except for the length of its body."""
 
     found: Any = None
-    """What the application keeps for the next one like it."""
+    """Data that the application caches for the next identical head."""
 
 
 class Head(msgspec.Struct):
@@ -23,20 +23,20 @@ class Head(msgspec.Struct):
 
     method: str
     target: str
-    """As it stood on the request line; routing and auth decide on `path`, which is never decoded."""
+    """As in the request line; routing and auth use `path`, which is never decoded."""
     path: str
     query: str
     headers: dict[str, str]
     peer: str
-    """The client's address, "" for a socket without one."""
+    """The client's address; "" for a socket without one."""
     admission: Any = None
-    """What the application found out when it let the request in, for when it answers it."""
+    """The application's result of admitting the request, for when it answers it."""
     familiar: Familiar | None = None
-    """That of the last head of its connection, where this one differs in the length of its body alone."""
+    """Set if this head differs from the connection's last one only in the length of its body."""
 
 
 class Refusal(msgspec.Struct, frozen=True):
-    """A whole answer, ready to be sent. `close`: the connection ends with it."""
+    """A complete response. `close`: the connection ends with it."""
 
     status: int
     headers: Headers
@@ -47,8 +47,8 @@ class Refusal(msgspec.Struct, frozen=True):
 class Reply(Protocol):
     """The way back to the client: either one `send`, or `start`, `write`s and `end`.
 
-    When the client goes away the task that answers it is cancelled. Writing to a client that has gone is
-    silently nothing.
+    When the client disconnects, the task that answers it is cancelled. Writing to a disconnected client has
+    no effect.
     """
 
     started: bool
@@ -64,7 +64,7 @@ class Reply(Protocol):
     def end(self) -> None: ...
 
     def abort(self) -> None:
-        """Cut the connection without a proper end, so that the client cannot take the answer for whole."""
+        """Cut the connection without a proper end, so that the client cannot take the answer for complete."""
         ...
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
@@ -73,22 +73,22 @@ class Reply(Protocol):
 
 
 class Upgrade(msgspec.Struct, frozen=True, kw_only=True):
-    """What a connection calls once it speaks another protocol. When the client goes away the task that
+    """Callbacks of a connection that speaks another protocol. When the client disconnects, the task that
     answers it is cancelled, as always."""
 
     receive: Callable[[bytes], None]
     drain: Callable[[], None]
-    """The server is shutting down: what runs may end, nothing new should begin."""
+    """The server is shutting down: work in progress may end, nothing new should begin."""
     pause: Callable[[], None]
     resume: Callable[[], None]
-    """As of `Reply.on_pressure`."""
+    """As for `Reply.on_pressure`."""
 
 
 class UpgradableReply(Reply, Protocol):
-    """A reply of a connection that can go over to another protocol."""
+    """A reply of a connection that can switch to another protocol."""
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
-        """Answer 101. From then on bytes go out by `write_raw`, until `linger` or the end of the task."""
+        """Answer 101. From then on bytes are sent by `write_raw`, until `linger` or the end of the task."""
         ...
 
     def write_raw(self, data: bytes) -> None: ...
@@ -98,27 +98,29 @@ class UpgradableReply(Reply, Protocol):
         ...
 
     def hold(self, size: int) -> bool:
-        """Count this many bytes as held; fewer, where it is below 0. Whether there is room for them."""
+        """Count this many more bytes as held; a negative number releases them. Returns whether there is room
+        for them."""
         ...
 
 
 class Application(Protocol):
     def admit(self, head: Head) -> Refusal | None:
-        """Asked as soon as the headers are there: who may not come in is answered before its body is read."""
+        """Called as soon as the headers are complete, so that a request can be refused before its body is
+        read."""
         ...
 
     def body_limit(self, head: Head) -> int: ...
 
     def too_large(self, head: Head, limit: int) -> Refusal:
-        """The answer to a body over its limit, in the caller's dialect."""
+        """The response to a body over its limit, in the caller's dialect."""
         ...
 
     def overloaded(self, head: Head) -> Refusal:
-        """The answer to a body for which there is no room now."""
+        """The response to a body for which there is no room now."""
         ...
 
     def stalled(self, head: Head) -> Refusal:
-        """The answer to a body that stopped arriving."""
+        """The response to a body that stopped arriving."""
         ...
 
     async def handle(self, head: Head, body: bytes, reply: Reply) -> None: ...

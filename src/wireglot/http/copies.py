@@ -1,5 +1,5 @@
-"""What passes of a message, held as it is for anyone who looks at it later. A connection fills it in passing:
-one without followers has none."""
+"""Copies of messages: data that passes is referenced unchanged, for later viewers. A connection fills its
+copy in passing; without followers it has none."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from typing import Final
 import msgspec
 
 PIECE_BYTES: Final = 100
-"""That a piece takes in addition to its data."""
+"""Memory of a piece in addition to its data."""
 
 
 class Room:
-    """Bytes that all copies of the process may hold."""
+    """The memory that all copies of the process may use."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -21,12 +21,12 @@ class Room:
 
 
 class MessageCopy(msgspec.Struct, eq=False):
-    """One message. Of what is longer than it may be, the beginning is kept."""
+    """One message. Of one that is too long, the beginning is kept."""
 
     room: Room
     left: int
-    """Bytes that it may still keep. Where a call for each event would show, `add` is written out: the plain
-    case of it, and a call for any other."""
+    """Bytes that it may still keep. In hot loops the plain case of `add` is written out, with a call for all
+    others."""
     method: str = ""
     url: str = ""
     status: int = 0
@@ -35,12 +35,12 @@ class MessageCopy(msgspec.Struct, eq=False):
     """With the time of each."""
     streamed: bool = False
     size: int = 0
-    """Of all that passed."""
+    """Total size of the message."""
     held: int = 0
-    """What it takes of the room."""
+    """Memory that it takes."""
     truncated: bool = False
     lost: bool = False
-    """There was no room for it."""
+    """There was no memory for it."""
 
     def add(self, data: bytes) -> None:
         if not data:
@@ -61,13 +61,13 @@ class MessageCopy(msgspec.Struct, eq=False):
         self.pieces.append((monotonic(), data))
 
     def let_go(self) -> None:
-        """Nothing of it is held any more."""
+        """Release all of it."""
         self.pieces = []
         self.room.held -= self.held
         self.held = 0
         self.left = 0
 
     def withhold(self) -> None:
-        """How long it was is all that is reported about it."""
+        """Report only its size."""
         self.pieces = []
         self.truncated = True

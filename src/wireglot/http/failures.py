@@ -1,4 +1,4 @@
-"""Why an attempt failed, in terms of what may be done about it."""
+"""Why an attempt failed, in terms of what can be done about it."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ Blame = Literal[
     "timeout",
     "gateway",
 ]
-"""Who is to blame decides what comes next: nothing helps a bad request, another key helps a rejected one.
-`refused`: this upstream cannot do what the request asks for, and another may.
-`answer`: it came whole and was none, though it was paid for."""
+"""The blame decides what happens next: nothing helps a bad request, another key helps a rejected one.
+`refused`: this upstream cannot do what the request asks for, but another may. `answer`: it came completely
+but contained no answer, and was paid for."""
 
 _BLAME: Final[dict[ErrorKind, Blame]] = {
     "invalid_request": "request",
@@ -48,7 +48,7 @@ _Outcome = Literal["upstream_down", "upstream_bad", "upstream_timeout", "shed"]
 _PROBLEMS: Final[dict[TransportProblem, tuple[Blame, _Outcome]]] = {
     "dns": ("connection", "upstream_down"),
     "connect": ("connection", "upstream_down"),
-    "tls": ("timeout", "upstream_down"),  # trying again would show the key to the same stranger
+    "tls": ("timeout", "upstream_down"),  # a retry would show the key to the same stranger
     "broken": ("connection", "upstream_bad"),
     "protocol": ("connection", "upstream_bad"),
     "too_large": ("timeout", "upstream_bad"),
@@ -66,18 +66,18 @@ _OUTCOMES: Final[dict[_Outcome, tuple[ErrorKind, int, str]]] = {
 }
 
 _DOWN_SECONDS: Final = 2.0
-"""What a client is asked to wait for an upstream that cannot be reached, or for us to have room."""
+"""The reported wait for an upstream that cannot be reached, or until we have room."""
 
 HELPED_BY_RETRY: Final[frozenset[Blame]] = frozenset({"rate", "upstream", "connection"})
 COUNTED: Final[frozenset[Blame]] = frozenset({"upstream", "connection", "timeout"})
-"""What a breaker counts: failures of the upstream, not of a request or a key, nor our own."""
+"""Failures that a breaker counts: those of the upstream, not of a request or a key, nor our own."""
 
 
 class AttemptFailed(Exception):
     """An attempt that failed before any of its answer reached the client.
 
-    `body`: the upstream's own error, for a client of the same dialect. `wait`: what it asked to wait;
-    `reported_wait`: what the client is asked to.
+    `body`: the upstream's own error, for a client of the same dialect. `wait`: the wait that the upstream
+    requested; `reported_wait`: the one that the client is told.
     """
 
     def __init__(
@@ -102,7 +102,7 @@ class AttemptFailed(Exception):
 
     @property
     def is_outage(self) -> bool:
-        """Reported under a status that asks the client to come later."""
+        """Whether it is reported with a status that tells the client to retry later."""
         return self.error.kind == "overloaded" or self.error.status in (503, 529)
 
 
@@ -113,7 +113,7 @@ def of_transport(fault: TransportFault) -> AttemptFailed:
 
 
 def transport_error(fault: TransportFault, at: str = "") -> ApiError:
-    """`at`: who was asked, where that is to be reported."""
+    """`at`: the called host, if it is to be reported."""
     kind, status, code = _OUTCOMES[_PROBLEMS[fault.problem][1]]
     said = f"{at}: {fault.message}" if at else fault.message
     return ApiError(kind, legible(said), status=status, code=code)
@@ -131,7 +131,7 @@ def of_error(
 
 
 def of_stream(error: ApiError) -> AttemptFailed:
-    """An error in place of a stream. What our reader could make nothing of is not our own fault."""
+    """An error in place of a stream. Data that our reader could not parse is not our own fault."""
     if error.kind == "server" and not (error.status and error.code):
         code = error.code or "upstream_error"
         error = msgspec.structs.replace(error, status=error.status or 502, code=code)
@@ -143,10 +143,10 @@ def is_counted(error: ApiError) -> bool:
 
 
 def no_answer(error: ApiError) -> AttemptFailed:
-    """What came under a good status answers nothing."""
+    """An answer with a good status but without content."""
     return AttemptFailed(error, "answer")
 
 
 def unreadable(message: str) -> AttemptFailed:
-    """An answer that is none: HTML, half a document, a redirect."""
+    """An invalid answer: HTML, half a document, a redirect."""
     return AttemptFailed(ApiError("server", message, status=502, code="upstream_error"), "upstream")

@@ -1,5 +1,5 @@
-"""What protects a process that speaks HTTP: how much it takes and how long it waits. Any object with these
-attributes will do. Sizes are bytes, times seconds."""
+"""Limits that protect a process that speaks HTTP: sizes and times. Any object with these attributes will do.
+Sizes are bytes, times seconds."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ class WriteLimits(Protocol):
 
     @property
     def write_pending(self) -> int:
-        """Beyond it the writer is paused."""
+        """Above it the writer is paused."""
         ...
 
     @property
     def write_stall(self) -> float:
-        """A client that takes nothing for this long is cut off."""
+        """A client that takes nothing for this long is disconnected."""
         ...
 
 
@@ -47,7 +47,7 @@ class ServerLimits(HeadLimits, WriteLimits, Protocol):
 
     @property
     def body_total(self) -> float:
-        """For a body that arrives too slowly; one that keeps up may take longer."""
+        """For a body that arrives too slowly; one that is fast enough may take longer."""
         ...
 
     @property
@@ -55,7 +55,7 @@ class ServerLimits(HeadLimits, WriteLimits, Protocol):
 
     @property
     def buffered(self) -> int:
-        """Of all request bodies that are arriving or in the hands of a handler."""
+        """For all request bodies that are arriving or being handled."""
         ...
 
     @property
@@ -71,7 +71,7 @@ class ServerLimits(HeadLimits, WriteLimits, Protocol):
 
 
 class ClientLimits(Protocol):
-    """What a client keeps open, and how much it holds of an answer that is not fetched."""
+    """What a client keeps open, and how much of an unread answer it buffers."""
 
     @property
     def pool(self) -> int:
@@ -80,7 +80,7 @@ class ClientLimits(Protocol):
 
     @property
     def queue(self) -> int:
-        """Requests that may wait for one of them to be free."""
+        """Requests that may wait for a free one."""
         ...
 
     @property

@@ -1,13 +1,13 @@
 """Secrets are scrubbed by their value at every sink: log lines, errors for clients, telemetry.
 
-What is found: each loaded secret, its base64 (alone or inside a longer text, as in `Basic`), URL-quoted, hex
-and JSON spellings, and every piece of those of PIECE_BYTES or more; then whatever looks like a well-known
-kind of key, even if it was never loaded.
+What is replaced: each loaded secret, its base64 (alone or inside a longer text, as in `Basic`), URL-quoted,
+hex and JSON spellings, and every piece of those with at least PIECE_BYTES; then everything that looks like a
+well-known kind of key, even if it was never loaded.
 
-Short secrets. A piece below PIECE_BYTES is not looked for. A whole secret shorter than that is replaced
-wherever it stands, down to SHORTEST_BYTES. One below SHORTEST_BYTES is not replaced: "x" is in half of all
-words, and a scrubbed "e[redacted]ample" would tell it. It is found only where a credential is named before
-it (`Bearer x`, `key=x`). Placeholders that local servers get for a key ("ollama", "EMPTY") are no secrets.
+Short secrets. A piece below PIECE_BYTES is not searched. A whole secret shorter than that is replaced
+wherever it occurs, down to SHORTEST_BYTES. One below SHORTEST_BYTES is not replaced: "x" is in half of all
+words, and a scrubbed "e[redacted]ample" would reveal it. It is replaced only after the name of a credential
+(`Bearer x`, `key=x`). Placeholder keys of local servers ("ollama", "EMPTY") are not secrets.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _PLACEHOLDERS: Final = frozenset({
     "your-api-key",
 })  # fmt: skip
 
-# A gram of _GRAM_BYTES after every _STRIDE_BYTES: any PIECE_BYTES of a text hold one whole, so that a text is
-# cleared by a seventh of its length in set look-ups, however many secrets there are.
+# A gram of _GRAM_BYTES after every _STRIDE_BYTES: any PIECE_BYTES of a text contain a whole one, so that
+# checking a text takes a seventh of its length in set look-ups, however many secrets there are.
 _GRAM_BYTES: Final = 6
 _STRIDE_BYTES: Final = PIECE_BYTES - _GRAM_BYTES + 1
 _PROBES: Final = 64
-# _BLOCKS[n] takes n grams out of a text in one call.
+# _BLOCKS[n] extracts n grams from a text in one call.
 _BLOCKS: Final = tuple(
     Struct(f"{_STRIDE_BYTES - _GRAM_BYTES}x".join([f"{_GRAM_BYTES}s"] * count))
     for count in range(_PROBES + 1)
@@ -59,12 +59,12 @@ _PATTERNS: Final = tuple(
         ((b"hf_",), rb"(?<![A-Za-z0-9])hf_[A-Za-z0-9]{20,}"),
         ((b"ya29.",), rb"ya29\.[A-Za-z0-9_\-.]{16,}"),
         ((b"AKIA",), rb"(?<![A-Z0-9])AKIA[A-Z0-9]{16}"),
-        # Only at the start of a run: each "eyJ" of a long one would read it to its end.
+        # Only at the start of a run: otherwise each "eyJ" of a long one would scan it to its end.
         ((b"eyJ",), rb"(?<![A-Za-z0-9_\-])eyJ" + _KEY + rb"{8,}\." + _KEY + rb"{8,}(?:\." + _KEY + rb"*)?"),
     )
 )
-# The value of a credential that is named: only the value is replaced. `=` and the quotes of JSON may stand
-# between; a word that a person would write after "bearer" ("bearer token") is no value.
+# The value of a named credential: only the value is replaced. `=` and the quotes of JSON may come between; a
+# word that a person would write after "bearer" ("bearer token") is no value.
 _NAME: Final = (
     rb"(?i)(?P<name>\b(?:bearer|basic)(?:\s+|%20)|[?&;](?:key|api_key|apikey|access_token|token|auth)="
     rb"|\b(?:x-api-key|x-goog-api-key|authorization|api[_-]?key)(?:\\?[\"'])?\s*[:=]\s*(?:\\?[\"'])?"
@@ -92,17 +92,17 @@ _OPEN: Final = re.compile(
     rb"(?:(?<![A-Za-z0-9])(?:sk-|xai-|hf_|eyJ)|(?<![A-Z0-9])AKIA|AIza|gsk_|xox[a-z]-|gh[opsur]_|github_pat_|ya29\.)"
     rb"[A-Za-z0-9_\-.]{0,4096}\Z"
 )
-"""A key of a well-known kind that may go on."""
+"""A key of a well-known kind that may continue."""
 _OPEN_BYTES: Final = 4096 + 16
 _OPEN_NAMED: Final = re.compile(_NAME + _VALUE + rb"*\Z")
-"""A credential that is named, and may go on: "Basic" may be all that has come of it."""
+"""A named credential that may continue: "Basic" may be all that has come of it."""
 _OPEN_NAMED_BYTES: Final = 1024
 _FEW_BYTES: Final = 4
-"""As many letters of a secret are in any text."""
+"""Shorter parts of a secret occur in any text."""
 
 
 class Redactor:
-    """Knows the secrets of one configuration; `public` are words (provider names) that are none of them."""
+    """Hides the secrets of one configuration; `public` are words (provider names) that are not secret."""
 
     def __init__(self, secrets: Iterable[str] = (), public: Iterable[str] = ()) -> None:
         known = _PLACEHOLDERS | {word.lower() for word in public}
@@ -116,7 +116,7 @@ class Redactor:
         self._beginnings: list[bytes] | None = None
 
     def knowing(self, secrets: Iterable[str]) -> Redactor:
-        """Another, that knows these as well."""
+        """A redactor that knows these secrets as well."""
         more = Redactor(secrets)
         more._pieces |= self._pieces
         more._grams |= self._grams
@@ -130,7 +130,7 @@ class Redactor:
         return text if clean is data else clean.decode("utf-8", "replace")
 
     def data(self, data: bytes) -> bytes:
-        """The same object where there is nothing to hide."""
+        """Returns the same object if there is nothing to hide."""
         return _without_patterns(self.values(data))
 
     def values(self, data: bytes) -> bytes:
@@ -143,8 +143,8 @@ class Redactor:
         return data
 
     def open_end(self, data: bytes) -> int:
-        """How many bytes at the end of a text that goes on may be the beginning of a secret, or the middle of
-        one. None of them may be shown before more has come."""
+        """How many bytes at the end of an unfinished text may be the beginning or the middle of a secret.
+        None of them may be shown before more has come."""
         if self._beginnings is None:
             self._beginnings = sorted({*self._pieces, *self._short})
         known, open_bytes = self._beginnings, 0
@@ -160,7 +160,7 @@ class Redactor:
         return max(open_bytes, *(len(found[0]) for found in ends if found is not None), 0)
 
     def _suspects(self, data: bytes) -> list[int]:
-        """Where a gram of a secret is, of those that are looked at: each piece holds one of these."""
+        """Where grams of a secret are, among those that are sampled: each piece contains one of these."""
         grams, found = self._grams, list[int]()
         for at in range(0, len(data) - _GRAM_BYTES + 1, _PROBES * _STRIDE_BYTES):
             count = min(_PROBES, (len(data) - at + _STRIDE_BYTES - _GRAM_BYTES) // _STRIDE_BYTES)
@@ -175,7 +175,7 @@ class Redactor:
         for suspect in suspects:
             for at in range(max(0, suspect - _STRIDE_BYTES + 1), suspect + 1):
                 if data[at : at + PIECE_BYTES] in pieces:
-                    if at > end or not out:  # otherwise it goes on where the last one ended
+                    if at > end or not out:  # otherwise it continues the last one
                         out += (data[end:at], MASK)
                     end = at + PIECE_BYTES
         return b"".join((*out, data[end:])) if out else data
@@ -199,8 +199,8 @@ def _stretch_without_patterns(data: bytes) -> bytes:
 
 
 def _long_without_patterns(data: bytes) -> bytes:
-    """The same, a stretch at a time: one search through megabytes is one call, for which all other threads
-    wait. No match holds one of the letters that end a stretch."""
+    """The same in sections: a search through megabytes is one call, for which all other threads wait. No
+    match contains one of the characters that end a section."""
     out: list[bytes] = []
     at = 0
     while at < len(data):
@@ -220,8 +220,8 @@ def _replaced(
     triggers: Mapping[bytes, int],
     instead: Callable[[re.Match[bytes]], bytes],
 ) -> bytes:
-    """What `pattern.sub` gives, looked for only where a match may begin: at most so many bytes before a
-    trigger. A search of its own tries every letter."""
+    """The result of `pattern.sub`, searched only where a match may begin: at most this many bytes before a
+    trigger. An unrestricted search would try every character."""
     if sum(map(looked_in.count, triggers)) * _BYTES_OF_A_PLACE > len(data):
         return pattern.sub(instead, data)
     starts: set[int] = set()
@@ -245,7 +245,7 @@ def _mask_value(found: re.Match[bytes]) -> bytes:
 
 
 def _forms(secret: str) -> Iterator[bytes]:
-    """The spellings in which a secret may turn up."""
+    """The spellings in which a secret may occur."""
     for value in _values(secret):
         raw = value.encode("utf-8", "surrogatepass")
         if len(raw) < SHORTEST_BYTES:
@@ -259,8 +259,8 @@ def _forms(secret: str) -> Iterator[bytes]:
 
 
 def _base64(raw: bytes) -> Iterator[bytes]:
-    """Of the value alone and of a text that holds it: the characters that are the value's own at each of the
-    three places where it may begin in a group."""
+    """The base64 of the value alone and inside a longer text: the characters that depend only on the value,
+    at each of the three offsets where it may begin in a group."""
     whole = base64.b64encode(raw).rstrip(b"=")
     forms = [whole]
     for lead, own in ((0, 0), (1, 2), (2, 3)):
@@ -273,7 +273,7 @@ def _base64(raw: bytes) -> Iterator[bytes]:
 
 
 def _escaped(value: str, raw: bytes) -> Iterator[bytes]:
-    """URL-quoted, JSON, HTML: where one of them differs from the value."""
+    """URL-quoted, JSON, HTML: if they differ from the value."""
     quoted = quote(raw, safe="")
     spellings = {
         quoted,
@@ -290,8 +290,7 @@ def _escaped(value: str, raw: bytes) -> Iterator[bytes]:
 
 
 def _values(secret: str) -> Iterator[str]:
-    """A JSON object (a service account) holds public things too: only its secret fields count. A PEM block
-    counts line by line."""
+    """Of a JSON object (a service account) only the secret fields count. A PEM block counts line by line."""
     secret = secret.strip()
     if secret.startswith("{"):
         try:

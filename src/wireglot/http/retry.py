@@ -1,4 +1,4 @@
-"""Whether and when to try again. Pure: randomness and the clock are handed in."""
+"""Whether and when to retry. Pure: random numbers and the clock are parameters."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from msgspec import Meta
 
 _LONGEST_SECONDS: Final = 7 * 24 * 3600.0
 _ABSURD_NUMBER: Final = 1e9
-"""A Retry-After of this or more, in seconds or milliseconds, is a mistake and no advice."""
+"""A Retry-After of this or more, in seconds or milliseconds, is a mistake."""
 
 
 class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How often and when to try again."""
+    """How often and when to retry."""
 
     retries: Annotated[int, Meta(description="further attempts at one target")] = 2
     base: Annotated[
@@ -45,11 +45,12 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 FIXED_100MS: Final = RetryPolicy(retries=3, schedule=(0.1, 0.2, 0.4), connection_errors=False)
-"""A fixed schedule that ignores `Retry-After`, for callers whose contract names its waits."""
+"""A fixed schedule that ignores `Retry-After`, for callers whose contract defines the waits."""
 
 
 def advised_wait(headers: Mapping[str, str], now: float) -> float | None:
-    """Seconds an upstream asks to wait: `retry-after-ms`, or `retry-after` in seconds or as a date."""
+    """The wait in seconds that an upstream requests: `retry-after-ms`, or `retry-after` in seconds or as a
+    date."""
     precise = _number(headers.get("retry-after-ms"))
     if precise is not None:
         return precise / 1000
@@ -75,7 +76,7 @@ def _number(text: str | None) -> float | None:
 def wait_before(policy: RetryPolicy, tried: int, advice: float | None, chance: float) -> float | None:
     """Seconds to wait before the next attempt after `tried` of them; None: no further one.
 
-    `chance` in [0, 1) is the jitter: full, so that many clients do not come back together.
+    `chance` in [0, 1) is the jitter: full, so that many clients do not return at the same time.
     """
     if policy.schedule is not None:
         return policy.schedule[tried - 1] if tried <= len(policy.schedule) else None

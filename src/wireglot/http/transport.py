@@ -1,4 +1,4 @@
-"""How an upstream is reached: the interface between the caller and what carries bytes."""
+"""The interface between a caller and the transport to an upstream."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Outbound(msgspec.Struct, frozen=True):
     headers: Headers
     body: bytes = b""
     pool: str = ""
-    """Connections are shared only between requests that agree on it (for whom, with whose credential)."""
+    """Connections are shared only between requests with the same value (the account, and its credential)."""
     proxy: str = ""
 
 
@@ -49,8 +49,8 @@ TransportProblem = Literal[
     "protocol",
     "busy",
 ]
-"""broken: the connection ended too early. protocol: it is not HTTP as we speak it (redirects are answers).
-busy: this process itself has no room for one more connection, or all that it may have there are in use."""
+"""broken: the connection ended too early. protocol: not valid HTTP (redirects are answers). busy: this
+process itself has no room for one more connection, or all that it may have there are in use."""
 
 
 class TransportFault(Exception):
@@ -64,9 +64,9 @@ class TransportFault(Exception):
 
 
 class Answer(Protocol):
-    """An upstream's answer, its head read. Consume it with `read` or `pump`, once, or `abort` it.
+    """An upstream's answer with its head parsed. Consume it with `read` or `pump`, once, or `abort` it.
 
-    Raises TransportFault. Cancelling its consumer closes the connection: no other request sees it.
+    Raises TransportFault. Cancelling its consumer closes the connection: no other request uses it.
     """
 
     status: int
@@ -74,13 +74,13 @@ class Answer(Protocol):
     """Names in lower case; a repeated header is joined with ", "."""
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
-        """The whole body; TransportFault("too_large") beyond the limit. `held` gets the size of each piece
-        that has come; what it raises ends the exchange and is raised here."""
+        """The whole body; TransportFault("too_large") beyond the limit. `held` gets the size of each received
+        piece; its exceptions end the exchange and are raised here."""
         ...
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:
-        """Hand each piece of the body to `feed` as it arrives (one call for each read of the socket), and
-        return at its end. An exception of `feed` closes the connection and comes out here."""
+        """Pass each piece of the body to `feed` as it arrives (one call for each read of the socket), and
+        return at its end. An exception of `feed` closes the connection and is raised here."""
         ...
 
     def pause(self) -> None: ...
@@ -93,7 +93,7 @@ class Answer(Protocol):
 class Transport(Protocol):
     @property
     def waiting(self) -> int:
-        """Requests that wait for a connection to be free."""
+        """Requests that wait for a free connection."""
         ...
 
     async def send(self, request: Outbound, timeouts: Timeouts) -> Answer: ...

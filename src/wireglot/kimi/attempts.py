@@ -1,4 +1,4 @@
-"""One request, tried until it is answered or nothing more may be tried; and the error it ends with."""
+"""One request with its retries, and the error it ends with."""
 
 from __future__ import annotations
 
@@ -33,11 +33,11 @@ def policy_of(preset: RetryPreset) -> RetryPolicy:
 
 
 def helps(policy: RetryPolicy, failed: AttemptFailed) -> bool:
-    """Whether another attempt could do better. A failure without a status is one of the network."""
+    """Whether another attempt could help. A failure without a status is a network failure."""
     if not failed.status:
         return policy.connection_errors and failed.blame == "connection"
     if policy.schedule is not None:
-        # The contract goes by the status alone. Its schedule is too short to wait for a quota anyway.
+        # The contract uses only the status. Its schedule is too short to wait for a quota anyway.
         return failed.status == 429 or 500 <= failed.status <= 599
     return failed.blame in HELPED_BY_RETRY
 
@@ -52,7 +52,7 @@ _WORD_MAX = 128
 
 
 class Report:
-    """Writes the lines of one call. Nothing that it says holds the key, no matter who put it there."""
+    """Writes the log lines of one call. They never contain the key, whichever text it was in."""
 
     def __init__(self, log: Log | None, key: str) -> None:
         self._log = log if log is not None else _to_stderr
@@ -62,7 +62,7 @@ class Report:
         return self._redactor.text(legible(text))
 
     def hides(self, text: str) -> bool:
-        """Whether something in it may not be shown."""
+        """Whether the text contains something that must not be shown."""
         return self._redactor.text(text) != text
 
     def success(self, model: str, prompt_tokens: int, completion_tokens: int, latency_ms: int) -> None:
@@ -122,7 +122,7 @@ class Attempts:
         return round((time.perf_counter() - self._started) * 1000)
 
     async def answer(self, send: Send, receive: Callable[[CarriedReply], Awaitable[T]], accept: str) -> T:
-        """What `receive` makes of the first good answer. It may raise AttemptFailed, like the sending."""
+        """The result of `receive` for the first good answer. It may raise AttemptFailed, like the sending."""
         while True:
             self._tried += 1
             try:
@@ -145,7 +145,7 @@ class Attempts:
         self._started = time.perf_counter()
         try:
             reply = await send(self._setup.url, headers, self._body)
-        except Exception as problem:  # a caller's transport may raise anything: it is the network's fault
+        except Exception as problem:  # a caller's transport may raise anything: treated as a network failure
             failed = self.of_network(problem, before_answer=True)
             raise failed from failed.__cause__
         self._trace_id = next((reply.headers[name] for name in _TRACE if name in reply.headers), "")
@@ -154,20 +154,20 @@ class Attempts:
         return reply
 
     def of_network(self, problem: Exception, *, before_answer: bool = False) -> AttemptFailed:
-        """No answer, or half of one. Only what failed before the answer began may be tried again."""
+        """No answer, or half of one. Only what failed before the answer began may be retried."""
         blame: Blame = "connection"
         if isinstance(problem, TransportFault):
             blame, reported = of_transport(problem).blame, problem.message
         else:
             reported = f"{type(problem).__name__}: {problem}".removesuffix(": ")
         if not before_answer:
-            blame = "timeout"  # the request was worked on: to ask again would be to pay for it twice
+            blame = "timeout"  # the request was processed: a retry would be paid for twice
         failed = AttemptFailed(ApiError("server", reported), blame)
         failed.__cause__ = self._presentable(problem)
         return failed
 
     def _presentable(self, problem: BaseException) -> BaseException | None:
-        """The problem itself, to be shown as the cause; not if it tells the key."""
+        """The problem itself, to be shown as the cause; None if it contains the key."""
         link: BaseException | None = problem
         while link is not None:
             if self._report.hides(repr(link)):
@@ -176,7 +176,7 @@ class Attempts:
         return problem
 
     def fail(self, failed: AttemptFailed, *, midway: bool = False) -> NoReturn:
-        """The end of the call: reported in the log, then to the caller."""
+        """Ends the call: reported in the log, then to the caller."""
         used_up = not midway and helps(self._policy, failed) and self._tried > self._policy.retries
         code: ApiErrorCode = "KIMI_RETRIES_EXHAUSTED" if used_up else "KIMI_API_ERROR"
         error = KimiApiError(
@@ -202,7 +202,7 @@ class Attempts:
 async def _of_status(reply: CarriedReply) -> AttemptFailed:
     try:
         data = await reply.read(LIMITS.error_body)
-    except Exception:  # whatever kept its explanation away: the status itself is known, and tells more
+    except Exception:  # whatever prevented an explanation: the known status is more useful
         data = b""
     try:
         document: Any = decode(data)

@@ -1,4 +1,4 @@
-"""One call carried out: asked, answered whole or as a stream, and reported in the log."""
+"""One call: sent, answered whole or as a stream, and logged."""
 
 from __future__ import annotations
 
@@ -53,14 +53,14 @@ class KimiCall:
                     for event in restorer.events(reader.read(piece)):
                         self._check(event, seen, reply.status)
                         yield event
-                        if type(event) is Finish:  # a server that lingers behind it is not waited for
+                        if type(event) is Finish:  # a server that keeps the stream open is not waited for
                             return
             for event in restorer.events(reader.end()):
                 self._check(event, seen, reply.status)
                 yield event
 
     def _check(self, event: Event, seen: _Seen, status: int) -> None:
-        """Before the event goes out: anyone who has Finish need not come back for more."""
+        """Called before the event is passed on: a caller that has Finish need not continue to read."""
         match event:
             case Start():
                 seen.model, seen.usage = event.model, event.usage
@@ -79,7 +79,7 @@ class KimiCall:
         self._report.success(model, usage.total_input, usage.total_output, latency)
 
     async def _pieces(self, reply: CarriedReply) -> AsyncGenerator[bytes, None]:
-        """The body as it arrives. What a consumer throws in between is not the network's fault."""
+        """The body as it arrives. Exceptions that a consumer throws in between are not network failures."""
         async with aclosing(reply.pieces()) as pieces:
             while True:
                 failed = None
@@ -122,7 +122,7 @@ class KimiCall:
 
 
 class _Seen:
-    """What the log line of a stream needs, as far as it has been reported."""
+    """The values for the log line of a stream, as far as they have been reported."""
 
     model = ""
     usage: Usage | None = None

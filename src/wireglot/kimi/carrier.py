@@ -1,4 +1,4 @@
-"""One HTTP exchange, no matter who carries it: our transport, a caller's own, or a caller's function."""
+"""One HTTP exchange over any carrier: our transport, a caller's own, or a caller's function."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _POOL: Final = "kimi"
 
 
 class CarriedReply(Protocol):
-    """An answer whose head is there. Header names are in lower case."""
+    """An answer whose head is complete. Header names are in lower case."""
 
     status: int
     headers: dict[str, str]
@@ -37,8 +37,8 @@ Send = Callable[[str, dict[str, str], bytes], Awaitable[CarriedReply]]
 
 @asynccontextmanager
 async def opened(transport: Transport | None) -> AsyncIterator[Send]:
-    """A way to POST. What we open ourselves is closed at the end: a call leaves nothing behind in a loop
-    that may be gone the next moment."""
+    """A way to POST. What we open ourselves is closed at the end: a call leaves nothing behind in a loop that
+    may end at once."""
     if transport is None:
         async with pooled() as own:
             yield partial(_send, own)
@@ -59,7 +59,7 @@ async def pooled() -> AsyncIterator[HttpTransport]:
 
 @cache
 def _tls() -> ssl.SSLContext:
-    """Reading the certificate authorities takes longer than the rest of a call's own work."""
+    """Cached: reading the certificate authorities takes longer than the rest of a call's own work."""
     return default_context()
 
 
@@ -113,7 +113,7 @@ class _Returned:
 
 
 async def _pulled(answer: Answer) -> AsyncGenerator[bytes, None]:
-    """A transport's answers push; anyone who iterates pulls. What is not fetched in time stays in the
+    """A transport's answers push data; an iterator pulls it. What is not fetched in time stays in the
     socket."""
     pieces: deque[bytes] = deque()
     stirred = asyncio.Event()

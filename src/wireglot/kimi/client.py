@@ -1,4 +1,4 @@
-"""The entry points. Every argument is read, and every mistake in them raised, when the call is made."""
+"""The entry points. All arguments are checked, and errors in them raised, when the call is made."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def blocking(function: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
 
 def iterating(function: Callable[P, AsyncGenerator[T, None]]) -> Callable[P, Generator[T, None, None]]:
-    """The blocking twin of a function that returns an async generator. It reads only when asked for more."""
+    """The blocking twin of a function that returns an async generator. It reads only on demand."""
 
     @wraps(function)
     def twin(*args: P.args, **kwargs: P.kwargs) -> Generator[T, None, None]:
@@ -76,7 +76,7 @@ class _Loop:
     """An event loop that runs only while a caller waits for it."""
 
     def __init__(self) -> None:
-        import asyncio  # brings sockets and TLS with it: loaded by those who call
+        import asyncio  # loads sockets and TLS, which only calls need
 
         self._runner: asyncio.Runner = asyncio.Runner(loop_factory=asyncio.new_event_loop)
 
@@ -99,7 +99,7 @@ class _Loop:
         def carry_out() -> None:
             try:
                 outcome.set_result(work())
-            except BaseException as problem:  # whatever it is, it belongs to the one who waits
+            except BaseException as problem:  # whatever it is, it is raised in the caller
                 outcome.set_exception(problem)
 
         threading.Thread(
@@ -148,7 +148,7 @@ async def complete_with_tools(
 ) -> CompletionResult:
     """Ask Kimi, with tools in Anthropic's form (`name`, `description`, `input_schema`).
 
-    `fields` may hold a `tool_choice`; see `complete` for the rest.
+    `fields` may contain a `tool_choice`; see `complete` for the rest.
     """
     return await _call(CallArguments(prompt=prompt, tools=tools, stream=False, **options)).whole()
 
@@ -157,7 +157,7 @@ async def complete_with_tools(
 def stream(prompt: str | None = None, **options: Unpack[Options]) -> AsyncGenerator[Event, None]:
     """The events (`wireglot.ir.stream`) of an answer as it arrives, up to `Finish`.
 
-    Nothing is sent before the first event is asked for. A stream that breaks off raises `KimiApiError`.
+    Nothing is sent before the first event is requested. A stream that breaks off raises `KimiApiError`.
     """
     return _call(CallArguments(prompt=prompt, tools=(), stream=True, **options)).events()
 
@@ -177,9 +177,9 @@ stream_with_tools_sync = iterating(stream_with_tools)
 
 
 def connections() -> AbstractAsyncContextManager[SendingTransport]:
-    """Connections that several calls of one event loop share: pass what it gives as their `transport`.
+    """Connections that several calls of one event loop share: pass the value as their `transport`.
 
-    Without it every call opens a connection of its own and closes it.
+    Without it every call opens a separate connection and closes it.
     """
     from wireglot.kimi.carrier import pooled
 
@@ -188,7 +188,7 @@ def connections() -> AbstractAsyncContextManager[SendingTransport]:
 
 def _call(asked: CallArguments) -> KimiCall:
     setup = set_up(asked.model, asked.api_key, asked.base_url)
-    # The network and all that belongs to it are loaded by the first call, not by the import.
+    # The network code is loaded by the first call, not by the import.
     from wireglot.kimi.call import KimiCall
 
     return KimiCall(asked, setup, question(asked, setup.model))

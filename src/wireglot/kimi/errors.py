@@ -1,4 +1,4 @@
-"""What this module raises. Any of them can be reported by its `code`, like the errors of other adapters."""
+"""The exceptions of this module. Each has a `code`, like the errors of other adapters."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ ApiErrorCode = Literal["KIMI_API_ERROR", "KIMI_RETRIES_EXHAUSTED"]
 
 
 class KimiError(WireglotError):
-    """Base of both. The message is for people and never holds the key."""
+    """Base of both. The message is for people and never contains the key."""
 
     code: str = "KIMI_ERROR"
 
@@ -24,7 +24,7 @@ class KimiError(WireglotError):
 
 
 class KimiConfigError(KimiError):
-    """The call cannot be made as it is set up: no key, a base URL that is none, a retired model."""
+    """The call cannot be made as it is configured: no key, an invalid base URL, a retired model."""
 
     code: Literal["KIMI_CONFIG_ERROR"] = "KIMI_CONFIG_ERROR"
 
@@ -32,9 +32,9 @@ class KimiConfigError(KimiError):
 class KimiApiError(KimiError):
     """The call was made and failed.
 
-    `status` is the HTTP status, None where there was no answer. `kind` says what it means (`rate_limit`,
-    `auth`, ...; `network` without an answer), `attempts` how often it was tried, `trace_id` what Kimi's
-    support asks for.
+    `status` is the HTTP status, None if there was no answer. `kind` is its meaning (`rate_limit`, `auth`,
+    ...; `network` without an answer), `attempts` the number of attempts, `trace_id` the id that Kimi's
+    support needs.
     """
 
     code: ApiErrorCode

@@ -12,11 +12,11 @@ from wireglot.http import transport as http
 from wireglot.ir.content import Message
 
 HttpAnswer = tuple[int, Mapping[str, str], bytes | AsyncIterable[bytes]]
-"""Status, headers, and the body: whole, or in pieces as they arrive (which a stream wants)."""
+"""Status, headers, and the body: whole, or in pieces as they arrive (which a stream needs)."""
 
 
 class HttpFunction(Protocol):
-    """One HTTP exchange. Whatever it raises is taken for a network failure."""
+    """One HTTP exchange. Any exception is treated as a network failure."""
 
     def __call__(
         self, method: str, url: str, headers: dict[str, str], body: bytes, /
@@ -24,7 +24,7 @@ class HttpFunction(Protocol):
 
 
 SendingTransport = http.Transport
-"""One that shares its connections between calls."""
+"""A transport that shares its connections between calls."""
 
 Transport = HttpFunction | SendingTransport
 Log = Callable[[str], object]
@@ -35,7 +35,7 @@ RetryPreset = Literal["fixed-100ms", "modern"]
 
 
 Turn = Mapping[str, Any] | Message
-"""A message as Anthropic writes it, or one of the neutral form (`wireglot.ir`), as a History keeps it."""
+"""A message in Anthropic's form, or in the neutral one (`wireglot.ir`), as a History keeps it."""
 
 System = str | Sequence[Mapping[str, Any]]
 Tools = Sequence[Mapping[str, Any]]
@@ -44,7 +44,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Options(TypedDict, total=False):
-    """As a caller writes them. What is left out is as `CallArguments` has it."""
+    """As a caller writes them. Omitted options have the defaults of `CallArguments`."""
 
     messages: Sequence[Turn] | None
     model: str | None
@@ -60,7 +60,7 @@ class Options(TypedDict, total=False):
 
 
 class CallArguments(msgspec.Struct, frozen=True, kw_only=True):
-    """The arguments of a call, before anything is made of them."""
+    """The arguments of a call, unprocessed."""
 
     prompt: str | None
     tools: Tools
@@ -105,7 +105,7 @@ _MIB: Final = 1024 * 1024
 
 
 class CallLimits(msgspec.Struct, frozen=True):
-    """Is a `wireglot.http.limits.ClientLimits`."""
+    """Implements `wireglot.http.limits.ClientLimits`."""
 
     response: int = 64 * _MIB
     error_body: int = 64 * 1024

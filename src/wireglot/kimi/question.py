@@ -1,4 +1,4 @@
-"""What is asked, as a request to Kimi, and what came back, in the shape that all adapters share."""
+"""The request to Kimi, and its result in the form that all adapters share."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ from wireglot.wire.json import encode, encode_text
 SOURCE: Final = "anthropic"
 
 _STAND_IN: Final = {"role": "user", "content": "-"}
-"""Where every turn is a neutral one there is none to parse, and a request without any is refused."""
+"""A placeholder if every turn is neutral and there is none to parse: a request without any is refused."""
 _OWN: Final = ("model", "messages", "system", "tools", "max_tokens", "stream")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """`body` goes out; `plan` knows the way back for what is answered."""
+    """`body` is sent; `plan` is needed to translate the answer."""
 
     body: bytes
     plan: Plan
@@ -36,7 +36,7 @@ class Question(msgspec.Struct, frozen=True):
 
 def question(asked: CallArguments, model: str) -> Question:
     request = _request(asked, model)
-    # Ids that we make up must differ from those of earlier turns of the same conversation.
+    # Made-up ids must differ from those of earlier turns of the same conversation.
     context = Context(seed=str(len(request.messages)), emulates=False)
     planned = plan(request, source=SOURCE, target=DIALECT, model=model, provider=PROVIDER, context=context)
     if not planned.upstream.messages:
@@ -60,7 +60,7 @@ def _request(asked: CallArguments, model: str) -> Request:
 
 
 def _plain(value: Any) -> Any:
-    """The parser takes dicts; what is no mapping at all it refuses itself, and says where it stands."""
+    """The parser accepts dicts; anything but a mapping it refuses itself, with its place."""
     return dict(value) if isinstance(value, Mapping) else value
 
 
@@ -81,7 +81,7 @@ def _document(asked: CallArguments, model: str, messages: list[Any]) -> dict[str
 
 
 def _in_place(request: Request, turns: list[Turn], system: bool) -> Iterator[Message]:
-    """System text first; then every turn where it stood, parsed or as it was given."""
+    """System text first; then every turn in its place, parsed or as it was given."""
     parsed = iter(request.messages)
     if system:
         yield next(parsed)
@@ -95,9 +95,9 @@ Block = dict[str, Any]
 class CompletionResult(msgspec.Struct, frozen=True):
     """An answer.
 
-    `content` is the contract's string: the text, or, where tools were called, the JSON of the blocks (text
+    `content` is the contract's string: the text, or, if tools were called, the JSON of the blocks (text
     first, then every call). `blocks` is the whole answer in Anthropic's form, thinking included: append it to
-    the conversation as it is. `raw` is Kimi's own document.
+    the conversation unchanged. `raw` is Kimi's own document.
     """
 
     content: str
@@ -111,7 +111,7 @@ class CompletionResult(msgspec.Struct, frozen=True):
     reasoning: str
     raw: dict[str, Any]
     losses: tuple[Loss, ...] = ()
-    """What of the request could not be sent to Kimi as it was said."""
+    """The parts of the request that could not be sent to Kimi unchanged."""
 
 
 def result_of(
@@ -138,8 +138,9 @@ def result_of(
 
 
 def _with_own_ids(blocks: list[Block], calls: list[ToolCall]) -> list[Block]:
-    """Kimi's ids hold letters (`functions.name:0`) that Anthropic's API refuses, and the dialect replaces
-    them. These blocks go back to Kimi, which knows its own. The contract's blocks have no null fields."""
+    """Kimi's ids contain characters (`functions.name:0`) that Anthropic's API refuses, and the dialect
+    replaces them. These blocks go back to Kimi, which knows its own. The contract's blocks have no null
+    fields."""
     left = iter(calls)
     said = [
         {key: block[key] for key in block if key != "caller" and block[key] is not None} for block in blocks

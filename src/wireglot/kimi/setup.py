@@ -1,4 +1,4 @@
-"""Who is asked, with which key, for which model. Everything is looked up when a call is made, not before."""
+"""The provider, key and model of a call. Everything is looked up when a call is made, not before."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ KEY: Final = "COLIBRI_KIMI_API_KEY"
 BASE_URL: Final = "COLIBRI_KIMI_BASE_URL"
 
 _OFFICIAL: Final = frozenset({"api.moonshot.ai", "api.moonshot.cn", "api.kimi.com"})
-"""Hosts where a model that the catalog calls retired is gone. Other hosts may serve its weights."""
+"""Hosts where a retired model is not available. Other hosts may serve its weights."""
 
 
 class Setup(msgspec.Struct, frozen=True):
@@ -70,7 +70,7 @@ def _key(given: str | None, spec: ProviderSpec) -> str:
 
 
 def _base_url(given: str | None, spec: ProviderSpec) -> str:
-    """The first that says anything: an empty string counts as unset."""
+    """The first one that is set: an empty string counts as unset."""
     base = (given or "").strip() or os.environ.get(BASE_URL, "").strip() or spec.base_url
     try:
         parts = urlsplit(base)
@@ -78,9 +78,9 @@ def _base_url(given: str | None, spec: ProviderSpec) -> str:
     except ValueError:
         usable = False
     else:
-        # A password in a URL would travel into places that show URLs; the key has its own parameter.
+        # A password in a URL would be shown wherever the URL is; the key has a separate parameter.
         usable = usable and parts.username is None and not parts.query and not parts.fragment
     if not usable:
-        # Not chained and not quoted: whatever is wrong with it may be a secret in the wrong place.
+        # Not chained and not quoted: the invalid value may be a secret in the wrong place.
         raise KimiConfigError("the base URL must look like https://host/v1, without user, query or fragment")
     return base

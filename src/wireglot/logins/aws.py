@@ -1,4 +1,4 @@
-"""Amazon: keys that are given, or those that `botocore` finds as Amazon's own tools do."""
+"""Amazon: given keys, or those that `botocore` finds as Amazon's own tools do."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def obtain_aws(login: AwsLogin) -> Grant:
     except ImportError:
         raise LoginFailed("botocore is not installed", missing_extra("aws")) from None
     try:
-        # A session again each time: the files that it reads may have been replaced since.
+        # A new session each time: the files that it reads may have been replaced since.
         session = sessions.Session(profile=login.profile or None)
         found = session.get_credentials()
         if found is None:
@@ -37,13 +37,13 @@ def obtain_aws(login: AwsLogin) -> Grant:
         keys = found.get_frozen_credentials()
     except exceptions.BotoCoreError as fault:
         raise LoginFailed(str(fault), _NO_KEYS) from None
-    except exceptions.ClientError as fault:  # of the service that gives out a role's keys
+    except exceptions.ClientError as fault:  # of the service that issues a role's keys
         raise LoginFailed(str(fault), "check that the role may still be taken") from None
     return Grant(keys.secret_key, _seconds(found), access_key=keys.access_key, session_token=keys.token or "")
 
 
 def _seconds(found: Any) -> float:
-    """Only keys that are refreshed have an end. botocore has no public name for it."""
+    """Only keys that are refreshed expire. botocore has no public name for it."""
     ends = getattr(found, "_expiry_time", None)
     return (ends - datetime.now(UTC)).total_seconds() if isinstance(ends, datetime) else math.inf
 
@@ -66,8 +66,8 @@ class SigningKey(msgspec.Struct, frozen=True):
 def signature_headers(
     key: SigningKey, method: str, url: str, body: bytes, time: str, content_type: str = ""
 ) -> list[tuple[str, str]]:
-    """The headers that sign a request; `time` is in UTC, `20261116T145121Z`. `content_type`: where it is sent
-    and shall be covered."""
+    """The headers that sign a request; `time` is in UTC, `20261116T145121Z`. `content_type`: if it is sent
+    and must be signed."""
     digest = hashlib.sha256(body).hexdigest()
     parts = urlsplit(url)
     own = [("x-amz-content-sha256", digest), ("x-amz-date", time)]
@@ -80,7 +80,7 @@ def signature_headers(
     canonical = "\n".join(
         (
             method,
-            # The path as it is sent, escaped once more: every service but S3 wants it so.
+            # The path as it is sent, escaped again: every service but S3 requires that.
             quote(parts.path or "/", safe="/-_.~"),
             _query(parts.query),
             *(f"{name}:{value.strip()}" for name, value in covered),
@@ -101,7 +101,7 @@ def signature_headers(
 
 
 def _host(url: str) -> str:
-    """As the client's Host header has it: without the port that the scheme has anyway."""
+    """As the client's Host header has it: without the scheme's default port."""
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname or ""
     return host if parts.port in (None, _PORTS.get(parts.scheme)) else f"{host}:{parts.port}"
@@ -109,7 +109,7 @@ def _host(url: str) -> str:
 
 def _query(query: str) -> str:
     """Sorted by name, then by value: `=` itself must not count, or `x1=` would precede `x=`. Every parameter
-    has a value, be it empty."""
+    has a value, even if empty."""
     pairs = sorted(pair.partition("=")[::2] for pair in query.split("&") if pair)
     return "&".join(f"{name}={value}" for name, value in pairs)
 

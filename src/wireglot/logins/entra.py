@@ -1,4 +1,4 @@
-"""Microsoft Entra: an application's token, by plain HTTP. The three ways that servers use need no SDK."""
+"""Microsoft Entra: an application's token, by plain HTTP. The three methods that servers use need no SDK."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _FIXES: Final = {
     "AADSTS90002": "check `tenant`: there is none of that name",
     "AADSTS700024": "set the clock of this machine: Entra takes no token from another time",
 }
-"""Microsoft lists the codes, and warns that they may change: what is not here gets the usual advice.
+"""Microsoft lists the codes, and warns that they may change: unknown ones get the general advice.
 https://learn.microsoft.com/entra/identity-platform/reference-error-codes"""
 
 
@@ -52,7 +52,7 @@ def _application(login: EntraLogin) -> WebAnswer:
 
 
 def _assertion(place: str) -> str:
-    """Read again each time: the platform replaces it."""
+    """Read each time: the platform replaces it."""
     try:
         return Path(place).read_text(encoding="ascii").strip()
     except (OSError, UnicodeDecodeError) as fault:
@@ -72,7 +72,7 @@ def _machines_own(login: EntraLogin) -> WebAnswer:
 
 
 def _seconds(document: dict[str, Any]) -> float:
-    """A number, or one as text (managed identities)."""
+    """A number, or a number as text (managed identities)."""
     try:
         seconds = float(document.get("expires_in", 0))
     except (TypeError, ValueError, OverflowError):

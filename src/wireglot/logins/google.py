@@ -16,7 +16,7 @@ _NO_CREDENTIALS: Final = (
     'service account: login = { kind = "google", key_file = "PATH" }'
 )
 _UNKNOWN_SECONDS: Final = 300.0
-"""For which a token is taken to be good that does not say."""
+"""Assumed lifetime of a token without a stated one."""
 
 
 def obtain_google(login: GoogleLogin) -> Grant:
@@ -28,7 +28,7 @@ def obtain_google(login: GoogleLogin) -> Grant:
         raise LoginFailed("google-auth is not installed", missing_extra("google")) from None
     try:
         request = _asking(login.proxy, exceptions.TransportError)
-        # Read again each time: a file may have been replaced since.
+        # Read each time: the file may have been replaced.
         if login.key_file:
             credentials = accounts.Credentials.from_service_account_file(login.key_file, scopes=[login.scope])
         else:
@@ -40,7 +40,7 @@ def obtain_google(login: GoogleLogin) -> Grant:
         raise LoginFailed(_said(fault), _fix(fault)) from None
     except exceptions.GoogleAuthError as fault:
         raise LoginFailed(_said(fault), _NO_CREDENTIALS) from None
-    except (OSError, ValueError) as fault:  # a file that is not there, or holds something else
+    except (OSError, ValueError) as fault:  # a file that does not exist, or has other content
         place = Path(login.key_file).name or "the file of GOOGLE_APPLICATION_CREDENTIALS"
         raise LoginFailed(f"{place} cannot be used ({type(fault).__name__})", _NO_CREDENTIALS) from None
     project = getattr(credentials, "quota_project_id", None)
@@ -59,7 +59,7 @@ def _asking(proxy: str, unreachable: type[Exception]) -> Any:
         timeout: float | None = None,
         **_: Any,
     ) -> WebAnswer:
-        # Metadata servers are on this machine: no proxy leads there.
+        # Metadata servers are on this machine: they are reached without a proxy.
         near = url.startswith("http://")
         try:
             return ask(
@@ -77,8 +77,8 @@ def _asking(proxy: str, unreachable: type[Exception]) -> Any:
 
 
 def _seconds(expiry: datetime | None) -> float:
-    """google-auth tells the time of the end by this machine's clock, right or wrong: what is left of it by
-    the same clock is right."""
+    """google-auth computes the expiry by this machine's clock, right or wrong: the time left by the same
+    clock is right."""
     if expiry is None:
         return _UNKNOWN_SECONDS
     now = datetime.now(UTC)

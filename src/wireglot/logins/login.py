@@ -1,4 +1,4 @@
-"""How a cloud is signed in to, as a configuration says it, and what comes of it."""
+"""How to sign in to a cloud, by the configuration, and the resulting grant."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ EXTRAS: Final[dict[LoginKind, tuple[str, str, str]]] = {
     "google": ("google.auth", "google-auth", "vertex"),
     "aws": ("botocore.session", "botocore", "bedrock"),
 }
-"""Module, package, and the extra of ours that installs it."""
+"""Module, package, and our extra that installs it."""
 _MAX_MESSAGE_CHARACTERS: Final = 300
 
 
@@ -32,7 +32,7 @@ class GoogleLogin(msgspec.Struct, frozen=True):
 
 
 class EntraLogin(msgspec.Struct, frozen=True):
-    """An application of Microsoft Entra: by its secret, by a token that its platform keeps in a file
+    """An application of Microsoft Entra: by its secret, by a token that its platform stores in a file
     (workload identity), or, without either, the identity of the machine it runs on."""
 
     scope: str = "https://cognitiveservices.azure.com/.default"
@@ -53,7 +53,7 @@ class EntraLogin(msgspec.Struct, frozen=True):
 
 
 class AwsLogin(msgspec.Struct, frozen=True):
-    """Without keys: the chain that Amazon's tools look through, in `profile` if one is named."""
+    """Without keys: the chain of Amazon's tools, in `profile` if one is named."""
 
     region: str
     service: str = "bedrock"
@@ -74,12 +74,11 @@ Login = GoogleLogin | EntraLogin | AwsLogin
 
 
 class Grant(msgspec.Struct, frozen=True):
-    """What opens a cloud for a while. `secret` is a bearer token, or the key that Amazon's signatures are
-    made with."""
+    """Temporary access to a cloud. `secret` is a bearer token, or the key for Amazon's signatures."""
 
     secret: str
     seconds: float = math.inf
-    """For which it is good, from the moment that it was asked for."""
+    """Its lifetime, from the moment that it was requested."""
     headers: tuple[tuple[str, str], ...] = ()
     """Sent along with the token."""
     access_key: str = ""
@@ -90,7 +89,7 @@ class Grant(msgspec.Struct, frozen=True):
 
 
 class LoginFailed(Exception):
-    """`fix`: what the operator can do about it. Neither holds a secret."""
+    """`fix`: what the operator can do about it. Neither contains a secret."""
 
     def __init__(self, message: str, fix: str) -> None:
         self.message = message[:_MAX_MESSAGE_CHARACTERS]
@@ -109,7 +108,7 @@ def kind_of(login: Login) -> LoginKind:
 
 
 def secrets_of_login(login: Login) -> tuple[str, ...]:
-    """What no sink may show."""
+    """The values that no sink may show."""
     match login:
         case GoogleLogin():
             return ()

@@ -1,9 +1,9 @@
 """One login's grant, shared by all requests: renewed once, in a worker thread, before it expires.
 
-While the grant is valid no request waits: in its last minutes the first request has it renewed, and all go on
-with the old one until the new one is there. Only where none is good do requests wait, all of them for one
-renewal. A renewal that failed is not tried again at once: until then anyone who has a good grant does not
-hear of it, and anyone who has none is given the reason.
+While the grant is valid no request waits: in its last minutes the first request starts a renewal, and all use
+the old grant until the new one is there. Only without a valid grant do requests wait, all of them for one
+renewal. A failed renewal is not retried at once: until then, with a valid grant requests are not affected,
+and without one they get the reason.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from wireglot.logins.google import obtain_google
 from wireglot.logins.login import AwsLogin, EntraLogin, GoogleLogin, Grant, Login, LoginFailed
 
 EARLY_SECONDS: Final = 300.0
-"""Before its end that a grant is renewed, or half its life where that is shorter."""
+"""How long before its end a grant is renewed; half its lifetime if that is shorter."""
 LEEWAY_SECONDS: Final = 10.0
-"""Before its end that a grant is used no more: a request takes its time to get there."""
+"""How long before its end a grant is not used any more: a request takes time to arrive."""
 RETRY_LEAST_SECONDS: Final = 1.0
 RETRY_MOST_SECONDS: Final = 60.0
 PATIENCE_SECONDS: Final = 30.0
-"""For which a renewal is waited for: the one that gives out tokens may answer a byte at a time."""
+"""How long a renewal is waited for: the server may answer a byte at a time."""
 FRESH_SECONDS: Final = 60.0
-"""A grant that was refused although it is younger is not the reason."""
+"""If a refused grant is younger than this, its age is not the reason."""
 
 Reported = Callable[[Grant | LoginFailed], None]
 
 
 class Renewal:
-    """`obtain` blocks, and is called in a thread, never twice at once. `reported` hears of each renewal: what
-    came of it, or why it failed."""
+    """`obtain` blocks, and is called in a thread, never twice at once. `reported` is called with each
+    renewal's result, or its failure."""
 
     def __init__(
         self,
@@ -60,7 +60,7 @@ class Renewal:
 
     @property
     def retry_in(self) -> float:
-        """Seconds until a renewal that failed is tried again."""
+        """Seconds until a failed renewal is retried."""
         return max(0.0, self._retry_at - self._now())
 
     def grant(self) -> Grant | None:
@@ -71,10 +71,10 @@ class Renewal:
         return self._grant if now < self._good_until else None
 
     async def renewed(self) -> Grant:
-        """For those who have none. Raises LoginFailed."""
+        """For callers without a grant. Raises LoginFailed."""
         renewing = self._renewing
         if renewing is not None:
-            # Anyone who leaves meanwhile takes nothing from the others.
+            # A cancelled caller does not affect the others.
             await asyncio.shield(renewing)
         grant = self._grant
         if grant is not None and self._now() < self._good_until:
@@ -83,8 +83,8 @@ class Renewal:
         raise LoginFailed(self._failed.message, self._failed.fix)
 
     def refused(self, secret: str) -> bool:
-        """The cloud does not take a grant. Whether another one may help: one that is there by now, or the one
-        that the one that asks next will wait for."""
+        """The cloud rejected a grant. Returns whether another one may help: one that exists by now, or one
+        that the next request will wait for."""
         now = self._now()
         if self._grant is None or self._grant.secret != secret:
             return self._grant is not None or self._renewing is not None
@@ -101,7 +101,7 @@ class Renewal:
         started = self._now()
         try:
             grant = await self._obtained()
-            if not grant.seconds > LEEWAY_SECONDS:  # what is not a number is no time, either
+            if not grant.seconds > LEEWAY_SECONDS:  # nan is not a time, either
                 raise LoginFailed(
                     "the token that was given has run out already", "set the clock of this machine"
                 )
@@ -137,7 +137,7 @@ class Renewal:
 
 
 async def _beside(work: Callable[[], Grant]) -> Grant:
-    """In a thread that is not joined at the end of the process: a metadata server may be silent."""
+    """In a thread that is not joined at the end of the process: a metadata server may not answer."""
     loop = asyncio.get_running_loop()
     done: asyncio.Future[Grant] = loop.create_future()
 
@@ -156,7 +156,7 @@ async def _beside(work: Callable[[], Grant]) -> Grant:
             grant = work()
         except LoginFailed as fault:
             failed = fault
-        except Exception as bug:  # whatever a vendor's library raises, those who wait are informed
+        except Exception as bug:  # whatever a vendor's library raises, waiting callers are informed
             failed = LoginFailed(f"signing in failed ({type(bug).__name__})", "see the library's own manual")
         with contextlib.suppress(RuntimeError):  # the loop has ended meanwhile
             loop.call_soon_threadsafe(tell, grant, failed)
@@ -166,7 +166,7 @@ async def _beside(work: Callable[[], Grant]) -> Grant:
 
 
 def obtain(login: Login) -> Grant:
-    """Blocks, for as long as the one that gives it out takes. Raises LoginFailed."""
+    """Blocks as long as the server takes. Raises LoginFailed."""
     match login:
         case GoogleLogin():
             return obtain_google(login)

@@ -1,5 +1,4 @@
-"""One small request to the one that gives out tokens, answered soon or not at all. It blocks: for threads
-only."""
+"""One small request to a token server, answered quickly or not at all. It blocks: for threads only."""
 
 from __future__ import annotations
 
@@ -28,18 +27,18 @@ _MAX_ANSWER_BYTES: Final = 1024 * 1024
 
 
 class Unreachable(Exception):
-    """There was no answer. The message names the host and holds no secret."""
+    """There was no answer. The message names the host and contains no secret."""
 
 
 class WebAnswer(msgspec.Struct, frozen=True):
-    """As google-auth wants it, too."""
+    """Also in the form that google-auth needs."""
 
     status: int
     headers: dict[str, str]
     data: bytes
 
     def document(self) -> dict[str, Any]:
-        """The JSON object that it is, {} where it is none."""
+        """The JSON object in the body; {} if it is not one."""
         try:
             value = decode(self.data)
         except BadJson:
@@ -48,7 +47,7 @@ class WebAnswer(msgspec.Struct, frozen=True):
 
 
 class _NoRedirects(HTTPRedirectHandler):
-    """A secret goes to no other host than the one that was named."""
+    """A secret is sent to no other host than the named one."""
 
     def redirect_request(self, *given: Any, **named: Any) -> None:
         return None
@@ -63,7 +62,7 @@ def ask(
     timeout: float | None = None,
     proxy: str = "",
 ) -> WebAnswer:
-    """Whatever status it has."""
+    """Returns an answer of any status."""
     request = Request(url, data=body, headers=dict(headers or {}), method=method)
     host = urlsplit(url).hostname or "an unknown host"
     try:
@@ -92,7 +91,7 @@ def _lower(headers: Any) -> dict[str, str]:
 
 
 def _opener(proxy: str) -> OpenerDirector:
-    """Proxies of the environment are not used, here as anywhere."""
+    """Proxies from the environment are not used, as everywhere in this program."""
     context = ssl.create_default_context()
     context.load_verify_locations(certifi.where())
     handlers: list[BaseHandler] = [

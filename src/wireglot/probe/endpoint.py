@@ -1,4 +1,4 @@
-"""Who is asked, over HTTP. A key goes into one header and nowhere else."""
+"""The tested endpoint, over HTTP. A key is sent in one header and nowhere else."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _Handler = Callable[[int, FrameType | None], Any]
 
 
 def run_heeding(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
-    """What it gives. Where a signal ended it: what the signal's handler raises."""
+    """Its result. If a signal ended it: raises what the signal's handler raises."""
     loop, handlers, heard = runner.get_loop(), _handlers(), list[int]()
 
     async def heeding() -> T:
@@ -47,8 +47,8 @@ def run_heeding(runner: asyncio.Runner, work: Coroutine[Any, Any, T]) -> T:
 
 
 def _handlers() -> dict[int, _Handler]:
-    """Of signals that have a handler: what ends the process at once, or is ignored, stays so."""
-    # Windows' loops hear no signals; elsewhere those of the main thread do.
+    """Signals with a handler: those that kill the process, or are ignored, are not changed."""
+    # Windows' loops get no signals; elsewhere those of the main thread do.
     if not hasattr(signal, "SIGHUP") or threading.current_thread() is not threading.main_thread():
         return {}
     numbers = [int(getattr(signal, name)) for name in _NAMES]
@@ -62,11 +62,11 @@ _ROOTS: Final = {
     "gemini": "/v1beta",
     "gemini-interactions": "/v1beta",
 }
-"""What stands before a dialect's paths where a base URL has no path of its own."""
+"""The prefix of a dialect's paths if a base URL has no path."""
 
 
 def patience(silent: float = 120.0) -> Timeouts:
-    """Of one exchange, in which an answer may keep silent for so many seconds."""
+    """For one exchange, in which an answer may be silent for this many seconds."""
     return Timeouts(connect=10.0, tls=10.0, first_byte=silent, idle=silent, total=2.5 * silent)
 
 
@@ -98,7 +98,7 @@ class Got(msgspec.Struct, frozen=True):
 
 
 class NoReply(Exception):
-    """Nothing came back, and why."""
+    """There was no answer; with the reason."""
 
 
 class Endpoint(Protocol):
@@ -108,11 +108,11 @@ class Endpoint(Protocol):
 
 
 class UnusableEndpoint(Exception):
-    """In words for people."""
+    """A message for the user."""
 
 
 def root_of(base_url: str, dialect: str) -> str:
-    """The base URL as the catalog would have it: `http://HOST` alone gets the dialect's usual path."""
+    """The base URL in the catalog's form: `http://HOST` alone gets the dialect's default path."""
     try:
         parts = urlsplit(base_url)
         port = parts.port
@@ -137,7 +137,7 @@ def root_of(base_url: str, dialect: str) -> str:
 
 
 class HttpEndpoint:
-    """Asks one after another, on connections that are kept."""
+    """Sends one request after another, on connections that are kept."""
 
     def __init__(
         self,
@@ -148,7 +148,7 @@ class HttpEndpoint:
         timeouts: Timeouts | None = None,
         headers: tuple[tuple[str, str], ...] = (),
     ) -> None:
-        """`headers` go with every request: some gateways are informed by them where to ask."""
+        """`headers` are sent with every request: some gateways choose their target by them."""
         self._root = root
         self._key_header = key_header
         self._key = key
@@ -167,7 +167,7 @@ class HttpEndpoint:
         self._runner.close()
 
     async def _close(self) -> None:
-        """Ctrl-C leaves a request behind whose answer is not awaited."""
+        """After Ctrl-C there is a request whose answer is not awaited."""
         left = asyncio.all_tasks() - {asyncio.current_task()}
         for task in left:
             task.cancel()

@@ -1,4 +1,4 @@
-"""What the probe asks, before a wire puts it into its dialect's words."""
+"""The probe's requests, before a wire renders them in its dialect."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ TOKENS: Final = 1024
 """Enough for a model that thinks before it answers."""
 
 THINKING_TOKENS: Final = 2048
-"""More, where thinking is asked for: some want a budget of 1024 below the limit."""
+"""More, for requests with thinking: some need a budget of 1024 below the limit."""
 
 Choice = Literal["", "auto", "none", "required"]
 
 
 class Offer(msgspec.Struct, frozen=True):
-    """A tool. `schema` None: it takes no arguments, and says so as the dialect does."""
+    """A tool. `schema` None: it takes no arguments, declared as the dialect does."""
 
     name: str
     description: str = ""
@@ -32,7 +32,7 @@ class Offer(msgspec.Struct, frozen=True):
 
 
 class ProbeCall(msgspec.Struct, frozen=True):
-    """`arguments`: the JSON text, as it was reported."""
+    """`arguments`: the JSON text, unchanged."""
 
     id: str
     name: str
@@ -40,7 +40,7 @@ class ProbeCall(msgspec.Struct, frozen=True):
 
 
 class User(msgspec.Struct, frozen=True):
-    """`parts`: as a list of text parts, even if there is one."""
+    """`parts`: as a list of text parts, even if there is only one."""
 
     texts: tuple[str, ...]
     parts: bool = False
@@ -48,13 +48,13 @@ class User(msgspec.Struct, frozen=True):
 
 
 class Said(msgspec.Struct, frozen=True):
-    """The model's own turn: its items of the wire as they came."""
+    """The model's own turn: its items on the wire, unchanged."""
 
     items: tuple[dict[str, Any], ...]
 
 
 class Called(msgspec.Struct, frozen=True):
-    """A turn of the model that the probe made up: a text, or calls with ids from elsewhere."""
+    """A turn of the model made up by the probe: a text, or calls with foreign ids."""
 
     text: str = ""
     calls: tuple[ProbeCall, ...] = ()
@@ -73,7 +73,7 @@ class Results(msgspec.Struct, frozen=True):
 
 
 class Midway(msgspec.Struct, frozen=True):
-    """A word of the system in the middle of the conversation."""
+    """A system message in the middle of the conversation."""
 
     text: str
     role: str = "system"
@@ -92,17 +92,17 @@ class ProbeQuestion(msgspec.Struct, frozen=True, kw_only=True):
     """The tool that must be called."""
     parallel: bool | None = None
     most: int = TOKENS
-    """Of tokens in the answer."""
+    """Maximum tokens of the answer."""
     stop: tuple[str, ...] = ()
     schema: dict[str, Any] | None = None
     json: bool = False
     thinking: int | None = None
-    """Which of the wire's ways to ask for thinking; None: it is not asked for."""
+    """The index among the wire's options for thinking; None: it is not requested."""
     stream: bool = False
     usage: bool = True
-    """Whether a stream is asked to tell usage, where it tells it only then."""
+    """Whether a stream's usage is requested, if it is only reported on request."""
     extra: dict[str, Any] = {}
-    """Fields of the body, as they are."""
+    """Fields of the body, unchanged."""
 
 
 def ask(text: str, **more: Any) -> ProbeQuestion:

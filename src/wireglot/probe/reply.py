@@ -1,4 +1,4 @@
-"""What came back, read strictly: the answer in neutral words, and each rule that does not hold."""
+"""Replies, parsed strictly: the answer in neutral terms, and each violated rule."""
 
 from __future__ import annotations
 
@@ -11,22 +11,22 @@ from wireglot.probe.question import ProbeCall
 from wireglot.wire.json import BadJson, decode
 
 Verdict = Literal["pass", "fail", "warn", "not applicable", "inconclusive", "not run"]
-"""warn: a rule of those that clients can do without does not hold. inconclusive: the model did not do what
-the case needs, or nothing was answered, twice. not run: the budget does not reach that far."""
+"""warn: a rule that clients can do without is violated. inconclusive: the model did not do what the case
+needs, or there was no answer, twice. not run: the budget was exhausted."""
 
 VERDICTS: Final[tuple[Verdict, ...]] = ("pass", "fail", "warn", "not applicable", "inconclusive", "not run")
 
 
 class Broken(Exception):
-    """A rule does not hold; the text says which, and where."""
+    """A rule is violated; the text says which one, and where."""
 
 
 class NotApplicable(Exception):
-    """The endpoint says in good order that it does not have what the case is about."""
+    """The endpoint reports properly that it does not support what the case is about."""
 
 
 class Inconclusive(Exception):
-    """Nothing can be said: mostly the model chose otherwise."""
+    """No conclusion is possible: usually the model chose otherwise."""
 
 
 Stop = Literal["end", "length", "sequence", "tool", "other", ""]
@@ -44,17 +44,17 @@ Rule = Literal[
     "thoughts",
     "usage",
 ]
-"""nulls: what may be null is there, in a stream too. repeated: an answer repeats the request's settings. The
-others are of a stream. frames: each is framed and named as the dialect wants it. opening: how it begins.
-order: what may follow what. indexes: counted from 0 without gaps. identity: ids stay the same. ending: how it
-ends. calls, thoughts: their pieces. usage: where it is reported."""
+"""nulls: nullable fields are present, in a stream too. repeated: an answer repeats the request's settings.
+The others are about streams. frames: each is framed and named as the dialect requires. opening: how it
+begins. order: which event may follow which. indexes: counted from 0 without gaps. identity: ids stay the
+same. ending: how it ends. calls, thoughts: their pieces. usage: where it is reported."""
 
 
 _CONTENT: Final[tuple[Rule, ...]] = ("order", "ending", "calls", "thoughts")
 
 
 class ProbeUsage(msgspec.Struct, frozen=True):
-    """Tokens, as they were reported. `input` and `output` hold everything; None: not reported."""
+    """Tokens, as reported. `input` and `output` include everything; None: not reported."""
 
     input: int
     output: int
@@ -75,20 +75,20 @@ class ProbeReply(msgspec.Struct, kw_only=True):
     thoughts: list[Thought] = []
     stop: Stop = ""
     stop_word: str = ""
-    """As the dialect says it."""
+    """In the dialect's own word."""
     sequence: str | None = None
     usage: ProbeUsage | None = None
     id: str = ""
     model: str = ""
     items: list[dict[str, Any]] = []
-    """To be sent back as the model's turn."""
+    """Sent back as the model's turn."""
     pieces: int = 0
-    """Of text, in a stream."""
+    """Pieces of text, in a stream."""
     has_indexes: bool = True
-    """Whether a stream has indexes to be judged by."""
+    """Whether a stream has indexes to check."""
     faults: list[tuple[Rule, str]] = []
     state: str = ""
-    """What must come back with the answer: all signatures together."""
+    """What must be sent back with the answer: all signatures together."""
 
     def add_call(self, identifier: str, name: str, arguments: str) -> None:
         self.calls.append(ProbeCall(identifier, name, arguments))
@@ -98,21 +98,21 @@ class ProbeReply(msgspec.Struct, kw_only=True):
         self.state += state
 
     def require(self, *rules: Rule) -> None:
-        """Raises Broken for the first fault that is one of these; without any named, of the rules that are
-        about the content. The others have cases of their own: one fault shall not fail twenty."""
+        """Raises Broken for the first violation of one of these rules; if none is named, of the rules about
+        the content. The others have separate cases: one fault shall not fail twenty."""
         for rule, text in self.faults:
             if rule in (rules or _CONTENT):
                 raise Broken(text)
 
     def require_all(self) -> None:
-        """Raises Broken for the first fault but a missing field, which has a case of its own."""
+        """Raises Broken for the first violation except a missing field, which has a separate case."""
         for rule, text in self.faults:
             if rule not in ("nulls", "repeated"):
                 raise Broken(text)
 
 
 class At:
-    """A value of a document with its place, which every complaint names."""
+    """A value of a document with its place, which every error names."""
 
     __slots__ = ("path", "value")
 
@@ -133,13 +133,13 @@ class At:
         return isinstance(self.value, dict) and self.value.get(name) is not None
 
     def get(self, name: str) -> At:
-        """A field that must be there, be it null."""
+        """A required field, which may be null."""
         if name not in self.object():
             raise Broken(f"{self.path}: there is no field {name}")
         return At(self.value[name], f"{self.path}.{name}")
 
     def nullable(self, name: str, reply: ProbeReply) -> At:
-        """A field that is there, be it null. Where it is missing, the SDKs take it for null."""
+        """A field that should be present, even if null. If it is missing, the SDKs treat it as null."""
         if name not in self.object():
             reply.faults.append(("nulls", f"{self.path}: there is no field {name}, not even null"))
         return At(self.value.get(name), f"{self.path}.{name}")
@@ -188,10 +188,10 @@ class ProbeFrame(msgspec.Struct, frozen=True):
     data: str
     lines: tuple[str, ...] = ()
     spaced: bool = True
-    """Whether a space stands behind each `data:`, without which one vendor's SDK reads nothing."""
+    """Whether there is a space after each `data:`, without which one vendor's SDK reads nothing."""
 
     def document(self) -> Any:
-        """None where it is no JSON."""
+        """None if it is not JSON."""
         try:
             return decode(self.data.encode())
         except BadJson:
@@ -199,7 +199,7 @@ class ProbeFrame(msgspec.Struct, frozen=True):
 
 
 def frames_of(body: bytes) -> list[ProbeFrame]:
-    """What stands behind the last blank line is a frame too."""
+    """Data after the last blank line is a frame too."""
     text = body.decode("utf-8", "replace").replace("\r\n", "\n").replace("\r", "\n")
     return [_frame(block) for block in text.split("\n\n") if block.strip("\n")]
 

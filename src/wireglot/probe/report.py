@@ -1,4 +1,4 @@
-"""A whole run: findings with their cases, the score, what was spent. All texts are scrubbed of the key."""
+"""A whole run: findings with their cases, the score, the cost. The key is removed from all texts."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wireglot.probe.talk import Cost, Level, ProbeCase, ProbeExchange, ProbeLedg
 
 
 class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
-    """A case and how it ended."""
+    """A case and its result."""
 
     id: str
     theme: str
@@ -35,7 +35,7 @@ class ProbeRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Score(msgspec.Struct, frozen=True):
-    """Of what applied and was decided. A case that must hold weighs three times one that should."""
+    """Counts the cases that applied and were decided. A "must" case weighs three times a "should" case."""
 
     passed: int
     applicable: int
@@ -57,7 +57,7 @@ class ProbeReport(msgspec.Struct, frozen=True, kw_only=True):
     input_tokens: int
     output_tokens: int
     catalog: str
-    """A suggestion for a file of the catalog."""
+    """A suggestion for a catalog file."""
     cases: tuple[ProbeRow, ...]
 
     @property
@@ -318,5 +318,5 @@ def _quoted(text: str) -> str:
 
 
 def _comment(text: str) -> str:
-    """One line: what an endpoint says may hold anything."""
+    """On one line: an endpoint's text may contain anything."""
     return "".join(letter if letter.isprintable() else " " for letter in text)[:240]

@@ -1,4 +1,4 @@
-"""Runs cases one after another: asked again once where nothing could be said, ended where the money ends."""
+"""Runs cases one after another: inconclusive ones are repeated once, and the run ends with the budget."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ from wireglot.probe.wires.wire import Wire
 from wireglot.wire.json import BadJson
 
 _PAUSE_SECONDS: Final = 2.0
-"""Before a case is tried again: mostly the endpoint was busy, or the model chose otherwise."""
+"""Before a case is repeated: usually the endpoint was busy, or the model chose otherwise."""
 
 
 class ProbeFinding(msgspec.Struct, frozen=True, kw_only=True):
-    """How one case ended, with all that was said in it."""
+    """The result of one case, with all its exchanges."""
 
     id: str
     verdict: Verdict
@@ -55,7 +55,8 @@ def run_cases(
     wait: Callable[[float], None] = time.sleep,
     clock: Callable[[], float] = time.monotonic,
 ) -> Iterator[ProbeFinding]:
-    """Each finding as soon as it is there. `affordable` gives why a case may not be run any more, or ""."""
+    """Yields each finding as soon as it is available. `affordable` returns why a case must not be run any
+    more, or ""."""
     for case in cases:
         if why := case.lacking.get(wire.name, ""):
             yield ProbeFinding(id=case.id, verdict="not applicable", words=why, tries=0)
@@ -92,11 +93,11 @@ def _once(case: ProbeCase, talk: Talk) -> ProbeFinding:
 
 
 _BYTES_OF_A_TOKEN = 2
-"""Of the JSON of a request, at least: English has four, and half of a request is braces and quotes."""
+"""Minimum for a request's JSON: English has four, and half of a request is braces and quotes."""
 
 
 class DemoEndpoint:
-    """Stands in for the endpoint: no sockets."""
+    """Replaces the endpoint, without sockets."""
 
     def __init__(self, dialect: str) -> None:
         self._dialect = dialect
@@ -114,7 +115,7 @@ class DemoEndpoint:
 
 
 class Part(msgspec.Struct, frozen=True):
-    """What one case comes to at most, beyond what those before it have asked already."""
+    """The maximum cost of one case, beyond the requests that earlier cases share with it."""
 
     case: str
     requests: int
@@ -190,5 +191,5 @@ CASES: Final[tuple[ProbeCase, ...]] = tuple(case for theme in THEMES for case in
 
 
 def cases_for(dialect: str) -> tuple[ProbeCase, ...]:
-    """Those that apply to it, and those about a feature that it lacks."""
+    """Cases that apply to it, and those about a feature that it lacks."""
     return tuple(case for case in CASES if dialect in case.dialects or dialect in case.lacking)

@@ -1,4 +1,5 @@
-"""What a case has in hand: it asks, is given answers read strictly, and all that is said is kept."""
+"""The interface of a case to the endpoint: sends requests, returns strictly parsed answers, and keeps all
+exchanges."""
 
 from __future__ import annotations
 
@@ -20,13 +21,13 @@ from wireglot.wire.json import BadJson, decode, encode
 _OK: Final = 200
 _BUSY: Final = frozenset({408, 429, 503, 529})
 INVALID: Final = (400, 422)
-"""Statuses of a request that cannot be read."""
+"""Statuses of an invalid request."""
 _REFUSALS: Final = frozenset({400, 404, 422, 501})
 _AGENT: Final = ("user-agent", "wireglot-probe")
 _LEFT_OUT: Final = "x-wireglot-losses"
-"""The only header known by which a gateway tells what it could not carry."""
+"""The only known header by which a gateway reports what it could not carry."""
 LIMITS: Final = ("max_tokens", "max_completion_tokens", "max_output_tokens", "maxOutputTokens", "num_predict")
-"""What dialects call the limit of an answer."""
+"""The dialects' names for the limit of an answer."""
 SIZE_OF_EVIDENCE: Final = 4000
 
 
@@ -40,7 +41,7 @@ class Refused(Broken):
 
 
 class ProbeExchange(msgspec.Struct, frozen=True, kw_only=True):
-    """`status` 0: nothing came back, and `answer` says why."""
+    """`status` 0: there was no answer, and `answer` contains the reason."""
 
     method: str
     path: str
@@ -49,13 +50,13 @@ class ProbeExchange(msgspec.Struct, frozen=True, kw_only=True):
     kind: str
     answer: str
     left_out: tuple[str, ...] = ()
-    """What the answer itself says was left out of the request."""
+    """What the answer itself reports as left out of the request."""
     shared: bool = False
-    """Whether an earlier case asked the same, whose answer was looked at again."""
+    """Whether an earlier case sent the same request, whose answer was reused."""
 
 
 class ProbeLedger:
-    """What a run has asked and spent, and what it has learned of the endpoint, over all cases."""
+    """What a run has sent and spent, and has learned about the endpoint, over all cases."""
 
     def __init__(self) -> None:
         self.known: dict[EndpointRequest, Got] = {}
@@ -63,15 +64,15 @@ class ProbeLedger:
         self.input = 0
         self.output = 0
         self.most_output = 0
-        """Had every answer been as long as it might."""
+        """If every answer had been as long as allowed."""
         self.bytes_sent = 0
         self.facts: dict[str, dict[str, tuple[bool, str]]] = {}
-        """What -> value -> whether it is taken, and how that is known."""
+        """Fact -> value -> whether it is accepted, and the evidence."""
         self.way_to_think: int | None = None
 
 
 class Talk:
-    """Of one case. What was asked before in the same words is not asked again, unless `fresh`."""
+    """The exchanges of one case. A request that was sent before is not repeated, unless `fresh`."""
 
     def __init__(
         self,
@@ -91,7 +92,7 @@ class Talk:
         self._case = case
         self._fresh = fresh
 
-    # What is asked
+    # Requests
 
     def ask(self, question: ProbeQuestion) -> ProbeReply:
         """A whole answer. Raises Broken (of which Refused is one) and Inconclusive."""
@@ -102,13 +103,13 @@ class Talk:
         return reply
 
     def stream(self, question: ProbeQuestion) -> ProbeReply:
-        """A stream, read to its end; `require` of what comes back tells what is wrong with it."""
+        """A stream, read to its end; `require` of the result reports what is wrong with it."""
         got = self.send(msgspec.structs.replace(question, stream=True))
         if got.status != _OK:
             self._answered(got)
         frames = self.wire.frames(got.body)
         if not any(frame.data for frame in frames):
-            # Most rules of a stream hold of an empty one.
+            # Most rules of a stream are true for an empty one.
             kind = got.headers.get("content-type", "") or "no type"
             raise Broken(f"status 200, and no event of a stream came ({kind}): {got.body[:80]!r}")
         reply = self.wire.stream_reader(question).read(frames)
@@ -116,7 +117,8 @@ class Talk:
         return reply
 
     def optional(self, question: ProbeQuestion, what: str, value: str = "") -> ProbeReply:
-        """The same for an optional feature: rejected with a proper error, the case does not apply."""
+        """The same for an optional feature: if it is rejected with a proper error, the case does not
+        apply."""
         try:
             reply = self.stream(question) if question.stream else self.ask(question)
         except Refused as refused:
@@ -128,7 +130,7 @@ class Talk:
         return reply
 
     def think(self, question: ProbeQuestion) -> ProbeReply:
-        """With thinking asked for, in the first of the dialect's ways that is taken."""
+        """With thinking, by the first of the dialect's options that is accepted."""
         known = self._ledger.way_to_think
         refused: Refused | None = None
         reply: ProbeReply | None = None
@@ -138,7 +140,7 @@ class Talk:
                 reply = self.stream(asked) if question.stream else self.ask(asked)
             except Refused as found:
                 if known is not None or found.status not in _REFUSALS:
-                    raise  # thinking is taken: it is something else that is refused
+                    raise  # thinking is accepted: something else is refused
                 refused = found
                 continue
             if reply.thoughts or reply.state:
@@ -157,8 +159,7 @@ class Talk:
     def post(
         self, body: bytes, path: str, *, key: str | None = None, method: str = "POST", fresh: bool = False
     ) -> Got:
-        """Bytes as they are. `fresh`: also where it was sent before. Raises Inconclusive where nothing comes
-        back."""
+        """Raw bytes. `fresh`: also if they were sent before. Raises Inconclusive if there is no answer."""
         about = surface(self.wire.name).upstream
         assert about is not None
         headers = (("content-type", "application/json"), *about.fixed_headers, _AGENT)
@@ -194,7 +195,7 @@ class Talk:
                 return path.replace("{model}", quote(self.model if model is None else model, safe="/-._~@"))
         raise NotApplicable("the dialect has no such path")
 
-    # What is made of it
+    # Checks of answers
 
     def document(self, got: Got) -> Any:
         try:
@@ -203,7 +204,7 @@ class Talk:
             raise Broken(f"status {got.status}, and the body is no JSON: {bad}: {got.body[:80]!r}") from None
 
     def refusal(self, got: Got) -> Refused:
-        """The error that an answer is. Raises Broken where it is none, or none of the dialect."""
+        """The error in an answer. Raises Broken if it is not one, or not in the dialect's form."""
         if got.status == _OK:
             raise Broken("status 200: it was answered as if nothing were wrong")
         if got.status in _BUSY:
@@ -223,7 +224,7 @@ class Talk:
             self._ledger.facts.setdefault(what, {})[value] = (taken, f"{self._case}: {how[:200]}")
 
     def unlearn(self, how: str) -> None:
-        """What was taken and had no effect, or a wrong one, was not taken."""
+        """Something that was accepted but had no effect, or a wrong one, does not count as accepted."""
         for reported in self._ledger.facts.values():
             for value, (taken, evidence) in reported.items():
                 if taken and evidence.startswith(f"{self._case}: "):
@@ -260,7 +261,7 @@ class Talk:
 
 
 def _most(body: bytes, settings_field: str) -> int:
-    """The most tokens that an answer may have."""
+    """The maximum tokens of the answer."""
     try:
         document = decode(body)
     except BadJson:
@@ -278,11 +279,11 @@ def _shown(data: bytes) -> str:
 
 
 Level = Literal["must", "should"]
-"""must: clients break where it does not hold. should: they can do without."""
+"""must: clients break if it is violated. should: they can do without."""
 
 Cost = Literal["free", "small", "medium", "large"]
-"""free: no tokens are spent by a good endpoint. small: one short answer or two. medium: several. large: only
-where it is asked for."""
+"""free: a good endpoint spends no tokens. small: one short answer or two. medium: several. large: only on
+request."""
 
 DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama", "gemini-interactions")
 WEIGHTS: Final[dict[Level, int]] = {"must": 3, "should": 1}
@@ -295,12 +296,13 @@ class CaseText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     sends: str
     expects: str
     why: str
-    """What breaks otherwise, and where it is written."""
+    """What breaks otherwise, and the source."""
     level: Level = "must"
     cost: Cost = "small"
     dialects: tuple[str, ...] = DIALECTS
     excuses: tuple[str, ...] = ()
-    """What an answer may say it left out: then the case does not apply, as if it had been refused."""
+    """Features that an answer may report as left out: then the case does not apply, as if it had been
+    refused."""
     lacking: dict[str, str] = {}
     """Dialects without the feature, and why the case does not apply to them: nothing is sent."""
 

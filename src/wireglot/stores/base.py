@@ -1,4 +1,4 @@
-"""What every store can do. One set of small protocols; the same contract tests run over all of them."""
+"""The interfaces of stores: a set of small protocols; the same contract tests run over all stores."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from wireglot.stores.records import (
 
 
 class StoreDown(Exception):
-    """The store cannot be reached, is full or does not answer in time. What was asked has not happened, or
-    is unknown. The message is for people and holds no secret."""
+    """The store cannot be reached, is full or does not answer in time. The call had no effect, or its effect
+    is unknown. The message is for people and contains no secret."""
 
     late: asyncio.Future[Any] | None = None
-    """The call, where it goes on and only the request does not wait for it: it may happen yet."""
+    """The call, if it is still running and only the request does not wait for it: it may yet take effect."""
 
 
 class StoreUnusable(Exception):
@@ -40,18 +40,18 @@ class StoreUnusable(Exception):
 
 
 Sort = Literal["reads", "writes"]
-"""Each has a breaker of its own: a database that is locked, or whose disk is full, is read as ever."""
+"""Each has a separate breaker: a database that is locked, or whose disk is full, can still be read."""
 
 
 class CallKind(msgspec.Struct, frozen=True):
-    """How a call is waited for, and what becomes of it for others: see `bounded.py`."""
+    """How a call is waited for, and what its result means for other calls: see `bounded.py`."""
 
     sort: Sort
     is_long: bool
-    """Reports, the sweep and the books, which no answer waits for."""
+    """Reports, the sweep and the accounts, which no answer waits for."""
     is_unattended: bool
-    """Used by background tasks at their own pace: they go on, whatever the previous result.
-    One that goes well says nothing for others: it may be all that the store can do."""
+    """Used by background tasks at their own pace: they continue whatever the previous result. Their success
+    means nothing for other calls: it may be all that the store can do."""
 
 
 _Method = TypeVar("_Method", bound=Callable[..., Any])
@@ -75,41 +75,42 @@ def kind_of(method: Callable[..., Any]) -> CallKind:
 
 
 class Documents(Protocol):
-    """Sealed values of callers. What has expired is not there, whether or not it has been swept yet.
+    """Sealed values of callers. An expired value does not exist, whether or not it has been swept yet.
 
     Every write is durable when it returns: it survives `kill -9` and, with the engine's default, power loss.
     """
 
     @call("writes")
     async def put(self, documents: Sequence[Document], *, new: bool = False) -> bool:
-        """Write all of them or none. An existing one is replaced; with `new`, one that exists (and has not
-        expired) means that nothing is written and the answer is False."""
+        """Write all of them or none. An existing one is replaced; with `new`, if one exists (and has not
+        expired), nothing is written and the result is False."""
         ...
 
     @call("writes")
     async def replace(self, document: Document) -> bool:
-        """Write it only where it exists: what has been deleted stays deleted."""
+        """Write it only if it exists: what has been deleted stays deleted."""
         ...
 
     @call("writes")
     async def touch(self, caller: str, kind: str, id: str, *, created: int, expires: int) -> bool:
-        """Set its times and nothing else, where it exists: a change of its body meanwhile is not undone."""
+        """Set only its times, if it exists: a concurrent change of its body is not undone."""
         ...
 
     @call("writes")
     async def touch_pieces(self, caller: str, kind: str, parent: str, *, expires: int) -> None:
-        """Give all pieces of a parent a new end."""
+        """Set the expiry of all pieces of a parent."""
         ...
 
     @call("writes")
     async def append(self, documents: Sequence[Document]) -> int:
-        """Pieces of one tenant, kind and parent, numbered on from the parent's last piece, in one step: two
-        callers never get the same numbers. The first one's number; the first piece of a parent is 1."""
+        """Append pieces of one tenant, kind and parent, numbered after the last piece of the parent, in one
+        step: two callers never get the same numbers. Returns the number of the first one, which is 1 for the
+        first piece of a parent."""
         ...
 
     @call("reads")
     async def get(self, caller: str, kind: str, ids: Sequence[str]) -> list[Document]:
-        """Those that are there, in any order."""
+        """The existing ones, in any order."""
         ...
 
     @call("reads")
@@ -124,7 +125,7 @@ class Documents(Protocol):
         limit: int = 0,
         newest_first: bool = False,
     ) -> list[Document]:
-        """The pieces of a parent by number, those beyond `after` and below `before` (0: no bound)."""
+        """The pieces of a parent by number, those after `after` and before `before` (0: no bound)."""
         ...
 
     @call("reads")
@@ -136,7 +137,7 @@ class Documents(Protocol):
 
     @call("writes")
     async def delete(self, caller: str, kind: str, ids: Sequence[str]) -> int:
-        """How many were there."""
+        """Returns how many existed."""
         ...
 
     @call("writes")
@@ -154,16 +155,16 @@ class Vault(Protocol):
 
     @call("reads")
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
-        """Those that are there."""
+        """The existing ones."""
         ...
 
 
 class VaultApart(Vault, Protocol):
-    """One that is not the engine's, whose `wipe` does not reach it."""
+    """A vault that is not the engine's, which the engine's `wipe` does not include."""
 
     @call("writes", long=True)
     async def forget(self, caller: str) -> int:
-        """Remove everything of a caller. How many there were."""
+        """Remove everything of a caller. Returns how many entries there were."""
         ...
 
 
@@ -171,8 +172,8 @@ class Ledger(Protocol):
     @call("writes", long=True, unattended=True)
     async def apply(self, rows: Sequence[UsageRow]) -> None:
         """Intents (no outcome) and completions, in any order, any number of times: a row is inserted once,
-        completed once, and a completed row never changes again; only a `crash`, which is a guess, gives way
-        to what its process tells later. All or none."""
+        completed once, and a completed row never changes again; only a `crash`, which is a guess, is replaced
+        by what its process reports later. All rows or none."""
         ...
 
     @call("reads", long=True)
@@ -187,8 +188,8 @@ class Ledger(Protocol):
 
     @call("writes", long=True, unattended=True)
     async def sum_up(self, until: int) -> bool:
-        """Add up and keep the next hours that were over `until` then, so that reports need not read their
-        rows. Whether there may be more. It changes no figure, but how fast they are found."""
+        """Add up and store the next hours that had ended by `until`, so that reports need not read their
+        rows. Returns whether there may be more. It changes no result, but makes reports faster."""
         ...
 
     @call("reads", long=True)
@@ -202,31 +203,31 @@ class Ledger(Protocol):
 
     @call("reads", long=True)
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
-        """The last used first, of those used in the same millisecond the greatest id; `before` and `beyond`
-        are the `last` and the `id` of the last one seen."""
+        """The most recently used first, of those used in the same millisecond the greatest id; `before` and
+        `beyond` are the `last` and the `id` of the last one seen."""
         ...
 
     @call("writes", long=True)
     async def forget_session(self, caller: str, session: str) -> int:
-        """Take the session's name off its rows; the rows stay. How many there were."""
+        """Remove the session's name from its rows; the rows stay. Returns how many there were."""
         ...
 
     @call("writes", unattended=True)
     async def beat(self, instance: str) -> None:
-        """This process is alive, by the store's own clock where it has one. Open rows of an instance that has
-        not said so for long are crashes."""
+        """Report that this process is alive, by the store's own clock if it has one. Open rows of an instance
+        without a recent report are crashes."""
         ...
 
     @call("writes", long=True, unattended=True)
     async def close_open(self, instances: Sequence[str], now: int) -> int:
-        """Complete the open rows of these instances as `crash`. How many there were."""
+        """Complete the open rows of these instances as `crash`. Returns how many there were."""
         ...
 
 
 class Keys(Protocol):
     @call("reads", unattended=True)
     async def version(self) -> int:
-        """Changes with every change of a key. Cheap: asked every second."""
+        """Changes with every change of a key. Cheap, since it is called every second."""
         ...
 
     @call("reads")
@@ -237,40 +238,40 @@ class Keys(Protocol):
 
     @call("reads")
     async def changed(self, since: int) -> list[KeyRow] | None:
-        """The key whose write made the version `since`, and those written after it, in this order. None where
-        that is not known: one of them was written again or deleted, or written by a program that does not
+        """The key whose write made the version `since`, and those written after it, in this order. None if
+        that is unknown: one of them was written again or deleted, or written by a program that does not
         number its changes."""
         ...
 
     @call("writes")
     async def put(self, row: KeyRow, *, new: bool = False, over: KeyRow | None = None) -> bool:
-        """With `new`: False, and nothing written, where a key of this name ever existed. With `over`: the
-        same where that is not what stands there now: of two changes at once none is lost in silence."""
+        """With `new`: False, and nothing written, if a key of this name ever existed. With `over`: the same
+        if the current row is another one, so that of two changes at once none is lost silently."""
         ...
 
     @call("writes")
     async def delete(self, name: str) -> bool:
-        """As if it had never been there; False where it is not. What its caller stored is wiped before: the
-        next key of that name is another caller's."""
+        """As if it had never existed; False if it does not exist. Its caller's data is wiped before: the next
+        key of that name belongs to another caller."""
         ...
 
 
 class Counters(Protocol):
-    """Limits and agreements between processes. They hold for anyone who shares the store."""
+    """Limits and agreements between all processes that share the store."""
 
     @call("writes")
     async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
-        """All of them, in one step, or none."""
+        """Take all of them, in one step, or none."""
         ...
 
     @call("writes")
     async def settle(self, claims: Sequence[Rate | Budget]) -> None:
-        """Correct what was taken: `amount` is the difference, and may be below zero. Never denied."""
+        """Correct what was taken: `amount` is the difference, which may be negative. Never denied."""
         ...
 
     @call("writes")
     async def known(self, names: Sequence[str]) -> dict[str, int]:
-        """What is taken of budgets, of those that have been begun or seeded. A request waits for it."""
+        """The used amounts of budgets that have been begun or seeded. A request waits for this call."""
         ...
 
     @call("writes", unattended=True)
@@ -280,13 +281,13 @@ class Counters(Protocol):
 
     @call("writes")
     async def seed(self, name: str, value: int, until: int) -> None:
-        """Begin a budget at what the ledger says; one that has begun is left alone."""
+        """Begin a budget with the ledger's sum; one that has begun is not changed."""
         ...
 
     @call("writes")
     async def enter(self, name: str, holder: str, limit: int, seconds: float) -> bool:
-        """Be one of at most `limit` holders. A place that is not renewed (entered again) within `seconds` is
-        free: its holder has died."""
+        """Become one of at most `limit` holders. A place that is not renewed (entered again) within `seconds`
+        is free: its holder has died."""
         ...
 
     @call("writes")
@@ -294,8 +295,8 @@ class Counters(Protocol):
 
     @call("writes", unattended=True)
     async def cool(self, entries: Mapping[str, float]) -> None:
-        """Tell everybody to leave these alone for so many seconds (the longer of two reported times
-        holds)."""
+        """Report that these must not be used for this many seconds (the longer of two reported times
+        applies)."""
         ...
 
     @call("writes", unattended=True)
@@ -305,23 +306,23 @@ class Counters(Protocol):
 
     @call("writes")
     async def lock(self, name: str, holder: str, seconds: float) -> bool:
-        """Whether `holder` has it now. It ends by itself: the one that holds it may have died."""
+        """Whether `holder` has it now. It expires by itself, since the holder may have died."""
         ...
 
     @call("writes")
     async def unlock(self, name: str, holder: str) -> None:
-        """Nothing happens if another one holds it by now."""
+        """Has no effect if another one holds it by now."""
         ...
 
     async def check(self) -> None:
-        """Raises StoreDown where it does not answer."""
+        """Raises StoreDown if it does not answer."""
         ...
 
     async def close(self) -> None: ...
 
 
 class Shared(NamedTuple):
-    """Counters, and the vault that comes with them if they have one."""
+    """Counters, and their vault if they have one."""
 
     counters: Counters
     vault: VaultApart | None
@@ -334,33 +335,33 @@ class Shared(NamedTuple):
 
 
 class FleetLog(Protocol):
-    """What the machines of a fleet tell one another, in the order in which it was reported, and what they
-    hand over: for a while, and never of so much worth that anybody waits for it."""
+    """Messages between the machines of a fleet, in the order in which they were reported, and recordings that
+    they upload: kept for a while, and never so valuable that anything waits for them."""
 
     async def tell(self, log: str, body: bytes, *, seconds: float, most: int) -> None:
-        """One more entry. Those of a log are all reported with the same `seconds`, after which they go; of
-        more than `most` the oldest go (a few more may be there for a moment)."""
+        """Append an entry. All entries of a log have the same `seconds`, after which they expire; of more
+        than `most` the oldest are dropped (a few more may exist for a moment)."""
         ...
 
     async def heard(self, log: str, after: str, limit: int) -> list[LogEntry]:
-        """What was reported after a place ("": from the first on), the oldest first. Where the log has been
-        emptied and begun again, it is reported from its first entry on."""
+        """The entries after a place ("": from the first on), the oldest first. If the log has been emptied
+        and begun again, it is read from its first entry on."""
         ...
 
     async def last(self, log: str, before: str, limit: int) -> list[LogEntry]:
-        """What was reported before a place ("": up to now), the newest first."""
+        """The entries before a place ("": up to now), the newest first."""
         ...
 
     async def remove(self, log: str, places: Sequence[str]) -> None: ...
 
     async def keep(self, caller: str, id: str, body: bytes, *, seconds: float, max_bytes: int) -> None:
-        """Hand something over, sealed as it is. Of more than `max_bytes` the oldest go."""
+        """Upload a value that is already sealed. Above `max_bytes` the oldest are dropped."""
         ...
 
     async def find(self, caller: str, id: str) -> bytes | None: ...
 
     async def forget(self, caller: str) -> int:
-        """All that was handed over of one caller. How many there were."""
+        """Remove everything that was uploaded of one caller. Returns how many there were."""
         ...
 
     async def close(self) -> None: ...
@@ -382,15 +383,15 @@ class Engine(Protocol):
     def keys(self) -> Keys: ...
 
     async def check(self) -> None:
-        """Raises StoreDown where it does not answer."""
+        """Raises StoreDown if it does not answer."""
         ...
 
     @call("writes", long=True, unattended=True)
     async def sweep(
         self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
     ) -> Swept:
-        """Remove what has expired, what is too much of its kind, usage from before `usage_before`; complete
-        open rows of instances that were not heard of since `dead_before`."""
+        """Remove expired documents, excess ones of a kind, and usage before `usage_before`; complete open
+        rows of instances without a report since `dead_before`."""
         ...
 
     @call("writes", long=True)
@@ -403,24 +404,23 @@ class Engine(Protocol):
     async def stats(self) -> Stats: ...
 
     def export(self) -> AsyncIterator[Record]:
-        """Everything, sealed as it is."""
+        """All records; values stay sealed."""
         ...
 
     @call("writes", long=True)
     async def load(self, records: Sequence[Record]) -> None:
-        """What `export` gave, in any store; what is there already stays as it is."""
+        """Load records from `export` of any store; existing ones are not changed."""
         ...
 
     def lacks(self, caller: str) -> bool:
-        """Whether nothing at all of this caller is in the vault, reported at once and without asking: some
-        know it from a recall that found nothing. What any process has kept by now counts. False tells
-        nothing."""
+        """Whether the vault is known to have nothing of this caller, without a call: some stores know it from
+        a recall that found nothing. Includes what other processes have stored by now. False: unknown."""
         ...
 
     def kept_mark(self, caller: str) -> Hashable:
-        """Another one whenever anything of this caller is kept in the vault, by whichever process: what was
-        not there under the same mark is not there now. None where that is not known just now, 0 by
-        stores that never tell it."""
+        """A mark that changes whenever any process stores something of this caller in the vault: what was
+        missing under the same mark is still missing. None if it is unknown at the moment, 0 from stores that
+        never know it."""
         ...
 
     async def close(self) -> None: ...

@@ -1,10 +1,10 @@
-"""Any store, with a budget for each call and a breaker: anyone who asks it waits for so long at most, and
-after a few failures in a row no caller waits at all, until a check succeeds.
+"""Wraps any store with a time limit for each call and a circuit breaker: a caller waits for a bounded time,
+and after a few failures in a row no caller waits at all, until a check succeeds.
 
-A server that is shared has to answer soon: requests can decide without it. They wait for a few times as long
-as its calls usually take, and the call goes on without them.
+A shared server has to answer soon: requests can decide without it. They wait for a few times as long as its
+calls usually take, and the call continues without them.
 
-Reads and writes have a breaker each: a database that is locked, or whose disk is full, is read as ever.
+Reads and writes have separate breakers: a database that is locked, or whose disk is full, can still be read.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 FAILURES_TO_OPEN: Final = 3
-"""In a row, without one that went well between them."""
+"""Consecutive failures that open a breaker."""
 LONG_SECONDS: Final = 60.0
-"""For reports, the sweep and the books, which no answer waits for."""
+"""For reports, the sweep and the accounts, which no answer waits for."""
 SHORT_SECONDS: Final = 0.05
 """For a call to a shared server (FAULTS 100), unless its calls usually take longer than a quarter of it."""
 _USUAL_TIMES: Final = 4
 _NEWEST_WEIGHT: Final = 1 / 8
-"""As TCP weighs a new round trip against those before it (RFC 6298)."""
+"""The weight that TCP gives a new round-trip time (RFC 6298)."""
 
 
 class StoreBreaker:
-    """Whether one sort of calls is worth the wait."""
+    """Whether calls of one sort are worth waiting for."""
 
     def __init__(self) -> None:
         self.why = ""
-        """Why no call is made, "" if calls are made."""
+        """Why no call is made; "" if calls are made."""
         self.refused = 0
         """Calls that were not made."""
         self._failed = 0
@@ -64,7 +64,7 @@ class StoreBreaker:
             self.why = why or "the store does not answer"
 
     def succeeded(self) -> None:
-        """Of calls that were under way when it opened, none closes it."""
+        """Calls in progress when it opened do not close it."""
         if not self.why:
             self._failed = 0
 
@@ -74,21 +74,21 @@ class StoreBreaker:
 
 
 class Bounds:
-    """The budgets of one server, and its breakers."""
+    """The time limits of one server, and its breakers."""
 
     def __init__(self, seconds: float, *, answers_soon: bool = False) -> None:
-        """`seconds`: of one call. `answers_soon`: requests wait for a few times as long as calls usually
+        """`seconds`: for one call. `answers_soon`: requests wait for a few times as long as calls usually
         take, and at least for SHORT_SECONDS."""
         self.seconds = seconds
         self.breakers: dict[Sort, StoreBreaker] = {"reads": StoreBreaker(), "writes": StoreBreaker()}
         self.answers_soon = answers_soon
         self._usual_seconds = 0.0
         self._late: set[asyncio.Task[Any]] = set()
-        """Calls that go on without the request that made them."""
+        """Calls that continue without the request that made them."""
 
     @property
     def trouble(self) -> str:
-        """Why some calls are not made, "" where all are."""
+        """Why some calls are not made; "" if all are."""
         return next((breaker.why for breaker in self.breakers.values() if breaker.why), "")
 
     @property
@@ -97,12 +97,13 @@ class Bounds:
         return min(self.seconds, max(SHORT_SECONDS, _USUAL_TIMES * self._usual_seconds))
 
     def learn(self, seconds: float) -> None:
-        """What a call took, also one that came too late: a server that is far away does not hang."""
+        """Learn the duration of a call, also of one that came too late: a distant server does not hang."""
         usual = self._usual_seconds
         self._usual_seconds = usual + _NEWEST_WEIGHT * (seconds - usual) if usual else seconds
 
     async def soon(self, work: Callable[[], Awaitable[T]], breaker: StoreBreaker) -> T:
-        """What comes of a call within `patience`; later it goes on without the request that made it."""
+        """The result of a call within `patience`; after that it continues without the request that made
+        it."""
         loop = asyncio.get_running_loop()
         task = loop.create_task(self._timed(work))
         patience = self.patience
@@ -111,7 +112,7 @@ class Bounds:
             while is_held_up and not task.done():
                 begun = loop.time()
                 await asyncio.wait({task}, timeout=patience)
-                # A timer that is late itself shows that this process is slow, not the server.
+                # A timer that fires late itself shows that this process is slow, not the server.
                 is_held_up = loop.time() - begun > 2 * patience
         except asyncio.CancelledError:
             task.cancel()
@@ -131,7 +132,7 @@ class Bounds:
         raise down
 
     async def _timed(self, work: Callable[[], Awaitable[T]]) -> T:
-        """Within the time of one call, from which is learned."""
+        """Within the time limit of one call; its duration is learned."""
         loop = asyncio.get_running_loop()
         begun = loop.time()
         limit = asyncio.timeout(self.seconds)
@@ -146,14 +147,14 @@ class Bounds:
         return done
 
     async def close(self) -> None:
-        """End the calls that no caller waits for any more."""
+        """Cancel the calls that no caller waits for any more."""
         for task in (late := [*self._late]):
             task.cancel()
         if late:
             await asyncio.wait(late)
 
     async def check(self, work: Callable[[], Awaitable[None]]) -> None:
-        """What goes well here closes the breakers: three more failures open them again."""
+        """A success here closes the breakers: three more failures open them again."""
         try:
             await self._timed(work)
         except StoreDown as down:
@@ -170,7 +171,7 @@ def _unanswered(seconds: float) -> StoreDown:
 def bounded(
     method: Callable[Concatenate[Any, P], Coroutine[Any, Any, T]],
 ) -> Callable[Concatenate[BoundedPart, P], Coroutine[Any, Any, T]]:
-    """The method of a protocol within its bounds, which are those of the kind that it declares."""
+    """The method of a protocol within the limits for the kind that it declares."""
     kind, name = kind_of(method), method.__name__
 
     async def called(self: BoundedPart, /, *arguments: P.args, **named: P.kwargs) -> T:
@@ -182,7 +183,7 @@ def bounded(
         limit = asyncio.timeout(seconds)
         done: T
         try:
-            # The part is found with each call: it may not be open yet.
+            # The part is looked up with each call: it may not be open yet.
             if bounds.answers_soon and not kind.is_long and not kind.is_unattended:
                 done = await bounds.soon(lambda: getattr(part(), name)(*arguments, **named), breaker)
             else:
@@ -205,7 +206,7 @@ def bounded(
 
 
 class BoundedPart:
-    """One side of a store."""
+    """One part of a store."""
 
     def __init__(self, part: Callable[[], Any], bounds: Bounds) -> None:
         self._part = part
@@ -295,7 +296,7 @@ class BoundedEngine(BoundedPart):
         self.vault = BoundedVault(partial(getattr, behind, "vault"), bounds)
         self.ledger = BoundedLedger(partial(getattr, behind, "ledger"), bounds)
         self.keys = BoundedKeys(partial(getattr, behind, "keys"), bounds)
-        # Reported at once, or as slow as the reader: no budget could be set.
+        # These return at once, or are as slow as their reader: no time limit is possible.
         self.lacks, self.kept_mark, self.export, self.close = (
             behind.lacks, behind.kept_mark, behind.export, behind.close
         )  # fmt: skip
@@ -305,7 +306,7 @@ class BoundedEngine(BoundedPart):
 
 
 class BoundedShared:
-    """The same for counters, and the vault that comes with them if they have one."""
+    """The same for counters, and their vault if they have one."""
 
     def __init__(
         self, shared: Shared | DeferredShared, seconds: float, *, answers_soon: bool = False

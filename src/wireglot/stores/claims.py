@@ -1,8 +1,8 @@
-"""The arithmetic of limits, the same for every store that does it in Python. Times are milliseconds.
+"""The arithmetic of limits, for all stores that do it in Python. Times are milliseconds.
 
-A rate is a leaky bucket reported by one number (GCRA): the moment at which the bucket will be empty. An entry
-moves that moment on by `amount / limit` of the window; it passes while the moment is no more than a window
-away, or where the bucket was empty.
+A rate is a leaky bucket represented by one number (GCRA): the time at which the bucket will be empty. An
+entry postpones that time by `amount / limit` of the window; it passes while the time is no more than a window
+away, or if the bucket was empty.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ def cost(claim: Rate) -> float:
 
 
 def rate_wait(claim: Rate, empty_at: float, now: float) -> float:
-    """Milliseconds until the claim passes; 0 or less: it passes now. What is larger than the whole bucket has
-    to wait until the bucket is empty, never longer."""
+    """Milliseconds until the claim passes; 0 or less: it passes now. A claim larger than the whole bucket
+    waits until the bucket is empty, never longer."""
     return empty_at - now + min(0.0, cost(claim) - claim.seconds * 1000)
 
 
 def filled(claim: Rate, empty_at: float, now: float) -> float:
     """When the bucket will be empty with the claim in it: two windows from now at the latest, and not before
-    now, however much is given back."""
+    now, however much is returned."""
     level = max(empty_at, now) + cost(claim)
     return max(now, min(level, now + 2 * claim.seconds * 1000))
 
 
 class Weighed:
-    """Claims weighed together. `rates` and `budgets` are what is to be written if all of them pass."""
+    """Claims checked together. `rates` and `budgets` are to be written if all of them pass."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""A store that cannot be reached yet: everything asked of it fails until it can, and it is then opened."""
+"""A store that cannot be reached yet: every call fails until it can, and it is then opened."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ Opened = TypeVar("Opened", bound=Engine | Shared)
 
 
 class _Deferred(Generic[Opened]):
-    """`check` tries to open it. Until then it is down, for the reason it was down at first."""
+    """`check` tries to open it. Until then it is down, with the original reason."""
 
     def __init__(self, url: str, reason: str, open: Callable[[str], Awaitable[Opened]]) -> None:
         self._url = url
@@ -40,12 +40,12 @@ class _Deferred(Generic[Opened]):
         return self._store
 
     async def check(self) -> None:
-        async with self._opening:  # once, however many ask
+        async with self._opening:  # once, however many callers wait
             if self._store is None:
                 try:
                     self._store = await self._open(self._url)
                 except StoreUnusable as problem:
-                    # What cannot be used while we run may be fixed while we run: it is down.
+                    # A problem that makes it unusable may be fixed while we run: until then it is down.
                     raise StoreDown(str(problem)) from problem
         await self._store.check()
 
@@ -114,5 +114,5 @@ class DeferredShared(_Deferred[Shared]):
 
     @property
     def vault(self) -> VaultApart | None:
-        """Never None: only a server can be away at the start, and each has one."""
+        """Never None: only a server can be unreachable at the start, and each has one."""
         return self.opened().vault

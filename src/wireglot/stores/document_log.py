@@ -1,4 +1,4 @@
-"""The log of a fleet among the documents of its store: its tables are those that every version knows."""
+"""The log of a fleet, stored as documents: every version knows their tables."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document, LogEntry
 
 FLEET: Final = "\0fleet"
-"""No caller is called so."""
+"""No caller can have this name."""
 REPORTED: Final = "fleet-log"
-"""The kind of what was reported; its parent is the log."""
+"""The kind of log entries; their parent is the log."""
 HANDED_OVER: Final = "trace"
 _TRIM_EVERY: Final = 64
 _TRIMMED_AT_ONCE: Final = 500
@@ -24,10 +24,10 @@ class DocumentLog:
     """Implements `FleetLog`."""
 
     def __init__(self, documents: Callable[[], Documents]) -> None:
-        """`documents`: looked up with each call, which fails while the store is not open yet."""
+        """`documents`: called each time; fails while the store is not open yet."""
         self._documents = documents
         self._kept: OrderedDict[tuple[str, str], int] = OrderedDict()
-        """Sizes of what this process handed over. Those of all are looked after by the store's sweep."""
+        """Sizes of this process's uploads. The total is limited by the store's sweep."""
 
     async def tell(self, log: str, body: bytes, *, seconds: float, most: int) -> None:
         now = _now()
@@ -46,7 +46,7 @@ class DocumentLog:
         newest = await self._documents().pieces(FLEET, REPORTED, log, limit=1, newest_first=True)
         if not newest or newest[0].number == known:
             return []
-        # Numbers go on from those that are there: after all have expired, they begin with 1 again.
+        # Numbers continue from the existing ones: after all have expired, they begin with 1 again.
         start = known if newest[0].number > known else 0
         found = await self._documents().pieces(FLEET, REPORTED, log, after=start, limit=limit)
         return [_entry(each) for each in found]
@@ -84,7 +84,7 @@ class DocumentLog:
         return gone
 
     async def close(self) -> None:
-        """The documents are their store's."""
+        """The documents belong to their store."""
 
 
 def _entry(document: Document) -> LogEntry:

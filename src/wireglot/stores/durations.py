@@ -1,7 +1,8 @@
-"""How long requests took, as a multiset that can be merged: exact values, or buckets of a fixed histogram.
+"""The durations of requests, as a multiset that can be merged: exact values, or buckets of a fixed histogram.
 
-A sum in a store keeps one letter for each bucket and, behind it, how many requests are in it. A database can
-merge sums by joining such texts, and a single letter is one request, so rows and sums are joined alike.
+A sum in a store has one character for each bucket, followed by the number of requests in it. A database can
+merge sums by concatenating such texts, and a single character is one request, so rows and sums are
+concatenated alike.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ def _bounds() -> tuple[int, ...]:
 
 
 BOUNDS: Final = _bounds()
-"""Where each bucket begins, in milliseconds. The last has no end."""
+"""The beginning of each bucket, in milliseconds. The last has no end."""
 
 _MIDDLES: Final = {
     chr(_FIRST_LETTER + place): (begin + end - 1) // 2
@@ -38,17 +39,17 @@ _MIDDLES: Final = {
 _NUMBER: Final = re.compile("[0-9]+")
 _DIGITS: Final = "0123456789"
 _REPEATED: Final = 8
-"""Up to so many times a letter is repeated: letters are counted in C."""
+"""Up to this count a character is repeated: characters are counted in C."""
 
 
 class Durations(msgspec.Struct, frozen=True):
     counts: dict[int, int] = {}
-    """How many took so many milliseconds."""
+    """How many requests took this many milliseconds."""
     is_exact: bool = True
-    """Values as they were measured; otherwise the middle of each one's bucket."""
+    """Whether values are exact; otherwise each is the middle of its bucket."""
 
     def percentile(self, percent: int) -> int | None:
-        """By nearest rank. None where there is nothing."""
+        """By nearest rank. None if there are no values."""
         rank = -(-percent * sum(self.counts.values()) // 100)
         for value in sorted(self.counts):
             rank -= self.counts[value]
@@ -80,12 +81,12 @@ def of_letters(text: str) -> Durations:
 
 
 def letter_of(value: int) -> str:
-    """The bucket of a value."""
+    """The character of a value's bucket."""
     return chr(_FIRST_LETTER + bisect_right(BOUNDS, max(0, value)) - 1)
 
 
 def packed(text: str) -> str:
-    """The same, about as short as can be."""
+    """The same durations in a nearly minimal text."""
     counts = sorted(_counted(text).items())
     return "".join(letter * count if count <= _REPEATED else f"{letter}{count}" for letter, count in counts)
 

@@ -1,4 +1,4 @@
-"""A store by its URL."""
+"""Opens stores by their URLs."""
 
 from __future__ import annotations
 
@@ -55,8 +55,8 @@ async def open_counters(url: str) -> Shared:
 
 
 def open_fleet_log(url: str, shared: str, documents: Callable[[], Documents]) -> FleetLog | None:
-    """Between the machines of a fleet: in PostgreSQL where that is the store (`documents` are its own), else
-    in Redis where that is shared. None: there is one machine."""
+    """For the machines of a fleet: in PostgreSQL if that is the store (`documents` are its own), else in
+    Redis if that is shared. None: there is one machine."""
     if url.startswith("postgres"):
         return DocumentLog(documents)
     if not shared:
@@ -69,14 +69,14 @@ def open_fleet_log(url: str, shared: str, documents: Callable[[], Documents]) ->
 
 
 def sqlite_path(rest: str) -> str:
-    """`///absolute`, `//relative` and `relative` all occur in the wild."""
+    """`///absolute`, `//relative` and `relative` are all in use."""
     if rest.startswith("///"):
         return rest[2:]
     return rest.removeprefix("//")
 
 
 def described(url: str) -> str:
-    """A store as people may see it: the path of its file, or its URL without user, password and options."""
+    """A store for display: the path of its file, or its URL without user, password and options."""
     scheme, _, rest = url.partition(":")
     if scheme == "memory":
         return "memory"

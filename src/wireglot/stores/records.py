@@ -1,4 +1,4 @@
-"""What is kept, as every store keeps it. Times are unix milliseconds; 0: never, or not yet."""
+"""The records, in the form common to all stores. Times are unix milliseconds; 0: never, or not yet."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from wireglot.ir.usage import KINDS, TokenCounts
 from wireglot.stores.durations import Durations, merged
 
 Outcome = Literal["", "ok", "error", "client_abort", "gateway_abort", "crash"]
-"""How a request ended; "": it has not (its intent is all there is). `crash` is what others conclude from a
-process's silence: where that process speaks up after all, what it says holds."""
+"""How a request ended; "": it has not (there is only its intent). `crash` is concluded from a process's
+silence: if that process reports a result after all, that applies."""
 
 MICRO: Final = 1_000_000
-"""Money is counted in millionths of the currency unit, prices in millionths for a million tokens."""
+"""Money is counted in millionths of the currency unit, prices in millionths per million tokens."""
 
 
 class Document(msgspec.Struct, frozen=True):
-    """One opaque value of one caller. A store reads nothing of `body`: it arrives sealed."""
+    """One opaque value of one caller. A store does not interpret `body`: it is sealed."""
 
     caller: str = msgspec.field(name="tenant")
-    """`tenant` in what is exported: its name of before."""
+    """`tenant` in exports: its former name."""
     kind: str
     id: str
     body: bytes
     parent: str = ""
-    """What it is a piece of: a conversation's items, a response's events."""
+    """The object that it is a piece of: a conversation's items, a response's events."""
     number: int = 0
     """Its place among the pieces of its parent."""
     created: int = 0
@@ -36,41 +36,41 @@ class Document(msgspec.Struct, frozen=True):
 
 class VaultEntry(msgspec.Struct, frozen=True):
     caller: str = msgspec.field(name="tenant")
-    """`tenant` in what is exported: its name of before."""
+    """`tenant` in exports: its former name."""
     name: str
     body: bytes
     expires: int
 
 
 class _Counted(TokenCounts, frozen=True, omit_defaults=True, kw_only=True):
-    """Counts that are added up: what was not reported is 0."""
+    """Counts that are added up: unreported ones are 0."""
 
     reasoning: int = 0
 
 
 class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
-    """One request: written as an intent before an upstream is asked, completed exactly once.
+    """One request: written as an intent before an upstream is called, completed exactly once.
 
-    A field that is added here with a default, or to `ir.usage.TokenCounts`, is all that journal and engines
-    need: the journal writes by name, and a reader leaves out what it does not know; columns: see `sql.USAGE`.
+    To add a column, add a field with a default here or to `ir.usage.TokenCounts`: the journal writes by name,
+    and a reader ignores unknown names; columns: see `sql.USAGE`.
     """
 
     id: str
     caller: str
     started: int
     instance: str = ""
-    """The process that answers it; an open row of a process that has gone is a crash."""
+    """The process that answers it; an open row of an ended process is a crash."""
     operation: str = ""
     dialect: str = ""
     session: str = ""
     model: str = ""
-    """As the client asked for it."""
+    """As the client named it."""
     provider: str = ""
     upstream_model: str = ""
     upstream_dialect: str = ""
     stream: bool = False
     purpose: str = ""
-    """What it was for, by the client's headers: `ir.purpose.Purpose`."""
+    """The purpose of the request, by the client's headers: `ir.purpose.Purpose`."""
     agent: str = ""
     """The sub-agent that sent it, by its name or type."""
 
@@ -86,9 +86,9 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
     cost: int | None = None
     """In millionths; None: the model's price is unknown."""
     losses: tuple[str, ...] = ()
-    """The features that were bent or dropped."""
+    """The features that were changed or dropped."""
     flags: tuple[str, ...] = ()
-    """What in the provider's own numbers does not add up."""
+    """Inconsistencies in the provider's own numbers."""
     caller_group: str = ""
     """The group that the caller's key was in."""
     client: str = ""
@@ -96,30 +96,30 @@ class UsageRow(_Counted, frozen=True, omit_defaults=True, gc=False):
 
 
 def model_of(row: UsageRow) -> str:
-    """That answered, or was to."""
+    """The model that answered, or was meant to."""
     return row.upstream_model or row.model
 
 
 def gives_way(there: UsageRow, row: UsageRow) -> bool:
-    """Whether `row` is written over the one that is there: an end over an intent, a fact over a guess."""
+    """Whether `row` replaces the existing one: an end replaces an intent, a fact a guess."""
     if not there.outcome:
         return row.outcome != ""
     return there.outcome == "crash" and row.outcome not in ("", "crash")
 
 
 Spender = Literal["caller", "caller_group"]
-"""Whose usage is added up for a budget: one caller's, or that of all keys of a group."""
+"""The usage that counts for a budget: one caller's, or that of all keys of a group."""
 
 Grouping = Literal[
     "caller", "caller_group", "model", "provider", "day", "session", "outcome", "operation", "purpose",
     "agent", "client", "step",
 ]  # fmt: skip
-"""`model` is the upstream's (`upstream_model`), or where it was not called the client's; `day` is UTC; `step`
-is when a stretch of `UsageQuery.step` began, in milliseconds."""
+"""`model` is the upstream's (`upstream_model`), or the client's if none was called; `day` is UTC; `step` is
+the start of a period of `UsageQuery.step`, in milliseconds."""
 
 
 class UsageQuery(msgspec.Struct, frozen=True):
-    """Which rows, and what they are added up by (in this order). Empty: all of them, one sum."""
+    """Which rows, and how they are grouped (in this order). Empty: all of them in one sum."""
 
     groups: tuple[Grouping, ...] = ()
     since: int = 0
@@ -135,7 +135,7 @@ class UsageQuery(msgspec.Struct, frozen=True):
     step: int = 0
     """Milliseconds of a `step`."""
     durations: bool = True
-    """Whether to tell how long requests took, which costs more than all other sums."""
+    """Whether to report the durations of requests, which costs more than all other sums."""
 
     def chooses(self, row: UsageRow) -> bool:
         return (
@@ -152,14 +152,14 @@ class UsageQuery(msgspec.Struct, frozen=True):
 
 
 class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
-    """Rows added up. `group` holds one value for each of the query's groups; `day` as YYYY-MM-DD."""
+    """A sum of rows. `group` has one value for each of the query's groups; `day` as YYYY-MM-DD."""
 
     group: tuple[str, ...]
     requests: int
     failed: int
-    """Ended otherwise than ok."""
+    """Ended with anything but ok."""
     left: int
-    """Of these, those whose client went away."""
+    """Of these, those whose client left."""
     open: int
     tokens: dict[str, int]
     """By kind: see `ir.usage.KINDS`."""
@@ -168,19 +168,19 @@ class UsageTotal(msgspec.Struct, frozen=True, omit_defaults=True):
     """Completed requests of unknown cost: the price is unknown, or the provider reported no
     tokens."""
     milliseconds: int
-    """The time of all completed requests together."""
+    """The total time of all completed requests."""
     lossy: int
-    """Requests that lost something."""
+    """Requests with losses."""
     first: int
     last: int
     took: Durations = Durations()
-    """The completed requests, until their end."""
+    """Durations of the completed requests, until their end."""
     first_byte: Durations = Durations()
-    """The completed requests that were answered, until their first byte."""
+    """Durations of the completed requests that were answered, until their first byte."""
 
 
 def added(totals: Sequence[UsageTotal], group: tuple[str, ...] = ()) -> UsageTotal:
-    """Several as one."""
+    """Several totals as one."""
     plain = ("requests", "failed", "left", "open", "cost", "unpriced", "milliseconds", "lossy")
     sums = {name: sum(getattr(total, name) for total in totals) for name in plain}
     tokens = {kind: sum(total.tokens[kind] for total in totals) for kind in KINDS}
@@ -197,13 +197,13 @@ def added(totals: Sequence[UsageTotal], group: tuple[str, ...] = ()) -> UsageTot
 
 
 QUOTA_MAX: Final = 10**15
-"""More than anybody uses, and little enough for every store's integers."""
+"""More than anybody uses, and small enough for every store's integers."""
 Quota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX)]
 MoneyQuota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX, extra={"unit": "money"})]
 
 
 class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a client key may use. 0: no limit. Money in millionths; days and months are UTC."""
+    """The limits of a client key. 0: no limit. Money in millionths; days and months are UTC."""
 
     requests_per_minute: Annotated[Quota, msgspec.Meta(description="requests in any minute")] = 0
     tokens_per_minute: Annotated[Quota, msgspec.Meta(description="tokens in any minute")] = 0
@@ -227,8 +227,8 @@ class KeyQuotas(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What one device may do after its user signed in: act as a client key, with tokens of its own. It ends
-    with that key, whatever ends it: revocation, expiry, rotation, removal from the configuration."""
+    """The rights of one device after its user signed in: it acts as a client key, with separate tokens. It
+    ends with that key, whatever ends it: revocation, expiry, rotation, removal from the configuration."""
 
     key: str
     """The name of that key, which is the caller."""
@@ -247,18 +247,19 @@ class SignIn(msgspec.Struct, frozen=True, omit_defaults=True):
     address: str = ""
     """The client's network address at its last request for tokens."""
     grant: str = ""
-    """What the identity provider is asked with, at each renewal, whether the person is still there."""
+    """The grant used at each renewal to check with the identity provider whether the person still has an
+    account."""
 
 
 class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A client key. `name` is the caller whose data it reaches: it is never given to another key."""
+    """A client key. `name` is the caller whose data it gives access to: it is never given to another key."""
 
     name: str
     digest: str
-    """Hex SHA-256 of the key, which is nowhere else. "": the row cannot be read, and opens nothing; or it is
-    a sign-in, which versions that know none must not take for a key without limits."""
+    """Hex SHA-256 of the key, which is stored nowhere else. "": the row cannot be read, and the key is
+    invalid; or it is a sign-in, which older versions must not take for a key without limits."""
     prefix: str
-    """Its first letters, for people to tell keys apart."""
+    """Its first characters, for people to distinguish keys."""
     created: int
     models: tuple[str, ...] = ()
     limits: KeyQuotas = KeyQuotas()
@@ -266,24 +267,24 @@ class KeyRow(msgspec.Struct, frozen=True, omit_defaults=True):
     expires: int = 0
     revoked: int = 0
     old_digest: str = ""
-    """The key before the last rotation, good until `old_until`."""
+    """The key before the last rotation, valid until `old_until`."""
     old_until: int = 0
     group: str = ""
-    """Of the configuration's [groups]: what the row leaves out is the group's."""
+    """A group of the configuration's [groups]: what the row does not set is the group's."""
     owner: str = ""
     """The person who uses it."""
     subject: str = ""
     """Digest of the identity that signs in as this key: an issuer and its name for the person."""
     sign_in: SignIn | None = None
-    """Set where the row is no key, but a device that signed in. `expires` is when it must sign in again."""
+    """Set if the row is not a key, but a device that signed in. `expires` is when it must sign in again."""
 
 
 _KEYS: Final = msgspec.json.Decoder(KeyRow)
 
 
 def read_key(name: str, body: bytes) -> KeyRow:
-    """A key as it lies in a store. One that cannot be read (damaged, or of a later version) has no digest: it
-    opens nothing, and the others are as good as before."""
+    """A stored key. One that cannot be read (damaged, or of a later version) has no digest: it is invalid,
+    and the others are not affected."""
     try:
         return _KEYS.decode(body)
     except msgspec.DecodeError:
@@ -297,7 +298,7 @@ def are_all_changes(revisions: Iterable[int], since: int, version: int) -> bool:
 
 
 class Session(msgspec.Struct, frozen=True):
-    """What the ledger tells about the requests of one caller that named the same session."""
+    """Data from the ledger about the requests of one caller that named the same session."""
 
     id: str
     caller: str
@@ -310,7 +311,7 @@ class Session(msgspec.Struct, frozen=True):
     first: int
     last: int
     route: str = ""
-    """`provider/model` that answered the last request; where one session is asked for."""
+    """`provider/model` that answered the last request; only set for a single session."""
     last_request: str = ""
     """The id of that request."""
 
@@ -319,7 +320,7 @@ class LogEntry(msgspec.Struct, frozen=True):
     """What a process of the fleet reported to the others."""
 
     place: str
-    """In its log: what comes after it was written later."""
+    """Its place in the log: later entries have later places."""
     reported: int
     body: bytes
 
@@ -328,9 +329,9 @@ class LogEntry(msgspec.Struct, frozen=True):
 
 
 class Rate(msgspec.Struct, frozen=True):
-    """So much in any `seconds`, given back evenly (GCRA, a leaky bucket of `limit`). An `amount` larger than
-    the limit passes where the bucket is empty, and is paid back before the next: up to two windows of it. The
-    rest is forgiven, so that one answer of unforeseen length locks no caller out for long."""
+    """At most `limit` in any `seconds`, returned evenly (GCRA, a leaky bucket of `limit`). An `amount` larger
+    than the limit passes if the bucket is empty, and delays the next one: up to two windows of it. The rest
+    is ignored, so that one answer of unexpected length locks no caller out for long."""
 
     name: str
     amount: int
@@ -339,8 +340,8 @@ class Rate(msgspec.Struct, frozen=True):
 
 
 class Budget(msgspec.Struct, frozen=True):
-    """So much until `until` (unix milliseconds). Passes where anything is left before it: what is reserved by
-    others counts. A budget that has not begun counts from 0 unless it is seeded."""
+    """At most `limit` until `until` (unix milliseconds). Passes if anything was left before it; reservations
+    of others count. A budget that has not begun counts from 0 unless it is seeded."""
 
     name: str
     amount: int
@@ -356,23 +357,23 @@ class Denied(msgspec.Struct, frozen=True):
 
 
 Record = Document | UsageRow | KeyRow | VaultEntry
-"""What a whole store is made of."""
+"""The types of records in a store."""
 
 
 class KindLimits(msgspec.Struct, frozen=True):
-    """How much of one kind of document is kept: the oldest go first. 0: no limit."""
+    """The limits for one kind of document: the oldest are removed first. 0: no limit."""
 
     bytes: int = 0
 
 
 class Swept(msgspec.Struct, frozen=True, omit_defaults=True):
     expired: dict[str, int] = {}
-    """Documents and vault entries past their time, by kind."""
+    """Expired documents and vault entries, by kind."""
     evicted: dict[str, int] = {}
-    """Documents removed because their kind had grown too large."""
+    """Documents removed because their kind exceeded its limit."""
     usage: int = 0
     crashed: int = 0
-    """Open rows of processes that have gone, closed."""
+    """Open rows of ended processes, closed."""
 
 
 class KindStats(msgspec.Struct, frozen=True):
@@ -386,9 +387,9 @@ class Stats(msgspec.Struct, frozen=True):
     """`kinds`: documents by kind, and "vault", "usage", "keys"."""
 
     engine: str
-    """As a person would say it: "SQLite 3.54.1, /path/wireglot.db"."""
+    """For display: "SQLite 3.54.1, /path/wireglot.db"."""
     version: int
     """Of the schema."""
     kinds: dict[str, KindStats]
     size: int = 0
-    """Bytes on disk, where the engine tells."""
+    """Bytes on disk, if the engine reports them."""

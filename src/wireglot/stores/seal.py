@@ -1,7 +1,7 @@
-"""What callers store is sealed before a store sees it: AES-256-GCM under a key of the caller's own.
+"""Seals callers' values before a store sees them: AES-256-GCM with a separate key for each caller.
 
-A sealed value is one byte of version, 12 bytes of nonce, the ciphertext and its tag. Whose it is, of which
-kind and under which id is bound into the seal: moved to another row or another caller it does not open.
+A sealed value is one byte of version, 12 bytes of nonce, the ciphertext and its tag. Its owner, kind and id
+are bound into the seal: moved to another row or another caller it cannot be opened.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 VERSION: Final = 0x01
 COMPRESSED: Final = 0x80
-"""Set in the version's byte where the value was compressed before it was sealed."""
+"""Set in the version's byte if the value was compressed before it was sealed."""
 
 NONCE_BYTES: Final = 12
 TAG_BYTES: Final = 16
@@ -33,16 +33,16 @@ COMPRESS_BYTES: Final = 1024
 than all the rest of a sealing."""
 
 CIPHERS_MAX: Final = 1024
-"""Ciphers of callers that are kept: to derive one takes longer than to use it."""
+"""Cached ciphers of callers: deriving one takes longer than using it."""
 
 
 class Unreadable(Exception):
-    """Sealed with a secret that is not here, moved from elsewhere, or damaged."""
+    """Sealed with an unknown secret, moved from elsewhere, or damaged."""
 
 
 class Sealer:
     def __init__(self, secret: bytes, old: Sequence[bytes] = ()) -> None:
-        """Seals with `secret`; opens what any of them has sealed."""
+        """Seals with `secret`; opens values sealed with any of them."""
         if not all((secret, *old)):
             raise ValueError("the store cannot be sealed with an empty secret")
         self._secrets = (secret, *old)
@@ -84,7 +84,7 @@ class Sealer:
 
 
 def _bound(version: int, caller: str, kind: str, id: str) -> bytes:
-    """Each part with its length, so that no two places read the same."""
+    """Each part with its length, so that the parts of no two places are equal when joined."""
     return _place(version, caller, kind) + _part(id)
 
 
@@ -102,13 +102,13 @@ _LENGTH: Final = struct.Struct(">I")
 
 
 OFF_LOOP_BYTES: Final = 64 << 10
-"""Values that are larger together are sealed and opened in a thread: the loop has others to serve."""
+"""Values with a larger total are sealed and opened in a thread: the loop has other work."""
 
 VAULT: Final = "vault"
 
 
 class SealedDocuments:
-    """Documents of any store, sealed before they go in and opened when they come out."""
+    """Documents of any store, sealed when they are written and opened when they are read."""
 
     def __init__(
         self,
@@ -117,9 +117,9 @@ class SealedDocuments:
         on_unreadable: Callable[[str], None],
         needed: Collection[str] = (),
     ) -> None:
-        """A document that cannot be opened is not there; `on_unreadable` is given its kind. One of a kind
-        that is `needed`, asked for by its name, is a StoreDown: nothing may overwrite what is only
-        locked."""
+        """A document that cannot be opened does not exist; `on_unreadable` is called with its kind. One of a
+        kind that is `needed`, requested by its name, is a StoreDown: what is only locked must not be
+        overwritten."""
         self._needed = frozenset(needed)
         self._behind = behind
         self._sealer = sealer

@@ -1,4 +1,4 @@
-"""What the URLs of the fleet's servers have in common: hosts, and what can be wrong with a certificate."""
+"""Common parts of server URLs: hosts, and errors of certificates."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from typing import Final
 from urllib.parse import unquote
 
 Host = tuple[str, int | None]
-"""A name and a port; None: the usual one."""
+"""A name and a port; None: the default."""
 
 _EXPIRED_CODE: Final = 10
 _NAME_CODES: Final = (62, 63, 64)
-"""OpenSSL's: of another host, e-mail address or IP address."""
+"""OpenSSL's codes for another host, e-mail address or IP address."""
 
 
 def read_host(text: str) -> Host:
@@ -33,7 +33,7 @@ def read_port(text: str) -> int | None:
 
 
 def tls_fault(problem: BaseException) -> str:
-    """In our own words, or "" where TLS is not what went wrong."""
+    """In our own words; "" if the problem is not TLS."""
     at: BaseException | None = problem
     while at is not None and not isinstance(at, ssl.SSLError):
         at = at.__cause__ or at.__context__

@@ -1,6 +1,6 @@
-"""What the SQL engines share: any Python string as text that a database holds, usage as columns and sums.
+"""Shared by the SQL engines: any Python string as text that a database accepts, usage as columns and sums.
 
-Names come from clients. No database holds half a surrogate pair, and PostgreSQL no NUL either; a lookup of
+Names come from clients. No database accepts half a surrogate pair, and PostgreSQL no NUL either; a lookup of
 such a name must find nothing rather than fail, and two different names must stay different.
 """
 
@@ -20,10 +20,10 @@ _ESCAPED: Final = re.compile(r"\\(?:\\|u([0-9a-f]{4}))")
 
 
 def is_plain(value: str) -> bool:
-    """Whether a database holds it as it is."""
+    """Whether a database accepts it unchanged."""
     if (
         value.isascii()
-    ):  # as nearly all: then only two letters are not, which are found in a tenth of the time
+    ):  # nearly all are: then only two characters are special, and finding them takes a tenth of the time
         return "\\" not in value and "\0" not in value
     return not _FORBIDDEN.search(value)
 
@@ -35,7 +35,7 @@ def to_text(value: str) -> str:
 
 
 def to_texts(values: Sequence[str]) -> list[str]:
-    """The same for many: mostly there is nothing to do for any of them."""
+    """The same for many: usually none of them needs a change."""
     if not _FORBIDDEN.search("".join(values)):
         return list(values)
     return [to_text(value) for value in values]
@@ -50,14 +50,14 @@ def from_text(value: str) -> str:
 # Usage rows.
 
 Sort = Literal["text", "word", "number", "flag", "list"]
-"""`word` is one of a few that we chose ourselves; a `list` is one of texts, as JSON."""
+"""`word` is one of a few values that we chose; a `list` contains texts, as JSON."""
 
 
 class Column(NamedTuple):
     name: str
     sort: Sort
     default: Any
-    """Also of the rows from before there was this column."""
+    """Also the value in rows from before this column existed."""
 
 
 def _column(field: msgspec.structs.FieldInfo, hint: Any) -> Column:
@@ -88,8 +88,8 @@ def added_columns(types: Mapping[Sort, str], empty_list: str) -> dict[str, str]:
 
     The tables of the first version are written out in each engine's schema, which was released and never
     changes. A field that is declared later is a column that such a table lacks: it is added when the store is
-    opened. That needs no version of the schema: anyone who does not know the column leaves it out, and may go
-    on next to one that does, so that an upgrade can be rolled out, and taken back.
+    opened. That needs no version of the schema: a program that does not know the column omits it, and may run
+    next to one that does, so that an upgrade can be rolled out, and taken back.
     """
     return {
         column.name: f"{column.name} {types[column.sort]} {_default(column, empty_list)}"
@@ -130,18 +130,19 @@ SPENT: Final[dict[Spender, str]] = {
 
 
 class UsageSql(NamedTuple):
-    """Statements about usage, and where databases say the same in other words. The values are numbered in the
-    order in which they first occur, which both read: SQLite takes `$1` for a name."""
+    """SQL statements about usage, with the parts that differ between databases. The values are numbered in
+    the order in which they first occur, which both understand: SQLite takes `$1` for a name."""
 
     day: str
     """Of `started`, as YYYY-MM-DD."""
     session: str
-    """Whether a row is of a session, `{}`."""
+    """A condition for the rows of a session, `{}`."""
     cast: str = ""
-    """Behind the first of several counts that are added up."""
+    """A cast after the first of several counts that are added up."""
 
     def filters(self, query: UsageQuery, model: str, values: Sequence[Any]) -> tuple[list[str], list[Any]]:
-        """What a query names besides its time, with the values after those given. `model`: the column."""
+        """The conditions of a query besides its time, with their values after those given. `model`: the
+        column."""
         terms: list[str] = []
         values = list(values)
 
@@ -166,7 +167,7 @@ class UsageSql(NamedTuple):
         return terms, values
 
     def where(self, query: UsageQuery) -> tuple[str, list[Any]]:
-        """Only what the query names, so that the database picks the index that serves it."""
+        """Only conditions that the query has, so that the database picks the matching index."""
         times: list[Any] = [query.since]
         if query.until:
             times.append(query.until)

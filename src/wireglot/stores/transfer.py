@@ -1,7 +1,8 @@
-"""A store as lines of JSON, to be read into another one. Sealed values stay sealed: the secret moves apart.
+"""A store as lines of JSON, to be loaded into another one. Sealed values stay sealed: the secret is moved
+separately.
 
-The first line is a header, the last one says how many records there were, so that a file that was cut short
-is not taken for a whole one.
+The first line is a header, the last one contains the number of records, so that a truncated file is not taken
+for a complete one.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ _SURROGATE: Final = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
 async def export_lines(engine: Engine) -> AsyncIterator[bytes]:
-    """Each with its line feed."""
+    """Lines with their line feeds."""
     yield msgspec.json.encode(_Header(FORMAT)) + b"\n"
     count = 0
     async for record in engine.export():
@@ -65,8 +66,8 @@ async def export_lines(engine: Engine) -> AsyncIterator[bytes]:
 
 
 async def import_lines(engine: Engine, lines: AsyncIterable[bytes] | Iterable[bytes]) -> int:
-    """How many records there were. They are written in batches; nothing of the batch with a bad line is, and
-    what is there already stays as it is, so the same lines may be given again."""
+    """Returns the number of records. They are written in batches; nothing of the batch with a bad line is
+    written, and existing records are not changed, so the same lines may be imported again."""
     batch: list[Record] = []
     size = count = number = 0
     ended = False

@@ -1,10 +1,10 @@
-"""Sums of usage by hour and day, which the SQL engines keep next to the rows: statements without a database.
+"""Sums of usage by hour and day, which the SQL engines store next to the rows: statements without a database.
 
-A sum is computed from the rows of an hour that is over, and kept. A trigger removes the sums of an hour and
-of its day with every change of a row in it, so what is kept always equals the rows, by whichever program they
-are written. A report takes whole days and hours from the sums and reads the rows of the rest.
+A sum is computed from the rows of a past hour, and stored. A trigger removes the sums of an hour and of its
+day with every change of a row in it, so stored sums always equal the rows, whichever program writes them. A
+report takes whole days and hours from the sums and reads the rows of the rest.
 
-To add up an hour, it is marked first. The sums are written only if its mark is still there: a row that was
+To add up an hour, it is marked first. The sums are written only if its mark still exists: a row that was
 written meanwhile has removed it.
 """
 
@@ -33,28 +33,29 @@ from wireglot.stores.sql import MODEL, TOKENS, UsageSql, from_text
 T = TypeVar("T")
 Statement = tuple[str, Sequence[Any]]
 Steps = Generator[Statement, Sequence[Sequence[Any]], T]
-"""Reads of one moment of the store: yields a statement and gets its rows."""
+"""Reads of one snapshot of the store: yields a statement and gets its rows."""
 Range = tuple[int, int]
 
 HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 _FOREVER: Final = 1 << 61
 MAX_EXACT_ROWS: Final = 100_000
-"""Of more rows even those that are read are put in buckets."""
+"""Above this number even rows that are read are put into buckets."""
 CHUNK_ROWS: Final = 5_000
-"""That are added up at once, unless one hour has more."""
+"""Rows that are added up at once, unless one hour has more."""
 _CHUNK_MS: Final = 31 * DAY
 _REACH_MS: Final = 1100 * DAY
-"""Before which nothing is added up any more: a row that a wrong clock has put into 1970 would have all hours
-since then marked. What was added up before stays."""
+"""Older hours are not added up any more: a row that a wrong clock has put into 1970 would have all hours
+since then marked. Existing sums stay."""
 
 DIMENSIONS: Final[tuple[Grouping, ...]] = (
     "caller", "caller_group", "model", "provider", "client", "agent", "purpose", "operation", "outcome",
 )  # fmt: skip
-"""All that usage is grouped by, but its session: there are nearly as many sessions as requests."""
+"""All groupings of usage except sessions: there are nearly as many sessions as requests."""
 _KEPT: Final = ("", *DIMENSIONS[:-1])
-"""Most reports are by one dimension. For each of them, and for none, there are sums besides those of all
-(`kept` is "*"): with this dimension and the outcome kept, and the others "". They are a tenth as many."""
+"""Most reports are by one dimension. For each of them, and for none, there are separate sums besides the full
+ones (`kept` is "*"): with this dimension and the outcome kept, and the others "". They are a tenth as
+many."""
 _ALL_KEPT: Final = "*"
 COUNTED: Final = ("requests", *COUNTS, "cost", "unpriced", "milliseconds", "lossy")
 COLUMNS: Final = (
@@ -91,7 +92,7 @@ _ROW: Final = {
     "requests": "1",
     **dict.fromkeys(COUNTS, ""),
     "cost": "coalesce(cost, 0)",
-    # The last condition: the provider answered, and did not say what that took.
+    # The last condition: the provider answered, but did not report its usage.
     "unpriced": f"CASE WHEN outcome <> '' AND cost IS NULL AND ({TOKENS} > 0 OR outcome = 'ok'"
     " AND source = 'none') THEN 1 ELSE 0 END",
     "milliseconds": f"CASE WHEN outcome <> '' THEN {_TOOK} ELSE 0 END",
@@ -102,7 +103,7 @@ _ROW: Final = {
     "first_byte": "CASE WHEN outcome <> '' AND first_byte > 0 THEN {first_byte} ELSE '' END",
     "losses": "nullif(losses, '{nothing}')",
 }
-"""What a row is as a sum of one; "": its column of this name."""
+"""A row as a sum of one; "": its column of this name."""
 
 _PLAIN: Final = {
     "requests": "coalesce(sum(requests), 0)",
@@ -121,7 +122,7 @@ _FEATURES: Final = msgspec.json.Decoder(dict[str, int] | list[str])
 
 
 class Cover(NamedTuple):
-    """What a query reads: stretches of sums, by the length of their cells, and of rows."""
+    """What a query reads: ranges of sums, by the length of their cells, and ranges of rows."""
 
     runs: list[tuple[int, int, int]]
     gaps: list[Range]
@@ -142,7 +143,7 @@ class UnsummedCells(NamedTuple):
 class SumsSql(NamedTuple):
     usage: UsageSql
     nothing: str
-    """What a row without losses has in that column."""
+    """The value of that column in a row without losses."""
 
     # Reports.
 
@@ -220,7 +221,7 @@ class SumsSql(NamedTuple):
         """`WITH ... parts`: the sums, and each row as one."""
         wanted = list(dict.fromkeys(("started", *_dimensions(query), "outcome", *columns)))
         names = {"nothing": self.nothing, "took": "", "first_byte": ""}
-        # One letter for each row, or its number.
+        # One character for each row, or its number.
         for name, value in (("took", _TOOK), ("first_byte", "first_byte")):
             if name in wanted:
                 names[name] = f"CAST({value} AS text) || ' '" if is_exact else _letter(value)
@@ -252,7 +253,7 @@ class SumsSql(NamedTuple):
     # Adding up.
 
     def next_work(self, until: int) -> Steps[UnsummedCells | None]:
-        """The newest hours from before `until` whose sums are not there; otherwise the newest such day."""
+        """The newest hours before `until` without sums; otherwise the newest such day."""
         end = until - until % HOUR
         ((first,),) = yield "SELECT min(started) FROM usage WHERE started >= $1", [end - _REACH_MS]
         if first is None or first >= end:
@@ -272,7 +273,7 @@ class SumsSql(NamedTuple):
         return UnsummedCells(HOUR, since, end)
 
     def added_up(self, work: UnsummedCells) -> Statement:
-        """For `kept`."""
+        """The input of `kept`."""
         query = UsageQuery(groups=DIMENSIONS)
         whole = (work.since, work.until)
         cover = Cover([], [whole]) if work.span == HOUR else Cover([(HOUR, *whole)], [])
@@ -284,7 +285,7 @@ class SumsSql(NamedTuple):
 
 @cache
 def _letter(value: str) -> str:
-    """Of the two that are summed: 12 KB of SQL, the same each time."""
+    """For the two durations: 12 KB of SQL, the same each time."""
     return letter_sql(f"({value})")
 
 
@@ -323,7 +324,7 @@ def _as_columns(parts: Sequence[_Sum]) -> tuple[Any, ...]:
 
 
 def _kept(query: UsageQuery) -> str:
-    """Which sums answer a query."""
+    """Which sums can answer a query."""
     filtered = {
         "caller": query.caller is not None,
         "model": query.model,
@@ -359,7 +360,7 @@ def steps_run(steps: Steps[T], execute: Callable[[str, Sequence[Any]], Sequence[
 
 
 def _spans(query: UsageQuery) -> tuple[int, ...]:
-    """Of the sums that the query can be answered from, the longest first."""
+    """The lengths of the sums that can answer the query, the longest first."""
     if query.session or "session" in query.groups:
         return ()
     if "step" in query.groups and query.step % DAY:
@@ -368,7 +369,7 @@ def _spans(query: UsageQuery) -> tuple[int, ...]:
 
 
 def _taken(gaps: Iterable[Range], cells: Sequence[int], span: int) -> tuple[list[Range], list[Range]]:
-    """What of the gaps the cells cover, and what is left."""
+    """The parts of the gaps that the cells cover, and the rest."""
     taken: list[Range] = []
     left: list[Range] = []
     place = 0
@@ -392,7 +393,7 @@ def _taken(gaps: Iterable[Range], cells: Sequence[int], span: int) -> tuple[list
 
 
 def _tuples(rows: Iterable[Sequence[int]]) -> str:
-    """Integers of ours as they are: a database takes thousands of them so, but not as parameters."""
+    """Our own integers as literals: a database accepts thousands of them so, but not as parameters."""
     return ", ".join(f"({', '.join(f'CAST({number} AS bigint)' for number in row)})" for row in rows)
 
 
@@ -401,7 +402,7 @@ def _dimensions(query: UsageQuery) -> list[str]:
 
 
 def _features(text: str) -> dict[str, int]:
-    """Of a row's list, or of a sum."""
+    """The features in a row's list, or in a sum."""
     found = _FEATURES.decode(text)
     return found if isinstance(found, dict) else dict.fromkeys(found, 1)
 
@@ -417,7 +418,7 @@ def _packed_losses(text: str | None) -> str:
 
 def _total(row: Sequence[Any], groups: int, query: UsageQuery, *, is_exact: bool) -> UsageTotal:
     count = groups + len(_PLAIN) + len(KINDS)
-    # Databases may tell sums as decimals: all of them are whole.
+    # Databases may return sums as decimals: all of them are whole numbers.
     numbers = [int(number) for number in row[groups:count]]
     read = of_numbers if is_exact else of_letters
     took, first_byte = map(read, row[count:]) if query.durations else (Durations(), Durations())

@@ -1,4 +1,4 @@
-"""Every law on a dialect of one's own, in one call. Needs `pip install hypothesis`.
+"""Checks a custom dialect against every law, in one call. Needs `pip install hypothesis`.
 
     def test_my_dialect_keeps_the_laws() -> None:
         check_dialect(DIALECT, samples_in(Path(__file__).parent / "samples"))
@@ -31,7 +31,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 
 class Case(msgspec.Struct, frozen=True):
-    """One document (`body`) or stream (`data`) of a dialect; `request` is what it answers, if known."""
+    """One document (`body`) or stream (`data`) of a dialect; `request` is the one it answers, if known."""
 
     id: str
     dialect: str
@@ -59,7 +59,7 @@ STRANGE: tuple[Any, ...] = (None, True, 0, -1, 1.5, "", "x", [], {}, [None], {"x
 
 
 def bent_streams(data: bytes, count: int, seed: int = 0) -> Iterator[bytes]:
-    """The stream with frames dropped, doubled, swapped, or bent inside."""
+    """The stream with frames dropped, doubled, swapped, or changed inside."""
     random = Random(seed)
     end = b"\r\n\r\n" if b"\r\n\r\n" in data else b"\n\n"
     if data.startswith(b"{"):
@@ -105,7 +105,7 @@ def bent(document: Any, random: Random) -> Any:
 
 
 def _copied(value: Any) -> Any:
-    """As `deepcopy` does it, which for JSON takes five times as long."""
+    """Like `deepcopy`, which takes five times as long for JSON."""
     if isinstance(value, dict):
         return {key: _copied(item) for key, item in value.items()}
     return [_copied(item) for item in value] if isinstance(value, list) else value
@@ -123,8 +123,8 @@ def _places(value: Any) -> Iterator[tuple[Any, Any]]:
 
 
 Sdk = Callable[[bytes | dict[str, Any]], str]
-"""A vendor's own SDK: takes a written stream, or a whole answer, and gives the text that it has understood.
-Whatever it raises, the stream is one that it takes for failed."""
+"""A vendor's own SDK: takes a written stream, or a whole answer, and returns the text that it has understood.
+Any exception means that the SDK treats the stream as failed."""
 
 _BENT = 40
 _KINDS: tuple[ErrorKind, ...] = (
@@ -168,7 +168,7 @@ def samples_in(folder: Path) -> Samples:
 
 
 class LawsBroken(AssertionError):
-    """`broken`: the law and how it was broken, one line for each."""
+    """`broken`: each broken law and how, one line each."""
 
     def __init__(self, name: str, broken: list[str]) -> None:
         super().__init__(f"{name} breaks {len(broken)} laws:\n" + "\n".join(broken[:20]))
@@ -186,15 +186,16 @@ def check_dialect(
 ) -> None:
     """Run every law and raise LawsBroken with all that do not hold.
 
-    `spelling` makes one of spellings that the dialect treats as equal. `plain=False`: it cannot say even a
-    common conversation (one without a place for history). `examples`: how many are drawn for each law.
+    `spelling` makes one of spellings that the dialect treats as equal. `plain=False`: it cannot express even
+    a common conversation (for example without a place for history). `examples`: how many are drawn for each
+    law.
     """
     broken: list[str] = []
     with _known(dialect):
         for law, hold in _laws(dialect, samples, spelling, plain, examples, sdk):
             try:
                 hold()
-            except Exception as problem:  # whatever is raised, the law does not hold; all are reported
+            except Exception as problem:  # with any exception the law is broken; all are reported
                 broken.append(f"{law}: {type(problem).__name__}: {str(problem)[:600]}")
     if broken:
         raise LawsBroken(dialect.name, broken)
@@ -202,7 +203,7 @@ def check_dialect(
 
 @contextmanager
 def _known(dialect: Dialect) -> Iterator[None]:
-    """Registered meanwhile, so that it can be translated to and from the others."""
+    """Registered temporarily, so that it can be translated to and from the others."""
     if dialect.name in names():
         yield
         return
@@ -282,7 +283,7 @@ def _each_bent(codec: Dialect, body: Any, law: Callable[[Dialect, dict[str, Any]
 
 
 def _drawn(codec: Dialect, plain: bool, examples: int) -> Iterator[_Law]:
-    """The laws for whatever a conversation may hold. Imported here: only they need Hypothesis."""
+    """The laws for arbitrary conversations. Imported here: only they need Hypothesis."""
     from hypothesis import HealthCheck, given, settings
     from hypothesis import strategies as st
 
@@ -447,7 +448,7 @@ def _sdk_reads(codec: Dialect, data: bytes, sdk: Sdk) -> None:
     if isinstance(events[-1], Failure):
         try:
             sdk(written)
-        except Exception:  # which one is the SDK's own business
+        except Exception:  # which exception is up to the SDK
             return
         raise AssertionError("the SDK takes a failed stream for a whole one")
     try:

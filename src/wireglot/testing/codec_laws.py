@@ -1,7 +1,7 @@
-"""The laws that a dialect keeps by itself, each as a function that fails with an AssertionError.
+"""The laws for a single dialect, each as a function that fails with an AssertionError.
 
-They take a `Dialect`, so they hold for one of your own just as well: `check_dialect` runs all of them. The
-laws that two dialects keep together are those of `wireglot.translate`.
+They take a `Dialect`, so they apply to a custom one as well: `check_dialect` runs all of them. The laws for
+pairs of dialects are those of `wireglot.translate`.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from wireglot.traces.canonical import canonical_events, canonical_request, canon
 from wireglot.wire.json import encode
 
 Spelling = Callable[[Any], Any]
-"""A document with the spellings made one that its dialect treats as equal."""
+"""A document with equivalent spellings made the same."""
 
 CONTEXT = Context()
 DATED = Context(now=1760000000)
@@ -33,18 +33,19 @@ DATED = Context(now=1760000000)
 PLAIN_LOSSES = frozenset(
     {"max_tokens", "tool_result.error", "tool_result.media", "content.empty", "system.position"}
 )
-"""What a conversation of nothing but common things may still lose. Several system texts are one where the
-wire has one string for them."""
+"""Allowed losses of a conversation with only common features. Several system texts become one if the wire has
+one string for them."""
 
 _UPSTREAMS_FAULT = frozenset({"tool_call.id", "tool_call.arguments", "stop_reason"})
-"""What a stream may have that its own dialect forbids: bad ids, broken arguments, no reason for its end."""
+"""Faults that a stream may have though its own dialect forbids them: bad ids, broken arguments, no stop
+reason."""
 _SHORT = 700
 _STOPS = frozenset(("", *get_args(StopReason)))
-"""A tap need not tell a refusal from an end: it does not read the words."""
+"""A tap need not distinguish a refusal from an end: it does not read the text."""
 
 
 def as_it_is(document: Any) -> Any:
-    """The spelling of most dialects: nothing is written in two ways."""
+    """The spelling of most dialects: nothing can be written in two ways."""
     return document
 
 
@@ -89,9 +90,9 @@ def stream_comes_back(codec: Dialect, data: bytes) -> None:
     if ending(events) is Finish:
         before, after = fold(events), fold(again)
         assert not [loss for loss in written.losses if loss.feature not in _UPSTREAMS_FAULT], written.losses
-        if not before.stop.raw:  # it never said why it stopped
+        if not before.stop.raw:  # it never had a stop reason
             after = replace(after, stop=before.stop)
-        if after.id.endswith(before.id):  # some hosts give none, or one without the prefix clients look for
+        if after.id.endswith(before.id):  # some hosts omit it, or its prefix that clients expect
             after = replace(after, id=before.id)
         found = differences(_spoken(before), _spoken(after))
         # Kimi's ids (`functions.Bash:0`) are not legal on the wire they come from; clients get legal ones.
@@ -105,7 +106,8 @@ def stream_comes_back(codec: Dialect, data: bytes) -> None:
 
 
 def _spoken(response: Response) -> tuple[object, ...]:
-    """The content as it counts, and the addresses and raw words that equality forgives between dialects."""
+    """The content for comparison, including addresses and raw words that equality ignores between
+    dialects."""
     whole = opened(response)
     return canonical_response(whole), whole.id, whole.model, whole.created, whole.stop.raw
 
@@ -131,7 +133,7 @@ def response_is_honest(codec: Dialect, response: Response) -> None:
 def stream_is_honest(codec: Dialect, events: list[Event]) -> None:
     written = write_stream(codec, events, DATED)
     again = read_stream(codec, [written.value], DATED)
-    # A client puts one message together from the chunks: what the whole answer loses is lost to it too.
+    # A client joins the chunks to one message: losses of the whole answer are its losses too.
     whole: tuple[Loss, ...] = ()
     if ending(events) is Finish:
         whole = codec.render_response(fold(events), DATED).losses
@@ -139,14 +141,14 @@ def stream_is_honest(codec: Dialect, events: list[Event]) -> None:
 
 
 def plain_request_loses_nothing(codec: Dialect, request: Request) -> None:
-    """What every dialect has (text, images, tools, results) crosses without any loss."""
+    """Features of every dialect (text, images, tools, results) are translated without any loss."""
     rendered = codec.render_request(request, DATED)
     losses = [loss for loss in rendered.losses if loss.feature not in PLAIN_LOSSES]
     assert losses == []
 
 
 def _honest(before: object, after: object, losses: tuple[Loss, ...], true: tuple[Loss, ...] = ()) -> None:
-    """An emulated thing may come back as it was: the loss says that it travels in another form. Losses that
+    """An emulated feature may come back unchanged: the loss says that it is sent in another form. Losses that
     are known to be `true` need no proof."""
     found = differences(before, after)
     if not losses:
@@ -156,11 +158,11 @@ def _honest(before: object, after: object, losses: tuple[Loss, ...], true: tuple
 
 
 def _reported(events: list[Event]) -> tuple[Response, list[ForeignEvent]]:
-    """What a stream says: the answer, and the events that are no part of it."""
+    """The content of a stream: the answer, and the events that are not part of it."""
     foreign = [
         replace(event, value={key: item for key, item in event.value.items() if key != "sequence_number"})
         for event in events
-        if isinstance(event, ForeignEvent) and "x_" in event.type  # others accompany parts of their own
+        if isinstance(event, ForeignEvent) and "x_" in event.type  # others accompany parts of the answer
     ]
     return canonical_response(opened(fold(events))), foreign
 
@@ -182,7 +184,7 @@ def events_one_by_one_are_the_same_bytes(codec: Dialect, events: list[Event]) ->
 
 
 def events_follow_the_grammar(codec: Dialect, data: bytes) -> None:
-    """And what is written of them again ends as they do."""
+    """And a stream written from them ends in the same way."""
     events = read_stream(codec, [data])
     again = read_stream(codec, [write_stream(codec, events).value])
     assert ending(again) is ending(events), "it ends in another way"
@@ -248,7 +250,7 @@ def names_a_place(fault: WireglotError) -> None:
     assert fault.message
 
 
-# --- twice: the same input gives equal bytes, and stays as it was
+# --- twice: the same input gives equal bytes, and is not changed
 
 
 def twice_is_equal(codec: Dialect, body: dict[str, Any]) -> None:
@@ -265,7 +267,7 @@ def twice_is_equal(codec: Dialect, body: dict[str, Any]) -> None:
 
 
 def tap_hears_what_the_reader_reads(codec: Dialect, data: bytes) -> None:
-    """A stream that passes through is accounted as one that is translated."""
+    """The usage of a stream that passes through equals that of a translated one."""
     tap = codec.surface.tap(CONTEXT.max_frame)
     for piece in (data[: len(data) // 2], data[len(data) // 2 :]):
         tap.feed(piece)
@@ -289,7 +291,7 @@ def tap_hears_what_the_reader_reads(codec: Dialect, data: bytes) -> None:
 
 
 def cut_is_heard(codec: Dialect, data: bytes) -> None:
-    """A tap takes no part of a stream for all of it."""
+    """A tap does not take a part of a stream for all of it."""
     for at in (0, len(data) // 3, len(data) // 2):
         tap = codec.surface.tap(CONTEXT.max_frame)
         tap.feed(data[:at])
@@ -300,7 +302,7 @@ def cut_is_heard(codec: Dialect, data: bytes) -> None:
 
 
 def ping_does_not_show(codec: Dialect, data: bytes) -> None:
-    """What is written while an upstream is silent changes nothing of a stream."""
+    """Keep-alives written while an upstream is silent do not change a stream."""
     ping = codec.surface.client.pings["sse"]
     if not data.lstrip().startswith((b"event:", b"data:", b":", b"id:")):
         return  # no stream of events

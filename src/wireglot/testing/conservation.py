@@ -1,4 +1,4 @@
-"""What a translation must not lose without saying so: every word, call, result and picture of a conversation.
+"""Checks that a translation loses nothing unreported: every word, call, result and image of a conversation.
 
 Weaker than equality, and therefore checkable between any two dialects: each piece of content of the source
 must be findable somewhere in the target, or a loss must name its place and its kind.
@@ -49,7 +49,8 @@ _RENAMED: frozenset[Feature] = frozenset({"tool.name", "tool.namespace", "tool.c
 def lost(
     source: Request | Response, target: Request | Response, losses: Iterable[Loss], dialect: str
 ) -> list[Atom]:
-    """The atoms of `source` that are neither in `target` nor declared. `dialect` is that of the target."""
+    """The atoms of `source` that are neither in `target` nor reported as lost. `dialect` is that of the
+    target."""
     declared = list(losses)
     found: dict[str, list[str]] = {}
     for atom in _atoms(target):
@@ -60,14 +61,14 @@ def lost(
         for atom in _atoms(source)
         if not _is_there(atom, found, prose)
         and not _is_declared(atom, declared)
-        # Extras of one's own dialect come back by the law of identity.
+        # Extras of the same dialect come back by the law of identity.
         and not (atom.kind in ("foreign", "note") and atom.value.startswith(f"{dialect}:"))
     ]
 
 
 def _is_there(atom: Atom, found: dict[str, list[str]], prose: list[str]) -> bool:
-    if atom.kind in _PROSE:  # a lowered or labelled text stands inside a longer one
-        # One that is cut where it cites something stands in neighbouring texts.
+    if atom.kind in _PROSE:  # a lowered or labelled text is part of a longer one
+        # A text that is split at citations is in neighbouring texts.
         return any(atom.value in other for other in (*prose, "".join(found.get("text", ()))))
     if atom.kind == "reasoning":
         return any(atom.value in other for other in found.get("reasoning", ()))

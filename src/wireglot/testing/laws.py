@@ -1,6 +1,6 @@
-"""The pieces of which the laws are made: run a codec, open what it sealed, say what differs.
+"""Building blocks of the laws: run a codec, open what it sealed, report differences.
 
-Everything takes a `Dialect`, so the laws apply to one of your own just as well.
+Everything takes a `Dialect`, so the laws apply to a custom one as well.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _HOLDERS: dict[type[Part], Holder] = {Text: "text", ToolCall: "call", Media: "me
 
 
 def read_stream(dialect: Dialect, pieces: Iterable[bytes], context: Context | None = None) -> list[Event]:
-    """The events of a stream that arrives in those pieces. Raises BrokenGrammar if they are out of order."""
+    """The events of a stream that arrives in these pieces. Raises BrokenGrammar if they are out of order."""
     reader = dialect.stream_reader(context or Context())
     events: list[Event] = []
     for piece in pieces:
@@ -49,8 +49,8 @@ def write_stream(
 def crossed_request(
     body: dict[str, Any], source: str, target: str, model: str | None = None
 ) -> Rendered[dict[str, Any]]:
-    """A request in another dialect, as `translate_request` gives it; its losses stay at their neutral places,
-    which the parsed request is compared by."""
+    """A request in another dialect, like `translate_request`; its losses keep their neutral places, for
+    comparison with the parsed request."""
     context = Context()
     request = registered(source).parse_request(body, context)
     planned = plan(request, source=source, target=target, model=model, context=context)
@@ -61,9 +61,9 @@ def crossed_request(
 def crossed_response(
     body: dict[str, Any], source: str, target: str, *, judged: bool = False
 ) -> Rendered[dict[str, Any]]:
-    """An answer in another dialect; its losses stay at their neutral places.
+    """An answer in another dialect; its losses keep their neutral places.
 
-    `judged`: as by those who pass it on, without calls that a limit has cut off.
+    `judged`: as a gateway passes it on, without calls that a limit has cut off.
     """
     context = Context(call_prefix=registered(target).surface.client.call_prefix or Context().call_prefix)
     error = registered(source).parse_error(body)
@@ -93,11 +93,11 @@ def ending(events: list[Event]) -> type[Event]:
 
 
 def opened(response: Response, secret: bytes = Context().secret) -> Response:
-    """The response with its sealed envelopes opened, as the client's next request brings them back.
+    """The response with its sealed envelopes opened, as the client's next request sends them back.
 
     A foreign signature reaches the client inside a field of the client's dialect; the response parser, which
     expects an upstream on the other side, takes the envelope for the signature. This is its inverse. It also
-    joins a signature that a stream could only send behind the text it signs, as an empty part of its own.
+    joins a signature that a stream could only send after the text it signs, as a separate empty part.
     """
     parts: list[Part] = []
     waiting: dict[Holder, Signature] = {}
@@ -124,12 +124,12 @@ def opened(response: Response, secret: bytes = Context().secret) -> Response:
 
 
 def _is_unseen(part: Part) -> bool:
-    """What the client carries without a word for it."""
+    """Content that the client carries without showing it."""
     return isinstance(part, Reasoning) and part.signature is not None and part.signature.id == FOREIGN
 
 
 def _plain(part: Part) -> Part:
-    """An unsigned thought, without its writer's name."""
+    """An unsigned thought, without its minter's name."""
     if isinstance(part, Reasoning) and part.signature is not None and part.signature.id == UNSIGNED:
         return replace(part, signature=None)
     return part
@@ -153,13 +153,13 @@ def _signed(part: Part, waiting: dict[Holder, Signature]) -> Part:
 
 
 def differences(one: Any, other: Any, path: str = "$") -> list[str]:
-    """Where two values differ, for people to read; empty if nowhere."""
+    """Readable differences of two values; empty if there are none."""
     return list(_differences(msgspec.to_builtins(one), msgspec.to_builtins(other), path))
 
 
 def _differences(one: Any, other: Any, path: str) -> Iterable[str]:
     if isinstance(one, dict) and isinstance(other, dict):
-        for key in {**one, **other}:  # in their order: a set has another in every process
+        for key in {**one, **other}:  # in order: a set's order differs between processes
             if key not in one:
                 yield f"{path}.{key}: absent != {_short(other[key])}"
             elif key not in other:
@@ -177,7 +177,7 @@ def _differences(one: Any, other: Any, path: str) -> Iterable[str]:
 
 
 def _numbers(one: Any, other: Any) -> bool:
-    """JSON does not tell 1 from 1.0, but it does tell both from true."""
+    """JSON does not distinguish 1 from 1.0, but both from true."""
     return type(one) in (int, float) and type(other) in (int, float)
 
 
@@ -186,7 +186,7 @@ def _short(value: Any) -> str:
     return text if len(text) <= 200 else f"{text[:200]}..."
 
 
-# Up to this size every cut into two pieces is tried; above it only some.
+# Up to this size every split into two pieces is tried; above it only some.
 _SHORT = 400
 
 

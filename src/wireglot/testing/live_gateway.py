@@ -1,12 +1,12 @@
-"""A gateway for tests: the real one, on a free port, in a thread of its own.
+"""A gateway for tests: the real one, on a free port, in a separate thread.
 
     with ScriptedUpstream() as upstream, LiveGateway.before(upstream, "gemini") as gateway:
         client = anthropic.Anthropic(base_url=gateway.url, api_key="x")
         ...
         assert gateway.wait_log()[-1]["route"] == "mine/some-model"
 
-It sees no environment but the one that it is given, and leaves nothing behind: not a key of anyone who runs
-the tests is used, and its data lie in a folder of its own.
+It only sees the environment that it is given, and leaves nothing behind: no key of the user who runs the
+tests is used, and its data is in a separate folder.
 """
 
 from __future__ import annotations
@@ -38,17 +38,18 @@ BASES: Final = {
     "code-assist": "",
     "gemini-interactions": "/v1beta",
 }
-"""What stands between a scripted upstream's address and the paths of a dialect; of others, nothing."""
+"""The prefix of a dialect's paths at a scripted upstream; none for the others."""
 
 _OVERRIDES: Final = {"server": {"port": 0, "log": "json"}}
 _CALL_SECONDS: Final = 60
 _POLL_SECONDS: Final = 0.01
 _SETTLE_SECONDS: Final = 0.01
-"""`reconfigure` asks for a file only when it is written."""
+"""`reconfigure` requests a reload only after the file is written."""
 
 
 class LiveGateway:
-    """`toml` is the configuration (none: that of a newcomer, who has the demo model). The port is any."""
+    """`toml` is the configuration (none: that of a new user, with the demo model). The port is any free
+    one."""
 
     def __init__(
         self,
@@ -58,8 +59,8 @@ class LiveGateway:
         folder: Path | None = None,
         pace: Pace | None = None,
     ) -> None:
-        """`folder`: where it keeps its data and log; one that is given stays, for the next gateway. `pace`:
-        how often it looks after what it remembers."""
+        """`folder`: for its data and log; a given one is kept, for the next gateway. `pace`: how often it
+        checks its stored state."""
         self._pace = pace
         self._toml = toml
         self._environ = dict(environ or {})
@@ -72,13 +73,13 @@ class LiveGateway:
         self._log_fd = -1
         self.folder = folder
         self.url = ""
-        """Without a path: `/v1` and the like are up to the client."""
+        """Without a path: the client adds `/v1` and the like."""
         self.process: Process
-        """The gateway itself, for tests that look inside; it lives in its own thread (see `call`)."""
+        """The gateway itself, for tests of its internals; it runs in its own thread (see `call`)."""
 
     @classmethod
     def before(cls, upstream: ScriptedUpstream, dialect: str, more: str = "", **provider: str) -> LiveGateway:
-        """One in front of an upstream that speaks one dialect. Every model name leads there.
+        """One in front of an upstream that speaks one dialect. Every model name is routed there.
 
         `provider` are further lines of its entry, as TOML; `more` further tables.
         """
@@ -89,12 +90,12 @@ class LiveGateway:
         )
 
     def at(self, pace: Pace) -> LiveGateway:
-        """The same, looking after what it remembers at another pace; to be said before it starts."""
+        """The same with another pace of background checks; call it before the start."""
         self._pace = pace
         return self
 
     def start(self) -> LiveGateway:
-        """Listen. A configuration that cannot be used is a ConfigError, and nothing is left running."""
+        """Listen. An invalid configuration raises a ConfigError, and nothing is left running."""
         self._thread.start()
         try:
             self._start()
@@ -104,7 +105,7 @@ class LiveGateway:
         return self
 
     def stop(self) -> None:
-        """End in good order, as after SIGTERM, and remove the folder if it was made here."""
+        """Shut down in order, as after SIGTERM, and remove the folder if it was created here."""
         try:
             self.call(self.process.close())
         finally:
@@ -134,11 +135,11 @@ class LiveGateway:
     def log(self, event: str = "request") -> list[dict[str, Any]]:
         """The log lines so far of one kind."""
         data = (self.folder / "log").read_bytes()
-        lines = data[: data.rfind(b"\n") + 1].splitlines()  # the last one may be half written
+        lines = data[: data.rfind(b"\n") + 1].splitlines()  # the last one may be incomplete
         return [line for line in map(decode, lines) if line["event"] == event]
 
     def wait_log(self, count: int = 1, event: str = "request", timeout: float = 60.0) -> list[dict[str, Any]]:
-        """The log lines of one kind, once there are so many."""
+        """The log lines of one kind, once there are this many."""
         until = time.monotonic() + timeout
         while len(lines := self.log(event)) < count:
             if time.monotonic() > until:

@@ -1,4 +1,4 @@
-"""A recorded exchange as a test: it must be translated as it was when it was exported."""
+"""A recorded exchange as a test: its translation must be the same as when it was exported."""
 
 from __future__ import annotations
 
@@ -21,14 +21,13 @@ _NOT_SENT: Final = frozenset({"host", "content-length", "connection", "accept-en
 
 
 def replay(trace: Trace | bytes | str | os.PathLike[str], *, gateway: str = "", key: str = "") -> Replayed:
-    """Translate an exported trace again, offline, and fail with an AssertionError that says what is different
-    by JSON pointers, or why nothing of it could be compared.
+    """Translate an exported trace again, offline, and fail with an AssertionError that says the differences
+    by JSON pointers, or why nothing could be compared.
 
-    `trace` is a file, its bytes, or what `read_trace` made of them. With `gateway`, the URL of one, the
-    client's request is sent to it instead (with a client `key`, where it needs one), and the answer compared
-    with the recorded one: for models that answer alike each time, such as the demo model or a scripted
-    upstream. Ids, times and the name of the model are no differences. Raises `BadTrace` where the file is
-    none.
+    `trace` is a file, its bytes, or the result of `read_trace`. With `gateway`, the URL of one, the client's
+    request is sent to it instead (with a client `key`, where it needs one), and the answer compared with the
+    recorded one: for models that answer alike each time, such as the demo model or a scripted upstream. Ids,
+    times and the name of the model are not compared. Raises `BadTrace` if the file is not a trace.
     """
     if isinstance(trace, Trace):
         recorded, name = trace, trace.row.id
@@ -70,7 +69,7 @@ def _sent_again(trace: Trace, gateway: str, key: str) -> Replayed:
 
 
 def _answer(trace: Trace, gateway: str, key: str) -> TraceMessage:
-    """Raises an AssertionError where the gateway cannot be reached."""
+    """Raises an AssertionError if the gateway cannot be reached."""
     request, address = trace.request, urlsplit(gateway)
     path = urlsplit(request.url)
     mask = MASK.decode()

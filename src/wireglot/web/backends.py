@@ -27,21 +27,21 @@ HttpBackend = Literal["searxng", "brave", "tavily", "exa", "google"]
 _MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
 _MAX_TITLE: Final = 300
 _TEXT: Final = {"low": 400, "medium": 1500, "high": 5000}
-"""Characters of text of one result, by the context size."""
+"""Characters of text per result, by the context size."""
 _JSON: Final = ("content-type", "application/json")
 _POOL: Final = "web-search"
 
 
 class BackendQuery(msgspec.Struct, frozen=True):
-    """A query with everything that its backend needs to know."""
+    """A query with everything that its backend needs."""
 
     text: str
     filter: DomainFilter
     location: dict[str, str]
     count: int
-    """Results that are wanted."""
+    """Number of wanted results."""
     characters: int
-    """Of text of each."""
+    """Characters of text per result."""
     key: str
     engine: str
 
@@ -59,20 +59,20 @@ class BackendRequest(msgspec.Struct, frozen=True):
 
 
 class BackendForm(msgspec.Struct, frozen=True):
-    """How one backend is spoken to."""
+    """The API of one backend."""
 
     title: str
     write: Callable[[BackendQuery], BackendRequest]
     read: Callable[[dict[str, Any]], Iterator[Hit]]
     url: str = ""
-    """"": there is one for each user."""
+    """"": each user has another one."""
     price: float = 0.0
     """USD per search by the vendor's list, pay as you go."""
     variables: tuple[str, ...] = ()
-    """Environment variables that hold its key; () where it needs none."""
+    """Environment variables with its key; () if it needs none."""
     max_count: int = 20
     max_characters: int = 2000
-    """Of a query."""
+    """Maximum length of a query."""
     max_words: int = 1000
 
 
@@ -153,7 +153,7 @@ def _write_tavily(asked: BackendQuery) -> BackendRequest:
     body: dict[str, Any] = {"query": asked.text, "max_results": asked.count, "search_depth": "basic"}
     if asked.characters > _TEXT["medium"]:
         body["include_raw_content"] = "text"
-    # The longest lists that it takes. What is left out is filtered here.
+    # The longest lists that it accepts. The rest is filtered here.
     if 0 < len(asked.filter.allowed_hosts) <= 300:
         body["include_domains"] = asked.filter.allowed_hosts
     if asked.filter.blocked_hosts:
@@ -232,7 +232,7 @@ def _write_google(asked: BackendQuery) -> BackendRequest:
         fields["q"] = asked.filter.with_operators(asked.text, _GOOGLE.max_characters, _GOOGLE.max_words)
     if len(asked.country) == 2:
         fields["gl"] = asked.country.lower()
-    # As a header: a URL ends up in more logs.
+    # As a header: a URL is written to more logs.
     return BackendRequest("/customsearch/v1?" + urlencode(fields), [("x-goog-api-key", asked.key)])
 
 
@@ -266,7 +266,7 @@ assert tuple(FORMS) == get_args(HttpBackend)
 
 
 class SearchAccount(msgspec.Struct, frozen=True):
-    """Where one user of a backend sends searches. `price`: None for the vendor's list price."""
+    """One user's access to a backend. `price`: None for the vendor's list price."""
 
     url: str = ""
     key: str = ""
@@ -357,7 +357,7 @@ class HttpSearch:
 
 
 def _refused(title: str, status: int) -> WebFailed:
-    """By the status alone: what a backend says with it may quote the key."""
+    """By the status alone: the backend's message may quote the key."""
     if status in (401, 403):
         return WebFailed("unavailable", f"{title} refused access (status {status})")
     code: WebProblem = "unavailable"

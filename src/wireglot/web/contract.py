@@ -1,4 +1,4 @@
-"""What a search backend and a page fetch take and return, and how they fail."""
+"""The interfaces of search backends and page fetches, and their errors."""
 
 from __future__ import annotations
 
@@ -56,7 +56,8 @@ class Page(msgspec.Struct, frozen=True):
 
 
 class MediaFile(msgspec.Struct, frozen=True):
-    """One fetched picture, document, sound or film. `mime` is what its server says, "" if it says nothing."""
+    """One fetched image, document, audio or video file. `mime` is what its server says, "" if it says
+    nothing."""
 
     url: str
     mime: str
@@ -79,7 +80,7 @@ class WebSearch(Protocol):
 
     @property
     def price(self) -> float:
-        """What a search costs, in units of the gateway's currency; 0 if it is free."""
+        """The cost of a search, in units of the gateway's currency; 0 if it is free."""
         ...
 
     async def search(self, query: Query) -> Sequence[Hit]:
@@ -103,8 +104,8 @@ class Fetch(Protocol):
 
 
 class FetchMedia(Protocol):
-    """A fetch of pictures and files."""
+    """A fetch of images and files."""
 
     async def media(self, url: str) -> MediaFile:
-        """What is there, as its bytes. Raises WebFailed."""
+        """The content at the URL, as bytes. Raises WebFailed."""
         ...

@@ -1,4 +1,4 @@
-"""Country codes (ISO 3166-1 alpha-2) as search backends take them."""
+"""Country codes (ISO 3166-1 alpha-2) that search backends accept."""
 
 from __future__ import annotations
 
@@ -38,4 +38,4 @@ COUNTRY_NAMES: Final = {
     "UG": "uganda", "US": "united states", "UY": "uruguay", "UZ": "uzbekistan", "VE": "venezuela",
     "VN": "vietnam", "YE": "yemen", "ZA": "south africa", "ZM": "zambia", "ZW": "zimbabwe",
 }  # fmt: skip
-"""Tavily takes names."""
+"""Tavily expects names."""

@@ -1,4 +1,4 @@
-"""Domain filters of searches and fetches: which URLs an allow list and a block list let through.
+"""Domain filters of searches and fetches: the URLs that an allow list and a block list admit.
 
 A rule is a domain with an optional path: `example.com`, `docs.example.com/api`, `example.com/*/news`. It
 covers the subdomains of its domain and everything below its path, as Anthropic documents for
@@ -38,7 +38,7 @@ def _pattern(path: str) -> re.Pattern[str]:
 
 @lru_cache(maxsize=1024)
 def parse_rule(text: str) -> DomainRule | None:
-    """None where the text is no domain."""
+    """None if the text is not a domain."""
     plain = _SCHEME.sub("", text.strip()).removeprefix("*.")
     domain, slash, path = plain.partition("/")
     host = ascii_host(domain)
@@ -49,7 +49,7 @@ def parse_rule(text: str) -> DomainRule | None:
 
 
 def ascii_host(name: str) -> str:
-    """A host name as DNS has it: IDN in Punycode, lower case, no dot at its end; "" where it is none."""
+    """A host name in DNS form: IDN in Punycode, lower case, no trailing dot; "" if it is invalid."""
     try:
         text = name.encode("ascii" if name.isascii() else "idna").decode("ascii").lower()
     except UnicodeError:
@@ -58,8 +58,8 @@ def ascii_host(name: str) -> str:
 
 
 class DomainFilter(msgspec.Struct, frozen=True):
-    """`allowed` are allow lists, each of which must let a URL through; () for none. A list without a rule
-    lets nothing through."""
+    """`allowed` are allow lists, each of which must admit a URL; () for none. A list without a rule admits
+    nothing."""
 
     allowed: tuple[tuple[DomainRule, ...], ...] = ()
     blocked: tuple[DomainRule, ...] = ()
@@ -78,7 +78,7 @@ class DomainFilter(msgspec.Struct, frozen=True):
         return all(any(rule.matches(host, path) for rule in rules) for rules in self.allowed)
 
     def within(self, outer: DomainFilter) -> DomainFilter:
-        """What both filters let through."""
+        """The URLs that both filters admit."""
         return DomainFilter((*self.allowed, *outer.allowed), (*self.blocked, *outer.blocked))
 
     @property
@@ -87,7 +87,7 @@ class DomainFilter(msgspec.Struct, frozen=True):
 
     @property
     def allowed_hosts(self) -> list[str]:
-        """For backends that take domains only: those that all allow lists have in common, [] without any
+        """For backends that accept only domains: those that all allow lists have in common, [] without any
         list. Paths are left to `admits`."""
         if not self.allowed:
             return []
@@ -100,7 +100,7 @@ class DomainFilter(msgspec.Struct, frozen=True):
 
     @property
     def blocked_hosts(self) -> list[str]:
-        """Domains that are blocked as a whole."""
+        """Domains that are blocked completely."""
         return list(dict.fromkeys(rule.host for rule in self.blocked if not rule.path))
 
     def with_operators(self, query: str, max_characters: int, max_words: int) -> str:
@@ -132,7 +132,7 @@ def _plain_path(path: str) -> str:
 
 
 def domain_filter(allowed: Sequence[str], blocked: Sequence[str]) -> DomainFilter:
-    """Rules as clients and configurations write them. One that is no domain matches nothing."""
+    """Rules as clients and configurations write them. One that is not a domain matches nothing."""
     return DomainFilter((_rules(allowed),) if allowed else (), _rules(blocked))
 
 
@@ -141,5 +141,5 @@ def _rules(texts: Sequence[str]) -> tuple[DomainRule, ...]:
 
 
 def bad_rules(texts: Sequence[str]) -> list[str]:
-    """Those that are no domains."""
+    """The texts that are not domains."""
     return [text for text in texts if parse_rule(text) is None]

@@ -55,17 +55,17 @@ _PROBLEMS: Final[dict[TransportProblem, tuple[WebProblem, str]]] = {
 
 
 class FetchPolicy(msgspec.Struct, frozen=True):
-    """What may be fetched, and how much of it."""
+    """Limits of fetches."""
 
     max_bytes: int = 10 * 1024 * 1024
-    """Of a page, after decompression."""
+    """Size of a page, after decompression."""
     max_tokens: int = 50_000
-    """Of its text, by estimate."""
+    """Length of its text, by estimate."""
     timeout: float = 15.0
     allowed_domains: tuple[str, ...] = ()
     blocked_domains: tuple[str, ...] = ()
     private_hosts: tuple[str, ...] = ()
-    """As `guard.parse_private_host` reads them."""
+    """In the form of `guard.parse_private_host`."""
     proxy: str = ""
 
     def __repr__(self) -> str:
@@ -73,7 +73,8 @@ class FetchPolicy(msgspec.Struct, frozen=True):
 
 
 class _PoolLimits(msgspec.Struct, frozen=True):
-    """Implements `ClientLimits`. Connections are not kept: pages of one host rarely follow one another."""
+    """Implements `ClientLimits`. Connections are not kept: pages of one host are rarely fetched in
+    succession."""
 
     pool: int = _MAX_CONCURRENT
     queue: int = 0
@@ -92,7 +93,7 @@ class WebFetch:
         transport: Callable[[Guard], Transport] | None = None,
         now: Callable[[], float] = time.time,
     ) -> None:
-        """`transport` makes what connects; it must hand the addresses to the guard."""
+        """`transport` creates the transport, which must pass addresses to the guard."""
         private = (parse_private_host(text) for text in policy.private_hosts)
         self._guard = Guard([host for host in private if host is not None])
         self._policy = policy
@@ -156,7 +157,7 @@ class WebFetch:
     async def _followed(
         self, url: str, admitted: DomainFilter, headers: list[tuple[str, str]]
     ) -> tuple[str, Answer]:
-        """The answer that is no redirect, and where it came from."""
+        """The answer after redirects, and its URL."""
         seconds = self._policy.timeout
         timeouts = Timeouts(connect=seconds, tls=seconds, first_byte=seconds, idle=seconds, total=seconds)
         for _ in range(MAX_REDIRECTS + 1):
@@ -179,8 +180,8 @@ class WebFetch:
         raise WebFailed("url_not_accessible", f"more than {MAX_REDIRECTS} redirects")
 
     async def _check_before_proxy(self, url: str) -> None:
-        """The proxy resolves the name itself. What the name means here is checked all the same; a name that
-        only the proxy can resolve is left to it."""
+        """The proxy resolves the name itself. Its addresses by the local resolver are checked all the same; a
+        name that only the proxy can resolve is left to it."""
         origin, _ = parse_url(url, "", "")
         addresses = literal(origin.host, origin.port)
         if addresses is None:
@@ -205,7 +206,7 @@ def _joined(url: str, location: str) -> str:
 
 
 def _content_type(header: str) -> tuple[str, str]:
-    """The media type in lower case and its charset, "" for what is not stated."""
+    """The media type in lower case and its charset, "" if one is not stated."""
     mime, _, rest = header.partition(",")[0].partition(";")
     charset = ""
     for parameter in rest.split(";"):

@@ -1,8 +1,8 @@
-"""The SSRF guard: which URLs a page fetch may ask for, and which addresses it may connect to.
+"""The SSRF guard: which URLs a page fetch may request, and which addresses it may connect to.
 
 A URL is checked before its name is resolved, and the addresses that it resolves to before any of them is
-connected to. The connection then goes to exactly these: a name that resolves differently a moment later (DNS
-rebinding) changes nothing.
+connected to. The connection is then made to exactly these: a name that resolves differently a moment later
+(DNS rebinding) has no effect.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # the configuration is checked with this module, and needs no
 
 MAX_URL: Final = 2048
 _SAFE: Final = "%/:?#[]@!$&'()*+,;=~"
-"""Characters that mean something in a URL, or are escapes already."""
+"""Characters with a meaning in a URL, or that are part of an escape."""
 _PORTS: Final = {"http": 80, "https": 443}
 _NAME: Final = re.compile(r"(?=.{1,253}$)[a-z0-9_](?:[a-z0-9_-]{0,62})(?:\.[a-z0-9_](?:[a-z0-9_-]{0,62}))*")
 _NUMBER: Final = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
@@ -32,7 +32,7 @@ _NUMBER: Final = re.compile(r"(?:0x[0-9a-f]*|[0-9]+)")
 _LOCAL_NAMES: Final = frozenset(
     {"localhost", "local", "localdomain", "internal", "intranet", "lan", "home", "corp", "arpa", "onion"}
 )
-"""Top-level names that no public page has."""
+"""Top-level names without public pages."""
 
 IpAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 IpNetwork = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -43,20 +43,21 @@ def _networks(*texts: str) -> tuple[IpNetwork, ...]:
 
 
 _NEVER: Final = _networks(
-    # Metadata of clouds: AWS, Google, Azure and others; AWS and Google over IPv6; Alibaba; Oracle; Azure.
+    # Metadata services of clouds: AWS, Google, Azure and others; AWS and Google over IPv6; Alibaba; Oracle;
+    # Azure.
     "169.254.0.0/16", "fe80::/10", "fd00:ec2::/32", "fd20:ce::/32", "100.100.100.200/32", "192.0.0.192/32",
     "168.63.129.16/32",
     # Special purpose (IANA registries): this network, protocol assignments, documentation, 6to4 relays,
     # benchmarks, multicast, reserved and broadcast.
     "0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24",
     "203.0.113.0/24", "224.0.0.0/4", "240.0.0.0/4",
-    # Forms of IPv6 with an IPv4 address inside: Teredo and other assignments, 6to4; documentation.
+    # IPv6 ranges with an IPv4 address inside: Teredo and other assignments, 6to4; documentation.
     "2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20",
 )  # fmt: skip
 _PRIVATE: Final = _networks(
     "10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "127.0.0.0/8", "100.64.0.0/10", "::1/128", "fc00::/7"
 )
-"""May be allowed by name or address in the configuration."""
+"""Can be allowed by name or address in the configuration."""
 _PUBLIC: Final = _networks("0.0.0.0/0", "2000::/3")
 """Of IPv6 only global unicast: so neither ::ffff:0:0/96 (IPv4-mapped) nor 64:ff9b::/96 (NAT64)."""
 
@@ -70,8 +71,8 @@ def is_public(address: IpAddress) -> bool:
 
 
 class PrivateHost(msgspec.Struct, frozen=True):
-    """A host in the private network that may be fetched from: a name, or a network of addresses.
-    `port`: 0 for the usual ones."""
+    """A host in the private network that may be fetched from: a name, or a network of addresses. `port`: 0
+    for the default ones."""
 
     name: str = ""
     network: str = ""
@@ -128,7 +129,7 @@ class Guard:
         return urlunsplit((parts.scheme, netloc, parts.path or "/", parts.query, ""))
 
     def check_addresses(self, origin: HttpOrigin, addresses: Sequence[Address]) -> None:
-        """What a name resolved to, or the address that it is. One that is not allowed refuses all: a name
+        """The addresses of a name, or the host's own address. One that is not allowed refuses all: a name
         with a public and a private address is an attack."""
         for _, text, _ in addresses:
             self._check_address(ipaddress.ip_address(text), origin.host, origin.port)
@@ -144,7 +145,8 @@ class Guard:
             raise _private()
 
     def _may_use(self, host: str, port: int) -> bool:
-        """Whether some address of the host may be reached at the port; `_check_address` tells which."""
+        """Whether some address of the host may be reached at the port; `_check_address` checks the
+        address."""
         listed = self._is_listed(host, port) or any(_fits(allowed, port) for _, allowed in self._networks)
         return listed or port in _PORTS.values()
 
@@ -153,7 +155,7 @@ class Guard:
 
 
 def is_listed(listed: frozenset[tuple[str, int]], host: str, port: int) -> bool:
-    """Whether a host is in a list of names and ports, in which port 0 means the usual ones."""
+    """Whether a host is in a list of names and ports, in which port 0 means the default ones."""
     return (port != 0 and (host, port) in listed) or (port in _PORTS.values() and (host, 0) in listed)
 
 
@@ -185,20 +187,20 @@ def _host(parts: SplitResult) -> str:
             address = ipaddress.IPv6Address(given)
         except ValueError:
             raise _not_a_url() from None
-        if address.scope_id is not None:  # "%eth0" is no part of a URL
+        if address.scope_id is not None:  # "%eth0" is not allowed in a URL
             raise _not_a_url()
         return str(address)
     host = ascii_host(given)
     if not _NAME.fullmatch(host):
         raise _not_a_url()
     if _is_number(host) and _literal(host) is None:
-        # 2130706433, 0x7f.1, 0177.0.0.1, 127.1: to resolvers an address, to readers a name.
+        # 2130706433, 0x7f.1, 0177.0.0.1, 127.1: resolvers take them for addresses, readers for names.
         raise WebFailed("url_not_allowed", "the host is an IPv4 address in an unusual spelling")
     return host
 
 
 def _is_local(host: str) -> bool:
-    """By the name alone: a host next door, or a top-level name that no public page has."""
+    """By the name alone: a host in the local network, or a top-level name without public pages."""
     return "." not in host or host.rpartition(".")[2] in _LOCAL_NAMES
 
 
@@ -226,5 +228,5 @@ def _not_a_url() -> WebFailed:
 
 
 def _private() -> WebFailed:
-    """One text for all of them: it does not reveal which addresses there are."""
+    """The same text for all of them: it does not reveal which addresses exist."""
     return WebFailed("url_not_allowed", "the URL does not lead to the public internet")

@@ -1,4 +1,4 @@
-"""A page's bytes as text for a model: charset, title, HTML as plain text, a visible mark where it is cut."""
+"""Converts a page to text for a model: charset, title, HTML as plain text, a visible mark where it is cut."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Final
 from urllib.parse import urljoin
 
 _BYTES_PER_TOKEN: Final = 4
-"""Of UTF-8: characters would underestimate languages with many of them beyond ASCII."""
+"""Bytes of UTF-8: counting characters would underestimate languages with many characters beyond ASCII."""
 _MAX_LINK: Final = 500
 _HEAD_BYTES: Final = 2048
 _META: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
@@ -18,7 +18,7 @@ _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\
 _CODECS: Final = {
     "utf-8": "utf-8", "utf8": "utf-8",
     "utf-16": "utf-16-le", "utf-16le": "utf-16-le", "utf-16be": "utf-16-be",
-    # As browsers do (WHATWG Encoding): pages that state these are in windows-1252.
+    # As in browsers (WHATWG Encoding): pages with these labels are in windows-1252.
     "us-ascii": "cp1252", "ascii": "cp1252", "iso-8859-1": "cp1252", "latin1": "cp1252",
     "windows-1252": "cp1252",
     "iso-8859-2": "iso-8859-2", "iso-8859-5": "iso-8859-5", "iso-8859-7": "iso-8859-7",
@@ -29,7 +29,7 @@ _CODECS: Final = {
     "iso-2022-jp": "iso-2022-jp", "shift_jis": "cp932", "shift-jis": "cp932", "euc-kr": "cp949",
     "macintosh": "mac-roman",
 }  # fmt: skip
-"""By name: Python's others are rare, slow on hostile input, or no encodings of text."""
+"""By name: Python's others are rare, slow on hostile input, or not encodings of text."""
 _HIDDEN: Final = frozenset(
     {
         "script", "style", "noscript", "template", "svg", "math", "iframe", "object", "canvas", "select",
@@ -37,7 +37,7 @@ _HIDDEN: Final = frozenset(
     }
 )  # fmt: skip
 _FRAME: Final = frozenset({"nav", "footer"})
-"""Around the content: left out unless the page has nothing else."""
+"""Elements around the content: left out unless the page has nothing else."""
 _BLOCKS: Final = frozenset(
     {
         "address", "article", "aside", "blockquote", "body", "dd", "details", "div", "dl", "dt", "fieldset",
@@ -46,18 +46,19 @@ _BLOCKS: Final = frozenset(
     }
 )  # fmt: skip
 _TIGHT: Final = frozenset({"li", "tr", "dd", "dt"})
-"""Without an empty line between them."""
+"""Elements without an empty line between them."""
 _STARTS: Final = {"li": "- ", "td": " | ", "th": " | "} | {f"h{n}": "#" * n + " " for n in range(1, 7)}
 _HIDING: Final = re.compile(r"display\s*:\s*none|visibility\s*:\s*hidden", re.IGNORECASE)
 _SPACE: Final = re.compile(r"[ \t\r\n\f]+")
 _PIECE: Final = 64 * 1024
 _READ_SECONDS: Final = 5.0
-"""For one page, after which the rest is left out: it shares the interpreter with all other requests."""
+"""Time limit for one page, after which the rest is left out: it shares the interpreter with all other
+requests."""
 _MAX_TITLE: Final = 300
 
 
 def read_page(body: bytes, mime: str, charset: str, url: str, max_tokens: int) -> tuple[str, str]:
-    """The title and the text. Takes time: for a thread."""
+    """The title and the text. Slow: call it in a thread."""
     text = decoded(body, charset)
     if mime not in ("text/html", "application/xhtml+xml"):
         return "", truncated(text, max_tokens)
@@ -70,7 +71,7 @@ def read_page(body: bytes, mime: str, charset: str, url: str, max_tokens: int) -
 
 
 def decoded(body: bytes, charset: str) -> str:
-    """By the byte order mark, the header, the page's own statement, or what the bytes look like."""
+    """By the byte order mark, the header, the page's own statement, or a guess from the bytes."""
     for mark, codec in _BOMS:
         if body.startswith(mark):
             return body[len(mark) :].decode(codec, "replace")
@@ -102,12 +103,12 @@ def html_text(
     skipped: frozenset[str] = _HIDDEN,
     clock: Callable[[], float] = time.monotonic,
 ) -> tuple[str, str]:
-    """The title and the visible text of a page, as far as `limit` bytes: headings, lists, cells and links in
-    the manner of Markdown. `url` is what relative links are relative to."""
-    from lxml import etree  # an extra, loaded where it is needed
+    """The title and the visible text of a page, up to `limit` bytes: headings, lists, cells and links in the
+    style of Markdown. `url` is the base of relative links."""
+    from lxml import etree  # an extra, loaded on first use
 
     page, until = _PageText(url, limit, skipped), clock() + _READ_SECONDS
-    # Events and no tree: a tree of hostile HTML takes quadratic time, or any amount of memory.
+    # Events, not a tree: a tree of hostile HTML takes quadratic time, or any amount of memory.
     parser = etree.HTMLParser(target=page, encoding="utf-8")
     data = html.encode("utf-8", "replace")
     try:
@@ -135,16 +136,16 @@ class _PageText:
         self._title: list[str] = []
         self._lines: list[str] = []
         self._line: list[str] = []
-        """The pieces of the last line: to lengthen a text piece by piece takes quadratic time."""
+        """The pieces of the last line: extending a text piece by piece takes quadratic time."""
         self._depth = 0
         self._hidden = 0
-        """The depth of the element that hides all that is in it; 0: none does."""
+        """The depth of the element that hides its content; 0: none does."""
         self._pre = 0
         self._in_title = False
         self._links: list[str] = []
-        """Where those that are open lead."""
+        """The targets of open links."""
 
-    # What the parser calls
+    # Called by the parser
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
         self._depth += 1
@@ -204,7 +205,7 @@ class _PageText:
 
     def close(self) -> None: ...
 
-    # What came of it
+    # Results
 
     def title(self) -> str:
         found = " ".join("".join(self._title).split())
@@ -215,7 +216,7 @@ class _PageText:
         return found[:_MAX_TITLE]
 
     def text(self) -> str:
-        """Without lines of white space only, but for one between two others."""
+        """Without lines of white space only, except for one between two others."""
         shown = "\n".join((*self._lines, "".join(self._line).rstrip()))
         return re.sub(r"\n{3,}", "\n\n", shown).strip("\n")
 
@@ -253,7 +254,7 @@ class _PageText:
     # Links
 
     def _target(self, href: str) -> str:
-        """Where a link leads, "" where it is none to another page."""
+        """The target of a link; "" if it is not another page."""
         if not href or href.startswith("#") or len(href) > _MAX_LINK:
             return ""
         try:

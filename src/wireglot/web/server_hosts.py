@@ -1,4 +1,4 @@
-"""Which servers of tools may be connected to: their URLs, and the addresses behind them."""
+"""Which tool servers may be connected to: their URLs, and the addresses they resolve to."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class ServerHosts:
             raise WebFailed("url_not_allowed", "only https:// is allowed for this host")
 
     def check_addresses(self, origin: HttpOrigin, addresses: Sequence[Address]) -> None:
-        """Those that a host resolves to. Private ones only of hosts that may have them."""
+        """The addresses of a host. Private ones are allowed only for hosts that may have them."""
         for address in addresses:
             if not is_public(ipaddress.ip_address(address[1])):
                 self._guard.check_addresses(origin, [address])

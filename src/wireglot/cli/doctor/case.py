@@ -1,4 +1,4 @@
-"""What is looked at: a configuration as it would be loaded, and what the providers answer."""
+"""The input of the checks: a configuration as it would be loaded, and the answers of its providers."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from wireglot.stores.sqlite.engine import FileLook, look_at_file
 
 
 class DoctorCase:
-    """`settings` is None where the configuration does not load; `error` says why."""
+    """`settings` is None if the configuration does not load; `error` says why."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class DoctorCase:
         file = find_config(named, environ)
         self.path = file.path
         self.foreign = not file.trusted
-        """Whether the file may be someone else's: then no key goes to the hosts that it names."""
+        """Whether the file may be someone else's: then no key is sent to the hosts that it names."""
         self.offline = offline or self.foreign
         self.searches = searches
         """Whether one test search is sent: it may cost something."""
@@ -73,13 +73,13 @@ class DoctorCase:
 
     @cached_property
     def answers(self) -> tuple[ProviderAnswer, ...]:
-        """Asked once, for all checks that want to know. None of them offline."""
+        """Requested once, for all checks that need them. None offline."""
         return () if self.offline else tuple(ask_providers(self.asked, clock=self.clock))
 
     @cached_property
     def store_file(self) -> FileLook | StoreDown | StoreUnusable | None:
-        """What the store's file is like, or why that is unknown; None where the store is no file, or not
-        yet."""
+        """The state of the store's file, or why that is unknown; None if the store is not a file, or does not
+        exist yet."""
         scheme, _, rest = self.loaded.store.url.value.partition(":")
         path = Path(sqlite_path(rest))
         if scheme != "sqlite" or not path.exists():
@@ -91,7 +91,7 @@ class DoctorCase:
 
     @property
     def client_keys(self) -> int:
-        """Of the configuration and of the store's file."""
+        """Keys in the configuration and in the store's file."""
         seen = self.store_file
         return len(self.loaded.keys) + (seen.keys if isinstance(seen, FileLook) else 0)
 
@@ -101,7 +101,7 @@ class DoctorCase:
 
     @cached_property
     def redactor(self) -> Redactor:
-        """Hides what may turn up in a finding: whatever is wrong, it is shown to others who are to help."""
+        """Hides secrets in findings: these are shown to others who are to help."""
         names = {name for each in catalog.names() for name in catalog.provider(each).api_key_env}
         secrets = {self.environ.get(name, "").strip() for name in names}
         secrets |= {secret.value for secret in read_kept(kept_file(self.environ), []).values()}
@@ -121,18 +121,19 @@ def _password(url: str) -> str:
 
 Grade = Literal["ok", "note", "warning", "problem"]
 GRADES: Final[tuple[Grade, ...]] = ("problem", "warning", "note", "ok")
-"""The worst first. A problem keeps something from working; a warning may one day; a note is good to know."""
+"""The worst first. A problem prevents something from working; a warning may some day; a note is
+informative."""
 
 
 class DoctorFinding(msgspec.Struct, frozen=True):
-    """Neither `text` nor `fix` may hold a secret."""
+    """Neither `text` nor `fix` may contain a secret."""
 
     grade: Grade
     text: str
     fix: str = ""
-    """A command, or a line of the configuration. Only what is ok has none."""
+    """A command, or a line of the configuration. Only an "ok" has none."""
     repair: Callable[[], None] | None = None
-    """Does it, where that is safe. OSError where it cannot be done."""
+    """Applies the fix, if that is safe. Raises OSError if it fails."""
     fixed: bool = False
 
 

@@ -36,11 +36,11 @@ _REPORTED_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"
     r"|.* others on this machine can read it|.* is reached over http,"
 )
-"""Notes of the configuration that other checks tell, with what fixes them."""
+"""Notes of the configuration that other checks report, with a fix."""
 _OURS: Final = "WIREGLOT_"
 _LESSER: Final = "/metrics "
 _ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:]*)*)")
-"""Notes end in what to do: `no lasting secret: ... is lost at the next start; set server.secret`."""
+"""Notes end with the advice: `no lasting secret: ... is lost at the next start; set server.secret`."""
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
@@ -71,7 +71,7 @@ def look_at_configuration(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 
 def _found_where(case: DoctorCase) -> str:
-    """What a person wonders about who has several."""
+    """For users who have several configuration files."""
     if str(case.path) == case.environ.get(CONFIG_VARIABLE):
         return f" ({CONFIG_VARIABLE} names it)"
     folder = config_dir(case.environ)
@@ -247,7 +247,7 @@ def _written(case: DoctorCase, what: str, fix: str) -> DoctorFinding:
 
 
 def _is_secret_text(secret: Secret) -> bool:
-    """A word for a server that wants some key is none."""
+    """Whether it is a real secret: a placeholder for a server that requires some key is not."""
     return secret.source == "config" and len(secret.value) >= _MIN_KEY_LETTERS
 
 
@@ -279,7 +279,7 @@ def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
     url = case.loaded.store.url.value
     mode = dict(parse_qsl(url.partition("?")[2])).get("sslmode", "")
     is_unverified = url.startswith("postgres") and mode in ("disable", "allow", "prefer", "require")
-    # Of several hosts one may be anywhere.
+    # One of several hosts may be anywhere.
     if is_unverified and ("," in url or not is_local(urlsplit(url).hostname or "")):
         yield warning(
             f"store.url: sslmode={mode} does not verify whom it talks to", "sslmode=verify-full in store.url"
@@ -339,5 +339,5 @@ def _wanted(settings: Settings) -> Iterator[str]:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
+    except ModuleNotFoundError:  # of its parent package
         return False

@@ -38,7 +38,7 @@ class Check(NamedTuple):
     title: str
     look: Callable[[DoctorCase], Iterator[DoctorFinding]]
     needs_settings: bool = True
-    """Whether it can look only where the configuration loads."""
+    """Whether the check needs a configuration that loads."""
 
 
 CHECKS: Final = (
@@ -62,7 +62,7 @@ _COLOURS: Final = {"ok": "ok", "note": "emulated", "warning": "approximated", "p
 _GRADE_COLUMNS: Final = 7
 _INDENT: Final = " " * (_GRADE_COLUMNS + 4)
 _PIPE_COLUMNS: Final = 1000
-"""Anyone who searches through lines wants them whole."""
+"""In a pipe lines are not wrapped, so that they can be searched."""
 
 
 class DoctorReport:
@@ -74,7 +74,7 @@ class DoctorReport:
         self._unseen: list[str] = []
 
     def before(self, asked: Sequence[Provider]) -> None:
-        """What is about to be sent, to whom."""
+        """Report what is about to be sent, and to whom."""
         if asked and not self._json:
             hosts = ", ".join(dict.fromkeys(host_of(provider.spec.base_url) for provider in asked))
             text = f"Asking {hosts}: no tokens are spent, --offline sends nothing."
@@ -149,7 +149,7 @@ def _line(title: str, finding: DoctorFinding) -> str:
         "fix": finding.fix,
         "fixed": finding.fixed,
         "fixable": finding.repair is not None,
-        # Their names before.
+        # Former names.
         "mended": finding.fixed,
         "mendable": finding.repair is not None,
     }

@@ -31,7 +31,7 @@ _MIB: Final = 2**20
 def look_at_disk(case: DoctorCase) -> Iterator[DoctorFinding]:
     store = case.loaded.store
     if not store.folder:
-        return  # a journal of files without a name, made as they are needed
+        return  # a journal of files without a name, created when they are needed
     folder = Path(store.folder)
     while not folder.exists() and folder != folder.parent:
         folder = folder.parent

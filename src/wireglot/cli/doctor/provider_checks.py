@@ -71,7 +71,7 @@ def _judged_key(case: DoctorCase, provider: Provider, answered: ProviderAnswer) 
             )
         case "busy":
             yield warning(f"{name} turns this key away for now{says}", "wait, and run wireglot doctor again")
-        case _:  # whether it answers is the network's matter
+        case _:  # the network check reports whether it answers
             yield ok(f"{name} has a key ({source}), and could not be asked about it")
 
 
@@ -163,7 +163,7 @@ def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer)
 
 
 def _fix(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
-    """By what went wrong on the way."""
+    """The fix for a failed check."""
     table = f"[providers.{provider.name}] in {case.file}"
     host = answered.host.partition(":")[0]
     if provider.proxy:
@@ -254,7 +254,7 @@ def _search_fix(search: SearchSettings, failed: WebFailed, table: str) -> str:
 
 _TOLERATED_SECONDS: Final = 30.0
 _REFUSED_SECONDS: Final = 240.0
-"""Amazon refuses a signature that is five minutes off, Google a token that is not yet valid."""
+"""Amazon rejects a signature that is five minutes off, Google a token that is not yet valid."""
 _FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
 
 
@@ -317,7 +317,7 @@ _SETTINGS: Final = {
     "pi": (".pi/agent/models.json",),
     "qwen": (".qwen/settings.json", ".qwen/.env"),
 }
-"""Below the user's home."""
+"""Paths in the user's home."""
 _VARIABLES: Final = (
     "ANTHROPIC_BASE_URL",
     "OPENAI_BASE_URL",
@@ -369,7 +369,7 @@ def _urls(file: Path) -> list[str]:
 
 
 def _pointed(case: DoctorCase, reported: str, url: str, fix: str) -> DoctorFinding:
-    """Of a URL only the host is reported: the rest may hold a key."""
+    """Only the host of a URL is reported: the rest may contain a key."""
     host = host_of(url) or "another place"
     port = _port(url)
     if is_loopback(host.partition(":")[0]) and port:

@@ -1,7 +1,7 @@
 """The bundled conversation: its documents in each dialect, and the models they name.
 
 The request has a system text, an image, tools, thinking, parallel calls and their results (one of them an
-error); the answer, whole and as a stream, has thinking, prose and a call.
+error); the answer, whole and as a stream, has thinking, text and a call.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MODELS = {
     "openai-responses": "gpt-5.1-codex",
     "gemini": "gemini-2.5-pro",
 }
-"""The dialects there are examples of, each with the model its example names."""
+"""The dialects with examples, each with the model its example names."""
 
 
 def document(dialect: str, kind: Literal["request", "response"]) -> dict[str, Any]:

@@ -35,7 +35,7 @@ def variables_in(node: SourceNode) -> list[str]:
 
 
 def plain(node: SourceNode, secrets: Secrets) -> str:
-    """A value that the configuration has to write out."""
+    """A value that is written into the configuration."""
 
     def held(found: re.Match[str]) -> str:
         name = found[1] or found[2]
@@ -48,7 +48,8 @@ def plain(node: SourceNode, secrets: Secrets) -> str:
 
 
 def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
-    """A value that must not be written out: a reference, unless it is a mere placeholder."""
+    """A value that must not be written into the configuration: a reference, unless it is a mere
+    placeholder."""
     whole = _VARIABLE.fullmatch(node.text)
     if whole is not None:
         return secrets.variable(whole[1] or whole[2])
@@ -62,7 +63,7 @@ _OF_YOUR_OWN: Final = "a program of your own: what a provider refuses is data he
 
 
 class Providers:
-    """Reads providers; what it cannot carry over it tells of, and goes on."""
+    """Reads providers; reports what it cannot carry over, and continues."""
 
     def __init__(self, draft: Draft, report: ImportReport, proxy: str) -> None:
         self._draft = draft
@@ -71,7 +72,7 @@ class Providers:
         self._known: dict[str, dict[str, Any]] = table("ccr", "transformers.toml")["transformer"]
 
     def read(self, node: SourceNode) -> tuple[str, DraftProvider] | None:
-        """Its name there, and the provider here."""
+        """Its name in the source, and the resulting provider."""
         try:
             return self._read(node)
         except (NotCarried, NoAddress, NotKnownHere) as reason:
@@ -126,7 +127,7 @@ class Providers:
         return list(names)
 
     def _transformers(self, node: SourceNode) -> dict[str, Any]:
-        """What the transformers of all models come to, as fields of a provider."""
+        """The fields of a provider that the transformers of all models result in."""
         outer = node.get("transformer")
         used = outer.get("use") if outer is not None else None
         fields: dict[str, Any] = {}
@@ -170,7 +171,7 @@ class Providers:
         report.left(options, "no fields are added to requests")
 
     def _tell_of_model(self, node: SourceNode) -> None:
-        """Transformers of one model: those that are no work here need none."""
+        """Reports transformers of one model; those that are not needed here do not matter."""
         used = node.get("use")
         for item in used.items if used is not None else []:
             named = item.items[0] if item.items else item
@@ -189,7 +190,7 @@ def _needed(node: SourceNode, field: str) -> SourceNode:
 
 
 def _with_key(fields: dict[str, Any], key: str) -> dict[str, Any]:
-    """Behind those that say where it is."""
+    """The key comes after the fields for the address."""
     where = {name: each for name, each in fields.items() if name in ("catalog", "dialect", "base_url")}
     rest = {name: each for name, each in fields.items() if name not in where}
     return {**where, **({"api_key": key} if key else {}), **rest}
@@ -198,12 +199,12 @@ def _with_key(fields: dict[str, Any], key: str) -> dict[str, Any]:
 _KEY: Final = "ccr"
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
 _BACKGROUND: Final = "*claude*haiku*"
-"""The models that claude-code-router takes for background work."""
+"""The models that claude-code-router uses for background work."""
 _THINKING: Final = tuple(effort for effort in EFFORTS if effort != "none")
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "httpsProxy", "PROXY_URL")
 """In claude-code-router's order."""
 _LONG_TOKENS: Final = 60_000
-"""What claude-code-router takes for long, unless it is set."""
+"""The length that claude-code-router considers long, unless it is set."""
 _MAX_TOKENS: Final = 1_000_000_000
 _ROUTES: Final = {
     "default": "all names that no other line leads elsewhere",
@@ -252,7 +253,7 @@ def _check(root: SourceNode) -> SourceNode:
 
 
 def _proxy(root: SourceNode, draft: Draft, report: ImportReport) -> str:
-    """A reference or the URL itself, if there is no password in it."""
+    """A reference, or the URL itself if there is no password in it."""
     node = root.get(*_PROXIES)
     if node is None:
         return ""
@@ -329,7 +330,7 @@ def _long_tokens(router: SourceNode | None, report: ImportReport, *, used: bool)
 
 
 def _target(node: SourceNode, providers: Mapping[str, DraftProvider], report: ImportReport) -> str:
-    """`provider,model` as it is called here."""
+    """`provider,model` with the names used here."""
     name, comma, model = node.text.partition(",")
     name, model = name.strip(), model.strip()
     if not comma or not model:
@@ -359,7 +360,7 @@ def _server(root: SourceNode, draft: Draft, report: ImportReport) -> None:
 
 
 def _client_key(node: SourceNode, draft: Draft, report: ImportReport) -> None:
-    """Clients go on with the key that they have. Its hash is kept."""
+    """Clients keep using their key. Only its hash is stored."""
     try:
         value = plain(node, draft.secrets)
     except NotKnownHere as reason:

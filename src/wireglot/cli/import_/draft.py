@@ -1,4 +1,4 @@
-"""The configuration that an import makes, before it is text."""
+"""The configuration that an import creates, before it is written as text."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class DraftRule(msgspec.Struct, frozen=True):
     images: bool = False
 
     def conditions(self) -> dict[str, Any]:
-        """As a table of [models] has them."""
+        """In the form of a table of [models]."""
         given = {"effort": list(self.effort), "prompt_over": self.prompt_over, "images": self.images}
         return {name: each for name, each in given.items() if each}
 
@@ -58,7 +58,7 @@ class Draft:
         self.keys: dict[str, str] = {}
         self.prices: dict[str, dict[str, float]] = {}
         self.hints: list[str] = []
-        """What a person has to do in addition to setting variables."""
+        """What the user has to do in addition to setting variables."""
 
     def provider(self, fields: dict[str, Any], wish: str) -> DraftProvider:
         """The provider with exactly these fields; a new one where there is none yet."""
@@ -73,7 +73,8 @@ class Draft:
         self.rules.setdefault(match, []).append(rule)
 
     def _free(self, wish: str, entry: str) -> str:
-        """A name of an entry is only for what is made of that entry: others would inherit from it."""
+        """The name of an entry is reserved for providers made from that entry: others would inherit from
+        it."""
         plain = _NOT_IN_A_NAME.sub("-", wish).strip("-._") or "provider"
         if plain in _TAKEN or (plain in catalog.names() and plain != entry):
             plain = f"my-{plain}"
@@ -83,7 +84,7 @@ class Draft:
 
 
 def is_model_name(name: str) -> bool:
-    """Whether [models] takes it."""
+    """Whether [models] accepts it."""
     return bool(name) and name.isprintable() and " " not in name and len(name) <= _MAX_MODEL_LETTERS
 
 
@@ -94,7 +95,7 @@ _SAID_AGAIN: Final = "it is said again further down, and the last word holds"
 
 
 class ImportFinding(msgspec.Struct, frozen=True):
-    """`leaf` is one setting; `at` is the setting, or the table around it, that the words are about."""
+    """`leaf` is one setting; `at` is the setting, or the table around it, that the text is about."""
 
     leaf: SourceNode
     at: SourceNode
@@ -103,29 +104,29 @@ class ImportFinding(msgspec.Struct, frozen=True):
 
 
 class ImportReport:
-    """Who speaks first about a setting is right."""
+    """The first report about a setting counts."""
 
     def __init__(self, root: SourceNode, overridden: Sequence[SourceNode] = ()) -> None:
-        """`overridden`: what is in the source without effect, since it is set again further down."""
+        """`overridden`: settings of the source without effect, since they are set again later."""
         self.root = root
         self._overridden = overridden
         self.warnings: list[str] = []
-        """What a person must know at once: models that are gone."""
+        """Important warnings: models that were retired."""
         self._found: dict[SourceNode, ImportFinding] = {}
 
     def carried(self, node: SourceNode | None, said: str) -> None:
         self._tell(node, "carried", said)
 
     def default(self, node: SourceNode | None, said: str) -> None:
-        """Nothing had to be written: it is so anyway."""
+        """Nothing had to be written: it is the default."""
         self._tell(node, "default", said)
 
     def left(self, node: SourceNode | None, said: str) -> None:
-        """Not carried over: why, and what there is instead."""
+        """Not carried over: why, and what to use instead."""
         self._tell(node, "left", said)
 
     def begin(self) -> None:
-        """Tell of what says nothing, and of what does not hold."""
+        """Report settings without a value or without effect."""
         for node in self._overridden:
             self.left(node, _SAID_AGAIN)
         for leaf in self.root.leaves():
@@ -187,7 +188,7 @@ def table(program: str, file: str) -> dict[str, Any]:
 
 
 def tell_known(report: ImportReport, program: str) -> None:
-    """For every setting that has not been handled yet and that the program's table knows."""
+    """Report every setting that has not been handled yet and that the program's table knows."""
     known = table(program, "known.toml")
     for node in _known_nodes(report.root, {**known["default"], **known["left"]}):
         said = _said(node.name, known["default"])
@@ -198,7 +199,7 @@ def tell_known(report: ImportReport, program: str) -> None:
 
 
 def _known_nodes(node: SourceNode, known: Mapping[str, str]) -> Iterator[SourceNode]:
-    """From the outside in: what is said of a table holds for all that is inside."""
+    """From the outside in: a report about a table covers everything inside."""
     for inner in (*node.fields.values(), *node.items):
         if _said(inner.name, known) is not None:
             yield inner
@@ -214,12 +215,12 @@ def _said(name: str, known: Mapping[str, str]) -> str | None:
 
 
 def _is_better(name: str, one: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    """Whether one table names it outright, where the other has only a pattern."""
+    """Whether one table names it exactly, where the other has only a pattern."""
     return name in one and name not in other
 
 
 def _plain(pattern: str) -> str:
-    """Brackets of a path are no set of letters."""
+    """Brackets of a path are not character sets."""
     return pattern.replace("[", "[[]")
 
 
@@ -233,7 +234,7 @@ _HEADS: Final[tuple[tuple[Fate, str], ...]] = (
 
 
 def written(draft: Draft, report: ImportReport, command: str) -> str:
-    """The whole file. `command` is what it was made by."""
+    """The whole file. `command`: the one that created it."""
     parts = ["\n".join(_head(draft, report, command)), *_tables(draft), *_report(report)]
     return "\n\n".join(parts) + "\n"
 
@@ -247,7 +248,7 @@ def _head(draft: Draft, report: ImportReport, command: str) -> Iterator[str]:
 
 
 def format_counts(report: ImportReport) -> str:
-    """How many settings have which fate."""
+    """How many settings were handled in which way."""
     carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
     return (
         f"{count(carried + default + left, 'setting')}: {carried} carried over, {default} so by default, "
@@ -319,7 +320,7 @@ def _report(report: ImportReport) -> Iterator[str]:
 
 
 def _groups(findings: Iterable[ImportFinding]) -> dict[tuple[str, str], list[ImportFinding]]:
-    """Settings of one name that the same was said of, together."""
+    """Settings of one name with the same report, together."""
     groups: dict[tuple[str, str], list[ImportFinding]] = {}
     for finding in findings:
         groups.setdefault((finding.at.name, finding.said), []).append(finding)
@@ -369,5 +370,5 @@ def value(given: Any) -> str:
 
 
 def _string(text: str) -> str:
-    """JSON's escapes are TOML's, too, but for the one letter that JSON lets stand."""
+    """JSON's escapes are TOML's, too, except for the one character that JSON does not escape."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

@@ -1,4 +1,4 @@
-"""An address of a provider -> the entry of the catalog that it belongs to, or a base URL of its own."""
+"""Maps an address of a provider to its catalog entry, or to a separate base URL."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ENDINGS: Final = {
     "openai-responses": re.compile(r"(/responses)?/*$"),
     "gemini": re.compile(r"(/models)?/*$"),
 }
-"""What others write behind the base URL."""
+"""Paths that others write after the base URL."""
 _OTHER_ENDPOINT: Final = re.compile(r"/(chat/completions|responses|messages|models|v1internal:?\w*)$")
 _SAME_VENDOR: Final = {
     "dashscope.aliyuncs.com": "qwen",
@@ -29,18 +29,19 @@ _SAME_VENDOR: Final = {
     "api.minimaxi.com": "minimax",
     "api.minimax.chat": "minimax",
 }
-"""Hosts of a vendor in another part of the world than the catalog's: the same API there."""
+"""Hosts of a vendor in other regions than the catalog's, with the same API."""
 
 
 class ProviderPlace(msgspec.Struct, frozen=True):
-    """Where a provider is. `base_url` is "" where it is the entry's own; `catalog` where no entry is."""
+    """The address of a provider. `base_url` is "" if it is the entry's own; `catalog` if there is no
+    entry."""
 
     dialect: str
     catalog: str = ""
     base_url: str = ""
 
     def fields(self) -> dict[str, Any]:
-        """As a table of [providers] says it."""
+        """In the form of a table of [providers]."""
         if self.catalog and not self.base_url:
             return {"catalog": self.catalog}
         if self.catalog:
@@ -51,11 +52,11 @@ class ProviderPlace(msgspec.Struct, frozen=True):
 
 
 class NoAddress(ValueError):
-    """The message says what it is instead, and nothing of the address: that may hold a password."""
+    """The message describes the value without the address, which may contain a password."""
 
 
 def place_of(url: str, dialect: str, named: str = "") -> ProviderPlace:
-    """`named`: the entry that the source means, if it says so. One for servers at home is never guessed."""
+    """`named`: the entry that the source names, if it does. One for local servers is never guessed."""
     base = based(url, dialect)
     for name in _candidates(base, dialect, named):
         entry = catalog.provider(name)
@@ -65,7 +66,7 @@ def place_of(url: str, dialect: str, named: str = "") -> ProviderPlace:
 
 
 def based(url: str, dialect: str) -> str:
-    """The base URL of an address that may name the endpoint, too."""
+    """The base URL of an address that may include the endpoint."""
     parts = split(url)
     if parts is None or parts.scheme not in ("http", "https") or not _HOST.fullmatch(parts.hostname or ""):
         raise NoAddress("its address does not begin with http:// or https:// and a host")
@@ -82,7 +83,7 @@ def based(url: str, dialect: str) -> str:
 
 
 def label(base: str) -> str:
-    """A short name for the one that lives at a base URL."""
+    """A short name for the server at a base URL."""
     parts = split(base)
     host = (parts.hostname or "") if parts is not None else ""
     if is_loopback(host) or re.fullmatch(r"[0-9.:]*", host):
@@ -93,7 +94,7 @@ def label(base: str) -> str:
 
 
 def _candidates(base: str, dialect: str, named: str) -> list[str]:
-    """Entries of that host which speak the dialect, the one that fits best first."""
+    """Entries of that host which speak the dialect, the best match first."""
     parts = split(base)
     host = _host(base)
     assert parts is not None, "it was checked"
@@ -121,7 +122,7 @@ def _host(url: str) -> str:
 
 
 def _same(own: str, base: str) -> bool:
-    """DeepSeek's endpoints, for one, are there with and without the version."""
+    """Some endpoints, such as DeepSeek's, exist with and without the version."""
     return _plain(own) == _plain(base)
 
 
@@ -151,23 +152,23 @@ PLACEHOLDERS: Final = frozenset(
         *("xxx", "key", "token", "-", "sk-none", "sk-dummy", "sk-fake", "sk-no-key-required", "placeholder"),
     }
 )
-"""What people write where a server asks for no key: no secret, and copied as it is."""
+"""Placeholders for servers that require no key: not secret, and copied unchanged."""
 
 
 class Secrets:
-    """Which variables the new configuration needs, and what the source has in clear text for them."""
+    """The variables that the new configuration needs, and their values that the source has in clear text."""
 
     def __init__(self, known: Mapping[str, str]) -> None:
-        """`known`: variables whose values are known here. One that has another value is not used."""
+        """`known`: variables whose values are known here. One with another value is not used."""
         self._known = known
         self._reserved: set[str] = set()
         self.needed: dict[str, None] = {}
-        """Every variable that the configuration names, in its order."""
+        """Every variable that the configuration names, in order."""
         self.literal: dict[str, str] = {}
-        """Those whose values the source itself holds. Never shown."""
+        """Those whose values are in the source. Never shown."""
 
     def reserve(self, *names: str) -> None:
-        """Variables that the source means itself: a key in clear text gets another name."""
+        """Variables that the source uses itself: a key in clear text gets another name."""
         self._reserved.update(names)
 
     def value(self, name: str) -> str:
@@ -179,19 +180,19 @@ class Secrets:
         return f"env:{name}"
 
     def describe(self, reference: str) -> str:
-        """What a key became, in words."""
+        """What happened to a key, in words."""
         if not reference.startswith("env:"):
             return "api_key: a placeholder, no secret"
         name = reference.removeprefix("env:")
         return f"its value belongs into {name}" if name in self.literal else f"api_key: {reference}"
 
     def supplied(self, name: str, value: str) -> None:
-        """The source itself says what a variable holds."""
+        """The source itself has the value of a variable."""
         self._reserved.add(name)
         self.literal[name] = value
 
     def hidden(self, value: str, wish: str) -> str:
-        """A reference to a variable for a value of the source; a mere placeholder is given back."""
+        """A reference to a variable for a value of the source; a mere placeholder is returned unchanged."""
         if value.lower() in PLACEHOLDERS:
             return value
         for name in _names(wish):
@@ -203,8 +204,8 @@ class Secrets:
 
 
 def key_name(provider: str, entry: str = "") -> str:
-    """A variable for the key of a provider: that of its entry in the catalog. Who has none gets no vendor's
-    variable, whose key would go to another host on the day it is set."""
+    """A variable for the key of a provider: that of its entry in the catalog. A provider without an entry
+    gets no vendor's variable, whose key would be sent to another host once it is set."""
     usual = catalog.provider(entry).api_key_env if entry else ()
     if usual:
         return usual[0]

@@ -1,4 +1,5 @@
-"""Reads the source, writes the new configuration, keeps keys, says what happened: all the I/O there is."""
+"""Reads the source, writes the new configuration, keeps keys and reports the result: all the I/O of an
+import."""
 
 from __future__ import annotations
 
@@ -90,7 +91,7 @@ def _text(source: str) -> str:
 
 
 def _keep(draft: Draft, place: Path | None) -> list[str]:
-    """Keep the keys that the source holds; gives the names they are kept under."""
+    """Keep the keys in the source; returns the names they are kept under."""
     if place is None:
         raise Unusable("keys cannot be kept: the environment names no home")
     kept = []
@@ -134,8 +135,8 @@ def _tell_whether_it_loads(draft: Draft, text: str, output: str) -> int:
 
 
 def _say(line: str) -> None:
-    """On standard error, since standard output may be the file: one line for a pipe, and for a terminal lines
-    that fit it."""
+    """On standard error, since standard output may be the file: one line for a pipe, wrapped lines for a
+    terminal."""
     said = f"wireglot: {one_line(line)}"
     if sys.stderr.isatty():
         columns = shutil.get_terminal_size().columns
@@ -146,8 +147,8 @@ def _say(line: str) -> None:
 
 
 def _loaded(draft: Draft, text: str) -> tuple[list[str], list[str]]:
-    """What the loader says of the result, once its variables are set: problems where a file or a package is
-    missing here, and notes on models that were retired."""
+    """The loader's messages about the result, once its variables are set: problems if a file or a package is
+    missing here, and notes on retired models."""
     environ = {"HOME": os.environ.get("HOME", "")}
     for number, name in enumerate(draft.secrets.needed):
         stand_in = f"http://stand-in-{number}:1" if "PROXY" in name else f"stand-in-{number}"

@@ -1,4 +1,4 @@
-"""`include` of a LiteLLM configuration: lists grow, anything else is replaced, as LiteLLM does it."""
+"""`include` of a LiteLLM configuration: lists are extended, anything else is replaced, as in LiteLLM."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ class LitellmRoutes:
         self._fallbacks: dict[str, list[str]] = {}
 
     def add(self, deployments: Sequence[Deployment]) -> None:
-        """All deployments of the file."""
+        """Adds all deployments of the file."""
         groups: dict[str, list[Deployment]] = {}
         for deployment in deployments:
             if deployment.is_any:
-                self._draft.discover = None  # as it is without a word
+                self._draft.discover = None  # the default if it is not set
             else:
                 groups.setdefault(deployment.group, []).append(deployment)
         for group, members in groups.items():
@@ -45,7 +45,7 @@ class LitellmRoutes:
                 self._spread.add(group)
 
     def alias(self, name: str, node: SourceNode) -> None:
-        """`node` is where the name is led."""
+        """`node` names the target."""
         target = node.text
         if not is_model_name(name) or not self._own(target):
             self._report.left(node, "no model of that name was carried over")
@@ -54,7 +54,7 @@ class LitellmRoutes:
         self._report.carried(node, "a line of [models]")
 
     def fall_back(self, name: str, nodes: Iterable[SourceNode]) -> None:
-        """Where requests for a name go when its own deployments fail. What was said first holds."""
+        """Where requests for a name are sent when its own deployments fail. The first statement counts."""
         if name in self._fallbacks:
             for node in nodes:
                 self._report.left(node, "router_settings.fallbacks says otherwise, and holds")
@@ -81,7 +81,7 @@ class LitellmRoutes:
                 self._draft.rule(name, DraftRule(targets, about=_SPREAD if name in self._spread else ""))
 
     def _targets(self, members: Sequence[Deployment]) -> Iterator[str]:
-        """Deployments that differ in nothing but the key are one provider with a pool of keys."""
+        """Deployments that differ only in the key are one provider with a pool of keys."""
         pools: dict[str, list[Deployment]] = {}
         for member in members:
             pools.setdefault(repr((member.fields, member.model)), []).append(member)
@@ -106,7 +106,7 @@ class LitellmRoutes:
         about[:] = [f"For {', '.join(reported)}"]
 
     def _all(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
-        """Its own targets, then those of its fallbacks and of theirs. None is called twice."""
+        """Its own targets, then those of its fallbacks and of theirs. No name is visited twice."""
         if name in trail:
             return
         yield from self._own(name)
@@ -131,7 +131,7 @@ class LitellmRoutes:
 
 
 def _keyed(fields: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
-    """The fields of a provider with its key or keys, behind those that say where it is."""
+    """The fields of a provider with its key or keys, after those for the address."""
     key = {} if not keys else {"api_key": keys[0]} if len(keys) == 1 else {"api_keys": list(keys)}
     where = {
         name: each for name, each in fields.items() if name in ("catalog", "dialect", "base_url", "variables")
@@ -162,13 +162,13 @@ _TIMEOUTS: Final = {"litellm_settings": "request_timeout", "router_settings": "t
 _CALLBACKS: Final = ("callbacks", "success_callback", "failure_callback")
 _MAX_RETRIES: Final = 100
 _PROBE_CAP_SECONDS: Final = 10.0
-"""The breaker's own, where a cool-down is not longer."""
+"""The breaker's default, if a cool-down is not longer."""
 
 
 def convert(
     root: SourceNode, known: Mapping[str, str], overridden: Sequence[SourceNode] = ()
 ) -> tuple[Draft, ImportReport]:
-    """`known`: variables whose values are known here. `overridden`: what is in the source without effect."""
+    """`known`: variables whose values are known here. `overridden`: settings of the source without effect."""
     _check(root)
     report = ImportReport(root, overridden)
     report.begin()
@@ -215,7 +215,7 @@ def _check(root: SourceNode) -> None:
 
 
 def _reserve(root: SourceNode, entries: Sequence[SourceNode], secrets: Secrets) -> None:
-    """The variables that the file means, be it without a word: no key in clear text gets their names."""
+    """The variables that the file uses, even implicitly: no key in clear text gets their names."""
     for leaf in root.leaves():
         if name := variable_of(leaf):
             secrets.reserve(name)
@@ -256,7 +256,7 @@ def _credentials(root: SourceNode) -> dict[str, SourceNode]:
 
 
 def _put_defaults(root: SourceNode, deployments: Sequence[Deployment], report: ImportReport) -> None:
-    """What holds for all models that do not say otherwise. The router's word is the last."""
+    """Settings for all models that do not set them themselves. The router's are applied last."""
     for section_name, timeout_name in _TIMEOUTS.items():
         section = root.get(section_name)
         if section is None:
@@ -283,7 +283,7 @@ def _put_defaults(root: SourceNode, deployments: Sequence[Deployment], report: I
 
 
 def _put(deployments: Sequence[Deployment], name: str, value: dict[str, Any]) -> None:
-    """Later words win over earlier ones, those of the entry itself over all."""
+    """Later values override earlier ones; those of the entry itself override all."""
     for deployment in deployments:
         if name not in deployment.fields or name in deployment.general:
             deployment.fields[name] = value
@@ -322,7 +322,8 @@ def _tell_spread(root: SourceNode, report: ImportReport) -> None:
 
 
 def _master_key(root: SourceNode, draft: Draft, report: ImportReport) -> None:
-    """The key of LiteLLM's administrator is a client's key here: clients go on with it. Its hash is kept."""
+    """The key of LiteLLM's administrator becomes a client's key here: clients keep using it. Only its hash is
+    stored."""
     general = root.get("general_settings")
     node = general.get("master_key") if general is not None else None
     name = variable_of(node) if node is not None else _MASTER_VARIABLE

@@ -1,4 +1,4 @@
-"""One entry of `model_list` -> a deployment: which provider, with which key, which model there."""
+"""One entry of `model_list` -> a deployment: its provider, key and model."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 
 def variable_of(node: SourceNode | None) -> str:
-    """The variable that a value stands for, "" if it is a value itself."""
+    """The variable that a value references; "" if it is a value itself."""
     text = node.text if node is not None else ""
     return text.removeprefix(_VARIABLE).strip() if text.startswith(_VARIABLE) else ""
 
 
 def plain(node: SourceNode, secrets: Secrets) -> str:
-    """A value that the configuration has to write out."""
+    """A value that is written into the configuration."""
     name = variable_of(node)
     if not name:
         return node.text if isinstance(node.value, str) else str(node.value)
@@ -47,13 +47,13 @@ def plain(node: SourceNode, secrets: Secrets) -> str:
 
 
 def reference(node: SourceNode, secrets: Secrets) -> str:
-    """A value that is no secret, and may be a reference."""
+    """A value that is not secret, and may be a reference."""
     name = variable_of(node)
     return secrets.variable(name) if name else node.text or str(node.value)
 
 
 def word(node: SourceNode, secrets: Secrets) -> str:
-    """The same of a value that becomes part of an address."""
+    """The same for a value that becomes part of an address."""
     found = reference(node, secrets)
     if not variable_of(node) and not _WORD.fullmatch(found):
         raise NotKnownHere("its region, project or version has characters that no address has")
@@ -61,7 +61,7 @@ def word(node: SourceNode, secrets: Secrets) -> str:
 
 
 def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
-    """A value that must not be written out: a reference, always."""
+    """A value that must not be written into the configuration: always a reference."""
     name = variable_of(node)
     if not name and not _SENDABLE.fullmatch(node.text or str(node.value)):
         raise NotKnownHere("a key has only ASCII characters, and no spaces")
@@ -86,7 +86,7 @@ _AWS: Final = {
 
 
 class ModelAddress(msgspec.Struct):
-    """`used` are the settings that are in `fields`; `variables` are where a key is looked for."""
+    """`used` are the settings that are in `fields`; `variables` are searched for a key."""
 
     model: str
     fields: dict[str, Any]
@@ -288,7 +288,7 @@ def _key_file(node: SourceNode, secrets: Secrets) -> str:
 
 
 def _said(node: SourceNode | None, secrets: Secrets, variable: str, usual: str) -> str:
-    """What the entry says, else a variable that LiteLLM looks in, else what it takes without any."""
+    """The entry's value, else a variable that LiteLLM reads, else its default."""
     if node is not None:
         return word(node, secrets)
     return secrets.variable(variable) if secrets.value(variable) else usual
@@ -310,7 +310,7 @@ _FORMS: Final[
 
 
 _TABLES: Final = ("extra_headers", "headers", "vertex_credentials", "vertex_ai_credentials")
-"""Parameters that may hold a table."""
+"""Parameters that may contain a table."""
 _MAX_RETRIES: Final = 100
 _ORGANIZATION: Final = "OpenAI-Organization"
 _MODEL: Final = "the model of its line in [models]"
@@ -336,13 +336,13 @@ class Deployment(msgspec.Struct):
     weight: float = 0
     price: dict[str, float] = {}
     is_any: bool = False
-    """`*` for `*`: whatever provider the name says."""
+    """`*` for `*`: any provider that the name contains."""
     general: set[str] = msgspec.field(default_factory=set)
-    """Fields that a setting for all models has put there."""
+    """Fields that come from a setting for all models."""
 
 
 class Entries:
-    """Reads entries; what it cannot carry over it tells of, and goes on."""
+    """Reads entries; reports what it cannot carry over, and continues."""
 
     def __init__(self, report: ImportReport, secrets: Secrets, credentials: dict[str, SourceNode]) -> None:
         self._report = report
@@ -435,7 +435,7 @@ class Entries:
         return (prefix, rest) if slash else ("", text)
 
     def _with_credentials(self, params: SourceNode) -> dict[str, SourceNode]:
-        """The fields of the entry over those of the credential that it names."""
+        """The fields of the entry, applied over those of the credential that it names."""
         named = params.get("litellm_credential_name")
         shared: dict[str, SourceNode] = {}
         if named is not None:
@@ -473,7 +473,7 @@ class Entries:
         )
 
     def _more(self, given: dict[str, SourceNode]) -> dict[str, Any]:
-        """Fields of the provider that have nothing to do with where it is."""
+        """Fields of the provider besides its address."""
         fields: dict[str, Any] = {}
         headers: dict[str, str] = {}
         organization = given.get("organization")
@@ -504,7 +504,7 @@ class Entries:
         return self._secrets.hidden(node.text, name)
 
     def _weight(self, entry: SourceNode, given: dict[str, SourceNode]) -> float:
-        """What LiteLLM's shuffle goes by: the first of these that is set."""
+        """The weight in LiteLLM's shuffle: the first of these that is set."""
         weight = self._number(given, "weight", "the order of the targets: the heaviest first")
         rates = (given.get("rpm"), entry.get("rpm"), given.get("tpm"), entry.get("tpm"))
         return weight or next((rate.number or 0 for rate in rates if rate is not None), 0)
@@ -525,7 +525,7 @@ class Entries:
         return number
 
     def _price(self, entry: SourceNode, given: dict[str, SourceNode]) -> dict[str, float]:
-        """Of a million tokens. Without both halves there is no price."""
+        """Per million tokens. Without both halves there is no price."""
         info = entry.get("model_info")
         fields = {**(info.fields if info is not None else {}), **given}
         nodes = {ours: fields[theirs] for theirs, ours in _COSTS.items() if theirs in fields}

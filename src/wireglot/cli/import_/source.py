@@ -1,4 +1,4 @@
-"""The source of an import: documents that know their places, read from YAML and JSON5."""
+"""The source of an import: documents parsed from YAML and JSON5, with the places of their values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Scalar: TypeAlias = "str | int | float | bool | None"
 _INDEX: Final = re.compile(r"\[\d+\]")
 _NUMBER: Final = re.compile(r"[+-]?(\d{1,12}\.?\d{0,15}|\.\d{1,15})([eE]-?\d{1,2})?")
 _MAX_NUMBER: Final = 1e12
-"""No setting is larger; a NaN is none of them either."""
+"""No setting is larger, and NaN is not a setting either."""
 
 
 class NotCarried(Exception):
@@ -21,22 +21,22 @@ class NotCarried(Exception):
 
 
 class NotKnownHere(ValueError):
-    """A value that cannot be had, or cannot be used. The message says why, and nothing of the value."""
+    """A value that is unavailable or unusable. The message says why, without the value."""
 
 
 class UnreadableSource(Exception):
-    """A file that is not what it should be. The message names the place, and no value."""
+    """An invalid file. The message names the place, but no value."""
 
 
 class SourceNode:
-    """One value, and what is inside it. Two that look alike are two: each has its own place."""
+    """One value, and what is inside it. Equal values are different nodes: each has its own place."""
 
     __slots__ = ("file", "line", "path", "value")
 
     def __init__(
         self, value: Scalar | dict[str, SourceNode] | list[SourceNode], path: str, line: int, file: str = ""
     ) -> None:
-        """`file`: the included file that it stands in, "" for the main one."""
+        """`file`: the included file that it is in, "" for the main one."""
         self.value = value
         self.path = path
         self.line = line
@@ -49,12 +49,12 @@ class SourceNode:
 
     @property
     def fields(self) -> Mapping[str, SourceNode]:
-        """What a table holds; nothing if it is none."""
+        """The members of a table; empty if it is not one."""
         return self.value if isinstance(self.value, dict) else {}
 
     @property
     def items(self) -> list[SourceNode]:
-        """What a list holds; nothing if it is none."""
+        """The items of a list; empty if it is not one."""
         return self.value if isinstance(self.value, list) else []
 
     @property
@@ -76,7 +76,7 @@ class SourceNode:
         return self.value is None or self.value == ""
 
     def get(self, *names: str) -> SourceNode | None:
-        """The first of these fields that is there and says something."""
+        """The first of these fields that is present and not empty."""
         for name in names:
             found = self.fields.get(name)
             if found is not None and not found.is_nothing:
@@ -84,7 +84,7 @@ class SourceNode:
         return None
 
     def leaves(self) -> Iterator[SourceNode]:
-        """All values without anything inside, the empty tables and lists among them."""
+        """All values without anything inside, including empty tables and lists."""
         inner = list(self.fields.values()) or self.items
         if not inner:
             yield self
@@ -97,7 +97,7 @@ def child_path(path: str, key: str) -> str:
 
 
 def kind(node: SourceNode) -> str:
-    """What sort of value it is, in words."""
+    """The type of the value, in words."""
     match node.value:
         case dict():
             return "a table"
@@ -115,11 +115,11 @@ def kind(node: SourceNode) -> str:
 
 _MAX_NODES: Final = 200_000
 _MAX_DEPTH: Final = 64
-"""A file of a few lines with aliases of aliases can stand for billions of values."""
+"""A file of a few lines with aliases of aliases can expand to billions of values."""
 
 
 def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
-    """The document, and what is in it but does not hold: a key that stands again further down."""
+    """The document, and its overridden values: those whose key occurs again later."""
     yaml = importlib.import_module("yaml")
     loader = None
     try:
@@ -136,7 +136,7 @@ def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     except yaml.reader.ReaderError as fault:
         line = text.count("\n", 0, fault.position) + 1
         raise UnreadableSource(f"line {line}: not YAML: a control character") from None
-    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that no calendar has
+    except (yaml.YAMLError, ValueError, RecursionError):  # ValueError: a date that does not exist
         raise UnreadableSource("not YAML") from None
     finally:
         if loader is not None:
@@ -185,8 +185,8 @@ class _Walker:
         return found
 
     def _merged(self, source: Any) -> int:
-        """Puts what `<<: *defaults` brings along before the table's own; gives how much that is. A node with
-        an anchor is met again: it is flat by then."""
+        """Inserts what `<<: *defaults` refers to before the table's own values; returns how many there are. A
+        node with an anchor is visited again: it is flat by then."""
         if id(source) not in self._flattened:
             own = sum(key.tag != "tag:yaml.org,2002:merge" for key, _ in source.value)
             self._loader.flatten_mapping(source)
@@ -217,7 +217,7 @@ _LINE_END: Final = re.compile(r"\r\n|[\n\r\u2028\u2029]")
 
 
 def read_json5(text: str) -> SourceNode:
-    """The document; Unreadable, with the line, where it is none."""
+    """The document; raises Unreadable, with the line, if it is invalid."""
     return _Reader(text).document()
 
 
@@ -227,7 +227,7 @@ class _Reader:
         self._at = 0
         self._line = 1
         self._counted = 0
-        """Up to where line ends are in `_line`."""
+        """The position up to which line ends are counted in `_line`."""
 
     def document(self) -> SourceNode:
         self._skip()

@@ -1,6 +1,7 @@
-"""Agents that take any server of OpenAI's Chat Completions: by variables, or by one more file of settings.
+"""Agents that work with any server of OpenAI's Chat Completions: configured by variables, or by an additional
+settings file.
 
-docs/howto/agents.md says the same for people who do it by hand.
+docs/howto/agents.md describes the same for manual setup.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_
 
 _KEY: Final = "WIREGLOT_KEY"
 _UNKNOWN_CONTEXT: Final = 128_000
-"""Assumed by clients that want a number where none is known."""
+"""Used for clients that need a number if none is known."""
 _MAX_OUTPUT: Final = 32_000
 _ANY_KEY: Final = "no-key-is-needed"
 
 
 def copilot(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its name for bringing a key of one's own: then it asks for no login at GitHub."""
+    """Uses its bring-your-own-key feature: then it needs no login at GitHub."""
     variables = {
         "COPILOT_PROVIDER_BASE_URL": door.v1,
         "COPILOT_PROVIDER_TYPE": "openai",
@@ -36,7 +37,7 @@ def copilot(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def cline(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """It writes the file of its providers, too: for this run another one. Left out is its hub, a process that
+    """It also writes the file of its providers: for this run another one. Its hub is not used, a process that
     stays and has read another file (3.0.65)."""
     settings = {
         "provider": "openai-compatible",
@@ -61,7 +62,7 @@ def cline(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def continue_cli(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its file is YAML, of which JSON is a part."""
+    """Its file is YAML, of which JSON is a subset."""
     models = [
         {
             "name": name,
@@ -86,7 +87,7 @@ def continue_cli(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def droid(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its settings are merged with those of a file that is named."""
+    """Its settings are merged with those of a named file."""
     models = [
         {
             "model": name,
@@ -109,7 +110,7 @@ def droid(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def goose(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its variables win over its settings. OPENAI_HOST, an older name, would win over the base URL."""
+    """Its variables override its settings. OPENAI_HOST, an older name, would override the base URL."""
     variables = {
         "GOOSE_PROVIDER": "openai",
         "GOOSE_MODEL": door.model,
@@ -134,7 +135,8 @@ def hermes(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its configuration with one more provider, in another file: what it writes there ends with the run."""
+    """Its configuration with one more provider, in another file: changes that it writes there end with the
+    run."""
     state = environ.get("OPENCLAW_STATE_DIR") or os.path.join(environ.get("HOME", ""), ".openclaw")
     place = environ.get("OPENCLAW_CONFIG_PATH") or os.path.join(state, "openclaw.json")
     document = _including_from(os.path.dirname(place), plain_json5(place) or {})
@@ -170,7 +172,7 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def pi(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """An extension adds a provider, for this run alone."""
+    """An extension adds a provider, for this run only."""
     free = dict.fromkeys(("input", "output", "cacheRead", "cacheWrite"), 0)
     models = [
         {
@@ -198,7 +200,7 @@ def _names(door: Door) -> list[str]:
 
 
 def _context(door: Door, name: str) -> int:
-    """Only that of the chosen model is known: one that is too large makes requests fail."""
+    """Only that of the chosen model is known: too large a value makes requests fail."""
     return (door.context if name == door.model else 0) or _UNKNOWN_CONTEXT
 
 
@@ -207,7 +209,7 @@ def _size(door: Door, name: str) -> dict[str, int]:
 
 
 def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
-    """A table of it, made where there is none."""
+    """A table in the document, created if it is missing."""
     if not isinstance(document.get(name), dict):
         document[name] = {}
     found: dict[str, Any] = document[name]
@@ -215,7 +217,7 @@ def _table(document: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _including_from(folder: str, value: Any) -> Any:
-    """Files that a configuration includes are named from its own folder."""
+    """Files that a configuration includes are relative to its own folder."""
     if isinstance(value, list):
         return [_including_from(folder, each) for each in value]
     if not isinstance(value, dict):
@@ -266,7 +268,7 @@ def vscode_settings(door: Door) -> str:
 
 
 def crush_settings(door: Door) -> str:
-    """Lines of its crushrc, which is Bash. That is trusted code of the user's: none is written for it."""
+    """Lines of its crushrc, which is Bash. That is the user's trusted code: it is not written by us."""
     chosen = shlex.quote(f"wireglot/{door.model}")
     return "\n".join(
         [
@@ -288,5 +290,5 @@ PRINTED: Final = {
         'VS Code: "Chat: Manage Language Models", Custom Endpoint, then in chatLanguageModels.json',
     ),
 }
-"""Programs that no variable points elsewhere: their settings are printed, with where they belong."""
+"""Programs that no variable can configure: their settings are printed, with their location."""
 UNSUPPORTED: Final = {"amp": "Amp calls its own service only, and cannot be pointed at a gateway"}

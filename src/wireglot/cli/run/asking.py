@@ -1,4 +1,4 @@
-"""Questions to a person: a key that is missing, and whether to keep it."""
+"""Questions to the user: a missing key, and whether to keep it."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ _YES: Final = ("y", "yes")
 
 
 class TriedKey(NamedTuple):
-    """What became of a key that was tried."""
+    """The result of testing a key."""
 
     is_refused: bool
     words: str = ""
-    """Of the one that was asked; "" where there is nothing to say."""
+    """The provider's message; "" if there is none."""
 
 
 TryKey = Callable[[str], TriedKey]
@@ -32,8 +32,8 @@ def can_ask() -> bool:
 
 
 def ask_key(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str:
-    """A key for which nothing is shown, tried before it is kept; empty where none is given, or no one can be
-    asked. `reason`: why it is asked for, where not because it is missing."""
+    """A key, entered without echo and tested before it is kept; empty if none is entered, or no one can be
+    asked. `reason`: why it is needed, unless it is just missing."""
     if not can_ask():
         return ""
     complain(one_line(reason or f"{whose} wants a key, and {variable} is not set."))
@@ -48,7 +48,7 @@ def ask_key(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str
 
 
 def prompted_key(what: str) -> str:
-    """One that could be sent; "" where none is given."""
+    """A key that can be sent; "" if none is entered."""
     while True:
         question = f"{one_line(what)} (nothing is shown; Enter alone gives up): "
         try:

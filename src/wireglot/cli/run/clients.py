@@ -1,6 +1,6 @@
-"""The clients: what each is called, and how it is pointed at a gateway by variables and options alone.
+"""The clients: their names, and how variables and options alone point each at a gateway.
 
-docs/howto tells the same for people who do it by hand; clients/launched.py runs all of them.
+docs/howto describes the same for manual setup; clients/launched.py runs all of them.
 """
 
 from __future__ import annotations
@@ -53,19 +53,19 @@ def plugin_files(base: str, models: Sequence[str]) -> dict[str, str]:
 
 
 _CLAUDE_CONTEXT: Final = 200_000
-"""Tokens that every Claude model takes without a request for more."""
+"""The context in tokens that every Claude model has by default."""
 _GEMINI_LOGINS: Final = ("gemini-api-key", "oauth-personal")
-"""Those that variables alone lead to a gateway."""
+"""Those with which variables alone lead to a gateway."""
 _GEMINI_HISTORY: Final = ("tmp", "history")
 _GEMINI_BESIDE: Final = (".agents", ".env")
-"""What it reads in the home, in addition to its own folder."""
+"""Files that it reads in the home, besides its own folder."""
 
 
 def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
     named = ("ANTHROPIC_MODEL", "CLAUDE_CODE_SUBAGENT_MODEL")
     classes = tuple(f"ANTHROPIC_DEFAULT_{name}_MODEL" for name in ("HAIKU", "SONNET", "OPUS", "FABLE"))
     variables = {"ANTHROPIC_BASE_URL": door.url, "ANTHROPIC_AUTH_TOKEN": door.key}
-    # Without it the class of a request and the type of its agent are sent to Anthropic alone (2.1.326).
+    # Without it the class of a request and the type of its agent are only sent to Anthropic (2.1.326).
     variables["CLAUDE_CODE_GATEWAY_HINT_HEADERS"] = environ.get("CLAUDE_CODE_GATEWAY_HINT_HEADERS") or "1"
     if door.model:
         variables |= dict.fromkeys((*named, *classes), door.model)
@@ -74,13 +74,13 @@ def _claude(door: Door, environ: Mapping[str, str]) -> Pointing:
         # no Claude that always has the larger context; this variable would take it from those.
         if not ("claude" in door.model and door.context > _CLAUDE_CONTEXT):
             variables["CLAUDE_CODE_DISABLE_1M_CONTEXT"] = "1"
-    if door.model and door.context:  # it takes a million for granted where it does not know a name
+    if door.model and door.context:  # it assumes a million for unknown names
         variables["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] = str(door.context)
     elsewhere = (
         "ANTHROPIC_API_KEY",
         *(f"CLAUDE_CODE_USE_{cloud}" for cloud in ("BEDROCK", "VERTEX", "FOUNDRY", "MANTLE")),
     )
-    # The variables in its settings file win over those of its environment; this file wins over both.
+    # The variables in its settings file override its environment; this file overrides both.
     settings: dict[str, Any] = {"env": {**variables, **dict.fromkeys(elsewhere, "")}}
     if door.statusline:
         command = shlex.join([sys.executable, "-m", "wireglot.cli", "statusline", "--url", door.url])
@@ -110,13 +110,13 @@ def _codex(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 
 def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """However it logs in, by an API key or with Google: only its settings say which.
+    """Its login may be an API key or Google's: only its settings say which.
 
-    Where they say nothing it takes the first that the environment has. Google's comes before one of its names
-    for a base URL, which it would refuse then. Its screen takes none: it asks, and writes the answer into the
-    user's settings, our key into the keychain, and removes a login with Google (0.61). Then it is given a
-    home of links to the user's, in which only the settings are another file. A file of system settings would
-    have to belong to root.
+    Without one in the settings it takes the first that the environment has. Google's comes before one of its
+    names for a base URL, which it would then refuse. Its screen takes none: it asks, and writes the answer
+    into the user's settings, our key into the keychain, and removes a login with Google (0.61). Then it is
+    given a home with links to the user's, in which only the settings are another file. A file of system
+    settings would have to belong to root.
     """
     variables = {
         "GOOGLE_GEMINI_BASE_URL": door.url,
@@ -145,7 +145,7 @@ def _with_gemini_home(pointing: Pointing, home: str) -> Pointing:
     links |= {name: place for name, place in beside.items() if os.path.exists(place)}
     folder = {
         "GEMINI_CLI_HOME": FOLDER,
-        # It writes this one by renaming another, which would take the place of a link.
+        # It writes this file by renaming another, which would replace a link.
         "GEMINI_CLI_TRUSTED_FOLDERS_PATH": os.path.join(own, "trustedFolders.json"),
     }
     return msgspec.structs.replace(
@@ -159,7 +159,7 @@ def _with_gemini_home(pointing: Pointing, home: str) -> Pointing:
 
 
 def _gemini_settings(place: str) -> dict[str, Any] | None:
-    """The user's settings with another login; None where theirs will do, or they cannot be read."""
+    """The user's settings with another login; None if theirs can be used, or they cannot be read."""
     document = plain_json5(place)
     if document is None:
         return None
@@ -174,7 +174,7 @@ def _gemini_settings(place: str) -> dict[str, Any] | None:
 def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
     models: dict[str, Any] = {name: {"name": name} for name in (door.model, *door.models[:MAX_MODELS])}
     if door.context:
-        # It wants both figures or none; a fifth of the context is more than most models answer.
+        # It needs both figures or none; a fifth of the context is more than most models answer.
         models[door.model]["limit"] = {"context": door.context, "output": min(32_000, door.context // 5)}
     chosen = f"wireglot/{door.model}"
     provider = {
@@ -208,8 +208,8 @@ def _kimi(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 def _aider(door: Door, environ: Mapping[str, str]) -> Pointing:
     variables = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": door.key}
-    # The .env file of a project wins over the environment; the one that is named last wins over both.
-    # Quoted: there a bare # or $ would have a meaning.
+    # A project's .env file overrides the environment; the one named last overrides both. Quoted, since a bare
+    # # or $ would have a meaning.
     text = "".join(f"{name}='{_in_quotes(value)}'\n" for name, value in variables.items())
     return Pointing(
         {**variables, "AIDER_SHOW_MODEL_WARNINGS": "false"},
@@ -223,7 +223,7 @@ def _in_quotes(value: str) -> str:
 
 
 def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:
-    """Its models are in a file of its home or in plug-ins: for this run it finds one more of those."""
+    """Its models are in a file in its home or in plug-ins: for this run there is one more plug-in."""
     names = (door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model))
     found = [FOLDER, *filter(None, [environ.get("PYTHONPATH", "")])]
     return Pointing(
@@ -329,7 +329,7 @@ def _named(variables: dict[str, str], name: str, door: Door) -> dict[str, str]:
 
 
 def by_family(families: tuple[str, ...], door: Door) -> Pointing:
-    """The variables of vendors' SDKs, for any program that is made with them."""
+    """The variables of vendors' SDKs, for any program that uses these."""
     each = [_family(family, door) for family in families]
     return Pointing(
         {name: value for one in each for name, value in one.set.items()},
@@ -343,4 +343,4 @@ FAMILY_MODELS: Final = {
     "openai": "gpt-5.5",
     "gemini": "gemini-2.5-flash",
 }
-"""What programs with these SDKs mostly request if nothing is configured."""
+"""Usual default models of programs with these SDKs."""

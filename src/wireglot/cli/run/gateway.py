@@ -1,7 +1,9 @@
-"""What is started with a client and ends with it, however that ends: its gateway, a folder of its files.
+"""Things that are started with a client and end with it, however that ends: its gateway, a folder of its
+files.
 
-The command turns into the client by exec, so that the terminal, signals and the exit status are the client's
-alone. What must outlast it for a moment is a process without a terminal that no other process waits for.
+The command becomes the client by exec, so that the terminal, signals and the exit status are the client's
+alone. Work that must outlast it for a moment is done by a process without a terminal that no other process
+waits for.
 """
 
 from __future__ import annotations
@@ -43,13 +45,13 @@ _NAME: Final = re.compile(r"wireglot-run-([0-9]{1,10})-.+")
 
 
 class ClientFolder:
-    """Locked for as long as a process has `descriptor`: this one, and those that it is forked into."""
+    """Locked as long as a process has `descriptor`: this one, and its forks."""
 
     def __init__(self) -> None:
         _remove_left_behind(Path(tempfile.gettempdir()))
         self.path = Path(tempfile.mkdtemp(prefix=f"wireglot-run-{os.getpid()}-"))
         self.descriptor = -1
-        with contextlib.suppress(OSError):  # a file system without locks: the process alone tells
+        with contextlib.suppress(OSError):  # a file system without locks: the process id decides
             self.descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY)
             fcntl.flock(self.descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
 
@@ -67,7 +69,7 @@ def _remove_left_behind(below: Path) -> None:
 
 
 def _remove_unless_held(place: Path) -> None:
-    """A process of another container is not seen here, its lock is."""
+    """A process of another container is not visible here, but its lock is."""
     descriptor = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
     try:
         about = os.fstat(descriptor)
@@ -90,11 +92,12 @@ def _is_there(pid: int) -> bool:
 
 _LOOK_SECONDS: Final = 1.0
 _CLOSE_SECONDS: Final = 30.0
-"""In which a gateway has ended after its client, be its store silent or its start not over yet."""
+"""The time in which a gateway has ended after its client, even if its store does not answer or its start is
+not finished."""
 
 
 class DidNotStart(Failed):
-    """The message is its own reason."""
+    """The message is the reason."""
 
 
 class Own(msgspec.Struct, frozen=True):
@@ -115,7 +118,7 @@ class _Reported(msgspec.Struct):
 
 
 def start_gateway(own: Own, folder: ClientFolder | None) -> str:
-    """Its URL. It ends when this process does, or the program that this process turns into."""
+    """Returns its URL. It ends with this process, or with the program that this process becomes."""
     client = _Client()
     kept = (client.descriptor, folder.descriptor if folder is not None else -1)
     reported = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
@@ -125,7 +128,7 @@ def start_gateway(own: Own, folder: ClientFolder | None) -> str:
 
 
 def remove_afterwards(folder: ClientFolder) -> None:
-    """The folder goes when this process ends, or the program that this process turns into."""
+    """The folder is removed when this process ends, or the program that this process becomes."""
     client = _Client()
 
     def work(tell: Callable[[_Reported], None]) -> None:
@@ -137,7 +140,7 @@ def remove_afterwards(folder: ClientFolder) -> None:
 
 
 def open_browser(link: str) -> None:
-    """Without a child that the client would inherit, and without waiting for a browser that stays."""
+    """Without a child that the client would inherit, and without waiting for a browser that stays open."""
 
     def work(tell: Callable[[_Reported], None]) -> None:
         tell(_Reported())
@@ -147,19 +150,19 @@ def open_browser(link: str) -> None:
 
 
 class _Client:
-    """This process, and the program that it turns into, as others wait for its end.
+    """This process, and the program that it becomes, for others that wait for its end.
 
-    Made before those others are: a number that they look up later may be another process's by then.
+    Created before those others are: later its process id may belong to another process.
     """
 
     def __init__(self) -> None:
         self._pid = os.getpid()
         self.descriptor = -1
         with contextlib.suppress(AttributeError, OSError):  # another system, or an old one
-            self.descriptor = os.pidfd_open(self._pid)  # which no program inherits
+            self.descriptor = os.pidfd_open(self._pid)  # which programs do not inherit
 
     def wait_for_end(self) -> None:
-        """Also while its exit has not been collected: a descriptor of the process is ready then."""
+        """Works before its exit status has been collected: a descriptor of the process is ready then."""
         if self.descriptor >= 0:
             select.select([self.descriptor], [], [])
             return
@@ -193,7 +196,7 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
                 environ=own.environ,
                 overrides=own.overrides,
                 log_fd=log if log >= 0 else 2,
-                watches=False,  # the client writes in its project, where the configuration may lie
+                watches=False,  # the client writes in its project, which may contain the configuration
                 operator_key=own.operator_key,
             )
             await process.start()
@@ -221,13 +224,13 @@ def _serve(own: Own, client: _Client, folder: ClientFolder | None, tell: Callabl
 
 
 def _work_folder() -> str:
-    with contextlib.suppress(OSError):  # it was removed
+    with contextlib.suppress(OSError):  # already removed
         return os.getcwd()
     return ""
 
 
 class _Ends:
-    """Ends a gateway after its client, from before its start on."""
+    """Ends a gateway after its client, beginning before its start."""
 
     def __init__(self, client: _Client, folder: ClientFolder | None) -> None:
         self._client = client
@@ -239,7 +242,7 @@ class _Ends:
         threading.Thread(target=self._wait, daemon=True).start()
 
     def tell(self, loop: asyncio.AbstractEventLoop, ended: asyncio.Event) -> None:
-        """From now on it is asked to end. Called in the loop."""
+        """From now on it is told to end. Called in the loop."""
         with self._lock:
             self._loop, self._ended = loop, ended
             if self._has_ended:
@@ -250,16 +253,16 @@ class _Ends:
         with self._lock:
             self._has_ended = True
             if self._loop is not None and self._ended is not None:
-                with contextlib.suppress(RuntimeError):  # the loop has gone
+                with contextlib.suppress(RuntimeError):  # the loop has ended
                     self._loop.call_soon_threadsafe(self._ended.set)
-        time.sleep(_CLOSE_SECONDS)  # it does not last that long, unless something is stuck
+        time.sleep(_CLOSE_SECONDS)  # it only lasts that long if something is stuck
         if self._folder is not None:
             self._folder.remove()
         os._exit(1)
 
 
 def _in_background(work: Callable[[Callable[[_Reported], None]], None], kept: Collection[int]) -> _Reported:
-    """Run it in a process of its own, and wait for the first that it tells. `kept`: descriptors for it."""
+    """Run it in a separate process, and wait for its first report. `kept`: descriptors for it."""
     reading, writing = os.pipe()
     sys.stdout.flush()
     sys.stderr.flush()
@@ -268,13 +271,13 @@ def _in_background(work: Callable[[Callable[[_Reported], None]], None], kept: Co
         status = 1
         try:
             os.close(reading)
-            os.setsid()  # Ctrl-C is the client's
+            os.setsid()  # Ctrl-C is for the client
             if os.fork() == 0:  # the client has no child that it does not know of
                 _let_go_of_descriptors({writing, *kept})
                 work(_Teller(writing))
             status = 0
         finally:
-            os._exit(status)  # nothing of the command is this process's to run
+            os._exit(status)  # this process must not run the command's cleanup
     os.close(writing)
     os.waitpid(child, 0)
     with os.fdopen(reading, "rb") as pipe:
@@ -283,19 +286,19 @@ def _in_background(work: Callable[[Callable[[_Reported], None]], None], kept: Co
 
 
 def _let_go_of_descriptors(kept: Collection[int]) -> None:
-    """Who reads what the client writes must not wait for this process, nor who waits for a lock of its."""
+    """A reader of the client's output must not wait for this process, nor a waiter for one of its locks."""
     nowhere = os.open(os.devnull, os.O_RDWR)
     for number in (0, 1, 2):
         os.dup2(nowhere, number)
     with contextlib.suppress(OSError):
         for name in os.listdir("/dev/fd"):
             if (number := int(name)) > 2 and number not in kept:
-                with contextlib.suppress(OSError):  # the one that reads the list has gone
+                with contextlib.suppress(OSError):  # the one used to read the list is closed already
                     os.close(number)
 
 
 class _Teller:
-    """Tells once: the number of the descriptor may be another file's afterwards."""
+    """Reports once: afterwards the number of the descriptor may belong to another file."""
 
     def __init__(self, writing: int) -> None:
         self._writing = writing
@@ -304,6 +307,6 @@ class _Teller:
         writing, self._writing = self._writing, -1
         if writing < 0:
             return
-        with contextlib.suppress(OSError):  # no server to hear it
+        with contextlib.suppress(OSError):  # no reader
             os.write(writing, msgspec.json.encode(reported))
         os.close(writing)

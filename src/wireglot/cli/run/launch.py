@@ -1,4 +1,4 @@
-"""A client started: its gateway found or made, its variables set, the terminal handed over."""
+"""Starts a client: finds or starts its gateway, sets its variables, and hands over the terminal."""
 
 from __future__ import annotations
 
@@ -61,14 +61,14 @@ _ONLY_DEMO: Final = "no provider API key found, using the built-in demo model (c
 
 
 class Choice(msgspec.Struct, frozen=True):
-    """What a gateway is to serve."""
+    """The configuration of a gateway for a client."""
 
     settings: Settings
     environ: Mapping[str, str]
-    """With a key that was asked for."""
+    """Including a key that the user has entered."""
     overrides: Mapping[str, Any]
     model: str = ""
-    """Empty: the client's own names lead somewhere."""
+    """Empty: the client's own names have a route."""
     remark: str = ""
 
     def context(self, dialect: str) -> int:
@@ -76,7 +76,7 @@ class Choice(msgspec.Struct, frozen=True):
         return found.context if found is not None else 0
 
     def names(self, dialect: str) -> tuple[str, ...]:
-        """All that can be asked for by the name of its provider: a bare one may mean another tomorrow."""
+        """All models by provider and name: a bare name may mean another one tomorrow."""
         found = models(self.settings, dialect)
         return tuple(model.id for model in found if "/" in model.id and not model.embeds)
 
@@ -86,8 +86,8 @@ class AskKey(Protocol):
 
 
 class Chooser:
-    """`ask_key` is given a provider's title, the variable of its key and what tries one, and gives "" if it
-    cannot ask."""
+    """`ask_key` is called with a provider's title, the variable of its key and a test function, and returns
+    "" if it cannot ask."""
 
     def __init__(self, file: ConfigFile, environ: Mapping[str, str], ask_key: AskKey) -> None:
         self._file = file
@@ -95,8 +95,7 @@ class Chooser:
         self._ask_key = ask_key
 
     def choose(self, wanted: str, dialect: str, own_model: str) -> Choice:
-        """Raises Unusable, or a ConfigError. `own_model`: one that the client asks for if it is given
-        none."""
+        """Raises Unusable, or a ConfigError. `own_model`: the client's default model."""
         settings = self.settings()
         if wanted.partition("/")[0] == DEMO:
             return self._demo(wanted, settings)
@@ -120,12 +119,12 @@ class Chooser:
         return self._load({})
 
     def _lacks_key_of_rule(self, settings: Settings, model: str, dialect: str) -> bool:
-        """Whether a rule of the user leads a model to a provider without its key."""
+        """Whether a rule of the user routes a model to a provider without its key."""
         ruled = bool(model) and named_targets(settings, model) != [model]
         return ruled and not leads(settings, model, dialect) and _lacking_key(settings, model) is not None
 
     def _demo(self, wanted: str, settings: Settings) -> Choice:
-        """No key is needed, and none is spent."""
+        """No key is needed, and nothing is paid."""
         overrides: dict[str, Any] = {} if DEMO in settings.providers else {"providers": {DEMO: {}}}
         settings = self._load(overrides)
         model = wanted or DEMO_MODEL
@@ -142,7 +141,7 @@ class Chooser:
         return Choice(settings, self._environ, {}, wanted)
 
     def _with_key(self, settings: Settings, wanted: str, dialect: str, nowhere: str = "") -> Settings:
-        """The settings with the key that a model's provider lacks, which its user is asked for."""
+        """The settings with the missing key of a model's provider, which the user is asked to enter."""
         lacking = _lacking_key(settings, wanted)
         if lacking is None:
             meant = near(wanted, [model.id for model in models(settings, dialect)])
@@ -167,8 +166,8 @@ class Chooser:
         return tried
 
     def checked(self, choice: Choice, dialect: str, own_model: str) -> Choice:
-        """The same, after its providers were asked whether they take their keys: a client would go on asking
-        for minutes. A kept key that is refused is asked for again. Raises Failed where none would answer."""
+        """The same, after its providers were tested with their keys: a client would retry for minutes. The
+        user is asked for a new key if a kept one is rejected. Raises Failed if no provider would answer."""
         targets = _targets(choice.settings, choice.model or own_model, dialect)
         providers = {target.provider.name: target.provider for target in targets}
         if not providers or not all(map(is_asked, providers.values())):
@@ -201,7 +200,7 @@ class Chooser:
 
 
 def _after_refusal(answer: ProviderAnswer, key: ProviderKey) -> str:
-    """What to do about it."""
+    """How to fix it."""
     if answer.fix:
         return f": {answer.fix}"
     if answer.verdict != "refused":
@@ -214,7 +213,7 @@ def _after_refusal(answer: ProviderAnswer, key: ProviderKey) -> str:
 
 
 def leads(settings: Settings, model: str, dialect: str) -> bool:
-    """Whether a request for it would go anywhere."""
+    """Whether a model has a route."""
     return bool(_targets(settings, model, dialect))
 
 
@@ -226,7 +225,7 @@ def _targets(settings: Settings, model: str, dialect: str) -> Sequence[Target]:
 
 
 def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str, str] | None:
-    """The provider that a model is of, its title, and the variable of its key, if that is all it lacks."""
+    """The provider of a model, its title, and the variable of its key, if the key is all it lacks."""
     known = sorted(catalog.names(), key=lambda name: (not catalog.provider(name).home, name))
     for target in named_targets(settings, wanted):
         prefix, slash, _ = target.partition("/")
@@ -236,7 +235,7 @@ def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str, str] | None
         if slash and prefix in known:
             found = prefix
         else:
-            # Listed by its own name: a pattern of another provider may fit anything.
+            # Listed by its own name: a pattern of another provider may match anything.
             lists = [n for n in known if any(entry.match == target for entry in catalog.provider(n).models)]
             found = lists[0] if lists else ""
         if not found or found in settings.providers:
@@ -249,21 +248,21 @@ def _lacking_key(settings: Settings, wanted: str) -> tuple[str, str, str] | None
 
 KEY: Final = "WIREGLOT_KEY"
 ANY_KEY: Final = "none"
-"""For a gateway that asks for none: most clients insist on sending one."""
+"""For a gateway that needs none: most clients insist on sending one."""
 _ANSWER_SECONDS: Final = 10.0
 _UNAUTHORIZED: Final = 401
 _VERSION: Final = "2023-06-01"
-"""Of Anthropic's clients, whose lists tell how much a model takes."""
+"""Of Anthropic's clients, whose lists contain the context sizes."""
 
 
 class Joined:
-    """A gateway at an address, asked with a key that it takes. What it is asked raises NoAnswer."""
+    """A gateway at an address, and a key that it accepts. Its requests raise NoAnswer."""
 
     def __init__(self, address: GatewayAddress, key: str = ANY_KEY) -> None:
         self.address = address
         self.key = key
         self._reported: dict[str, GatewayAnswer] = {}
-        """What it said of a model: each question is a line in its log."""
+        """Answers about models: each request is a line in its log."""
 
     @property
     def url(self) -> str:
@@ -274,7 +273,7 @@ class Joined:
         return answer.status == 200 and answer.document().get("name") == "wireglot"
 
     def wants_key(self) -> bool:
-        """Whether it takes no request with the key that there is."""
+        """Whether it refuses requests with the available key."""
         return self._get("/v1/models").status == _UNAUTHORIZED
 
     def tried(self, key: str) -> TriedKey:
@@ -282,12 +281,12 @@ class Joined:
         return TriedKey(is_refused, f"the gateway at {self.url} does not take it" if is_refused else "")
 
     def refusal(self, model: str) -> str:
-        """What it says of a model that it does not serve; nothing if it does."""
+        """Its error for a model that it does not serve; "" if it does."""
         answer = self._model(model)
         return "" if answer.status == 200 else answer.complaint()
 
     def context(self, model: str) -> int:
-        """Tokens that a model takes; 0 if unknown."""
+        """The context of a model in tokens; 0 if unknown."""
         answer = self._model(model)
         reported = answer.document().get("max_input_tokens") if answer.status == 200 else None
         return reported if type(reported) is int else 0
@@ -310,8 +309,8 @@ class Joined:
 
 
 def join(url: str, ask_key: Callable[[str, TryKey], str]) -> Joined:
-    """The gateway there, with a key that it takes; raises Failed, NoAnswer, Unusable, Unusable.
-    `ask_key` asks a person for one that it takes, and gives "" if it cannot."""
+    """The gateway there, with a key that it accepts; raises Failed, NoAnswer, Unusable. `ask_key` asks the
+    user for one, and returns "" if it cannot."""
     joined = Joined(address_of(url))
     if not joined.is_wireglot():
         raise Failed(f"{joined.url}: the server is not a Wireglot gateway: start one with `wireglot serve`")
@@ -331,13 +330,13 @@ def join(url: str, ask_key: Callable[[str, TryKey], str]) -> Joined:
 
 
 _CALLER: Final = "wireglot-run"
-"""Its requests stand under this name in what the gateway remembers."""
+"""The caller's name of its requests in the gateway's data."""
 _LOOPBACK: Final = ("127.0.0.1", "localhost", "::1")
 _PROXIES: Final = ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "http_proxy", "https_proxy", "all_proxy")
 
 
 class Launch(msgspec.Struct, frozen=True):
-    """What the command line asks for."""
+    """The options of the command line."""
 
     client: str = ""
     families: tuple[str, ...] = ()
@@ -411,18 +410,18 @@ class Launch(msgspec.Struct, frozen=True):
 
 
 class _Found(msgspec.Struct, frozen=True):
-    """A gateway for the client, and what there is to say of it."""
+    """A gateway for the client, and messages about it."""
 
     door: Door
     what: str
     remark: str = ""
     own: Own | None = None
-    """To be started yet: the door has no address until then."""
+    """To be started: until then the door has no address."""
     has_inspector: bool = True
 
 
 def run(arguments: argparse.Namespace) -> int:
-    """Turns into the client; returns only where that cannot be."""
+    """Becomes the client; returns only if that fails."""
     task = Launch(
         client=arguments.client or "",
         families=tuple(dict.fromkeys(arguments.env)),
@@ -462,7 +461,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _chosen(task: Launch) -> Launch:
-    """With the client and the model that its user picks."""
+    """With the client and the model that the user picks."""
     client = offer_clients()
     task = msgspec.structs.replace(task, client=client)
     if task.model or task.url:
@@ -528,7 +527,7 @@ def _private(task: Launch, remark: str) -> _Found:
 
 
 def _format_place(path: Path) -> str:
-    """Of a configuration: one that lies in the folder is seldom looked for there."""
+    """The path of a configuration, since one in the current folder is easily overlooked."""
     return one_line(str(path) if path.is_absolute() else f"./{path}")
 
 
@@ -562,7 +561,8 @@ def _start(task: Launch, found: _Found) -> int:
 
 
 def _resume(task: Launch) -> str:
-    """What goes on with a conversation: the client's own hint would ask its vendor. For people alone."""
+    """The command to continue a conversation: the client's own hint would call its vendor. Only in a
+    terminal."""
     client = CLIENTS.get(task.client)
     if client is None or not client.resume or task.arguments or not can_ask():
         return ""
@@ -575,7 +575,7 @@ def _resume(task: Launch) -> str:
 
 
 def _show_inspector(url: str, operator_key: str) -> None:
-    """Signed in where the gateway is one of this user's. The client starts in any case."""
+    """Signed in if the gateway is one of this user's. The client starts in any case."""
     from wireglot.cli.inspect import has_browser, page_link  # most runs need no browser
 
     keys = [running.key for running in find_running(os.environ) if reachable(running.url) == url]
@@ -620,7 +620,7 @@ def _environment(pointing: Pointing) -> dict[str, str]:
 
 
 def _past_proxies(environ: dict[str, str]) -> dict[str, str]:
-    """A gateway on this machine is asked without any proxy."""
+    """A gateway on this machine is reached without any proxy."""
     if not any(environ.get(name) for name in _PROXIES):
         return {}
     said = environ.get("no_proxy") or environ.get("NO_PROXY") or ""
@@ -659,7 +659,7 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 
 
 def _print_env(task: Launch, file: ConfigFile) -> int:
-    """Variables for a shell. Nothing is started, and no file is written."""
+    """Print variables for a shell. Nothing is started, and no file is written."""
     if _needs_folder(task.point(Door("", ""))):
         raise Unusable(
             f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`"
@@ -671,7 +671,7 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
     for name, value in pointing.set.items():
         if name in pointing.optional:
             continue
-        # A secret that the shell has already is not written out.
+        # A secret that is in the shell's environment already is not printed.
         same = value == os.environ.get(KEY)
         print(f'export {name}="${KEY}"' if same and name != KEY else f"export {name}={shlex.quote(value)}")
     options = [option for option in pointing.options if not any(FOLDER in text for text in option)]
@@ -689,7 +689,7 @@ def _print_settings(task: Launch, file: ConfigFile) -> int:
 
 
 def _lasting_door(task: Launch, file: ConfigFile) -> Door:
-    """To the gateway that runs, or to the one that `wireglot serve` would start."""
+    """The gateway that runs, or the one that `wireglot serve` would start."""
     url = task.url or running_url(file.path, os.environ)
     if url:
         joined = join(url, _ask_client_key)

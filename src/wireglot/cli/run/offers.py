@@ -1,4 +1,5 @@
-"""What `wireglot run` offers in a terminal: a client, a model for it, and to install what is missing."""
+"""Menus of `wireglot run` in a terminal: a client, a model for it, and the installation of a missing
+client."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ _GIVEN_UP: Final = "nothing was chosen"
 
 
 def offer_clients() -> str:
-    """The name of the chosen one; raises Unusable where it is none. Installed ones are first."""
+    """The name of the chosen one; raises Unusable if there is none. Installed ones are first."""
     names = sorted(CLIENTS, key=lambda name: (shutil.which(CLIENTS[name].program) is None, name))
     width = max(map(len, names))
     rows = [f"{name:{width}}  {_state(CLIENTS[name])}" for name in names]
@@ -38,8 +39,8 @@ def _state(client: Client) -> str:
 
 
 def offer_models(settings: Settings, dialect: str, own_model: str) -> str:
-    """The chosen one, "" for what the client asks for by itself; raises Unusable where it is none. Models of
-    providers without a key are offered too: the key is asked for."""
+    """The chosen one, "" for the client's default; raises Unusable if there is none. Models of providers
+    without a key are offered too: the key is asked for later."""
     found: list[tuple[str, str]] = []
     if own_model and set(settings.providers) - {"demo"}:
         found.append(("", f"what the client asks for ({own_model})"))
@@ -70,7 +71,7 @@ def _without_key(settings: Settings) -> Iterator[tuple[str, str]]:
 
 
 def offer_install(client: Client) -> bool:
-    """Whether it is there now. The command is shown, and run only after a yes."""
+    """Returns whether it is installed now. The command is shown, and run only after a yes."""
     command = install_command(client)
     if not can_ask() or shutil.which(command[0]) is None:
         return False
@@ -85,7 +86,7 @@ def offer_install(client: Client) -> bool:
 
 
 def install_command(client: Client) -> list[str]:
-    """Programs made in Python get an environment of their own where a tool for that is there."""
+    """Python programs get a separate environment if a tool for that is installed."""
     command = client.install.split()
     if command[:2] == ["pip", "install"]:
         for tool in (["uv", "tool", "install"], ["pipx", "install"]):

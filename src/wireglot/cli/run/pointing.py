@@ -1,4 +1,4 @@
-"""How a client is described: what it is given for one run, so that it asks a gateway."""
+"""The description of a client: what points it at a gateway for one run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import msgspec
 from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5
 
 FOLDER: Final = "{folder}"
-"""Stands in a value for the folder with a client's files."""
+"""Placeholder in a value for the folder with a client's files."""
 MAX_MODELS: Final = 300
 
 
@@ -20,13 +20,13 @@ class Door(msgspec.Struct, frozen=True):
     url: str
     key: str
     model: str = ""
-    """Empty: the client asks for what it likes."""
+    """Empty: the client chooses."""
     context: int = 0
-    """Tokens that the model takes; 0 if unknown."""
+    """The context of the model in tokens; 0 if unknown."""
     models: tuple[str, ...] = ()
-    """All that can be asked for, for clients that want a list."""
+    """All available models, for clients that need a list."""
     statusline: bool = False
-    """Whether the client's status line is to be ours."""
+    """Whether to use our status line in the client."""
 
     @property
     def v1(self) -> str:
@@ -34,21 +34,21 @@ class Door(msgspec.Struct, frozen=True):
 
 
 class Pointing(msgspec.Struct, frozen=True):
-    """What makes a client ask a gateway."""
+    """Settings that make a client use a gateway."""
 
     set: dict[str, str] = {}
     unset: tuple[str, ...] = ()
-    """Variables that would lead it elsewhere, or show it a key that only the gateway needs."""
+    """Variables that would point it elsewhere, or reveal a key that only the gateway needs."""
     options: tuple[tuple[str, ...], ...] = ()
-    """Each with its value; one that the user gives too is left out."""
+    """Each with its value; an option that the user sets too is left out."""
     files: dict[str, str] = {}
-    """For a folder that ends with the client."""
+    """For a folder that is removed after the client."""
     links: dict[str, str] = {}
-    """Names in that folder that lead to places in the user's home."""
+    """Names in that folder that link to places in the user's home."""
     history: tuple[str, ...] = ()
-    """Folders in the user's home that a link leads to; the client would make them by itself."""
+    """Folders in the user's home that a link points to; the client would create them by itself."""
     optional: tuple[str, ...] = ()
-    """Variables that name a place in that folder, and are left out where there is none."""
+    """Variables that name a place in that folder, and are left out without one."""
 
     def arguments(self, own: tuple[str, ...]) -> list[str]:
         """The options, before the user's own arguments."""
@@ -56,7 +56,7 @@ class Pointing(msgspec.Struct, frozen=True):
         return [*(text for option in taken for text in option), *own]
 
     def unheeded(self, own: tuple[str, ...]) -> list[str]:
-        """Options whose file of ours is not read, because the user names a file of their own."""
+        """Options whose file of ours is not read, because the user names another one."""
         return [
             option[0]
             for option in self.options
@@ -65,7 +65,7 @@ class Pointing(msgspec.Struct, frozen=True):
 
 
 class Client(msgspec.Struct, frozen=True):
-    """One that is known by name."""
+    """A client that is known by name."""
 
     title: str
     program: str
@@ -73,12 +73,12 @@ class Client(msgspec.Struct, frozen=True):
     install: str
     point: Callable[[Door, Mapping[str, str]], Pointing]
     own_model: str = ""
-    """A name that it asks for by itself; empty: it must be given one."""
+    """Its default model; empty: it must be given one."""
     has_statusline: bool = False
     own_models: str = ""
-    """A pattern of those that it asks for whatever it is given."""
+    """A pattern of models that it uses whatever it is given."""
     resume: str = ""
-    """Its arguments that go on with an earlier conversation."""
+    """Its arguments that continue an earlier conversation."""
 
 
 def _is_given(option: tuple[str, ...], own: tuple[str, ...]) -> bool:
@@ -87,12 +87,12 @@ def _is_given(option: tuple[str, ...], own: tuple[str, ...]) -> bool:
 
 
 def _spellings(option: str) -> tuple[str, ...]:
-    """`-c` and `-e` may be given many times, and each time set something else."""
+    """`-c` and `-e` may be given many times, each time with another setting."""
     return {"-m": ("-m", "--model"), "-c": (), "-e": ()}.get(option, (option,))
 
 
 def plain_json5(place: str) -> dict[str, Any] | None:
-    """A user's settings, {} where there are none; None where they cannot be read."""
+    """A user's settings, {} if there are none; None if they cannot be read."""
     try:
         with open(place, encoding="utf-8") as file:
             document = _plain(read_json5(file.read()))

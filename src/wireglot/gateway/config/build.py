@@ -1,4 +1,4 @@
-"""The one door: file, environment and command line in; one Settings or all problems at once out."""
+"""The only entry point: file, environment and command line in; one Settings or all problems at once out."""
 
 from __future__ import annotations
 
@@ -58,13 +58,12 @@ def load(
     keys_needed: bool = True,
     kept: Mapping[str, Secret] | None = None,
 ) -> Settings:
-    """The settings of a file (or of none), the environment laid over it and `overrides` over both.
+    """The settings of a file (or of none), overridden by the environment, and both by `overrides`.
 
-    `create_secret` off leaves no trace on the disk: for looking only. `content`: what the file holds, where
-    it was read already. `keys_needed` off: a provider whose key is in a variable that is not set is off, for
-    commands that do not call it. `kept`: keys by their variables, instead of those in the file of kept
-    keys. Providers may speak the dialects of installed packages; BadPlugin where one
-    of those cannot be had.
+    Without `create_secret` nothing is written to disk: for checks only. `content`: the file's content, if it
+    was read already. Without `keys_needed`, a provider whose key is in an unset variable is off, for commands
+    that do not call it. `kept`: keys by their variables, instead of those in the file of kept keys. Providers
+    may speak the dialects of installed packages; BadPlugin if one of those cannot be loaded.
     """
     load_dialects()
     document = _document(path, content) if path is not None else {}
@@ -77,7 +76,7 @@ def load(
     found = read_kept(keys_file, notes) if kept is None else kept
     references = References(environ, base, problems, notes, kept=found)
     if keys_file is not None and found and kept is None:
-        with suppress(OSError):  # it has gone meanwhile
+        with suppress(OSError):  # deleted meanwhile
             references.warn_if_open(keys_file, keys_file.stat().st_mode)
     whole = Table(document, "", problems)
 
@@ -158,7 +157,7 @@ def _read_telemetry(table: Table, references: References) -> TelemetrySettings:
 
 
 def _with_places(providers: dict[str, Provider], path: Path) -> dict[str, Provider]:
-    """Errors at run time tell where a provider stands."""
+    """The providers with the place of their configuration, for run-time errors."""
     lines = read.table_lines(path, "providers")
     return {
         name: msgspec.structs.replace(provider, stated=f"{path}:{lines[name]}") if name in lines else provider
@@ -176,12 +175,13 @@ def _names(value: object) -> Iterable[str]:
 
 
 def _touched(problems: Problems, table: str) -> bool:
-    """A key that is only misspelt must not be reported as a missing one, too."""
+    """A misspelled key must not be reported as a missing one, too."""
     return any(problem.path.startswith((table, _KEYS_VARIABLE)) for problem in problems.found)
 
 
 def _fallback(path: Path | None, problems: Problems, notes: list[str]) -> dict[str, Provider]:
-    """Nothing is on. A newcomer gets the demo; a file that names no provider gets what it says."""
+    """Used if no provider is on. Without a configuration that is the demo; a file that names no provider gets
+    what it says."""
     if problems.found:
         return {}
     if path is None:

@@ -1,5 +1,5 @@
-"""The configuration file as it is edited from the inspector's page: read without its secrets, changed with
-comments and order kept, and written whole or not at all."""
+"""Edits the configuration file from the inspector's page: shown without its secrets, changed with comments
+and order preserved, and written atomically."""
 
 from __future__ import annotations
 
@@ -25,31 +25,31 @@ from wireglot.http.redaction import Redactor
 
 MAX_BYTES: Final = 1024 * 1024
 _MASK: Final = "[hidden]"
-"""In the place of what is hidden."""
+"""Replaces hidden text."""
 _FIELD: Final = (
     r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*"""
     r"""(?i:api_keys?|secrets?|token|password|metrics_key|access_key"""
-    r"""|-key|-auth|authorization|cookie)["']?\s*=\s*)"""  # as headers are called
+    r"""|-key|-auth|authorization|cookie)["']?\s*=\s*)"""  # like names of headers
 )
 _NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:\\.|(?!\2).)+\2""")
-"""A field that holds a secret by its name, on one line: also in a comment, or in a table on that line."""
+"""A field that contains a secret by its name, on one line: also in a comment, or in a table on that line."""
 _LISTED: Final = re.compile(_FIELD + r"""\[[^\[\]]*["'](?!env:|file:|[\s,\]])[^\[\]]*""")
-"""The same, of several."""
+"""The same, for a list of values."""
 _OPENED: Final = re.compile(_FIELD + r"""(\[|"{3}|'{3})""")
-"""One whose value may go on with the next line."""
+"""A field whose value may continue on the next line."""
 _TOKEN: Final = re.compile(r"""'[^']*+'?|"(?:[^"\\]|\\.)*+"?|#|[\[\]]""")
 _TEXT_END: Final = re.compile(r"""(?:[^"\\]|\\.|"(?!""))*+\"{3}""")
 _TEXT: Final = re.compile(r"""(["'])(?!env:|file:|\1|[\s,\]#])(?:(?!\1).)++(?:\1|$)""")
 _PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
-"""It ends before the next URL: otherwise each of many would be read to the end of the line."""
+"""It ends before the next URL: otherwise, with many URLs, each would be scanned to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
-"""What names no host, no file and no variable, and grants no access."""
+"""Tables that contain no host, file or variable, and grant no access."""
 _FREE_OF_PROVIDER: Final = frozenset({"models", "title"})
 
 
 class EditRefused(Exception):
-    """Nothing was written. `code`: of the error that says so."""
+    """Nothing was written. `code`: of the error that reports it."""
 
     def __init__(self, message: str, code: str) -> None:
         super().__init__(message)
@@ -63,7 +63,7 @@ class ConfigSource(msgspec.Struct, frozen=True):
     environ: Mapping[str, str] = {}
     overrides: Mapping[str, Any] = {}
     why_fixed: str = ""
-    """Why the process would not take up a change; "": it does."""
+    """Why the process would not load a change; "": it does."""
     why_not: Callable[[bytes], str] | None = None
     """Why content must not be loaded, or ""."""
     approve: Callable[[Path, bytes], None] | None = None
@@ -79,11 +79,11 @@ class ConfigSource(msgspec.Struct, frozen=True):
         return later if later is not None and later.is_file() else self.path
 
     def file(self) -> Path | None:
-        """The one in effect, or the one that would be: in the user's own configuration, if there is none."""
+        """The file in effect, or the one that would be created: in the user's own configuration folder."""
         return self.path or later_file(self.environ)
 
     def variables(self) -> list[str]:
-        """What of the file is overridden: by variables, and on the command line."""
+        """The settings of the file that are overridden, by variables and on the command line."""
         found = [
             f"{setting.env} sets {key_path(table, setting.name)}"
             for table, setting in variables()
@@ -96,7 +96,7 @@ class ConfigSource(msgspec.Struct, frozen=True):
 
 
 def later_file(environ: Mapping[str, str]) -> Path | None:
-    """The file that a gateway without any takes up once it is there."""
+    """The file that a gateway without a configuration loads once it exists."""
     home = config_dir(environ)
     return home / CONFIG_FILE if home is not None and not environ.get(CONFIG_VARIABLE) else None
 
@@ -106,7 +106,7 @@ def digest_of(content: bytes) -> str:
 
 
 def content_of(path: Path) -> bytes:
-    """b"" where there is none yet. Raises EditRefused."""
+    """b"" if there is no file yet. Raises EditRefused."""
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -124,7 +124,7 @@ def content_of(path: Path) -> bytes:
 
 
 def why_unwritable(path: Path) -> str:
-    """ "" where it could be written now, with its mode and owner."""
+    """The reason why it cannot be written now, keeping its mode and owner; "" if it can."""
     target = Path(os.path.realpath(path))
     if not target.exists():
         return _why_uncreatable(target)
@@ -144,7 +144,7 @@ def _why_uncreatable(target: Path) -> str:
 
 
 class HiddenLines:
-    """A text without its secrets, and the way back: a line with one may stay where it is, or go."""
+    """A text without its secrets, and the way back: a line with a secret may stay in place or be removed."""
 
     def __init__(self, text: str, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -156,7 +156,7 @@ class HiddenLines:
         return "\n".join(self._shown)
 
     def restored(self, text: str) -> str:
-        """A text made of the one that was shown, with what was hidden. Raises EditRefused."""
+        """An edited text with the hidden parts restored. Raises EditRefused."""
         lines = text.split("\n")
         tables, wanted = _tables(self._shown), _tables(lines)
         alike = Counter(zip(tables, self._shown, strict=True))
@@ -186,7 +186,7 @@ class HiddenLines:
         return "\n".join(lines)
 
     def difference(self, text: str) -> list[str]:
-        """Lines of a unified one, without secrets. A secret that alone has changed is marked."""
+        """A unified diff in lines, without secrets. A change of only a secret is marked."""
         after = _shown_lines(text.split("\n"), self._redactor)
         before = list(self._shown)
         if before == after and text.split("\n") != self._lines:
@@ -206,12 +206,12 @@ def _shown(line: str, redactor: Redactor) -> str:
 def _shown_lines(lines: Sequence[str], redactor: Redactor) -> list[str]:
     """A value of several lines is hidden to its end, or to that of the text."""
     found: list[str] = []
-    ends, depth = "", 0  # what ends the value that goes on; in how many lists it is
+    ends, depth = "", 0  # what ends the open value, and the depth of nested lists
     for line in lines:
         if ends:
             place, depth = _end_of(line, ends, depth)
             after = line[place:] if place >= 0 else ""
-            # A list may have comments, with old values in them, and references, which are shown.
+            # A list may have comments with old values in them, and references, which are shown.
             shown = _TEXT.sub(rf"\1{_MASK}\1", line) if ends == "]" else f"{_MASK}{after}"
             found.append(redactor.text(shown).replace("[redacted]", _MASK))
             ends = "" if place >= 0 else ends
@@ -229,14 +229,14 @@ def _shown_lines(lines: Sequence[str], redactor: Redactor) -> list[str]:
 
 
 def _end_of(line: str, ends: str, depth: int, start: int = 0) -> tuple[int, int]:
-    """Where a value ends, -1 where it goes on, and in how many lists it is then."""
-    if ends == '"""':  # which may be escaped
+    """Where a value ends (-1: not on this line), and the depth of nested lists there."""
+    if ends == '"""':  # quotes in it may be escaped
         found = _TEXT_END.match(line, start)
         return found.end() - len(ends) if found is not None else -1, 0
     if ends != "]":
         return line.find(ends, start), 0
     if not start:
-        start = len(line) - len(line.lstrip("# \t"))  # all of it may be in a comment
+        start = len(line) - len(line.lstrip("# \t"))  # the whole line may be a comment
     for token in _TOKEN.finditer(line, start):
         if token[0].startswith("#"):
             break
@@ -247,7 +247,7 @@ def _end_of(line: str, ends: str, depth: int, start: int = 0) -> tuple[int, int]
 
 
 def _tables(lines: Sequence[str]) -> list[str]:
-    """The header above each line."""
+    """The table header above each line."""
     found, header = [], ""
     for line in lines:
         if _HEADER.match(line):
@@ -257,8 +257,9 @@ def _tables(lines: Sequence[str]) -> list[str]:
 
 
 def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str:
-    """With values set at paths (None: removed); all else, comments included, stays. Raises EditRefused."""
-    # A writer is needed here alone; the reader is Python's.
+    """The text with values set at paths (None: removed); everything else, including comments, is preserved.
+    Raises EditRefused."""
+    # Only needed here, for writing; Python has the reader.
     import tomlkit
     from tomlkit.exceptions import TOMLKitError
 
@@ -273,7 +274,7 @@ def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str
                     table[name] = tomlkit.table(is_super_table=name == "providers")
                 table = table[name]
             else:
-                if value == {}:  # one that is there stays as it is
+                if value == {}:  # an existing one is kept
                     table.setdefault(path[-1], tomlkit.table())
                 elif value is not None:
                     table[path[-1]] = value
@@ -287,7 +288,7 @@ def changed_text(text: str, changes: Sequence[tuple[Sequence[str], Any]]) -> str
 
 
 def beyond_models(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
-    """The tables that differ, but for what names no host, no file and no variable and grants no access."""
+    """The tables that differ, except those that contain no host, file or variable and grant no access."""
     found = [
         name
         for name in dict.fromkeys((*before, *after))
@@ -314,9 +315,9 @@ def changed_meanwhile(path: Path) -> EditRefused:
 
 
 def write(source: ConfigSource, path: Path, before: str, content: bytes) -> None:
-    """In the place of the content with the digest `before`, with the file's mode and owner. Raises
+    """Replace the content that has the digest `before`, keeping the file's mode and owner. Raises
     EditRefused."""
-    target = Path(os.path.realpath(path))  # a link to where its owner has it stays one
+    target = Path(os.path.realpath(path))  # a symbolic link stays one
     try:
         target.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         with one_at_a_time(target.parent):

@@ -1,4 +1,4 @@
-"""What the environment says: the WIREGLOT_* variables laid over the file, and where a user's files are."""
+"""The environment: WIREGLOT_* variables that override the file, and the location of a user's files."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,20})?")
 
 
 def variables(root: type[Struct] = Settings) -> Iterator[tuple[str, Setting]]:
-    """The settings that have a variable, each with the table it stands in ("": none)."""
+    """The settings that have a variable, each with its table ("": none)."""
     for setting in declared(root).values():
         if setting.env:
             yield "", setting
@@ -36,7 +36,7 @@ def overlaid(
     problems: Problems,
     root: type[Struct] = Settings,
 ) -> dict[str, Any]:
-    """The document with the variables put over it. An empty variable counts as unset."""
+    """The document overridden by the variables. An empty variable counts as unset."""
     merged = dict(document)
     for table, setting in variables(root):
         text = environ.get(setting.env, "")
@@ -56,7 +56,7 @@ def overlaid(
 
 
 def _typed(text: str, wanted: object) -> Any:
-    """Text as TOML would have it. What is no such value stays text: the reader tells what was expected."""
+    """Parse text like a TOML value. Anything else stays text: the reader reports what was expected."""
     if wanted is bool:
         return {"true": True, "false": False}.get(text, text)
     if wanted is int and _WHOLE.fullmatch(text):
@@ -69,7 +69,7 @@ def _typed(text: str, wanted: object) -> Any:
 
 
 def _lay(merged: dict[str, Any], setting: Setting, entries: dict[str, Any], problems: Problems) -> None:
-    """Entries of a variable come first and win over the file's of the same name."""
+    """Entries of a variable come first and override the file's entries of the same name."""
     table = setting.name
     below = merged.get(table, {})
     if not entries or not isinstance(below, Mapping):
@@ -109,7 +109,7 @@ _ENTRIES: Final[dict[str, Callable[[str, str, Problems], dict[str, Any]]]] = {
     "keys": _keys,
     "models": _models,
 }
-"""Variables that hold the entries of a whole table."""
+"""Variables that contain the entries of a whole table."""
 
 
 def config_dir(environ: Mapping[str, str]) -> Path | None:
@@ -121,7 +121,7 @@ def data_dir(environ: Mapping[str, str]) -> Path | None:
 
 
 def _user_dir(environ: Mapping[str, str], windows: str, xdg: str, below_home: str) -> Path | None:
-    """None where the environment names no home: then nothing is read from it or written to it."""
+    """None if the environment has no home: then no file there is read or written."""
     if sys.platform == "win32":
         named = environ.get(windows, "")
         return Path(named) / "wireglot" if named else None

@@ -1,7 +1,7 @@
-"""Keys that a person gave once and wanted kept: one file below the user's data, for its owner alone.
+"""Keys that a user entered and chose to keep: one file in the user's data folder, readable only by its owner.
 
-Each line is NAME=VALUE and stands below the environment: a variable that is set wins. The value `keyring:`
-says that the keyring of the system holds it.
+Each line is NAME=VALUE, and environment variables take precedence. The value `keyring:` means that the
+system's keyring has the key.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ _HEAD: Final = b"# Keys kept by `wireglot login`. A variable of the same name in
 
 
 def kept_file(environ: Mapping[str, str]) -> Path | None:
-    """None where the environment names no home: then nothing is kept."""
+    """None if the environment has no home: then nothing is kept."""
     home = data_dir(environ)
     return home / _FILE if home is not None else None
 
 
 def read_kept(place: Path | None, notes: list[str]) -> dict[str, Secret]:
-    """What was kept, by the variable it replaces. What cannot be read is a note: it was not configured."""
+    """The kept keys, by the variable that each replaces. Unreadable ones cause a note, not an error: they
+    were not configured."""
     if place is None:
         return {}
     kept = {}
@@ -52,12 +53,12 @@ def read_kept(place: Path | None, notes: list[str]) -> dict[str, Secret]:
 
 
 def keep(place: Path, name: str, value: str) -> None:
-    """In the file; what else is in it stays. OSError where it cannot be read or written."""
+    """Keep a key in the file; its other lines are preserved. OSError if it cannot be read or written."""
     _write(place, name, value)
 
 
 def keep_in_keyring(place: Path, name: str, value: str) -> None:
-    """In the system's keyring; the file says only that it is there. OSError where it cannot be."""
+    """Keep a key in the system's keyring; the file only says that it is there. OSError if that fails."""
     keyring = _keyring()
     if keyring is None:
         raise OSError("there is no keyring")
@@ -69,7 +70,7 @@ def keep_in_keyring(place: Path, name: str, value: str) -> None:
 
 
 def kept_places(place: Path | None, notes: list[str]) -> dict[str, Literal["file", "keyring"]]:
-    """Where each kept key is, by the variable it stands for. The keyring itself is not asked."""
+    """Where each kept key is, by the variable that it replaces. The keyring itself is not read."""
     if place is None:
         return {}
     entries = _entries(place, notes)
@@ -77,8 +78,8 @@ def kept_places(place: Path | None, notes: list[str]) -> dict[str, Literal["file
 
 
 def forget(place: Path, name: str) -> bool:
-    """Removed from the file, and from the keyring if it is there; whether it was kept. OSError where it
-    cannot be."""
+    """Remove a key from the file, and from the keyring if it is there. Returns whether it was kept. OSError
+    if that fails."""
     kept = kept_places(place, []).get(name)
     if kept is None:
         return False
@@ -89,7 +90,7 @@ def forget(place: Path, name: str) -> bool:
         try:
             keyring.delete_password(_SERVICE, name)
         except keyring.errors.PasswordDeleteError:
-            pass  # it has gone from there already
+            pass  # already removed there
         except keyring.errors.KeyringError as problem:
             raise OSError(f"the keyring refused it: {type(problem).__name__}") from None
     _write(place, name, None)
@@ -97,9 +98,9 @@ def forget(place: Path, name: str) -> bool:
 
 
 def has_keyring() -> bool:
-    """Whether the extra is there, and a keyring that it can use."""
+    """Whether the extra is installed, and has a usable keyring."""
     keyring = _keyring()
-    return keyring is not None and keyring.get_keyring().priority >= 1  # lower ones are not safe
+    return keyring is not None and keyring.get_keyring().priority >= 1  # lower priorities are not safe
 
 
 def _keyring() -> Any:
@@ -139,13 +140,13 @@ def _entries(place: Path, notes: list[str]) -> dict[str, str]:
         if entry is not None:
             found[entry[1]] = _unquoted(entry[2])
         elif text and not text.startswith("#"):
-            # Perhaps a secret: it is not repeated.
+            # The line may be a secret: it is not repeated.
             notes.append(f"{place}: line {number} is no NAME=VALUE, and is passed over")
     return found
 
 
 def _lines(place: Path) -> list[bytes]:
-    """OSError where they cannot be read whole."""
+    """OSError if they cannot be read completely."""
     try:
         with place.open("rb") as file:
             content = file.read(_FILE_MAX_BYTES + 1)
@@ -157,13 +158,13 @@ def _lines(place: Path) -> list[bytes]:
 
 
 def _unquoted(value: str) -> str:
-    """As a shell would have it: no key has quotes around it."""
+    """Without quotes, as in a shell: no key has quotes around it."""
     return value[1:-1] if len(value) > 2 and value[0] == value[-1] and value[0] in "'\"" else value
 
 
 def _write(place: Path, name: str, value: str | None) -> None:
-    """One line put in or replaced (None: removed), and all others as they were, whole or not at all."""
-    place = Path(os.path.realpath(place))  # a link to where its owner has it stays one
+    """Replace, add or remove (None) one line and preserve all others, atomically."""
+    place = Path(os.path.realpath(place))  # a symbolic link stays one
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with one_at_a_time(place.parent):
         lines = _lines(place) or [_HEAD]
@@ -176,7 +177,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
         else:
             lines.append(start + value.encode("ascii"))
         content = b"".join(line + b"\n" for line in lines)
-        if len(content) > _FILE_MAX_BYTES and value is not None:  # it could not be read any more
+        if len(content) > _FILE_MAX_BYTES and value is not None:  # it would be too large to read again
             raise OSError("there is no room for it: it has too many keys, or too long ones")
         draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -192,7 +193,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
 
 @contextlib.contextmanager
 def one_at_a_time(folder: Path) -> Iterator[None]:
-    """Two that keep a key at once would each forget the other's."""
+    """Without the lock, of two processes that keep a key at once each would drop the other's."""
     descriptor = -1
     try:
         with contextlib.suppress(OSError):  # a file system without locks

@@ -1,4 +1,4 @@
-"""[keys] and [groups] -> the client keys, by their hashes, and what each may use."""
+"""[keys] and [groups] -> the client keys, by their hashes, and their limits."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ MONEY: Final = frozenset(name for name, quota in declared(KeyQuotas).items() if 
 _HEX_DIGITS: Final = 64
 _UNLIMITED: Final = KeyQuotas()
 RESERVED: Final = frozenset({"admin", "local"})
-"""Callers that are none of the keys: what they stored, or may do, is no key's."""
+"""Names of callers that have no key: their data and rights must not belong to a key."""
 NAME_EXPECTED: Final = "a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local'"
 
 
 def read_managed(table: Table, under: ManagedSettings) -> ManagedSettings:
-    """A table `claude_code`, laid over that of all."""
+    """A table `claude_code`, applied over the general one."""
     value = table.raw("settings")
     if value is not None and not isinstance(value, Mapping):
         table.wrong("settings", "a table", kind(value))
@@ -42,7 +42,7 @@ def read_managed(table: Table, under: ManagedSettings) -> ManagedSettings:
 
 
 def _check_json(value: object, path: str, problems: Problems) -> None:
-    """What TOML has and JSON has not: dates, times, numbers that are none."""
+    """Reports TOML values that JSON does not have: dates, times, nan and inf."""
     match value:
         case Mapping():
             for name, each in value.items():
@@ -68,7 +68,7 @@ def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]
 
 
 def read_groups(value: object, managed: ManagedSettings, problems: Problems) -> dict[str, Group]:
-    """`managed`: what holds for all."""
+    """`managed`: the general settings."""
     if not isinstance(value, Mapping):
         problems.add("groups", "a table", kind(value))
         return {}
@@ -97,7 +97,7 @@ def _read_group(name: str, given: object, managed: ManagedSettings, problems: Pr
 
 
 def read_keys(value: object, groups: Mapping[str, Group], problems: Problems) -> tuple[ClientKey, ...]:
-    """Each with what it leaves to its group."""
+    """Each key with its group's values for what it does not set."""
     if not isinstance(value, Mapping):
         problems.add("keys", "a table", kind(value))
         return ()
@@ -132,12 +132,12 @@ def _read(name: str, given: object, path: str, problems: Problems) -> ClientKey 
 
 
 def is_name(name: str) -> bool:
-    """Whether a key, and so a caller, may be called so."""
+    """Whether a key, and so a caller, may have this name."""
     return _NAME.fullmatch(name) is not None and name not in RESERVED
 
 
 def read_limits(table: Table, over: KeyQuotas = _UNLIMITED) -> KeyQuotas:
-    """The limits of a table laid over others. Money is reported in units of the currency, kept in
+    """The limits of a table, applied over others. Money is written in units of the currency and stored in
     millionths."""
     changed: dict[str, int] = {}
     for name, quota in declared(KeyQuotas).items():
@@ -156,14 +156,14 @@ def read_limits(table: Table, over: KeyQuotas = _UNLIMITED) -> KeyQuotas:
 
 
 def _amount(value: Any, quota: Setting) -> int | None:
-    """Money in millionths, None where it is none, or out of bounds."""
+    """Money in millionths; None if it is invalid or out of bounds."""
     if type(value) not in (int, float) or not 0 <= value <= (quota.most or 0) / MICRO:
         return None
     return micro(Decimal(str(value)))
 
 
 def read_expiry(table: Table, default: int = 0) -> int:
-    """When a key ends, in unix milliseconds; 0: never."""
+    """When a key expires, in unix milliseconds; 0: never."""
     value: Any = table.raw("expires")
     if value is None:
         return 0 if "expires" in table else default
@@ -174,7 +174,7 @@ def read_expiry(table: Table, default: int = 0) -> int:
 
 
 def moment(value: object) -> int | None:
-    """A date (its beginning) or a time; UTC by default otherwise."""
+    """A date (its beginning) or a time; UTC unless it names a time zone."""
     if type(value) is str:
         try:
             value = datetime.fromisoformat(value)
@@ -194,7 +194,7 @@ def moment(value: object) -> int | None:
 
 
 def _digest(value: object, path: str, problems: Problems) -> str:
-    """What stands there may be the key itself, put there by mistake: it is reported by its length."""
+    """The value may be the key itself, entered by mistake: only its length is reported."""
     if type(value) is not str or not value.startswith("sha256:"):
         problems.add(path, _EXPECTED, kind(value))
         return ""

@@ -67,7 +67,7 @@ def login_notes(login: LoginSettings | None, server: ServerSettings, keys: int) 
 
 
 def with_public_host(server: ServerSettings, login: LoginSettings | None) -> ServerSettings:
-    """The server with the host of `public_url` among those that it serves."""
+    """The server with the host of `public_url` added to its allowed hosts."""
     host = (urlsplit(login.public_url).hostname or "") if login is not None else ""
     if not host or host in server.hosts or is_loopback(host):
         return server
@@ -116,7 +116,7 @@ def _secret(table: Table, references: References) -> Secret:
 
 
 def _url(table: Table, name: str, *, path_allowed: bool) -> str:
-    """A plain https URL, without a slash at its end unless the path has one; "" where it is none."""
+    """A plain https URL, without a trailing slash unless the path has one; "" if it is invalid."""
     text = table.raw(name)
     if text is None or text == "":
         return ""

@@ -1,4 +1,4 @@
-"""`login` of a provider: how it is signed in to where no key is sent. Nothing is requested here."""
+"""`login` of a provider: how to sign in to it instead of sending a key. Nothing is requested here."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ _VARIABLES: Final = {
     "session_token": ("AWS_SESSION_TOKEN",),
     "region": ("AWS_REGION", "AWS_DEFAULT_REGION"),
 }
-"""As the vendors' own tools call them."""
+"""The variables that the vendors' own tools use."""
 _PUBLIC: Final = EntraLogin()
 _AUTHORITIES: Final = frozenset(
     {
@@ -56,12 +56,12 @@ _AUTHORITIES: Final = frozenset(
         "login.chinacloudapi.cn",
     }
 )
-"""Of Microsoft's clouds. https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud"""
+"""Microsoft's clouds. https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud"""
 _MAX_FILE_BYTES: Final = 64 * 1024
 
 
 class Surroundings(NamedTuple):
-    """What else a provider's table says that a login goes by."""
+    """Other fields of a provider's table that a login depends on."""
 
     variables: Mapping[str, str] = {}
     proxy: str = ""
@@ -70,7 +70,7 @@ class Surroundings(NamedTuple):
 def read_login(
     table: Table, spec: ProviderSpec | None, references: References, around: Surroundings
 ) -> tuple[Credential, ...]:
-    """The one credential of a provider that is signed in to; none, and a problem, where it cannot be."""
+    """The only credential of a provider with a login; none, and a problem, if it is invalid."""
     fields = _Fields(table, spec, references)
     chosen = fields.kind()
     if chosen is None:
@@ -105,7 +105,7 @@ def format_login(login: Login) -> str:
 
 
 class _Fields:
-    """The table `login` (or its short form), the entry's defaults under it, and the environment's."""
+    """The table `login` (or its short form), with defaults from the entry and from the environment."""
 
     def __init__(self, table: Table, spec: ProviderSpec | None, references: References) -> None:
         value = table.raw("login")
@@ -117,7 +117,7 @@ class _Fields:
         self._entry = spec.login if spec is not None else {}
         self._references = references
         self.file_secret = ""
-        """What a file holds that a login names."""
+        """The content of a file that a login names."""
 
     def kind(self) -> LoginKind | None:
         kinds: tuple[LoginKind, ...] = get_args(LoginKind)
@@ -166,7 +166,7 @@ class _Fields:
             proxy=around.proxy,
         )
         if "token_file" in self._inner and "secret" not in self._inner:
-            login = msgspec.structs.replace(login, secret="")  # the environment's would win over the file
+            login = msgspec.structs.replace(login, secret="")  # the environment's would override the file
         self._guard_authority(login)
         if not login.is_managed:
             for name, value in (("tenant", login.tenant), ("client", login.client)):
@@ -175,8 +175,8 @@ class _Fields:
         return login
 
     def _guard_authority(self, login: EntraLogin) -> None:
-        """What the environment holds goes to no other authority than Microsoft's unless the table says so.
-        Nothing goes there in the clear."""
+        """Secrets from the environment are only sent to Microsoft's authorities unless the table names
+        another one. Nothing is sent there unencrypted."""
         parts = split(login.authority)
         if parts is None or not parts.hostname:
             return  # reported already
@@ -265,5 +265,5 @@ class _Fields:
 def _is_installed(module: str) -> bool:
     try:
         return find_spec(module) is not None
-    except ModuleNotFoundError:  # of the package that it is in
+    except ModuleNotFoundError:  # of its parent package
         return False

@@ -1,4 +1,4 @@
-"""[models] -> rules, with aliases of aliases followed to the end and every target checked."""
+"""[models] -> rules, with aliases of aliases resolved and every target checked."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _FORMS: Final = '"provider/model", a list of them, or tables { to = ... }'
 def read_rules(
     value: object, providers: Mapping[str, Provider], named: Collection[str], problems: Problems
 ) -> tuple[Rule, ...]:
-    """`named` are the providers of the file, the broken ones among them: those have a problem already."""
+    """`named` are the providers of the file, including broken ones: those have a problem already."""
     if not isinstance(value, Mapping):
         problems.add("models", "a table", kind(value))
         return ()
@@ -36,7 +36,7 @@ def read_rules(
 
 
 def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) -> Iterator[str]:
-    """Notes on rules that lead to a model its provider has switched off."""
+    """Notes on rules with a model that its provider has retired."""
     for rule in rules:
         for target in rule.targets:
             prefix, _, model = target.partition("/")
@@ -47,8 +47,8 @@ def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) ->
 
 
 def mixed_vectors(rules: Iterable[Rule], providers: Mapping[str, Provider]) -> Iterator[str]:
-    """Notes on rules that fall back to another embedding model: an index with vectors of both is of no use,
-    and nothing in an answer shows it."""
+    """Notes on rules that fall back to another embedding model: an index with vectors of both is useless, and
+    no answer shows it."""
     for rule in rules:
         embedding: dict[str, str] = {}
         for target in rule.targets:
@@ -72,16 +72,16 @@ def check_model(
     named: Collection[str],
     problems: Problems,
 ) -> None:
-    """Report a setting that names a model which leads nowhere."""
+    """Report a setting that names a model without a route."""
     aliases = {rule.match: rule for rule in rules if not rule.is_conditional}
     if model and model not in aliases:
         _Chain(path, aliases, providers, named, problems).followed(Rule(model, (model,)))
 
 
 def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iterator[str]:
-    """Notes on rules that no request reaches, because an earlier one matches all that they do. An exact name
-    comes before every pattern; patterns are tried in their order in the file. Names that begin with a
-    provider reach only patterns that begin so, too."""
+    """Notes on rules that no request reaches, because an earlier one matches everything that they do. An
+    exact name comes before every pattern; patterns are tried in their order in the file. Names that begin
+    with a provider only match patterns that begin with it, too."""
     patterns: list[Rule] = []
     exact: dict[str, list[Rule]] = {}
     for rule in rules:
@@ -97,7 +97,7 @@ def unreachable_rules(rules: Sequence[Rule], providers: Collection[str]) -> Iter
 
 
 def rule_conditions(rule: Rule) -> str:
-    """Which of the requests for its name a rule is for, in words; "" for all of them."""
+    """The conditions of a rule in words; "" if it has none."""
     given = {"effort": rule.effort, "purpose": rule.purpose, "agent": rule.agent}
     when = [f"if the {name} is {' or '.join(values)}" for name, values in given.items() if values]
     if rule.prompt_over:
@@ -108,7 +108,8 @@ def rule_conditions(rule: Rule) -> str:
 
 
 def _covers(earlier: Rule, later: Rule) -> bool:
-    """Whether the earlier rule applies to all that the later one does; both are patterns, or of one name."""
+    """Whether the earlier rule applies to everything that the later one does; both are patterns, or for one
+    name."""
     return (
         _contains(earlier.effort, later.effort)
         and _contains(earlier.purpose, later.purpose)
@@ -132,13 +133,13 @@ def _covers_agents(earlier: tuple[str, ...], later: tuple[str, ...]) -> bool:
 
 
 def _covers_pattern(earlier: str, later: str) -> bool:
-    # A "*" of the later pattern must fall to one of the earlier: as a character it does.
+    # The "*" of the later pattern is an ordinary character here, which a "*" of the earlier one must match.
     return caught(earlier, later) is not None
 
 
 def without_providers(rules: Iterable[Rule], off: Collection[str]) -> tuple[Rule, ...]:
-    """The rules without targets of providers that are off. One that would have none left keeps them: its name
-    leads nowhere, and to no other provider."""
+    """The rules without targets of providers that are off. A rule that would have none left keeps them: its
+    name has no route, rather than one to another provider."""
     return tuple(_without(rule, off) for rule in rules)
 
 
@@ -206,7 +207,7 @@ def _targets(given: Any, path: str, problems: Problems) -> tuple[str, ...]:
 
 
 def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
-    """Two rules for one name that hold for the same requests: the second would never be reached."""
+    """Two rules for one name with the same conditions: the second would never be reached."""
     seen: dict[Rule, str] = {}
     for path, rule in placed:
         for effort in rule.effort or ("",):
@@ -226,7 +227,7 @@ def _refuse_twins(placed: list[tuple[str, Rule]], problems: Problems) -> None:
 
 
 class _Chain:
-    """Follows the targets of one rule until each is a provider's model."""
+    """Resolves the targets of one rule until each is a provider's model."""
 
     def __init__(
         self,
@@ -252,16 +253,16 @@ class _Chain:
             return [target] if self._sound(target, model, match) else []
         alias = self.aliases.get(target)
         if alias is not None and target in trail:
-            if target == trail[0]:  # who merely leads into the ring is not to blame for it
+            if target == trail[0]:  # a rule that only leads into the cycle is not at fault
                 self.problems.add(self.path, "names that lead to a provider", " -> ".join((*trail, target)))
             return []
         if alias is not None:
             return [end for one in alias.targets for end in self._ends(one, target, (*trail, target))]
         if "*" in target and "*" in match and not slash:
-            return [target]  # what it stands for is known when a request comes
+            return [target]  # what it matches is known with a request
         if any(provider.spec.knows(target) for provider in self.providers.values()):
             return [target]
-        if len(trail) == 1:  # that of a further one is reported at its own place
+        if len(trail) == 1:  # problems of later ones are reported at their own place
             self._report_unknown(target, prefix if slash else "")
         return []
 

@@ -1,11 +1,11 @@
-"""Names with `*`, which stands for any text. The text is a client's, so no pattern takes longer than its text
-is long; a regular expression with several `.*` does."""
+"""Names with `*`, which matches any text. The text comes from a client, so matching takes time linear in its
+length; a regular expression with several `.*` does not."""
 
 from __future__ import annotations
 
 
 def caught(pattern: str, text: str) -> tuple[str, ...] | None:
-    """What each `*` stands for, the first of them for as much as it can; None where the text does not fit."""
+    """What each `*` matches, the first one as much as it can; None if the text does not match."""
     first, *middle = pattern.split("*")
     if not middle:
         return () if text == pattern else None

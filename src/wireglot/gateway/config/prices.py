@@ -1,4 +1,4 @@
-"""[prices]: what models cost, for those whose price the catalog does not know or knows otherwise."""
+"""[prices]: prices of models that the catalog does not have, or that differ from it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def _price(table: Table) -> Price:
 
 
 def _rates(table: Table, struct: type[Rates]) -> dict[str, int]:
-    """Written in units of the currency for a million tokens, kept in millionths of them."""
+    """Written in units of the currency per million tokens, stored in millionths of that."""
     found = {"input": 0, "output": 0}
     for setting in declared(struct).values():
         if setting.unit != "money":
@@ -118,7 +118,7 @@ def price_ages(specs: Iterable[ProviderSpec], today: date) -> list[PriceAge]:
 
 
 def stale_prices(specs: Iterable[ProviderSpec], today: date) -> list[PriceAge]:
-    """Those to be looked at again: `make prices`, or `[prices]` in the configuration."""
+    """Prices that should be checked again: with `make prices`, or `[prices]` in the configuration."""
     return [age for age in price_ages(specs, today) if age.is_stale]
 
 
@@ -131,7 +131,7 @@ def known_price(settings: Settings, provider: str, model: str, at: int) -> Price
 
 
 def why_unknown(settings: Settings, provider: str, model: str, at: int) -> str:
-    """In a few words, "" where there is nothing to say."""
+    """In a few words; "" if there is nothing to report."""
     found = settings.providers.get(provider)
     if found is None:
         return ""

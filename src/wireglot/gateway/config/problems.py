@@ -1,4 +1,4 @@
-"""What is wrong with a configuration: where, what was expected, what was found. All of it at once."""
+"""Problems of a configuration: the place, what was expected, what was found. All of them at once."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _LIKE_A_KEY: Final = re.compile(r"sk-|AIza|gsk_|xox|gh[pousr]_|eyJ|Bearer|[A-Za-
 
 
 class ConfigProblem(msgspec.Struct, frozen=True):
-    """`path` is the place in the TOML file, or the environment variable. No field ever holds a secret."""
+    """`path` is the place in the TOML file, or the environment variable. No field ever contains a secret."""
 
     path: str
     expected: str
@@ -25,7 +25,7 @@ class ConfigProblem(msgspec.Struct, frozen=True):
 
 
 class ConfigError(Exception):
-    """Every problem of one configuration. `source` is the file's name, "" where there was none."""
+    """Every problem of one configuration. `source` is the file's name; "" without a file."""
 
     def __init__(self, problems: Iterable[ConfigProblem], source: str = "") -> None:
         self.problems: tuple[ConfigProblem, ...] = tuple(problems)
@@ -49,7 +49,7 @@ class NotApproved(ConfigError):
 
 
 class Problems:
-    """Collects. A place that an environment variable filled is named by that variable."""
+    """Collects problems. A value from an environment variable is named by that variable."""
 
     def __init__(self) -> None:
         self.found: list[ConfigProblem] = []
@@ -79,7 +79,7 @@ def key_path(path: str, key: str) -> str:
 
 
 def shown(value: object) -> str:
-    """A value as a problem may tell it. Text that could be a key is reported by its length."""
+    """A value as a problem may show it. Text that could be a key is reported by its length."""
     match value:
         case bool():
             return "true" if value else "false"
@@ -96,7 +96,7 @@ def shown(value: object) -> str:
 
 
 def kind(value: object) -> str:
-    """What sort of value it is, and nothing of what it says: for places that hold secrets."""
+    """The type of a value, without its content: for places that contain secrets."""
     match value:
         case None:
             return "nothing"

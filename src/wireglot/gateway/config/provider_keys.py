@@ -1,4 +1,4 @@
-"""Where the key of each provider comes from, and under which variable one would be kept for it."""
+"""Where the key of each provider comes from, and the variable under which one would be kept."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from wireglot.providers import spec as catalog
 from wireglot.providers.spec import ProviderSpec
 
 KeyState = Literal["environment", "file", "keyring", "configuration", "login", "unneeded", "missing"]
-"""environment: a variable. file, keyring: it was kept there. configuration: `wireglot.toml` holds it or names
-a file. login: the provider is signed in to. unneeded: it takes none."""
+"""environment: a variable. file, keyring: it was kept there. configuration: `wireglot.toml` contains it or
+names a file. login: the provider has a login. unneeded: it needs none."""
 INSTEAD: Final = {
     "google": "`gcloud auth application-default login`, or a service account's key_file",
     "entra": "a managed identity, or AZURE_TENANT_ID, AZURE_CLIENT_ID and AZURE_CLIENT_SECRET",
     "aws": "`aws configure` or `aws sso login`, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
 }
-"""How a cloud is signed in to, by the kind of its login."""
+"""How to sign in to a cloud, by the kind of its login."""
 
 
 class ProviderKey(msgspec.Struct, frozen=True):
@@ -29,17 +29,17 @@ class ProviderKey(msgspec.Struct, frozen=True):
     title: str
     state: KeyState
     variables: tuple[str, ...] = ()
-    """That may hold its key; none: it can have none."""
+    """Variables that may contain its key; none: it can have no key."""
     variable: str = ""
-    """The one that holds its key."""
+    """The variable that contains its key."""
     kept: str = ""
     """The variable under which a key is kept for it, in effect or not."""
     instead: str = ""
-    """How it is signed in to without a key."""
+    """How to sign in to it without a key."""
 
     @property
     def keeps_as(self) -> str:
-        """The variable under which a key is to be kept."""
+        """The variable under which to keep a key."""
         return self.kept or next(iter(self.variables), "")
 
     def trying(self, key: str) -> dict[str, str]:
@@ -48,12 +48,12 @@ class ProviderKey(msgspec.Struct, frozen=True):
 
     @property
     def is_shadowed(self) -> bool:
-        """Whether a key is kept that is not used, since the environment has another."""
+        """Whether a key is kept but not used, since the environment has another."""
         return bool(self.kept) and self.state == "environment"
 
 
 def provider_keys(settings: Settings, environ: Mapping[str, str]) -> dict[str, ProviderKey]:
-    """Of all providers of the catalog and of the configuration, those that are on first."""
+    """For all providers of the catalog and of the configuration, those that are on first."""
     place = kept_file(environ)
     places = kept_places(place, [])
     names = dict.fromkeys((*settings.providers, *settings.off, *catalog.names()))
@@ -89,7 +89,7 @@ def _provider_key(
 
 
 def _state(provider: Provider | None, spec: ProviderSpec | None, source: KeyState) -> KeyState:
-    """`source`: of the key that there is for it."""
+    """`source`: of its key."""
     if provider is not None and provider.credentials:
         if any(credential.login is not None for credential in provider.credentials):
             return "login"
@@ -106,7 +106,7 @@ def _known(name: str) -> ProviderSpec | None:
 
 
 def _stated_variables(provider: Provider, environ: Mapping[str, str], place: Path | None) -> tuple[str, ...]:
-    """Those that its keys come from now."""
+    """The variables that its keys come from now."""
     found = []
     for credential in provider.credentials:
         scheme, _, name = credential.secret.source.partition(":")

@@ -1,4 +1,4 @@
-"""[providers] and [providers.NAME]: the settings that choose a catalog entry, change it, or stand for one."""
+"""[providers] and [providers.NAME]: the settings that choose a catalog entry, change it, or replace one."""
 
 from __future__ import annotations
 
@@ -98,8 +98,8 @@ class LoginTable(Struct, frozen=True):
 
 
 class ProviderTable(Struct, frozen=True):
-    """[providers.NAME], as it is written. What is not said is the entry's. More of its fields, those that no
-    catalog knows, are in `settings.Provider`."""
+    """[providers.NAME], as it is written. Settings that are not given are the entry's. Further fields, which
+    no catalog entry has, are in `settings.Provider`."""
 
     catalog: Annotated[str, setting("the catalog entry to use, if the name is not one")] = ""
     dialect: Annotated[

@@ -1,4 +1,4 @@
-"""[providers] -> the providers that are on: those of the file, and those whose keys the environment has."""
+"""[providers] -> the enabled providers: those of the file, and those whose keys are in the environment."""
 
 from __future__ import annotations
 
@@ -67,8 +67,8 @@ def secret_from_environment(spec: ProviderSpec, references: References) -> Secre
 def _usual_credentials(
     table: Table, spec: ProviderSpec, references: References, around: Surroundings
 ) -> tuple[Credential, ...]:
-    """The key that the catalog finds in the environment, unless it would reach another host than its own; or
-    the entry's login."""
+    """The key that the catalog finds in the environment, unless it would be sent to another host than the
+    entry's; or the entry's login."""
     if spec.auth == "none":
         return ()
     moved = "base_url" in table or "base_urls" in table
@@ -125,7 +125,7 @@ def read_headers(
 
 
 def may_be_set(name: str, value: str) -> bool:
-    """Whether a configuration may say it."""
+    """Whether a configuration may set it."""
     return bool(_HEADER_NAME.fullmatch(name) and name.lower() not in _OURS and _HEADER_VALUE.fullmatch(value))
 
 
@@ -141,20 +141,19 @@ def _named(table: Table) -> dict[str, Any]:
 
 
 _SHORT: Final = ("project", "location")
-"""Variables that a provider's own table may name, too."""
+"""Variables that a provider's own table may set, too."""
 _PLACEHOLDER_VALUE: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 
 
 def _regional(rule: dict[str, str], read: dict[str, str]) -> str | None:
-    """A default that follows from another variable; None where that one is missing, which is reported
-    already."""
+    """A default derived from another variable; None if that one is missing, which is reported already."""
     by = read.get(rule["by"])
     return None if by is None else rule.get(by, rule["*"]).replace("{}", by)
 
 
 def _from_catalog(value: str | None, references: References) -> tuple[str | None, str]:
-    """A default of the catalog, from the first of its variables (`env:ONE|OTHER`) that is set; where none is,
-    nothing, and the name of the first."""
+    """A default of the catalog, from the first of its variables (`env:ONE|OTHER`) that is set; if none is,
+    None and the name of the first."""
     if value is None or not value.startswith("env:"):
         return value, ""
     names = value.removeprefix("env:").split("|")
@@ -163,7 +162,8 @@ def _from_catalog(value: str | None, references: References) -> tuple[str | None
 
 
 def read_variables(table: Table, spec: ProviderSpec | None, references: References) -> dict[str, str]:
-    """Values of the placeholders in base URLs: the table's, else the catalog's, which may be `env:` ones."""
+    """Values of the placeholders in base URLs: the table's, else the catalog's, which may be `env:`
+    references."""
     nested = table.table("variables")
     given: dict[str, tuple[str, Any]] = {
         name: (nested.at(name), value) for name, value in nested.values.items()
@@ -176,13 +176,13 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
         return {}
     wanted = dict.fromkeys(variables_of(spec))
     if "code-assist" in spec.dialects and "project" in given:
-        wanted.setdefault("project")  # it goes into the body
+        wanted.setdefault("project")  # used in the body
     for name, (path, _) in given.items():
         if name not in wanted:
             expected = f"one of {', '.join(wanted)}" if wanted else "no variables: the base URL has none"
             references.problems.add(path, expected, shown(name))
     read: dict[str, str] = {}
-    for name in sorted(wanted, key=lambda name: name in spec.regional):  # after what they follow from
+    for name in sorted(wanted, key=lambda name: name in spec.regional):  # after the ones they derive from
         usual = table.at(name) if name in _SHORT else nested.at(name)
         path, value = given.get(name, (usual, spec.variables.get(name)))
         if value is None and name in spec.regional:
@@ -203,7 +203,7 @@ def read_variables(table: Table, spec: ProviderSpec | None, references: Referenc
 
 
 def upstream_dialects() -> tuple[str, ...]:
-    """All that a provider can speak, those among them that were registered from outside."""
+    """All dialects that a provider can speak, including those registered from outside."""
     return tuple(
         surface.name
         for surface in surfaces()
@@ -245,8 +245,8 @@ def _base_urls(table: Table) -> dict[str, str]:
 
 
 def _checked_as(start: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]) -> str:
-    """The dialect whose convention a `base_url` must follow: one of those that will be there. Next to an
-    OpenAI form `/v1` is no mistake: the Anthropic form goes without it, or has a base of its own."""
+    """The dialect whose convention a `base_url` must follow: one of the provider's dialects. If one of them
+    is an OpenAI form, `/v1` is no mistake: the Anthropic form is used without it, or has another base."""
     known = dialects or tuple(dialect for dialect in start.dialects if dialect not in start.base_urls)
     living = [dialect for dialect in known if dialect not in others]
     return next((dialect for dialect in living if dialect != "anthropic"), living[0] if living else "")
@@ -255,7 +255,7 @@ def _checked_as(start: ProviderSpec, dialects: tuple[str, ...], others: dict[str
 def _refuse_strange(
     table: Table, entry: ProviderSpec, dialects: tuple[str, ...], others: dict[str, str]
 ) -> None:
-    """A dialect that the entry does not speak needs a place of its own."""
+    """A dialect that the entry does not speak needs a separate URL."""
     for dialect in dialects:
         if dialect not in entry.dialects and dialect not in others:
             field = "dialects" if "dialects" in table else "dialect"
@@ -266,9 +266,9 @@ def _refuse_strange(
 def _where(
     start: ProviderSpec, dialects: tuple[str, ...], url: str, others: dict[str, str]
 ) -> dict[str, Any]:
-    """Dialects and URLs together. With a `base_url` of its own nothing goes to the entry's other hosts:
-    what is next to it (an Anthropic form without `/v1`) moves along, what lives elsewhere is off unless
-    `base_urls` says where it is now, or `dialects` that it is spoken here."""
+    """Dialects and URLs together. If `base_url` is set, nothing is sent to the entry's other hosts: dialects
+    with a neighbouring URL (an Anthropic form without `/v1`) move with it; those on another host are off
+    unless `base_urls` names their new URL, or `dialects` says that they are spoken here."""
     if not url:
         spoken = dialects or start.dialects
         return {"dialects": spoken, "base_urls": {**start.base_urls, **others}}
@@ -291,7 +291,7 @@ def _root(spec: ProviderSpec) -> str:
 
 
 _LIMITS: Final = msgspec.structs.fields(Limits)
-"""Once: it takes milliseconds, and is wanted for each provider of each configuration."""
+"""Computed once: it takes milliseconds, and is needed for each provider of each configuration."""
 _USUAL_AUTH: Final = {
     "anthropic": "x-api-key",
     "gemini": "x-goog-api-key",
@@ -300,8 +300,8 @@ _USUAL_AUTH: Final = {
 
 
 def read_spec(name: str, table: Table) -> ProviderSpec | None:
-    """None, with a problem noted, where nothing tells who it is and how it speaks. Every field is read all
-    the same: its problems are to be reported in the same run."""
+    """None, with a problem noted, if its identity or dialect is unknown. Every field is read all the same:
+    its problems are to be reported in the same run."""
     entry = _entry(name, table)
     start = entry or ProviderSpec(name=name, title=name, dialects=(), base_url="", auth="none")
     where = read_dialects(table, start, known=entry is not None)
@@ -321,7 +321,7 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
 
 
 def _stands_alone(spec: ProviderSpec, table: Table) -> bool:
-    """Whether a provider that no catalog knows says how and where it is spoken to."""
+    """Whether a provider that is not in the catalog has all that is needed to call it."""
     if "catalog" in table:
         return False  # an unknown one, which is a problem already
     if not spec.dialects and not any(field in table for field in ("dialect", "dialects")):
@@ -351,7 +351,7 @@ def _auth(spec: ProviderSpec, table: Table, known: bool) -> str:
 
 
 def _websocket(table: Table, spec: ProviderSpec) -> bool:
-    """Another host than the entry's may not have it."""
+    """A host other than the entry's may not have it."""
     moved = "base_url" in table or "base_urls" in table
     given: bool = table.read(ProviderTable, "websocket", spec.websocket and not moved)
     if given and "websocket" in table and not any(surface(each).websockets for each in spec.dialects):
@@ -388,7 +388,7 @@ def _limits(table: Table) -> dict[str, Any]:
 
 
 def _models(table: Table, spec: ProviderSpec) -> tuple[ModelSpec, ...]:
-    """`models` lists what is served: those names and no others, each with what the entry knows of it."""
+    """`models` lists the served models: those names and no others, each with what the entry knows of it."""
     value = table.raw("models")
     if value is None:
         return spec.models
@@ -448,8 +448,8 @@ class Unset(NamedTuple):
 def read_providers(
     value: object, references: References, notes: list[str], off: dict[str, Unset] | None = None
 ) -> dict[str, Provider]:
-    """All that are on, the file's first and in its order. `off`: takes those that lack nothing but a variable
-    that is not set, which is a problem without it."""
+    """All enabled providers, the file's first and in its order. `off`: receives those that only lack an unset
+    variable, which is a problem without it."""
     problems = references.problems
     if not isinstance(value, Mapping):
         problems.add("providers", "a table", kind(value))
@@ -487,7 +487,7 @@ def demo() -> Provider:
 
 
 def _by_home() -> list[str]:
-    """A bare model name goes to the first provider that knows it: the vendor before the resellers."""
+    """Providers in the order in which they get bare model names: the vendor before the resellers."""
     return sorted(catalog.names(), key=lambda name: (not catalog.provider(name).home, name))
 
 
@@ -530,7 +530,7 @@ def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list
 
 
 def format_keys(credentials: tuple[Credential, ...]) -> str:
-    """Where the keys of a provider come from, and never the keys."""
+    """Where the keys of a provider come from, but never the keys."""
     logins = [format_login(credential.login) for credential in credentials if credential.login is not None]
     if logins:
         return ", ".join(logins)
@@ -539,7 +539,8 @@ def format_keys(credentials: tuple[Credential, ...]) -> str:
 
 
 def _discovered(name: str, references: References, notes: list[str]) -> Provider | None:
-    """A catalog entry whose key is in the environment. What it lacks is a note: it was not configured."""
+    """A catalog entry whose key is in the environment. Missing values cause a note, not an error: it was not
+    configured."""
     spec = catalog.provider(name)
     secret = secret_from_environment(spec, references)
     if secret is None or spec.auth == "none":

@@ -1,4 +1,4 @@
-"""The configuration file: where it is, and its text as a document."""
+"""The configuration file: its location, and its parsed document."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, co
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 
 _MAX_DEPTH: Final = 32
-"""Tables and lists inside each other. No setting lies deeper than five."""
+"""Nested tables and lists. No setting is deeper than five."""
 _DOTTED: Final = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){%d}" % _MAX_DEPTH)
-"""The reader takes minutes for a name of many thousand parts, before anyone could look at what it made."""
+"""For a name with many thousand parts the parser takes minutes, before its result could be checked."""
 _POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Path | None:
-    """$WIREGLOT_CONFIG (which must then exist), ./wireglot.toml, or the one in the user's configuration."""
+    """$WIREGLOT_CONFIG (which must then exist), ./wireglot.toml, or the one in the user's configuration
+    folder."""
     named = environ.get(CONFIG_VARIABLE, "")
     if named:
         return Path(named)
@@ -33,7 +34,7 @@ def find(environ: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def document(path: Path) -> dict[str, Any]:
-    """The file as TOML says it; a ConfigError where it cannot be read."""
+    """The parsed TOML file; a ConfigError if it cannot be read."""
     try:
         return parse(path.read_bytes(), str(path))
     except OSError as fault:
@@ -59,20 +60,20 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         position = _POSITION.search(message)
         place = position[1] if position else source
         said = _POSITION.sub("", message)
-        # The parser quotes no values; a name it cannot redefine is the most it tells.
+        # The parser quotes no values; at most it quotes a name that is defined twice.
         if said.startswith("Expected "):
             problem = ConfigProblem(place, f"valid TOML, {said.removeprefix('Expected ')}", "something else")
         else:
             problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
         problem = too_deep
-    except ValueError:  # a number with more digits than Python takes; a date that no calendar has
+    except ValueError:  # a number with more digits than Python accepts; a date that does not exist
         problem = ConfigProblem(source, "valid TOML", "a number or a date that cannot be read")
     raise ConfigError([problem], source) from None
 
 
 def _is_flat(document: dict[str, Any]) -> bool:
-    """Whether walking it by recursion comes back. Dotted names nest without any brackets."""
+    """Whether it can be walked by recursion. Dotted names nest without any brackets."""
     level: list[Any] = [document]
     for _ in range(_MAX_DEPTH):
         inner = [one.values() if isinstance(one, dict) else one for one in level]
@@ -83,8 +84,8 @@ def _is_flat(document: dict[str, Any]) -> bool:
 
 
 def table_lines(path: Path, table: str) -> dict[str, int]:
-    """The lines on which the tables inside a table begin, by their names. For people: what is written in
-    another way is not found."""
+    """The lines on which the tables inside a table begin, by their names. For display: tables written in
+    another way are not found."""
     header = re.compile(rf'[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\.[ \t]*"?([A-Za-z0-9._-]+)"?[ \t]*\]')
     try:
         lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
@@ -112,7 +113,7 @@ def with_overrides(below: Mapping[str, Any], overrides: Mapping[str, Any]) -> di
 
 
 def referred_files(value: Any, base: Path) -> Iterator[Path]:
-    """The files that `file:` references anywhere in a document name."""
+    """The files of all `file:` references in a document."""
     match value:
         case str() if value.startswith("file:"):
             yield place(value[5:], base)

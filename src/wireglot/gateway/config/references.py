@@ -1,4 +1,4 @@
-"""Values that may stand elsewhere: `env:NAME`, `file:PATH`, or the value itself."""
+"""Values that may be references: `env:NAME`, `file:PATH`, or the value itself."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'
 
 
 class References:
-    """Resolves, and notes what a person should know of the files it read."""
+    """Resolves references, and notes what a user should know about the files it read."""
 
     def __init__(
         self,
@@ -31,19 +31,19 @@ class References:
         *,
         kept: Mapping[str, Secret] = {},
     ) -> None:
-        """`kept`: keys that a person gave once, by the variables that they stand for."""
+        """`kept`: keys that a user entered earlier, by the variables that they replace."""
         self.environ = environ
         self.kept = kept
         self.base = base
         self.problems = problems
         self.notes = notes
         self.unset: dict[int, str] = {}
-        """Variables that are named and not set, by the place of their problem among all."""
+        """Variables that are named but not set, by the index of their problem."""
         self.literal = False
-        """Whether the configuration itself holds a secret."""
+        """Whether the configuration itself contains a secret."""
 
     def secret(self, value: object, path: str, min_length: int = 0) -> Secret | None:
-        """As `text`, of a secret value; one that is too short is a problem."""
+        """Like `text`, for a secret; one that is too short is a problem."""
         found = self.text(value, path)
         if found is not None and len(found.value) < min_length:
             self.problems.add(
@@ -58,7 +58,7 @@ class References:
         return found
 
     def text(self, value: object, path: str) -> Secret | None:
-        """None, and a problem, where there is no value. The value is never part of the problem."""
+        """None, and a problem, if there is no value. The value is never part of the problem."""
         if type(value) is not str or not value:
             self.problems.add(path, EXPECTED, kind(value))
             return None
@@ -69,7 +69,7 @@ class References:
         return Secret(value, "config")
 
     def variable(self, *names: str) -> Secret | None:
-        """The first of these that is set, or else the first that was kept."""
+        """The first of these that is set, or else the first kept one."""
         for name in names:
             value = self.environ.get(name, "").strip()
             if value:
@@ -111,7 +111,7 @@ class References:
         return Secret(text, f"file:{name}")
 
     def warn_if_open(self, place: Path, mode: int) -> None:
-        """A note and no refusal: secrets that containers mount are often readable to all inside."""
+        """A note, not an error: secrets that containers mount are often readable to all inside."""
         if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH):
             self.notes.append(f"{place} holds a secret and others on this machine can read it: chmod 600 it")
 

@@ -1,4 +1,4 @@
-"""[server]: who may call the gateway, and where."""
+"""[server]: who may call the gateway, and where it listens."""
 
 from __future__ import annotations
 
@@ -24,7 +24,8 @@ _MIN_LENGTH: Final = declared(ServerSettings)["secret"].min_length
 def server_secret(
     value: object, path: str, references: References, home: Path | None, *, create: bool
 ) -> Secret:
-    """`home` is the directory for the user's data. A change of secret loses the state sealed with the old."""
+    """`home` is the directory for the user's data. With a new secret, the state sealed with the old one is
+    lost."""
     if value is not None:
         return references.secret(value, path, _MIN_LENGTH) or ServerSettings().secret
     kept = _kept(home / _NAME, references, create) if home is not None else None
@@ -38,7 +39,7 @@ def server_secret(
 
 @cache
 def _passing() -> str:
-    """One for the life of the process: a reload must not lose what was sealed before it."""
+    """One secret for the lifetime of the process: a reload must not lose what was sealed before it."""
     return secrets.token_hex(_RANDOM_BYTES)
 
 
@@ -47,7 +48,7 @@ def _kept(place: Path, references: References, create: bool) -> Secret | None:
         text = _read(place, references)
         if text is None:
             if not create:
-                return Secret(_passing(), f"file:{place}")  # what a start would make there
+                return Secret(_passing(), f"file:{place}")  # the one that a start would create there
             _write(place)
             text = _read(place, references)
     except OSError as fault:
@@ -69,7 +70,7 @@ def _read(place: Path, references: References) -> str | None:
 
 
 def _write(place: Path) -> None:
-    """Whole or not at all, and of several processes that start at once only the first one's stays."""
+    """Atomic; if several processes start at once, only the first one's stays."""
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = place.with_name(f"{_NAME}.{secrets.token_hex(6)}")
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -107,7 +108,7 @@ def read_server(table: Table, references: References, home: Path | None, *, crea
 
 
 def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
-    """Anyone who can reach it could spend the providers' keys."""
+    """Refuse a server that others can reach without a key: they could spend the providers' keys."""
     if not keys and not server.require_key and not is_loopback(server.host):
         expected = "127.0.0.1, ::1 or localhost, a client key in [keys], or require_key = true"
         table.wrong("host", expected, f"{shown(server.host)} and no keys")
@@ -162,7 +163,7 @@ def _secret(name: str, table: Table, references: References) -> Secret:
 
 
 def metrics_notes(server: ServerSettings, keys: int) -> list[str]:
-    """Any client's key opened the metrics before, which tell what all others do."""
+    """Formerly any client's key gave access to the metrics, which cover all clients."""
     if (keys or server.require_key) and not server.metrics_key.value and not server.admin_secret.value:
         return ["/metrics is off, since clients' keys do not open it: set server.metrics_key"]
     return []
@@ -202,7 +203,7 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
 
 
 def shared_store_notes(store: StoreSettings, server: ServerSettings) -> list[str]:
-    """What would go wrong in silence."""
+    """Notes on silent failures."""
     notes = []
     is_shared = bool(store.shared.value) or store.url.value.startswith("postgres")
     if is_shared and server.secret.source.startswith(("file:", "random")):
@@ -231,7 +232,7 @@ def _leaves_tls_open(url: str) -> bool:
 
 def _sync(table: Table) -> SyncOrder:
     value = table.raw("sync")
-    if type(value) is bool:  # what it was before there were three ways
+    if type(value) is bool:  # the former form, before there were three values
         return "before" if value else "off"
     order: SyncOrder = table.read(StoreSettings, "sync")
     return order
@@ -248,14 +249,14 @@ def _url(
         return None
     scheme = found.value.partition(":")[0].lower()
     if scheme not in schemes or ":" not in found.value:
-        # The rest may hold a password.
+        # The rest may contain a password.
         table.wrong(name, expected, f"{scheme[:_SCHEME_CHARACTERS]}:..." if ":" in found.value else "no URL")
         return None
     return found
 
 
 def _placed(url: str, base: Path) -> str:
-    """A relative path of a file is meant from where the configuration lies."""
+    """A relative path of a file is relative to the configuration's folder."""
     scheme, _, rest = url.partition(":")
     if scheme != "sqlite" or rest.startswith("///"):
         return url

@@ -1,4 +1,5 @@
-"""One table of the configuration, read field by field: a wrong field is noted and the next one is read."""
+"""Reads one table of the configuration field by field: an invalid field is noted, and the next one is
+read."""
 
 from __future__ import annotations
 
@@ -17,20 +18,20 @@ _EXTRA: Final = frozenset({"env", "unit", "form", "expected", "default", "comput
 
 
 class Undeclared(Exception):
-    """A field of settings that does not say what it means, or says more than anybody reads."""
+    """A field of settings without a description, or with properties that nothing reads."""
 
 
 class Setting(Struct, frozen=True):
-    """One setting. Bounds are None where there are none."""
+    """One setting. Bounds are None if there are none."""
 
     attribute: str
     """Its name in the Struct."""
     name: str
     """Its name in `wireglot.toml`."""
     type: Any
-    """Without annotations, and without the None of one that may be left out."""
+    """The bare type, without annotations and without None for an optional one."""
     default: Any
-    """`msgspec.NODEFAULT` where it must be given."""
+    """`msgspec.NODEFAULT` if it is required."""
     description: str
     example: str = ""
     least: float | None = None
@@ -46,7 +47,7 @@ class Setting(Struct, frozen=True):
 
     @property
     def is_table(self) -> bool:
-        """Whether it is a table of settings of its own."""
+        """Whether it is a table with its own settings."""
         return isinstance(self.type, type) and issubclass(self.type, Struct) and self.type is not Secret
 
 
@@ -59,7 +60,7 @@ def declared(struct: type[Struct]) -> Mapping[str, Setting]:
 
 
 def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting | None:
-    """None for a field that is no setting."""
+    """None for a field that is not a setting."""
     plain, metas = _unwrapped(field.type)
     extra: dict[str, Any] = {}
     for meta in metas:
@@ -94,7 +95,7 @@ def _declared(struct: type[Struct], field: msgspec.structs.FieldInfo) -> Setting
 
 
 def _unwrapped(annotation: Any) -> tuple[Any, list[Meta]]:
-    """The bare type, and what was said of it, from the inside out: the outermost word holds."""
+    """The bare type, and its annotations from the inside out: the outermost one applies."""
     if get_origin(annotation) is Annotated:
         inner, *said = get_args(annotation)
         plain, metas = _unwrapped(inner)
@@ -112,7 +113,7 @@ def _said(metas: list[Meta], name: str) -> Any:
 
 
 class Misfit(Exception):
-    """The value is none for the setting."""
+    """The value is invalid for the setting."""
 
     def __init__(self, expected: str, found: str) -> None:
         super().__init__(expected, found)
@@ -121,7 +122,7 @@ class Misfit(Exception):
 
 
 def fitted(setting: Setting, value: object) -> Any:
-    """The value as the setting's type has it, within its bounds; else a Misfit."""
+    """The value converted to the setting's type, within its bounds; else a Misfit."""
     wanted = setting.type
     if wanted is bool:
         return _of_type(bool, value, "true or false")
@@ -170,11 +171,11 @@ def _whole(setting: Setting, value: object) -> int:
 
 
 def _within(setting: Setting, number: float, value: object) -> float:
-    """No setting is below 0, declared or not. `value` is what a problem shows."""
+    """No setting may be below 0, declared or not. `value` is what a problem shows."""
     least, most, above = setting.least, setting.most, setting.more_than
     if (least is not None and number < least) or (most is not None and number > most):
         raise Misfit(expected_number(setting), shown(value))
-    if not number >= 0:  # NaN is no number of anything either
+    if not number >= 0:  # NaN is not a valid number either
         raise Misfit("a number from 0 up", shown(value))
     if above is not None and number <= above:
         raise Misfit(f"more than {above:g}", shown(value))
@@ -222,13 +223,13 @@ class Table:
         return self.values.get(name)
 
     def read(self, struct: type[Struct], name: str, default: Any = _DECLARED) -> Any:
-        """A setting as `struct` declares it; `default`, or the declared one, where it is not set or wrong."""
+        """A setting as `struct` declares it; `default`, or the declared one, if it is not set or invalid."""
         setting = declared(struct)[name]
         return self._read(setting, setting.default if default is _DECLARED else default)
 
     def over(self, default: S, **read: Any) -> S:
-        """`default` with the fields of this table put over it. `read` are those that were read by code of
-        their own; any other is read as it is declared."""
+        """`default` with the fields of this table applied over it. `read` are those that the caller has read;
+        any other is read as it is declared."""
         changed = dict(read)
         for setting in declared(type(default)).values():
             if setting.attribute not in read:

@@ -1,4 +1,4 @@
-"""Base URLs: what may stand there, and what each dialect's convention says of it."""
+"""Base URLs: their valid form, and each dialect's convention."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9.:_{}-]+")
 
 
 def base_url(table: Table, name: str, dialect: str) -> str:
-    """The URL of a field, "" (and a problem) if it cannot be one."""
+    """The URL of a field; "" (and a problem) if it is invalid."""
     text = table.raw(name)
     if text is None:
         return ""
@@ -55,7 +55,7 @@ def _fault(text: str, dialect: str) -> tuple[str, str] | None:
 
 
 def proxy_fault(text: str) -> tuple[str, str] | None:
-    """A proxy may hold a user name and password, so nothing of it is ever reported."""
+    """A proxy may contain a user name and password, so nothing of it is ever reported."""
     parts = split(text)
     if parts is None or parts.scheme != "http" or not parts.hostname or parts.path.strip("/"):
         return "the URL of a proxy, http://host:port", "another text"
@@ -72,7 +72,7 @@ def split(text: str) -> SplitResult | None:
 
 
 def is_local(host: str) -> bool:
-    """Loopback or a private network, by the name alone: nothing is looked up."""
+    """Loopback or a private network, by the name alone: nothing is resolved."""
     if is_loopback(host) or host.endswith((".local", ".internal", ".lan", ".home.arpa")):
         return True
     try:

@@ -1,4 +1,5 @@
-"""Looks for a changed configuration and loads it. A broken one changes nothing and is reported once."""
+"""Watches the configuration and loads it when it changes. A broken one changes nothing and is reported
+once."""
 
 from __future__ import annotations
 
@@ -22,17 +23,17 @@ from wireglot.gateway.settings import Settings
 
 Print = tuple[bytes, ...]
 SETTLE_SECONDS: Final = 0.25
-"""Between two looks after SIGHUP: who sends it has written the file, or is about to end writing it."""
+"""Between two checks after SIGHUP: its sender has written the file, or is about to finish."""
 
 
 class Watcher:
-    """Polls the file, the secret files it names and the keys that were kept; `now` is for SIGHUP.
+    """Polls the file, the secret files it names and the kept keys; `now` is for SIGHUP.
 
-    What is there is loaded when two looks in a row agree on it, also after SIGHUP: an editor that empties a
-    file before it fills it leaves moments in which half a configuration is valid TOML. `on_change` may refuse
+    Content is loaded when two checks in a row find it equal, also after SIGHUP: an editor that empties a file
+    before it fills it leaves moments in which half a configuration is valid TOML. `on_change` may refuse
     settings with a ConfigError.
 
-    `why_not` returns why content must not be loaded, or "". It is called at every look: content that is
+    `why_not` returns why content must not be loaded, or "". It is called at every check: content that is
     approved later is loaded then. Until then none of the files that the content names is read.
     """
 
@@ -49,7 +50,7 @@ class Watcher:
         why_not: Callable[[bytes], str] | None = None,
         later: Path | None = None,
     ) -> None:
-        """`later`: without a `path`, the file that is taken up once it is there."""
+        """`later`: without a `path`, the file that is loaded once it exists."""
         self.path = path
         self._later = later
         self.on_change = on_change
@@ -69,20 +70,20 @@ class Watcher:
         self._wake = asyncio.Event()
         self._asked = False
         self._due = False
-        """Whether it was asked for, and the file is to stand still first."""
+        """Whether a reload was requested and waits until the file does not change."""
         self._look()
         self._tried = self._seen
 
     def now(self) -> None:
-        """Load as soon as the file stands still, changed or not: the environment is not looked at by
-        itself."""
+        """Load as soon as the file does not change any more, even if it is unmodified: the environment is not
+        watched."""
         self._asked = True
         self._wake.set()
 
     async def run(self) -> None:
-        """Until it is cancelled. Without any file there is nothing to look at, and `now` still works."""
+        """Runs until it is cancelled. Without any file there is nothing to watch, but `now` still works."""
         while True:
-            if self._due:  # more signals on the way must not put it off
+            if self._due:  # further signals must not postpone it
                 await asyncio.sleep(self._settle)
             else:
                 looks = self.path is not None or self._kept is not None or self._later is not None
@@ -94,21 +95,21 @@ class Watcher:
             asked, self._asked = self._asked, False
             try:
                 self.step(asked)
-            except Exception as fault:  # whatever one configuration does must not be the end of all reloads
+            except Exception as fault:  # one bad configuration must not end all reloads
                 self.on_error(self._unexpected(fault))
 
     def _unexpected(self, fault: Exception) -> ConfigError:
-        # What an exception says may quote the file, and with it a key.
+        # An exception's message may quote the file, and with it a key.
         source = str(self.path) if self.path is not None else "configuration"
         return ConfigError(
             [ConfigProblem(source, "settings that can be taken up", type(fault).__name__)], source
         )
 
     def step(self, asked: bool = False) -> None:
-        """One look."""
+        """One check."""
         settled = not self._look()
         if asked and not self._due and self.path is not None:
-            # The look before may have been a moment ago, and both have met the same half of a file.
+            # The last check may have been a moment ago, and both have read the same half of a file.
             self._due = True
             return
         if asked or self._due or self._seen != self._tried:
@@ -118,7 +119,7 @@ class Watcher:
                 self._load()
 
     def _load(self) -> None:
-        """What was looked at, not what stands there a moment later."""
+        """Load the content that was checked, not the current one."""
         try:
             if self.path is not None and not self._checked(self.path):
                 return
@@ -128,11 +129,11 @@ class Watcher:
             self.on_error(error)
 
     def _checked(self, path: Path) -> bool:
-        """Whether there is a file to load. An empty one cannot be meant for a gateway that runs:
-        it was emptied to be written again, or by mistake."""
+        """Whether there is a file to load. An empty one cannot be meant for a running gateway: it was emptied
+        to be written again, or by mistake."""
         if self._content is None:
-            read.document(path)  # says why it cannot be read
-            return False  # or it is back by now, and the next looks will agree on it
+            read.document(path)  # raises the reason why it cannot be read
+            return False  # or it is back by now, and the next checks will find it unchanged
         if self._refusal:
             raise NotApproved(self._refusal, str(path))
         if not read.parse(self._content, str(path)):
@@ -140,7 +141,8 @@ class Watcher:
         return True
 
     def _look(self) -> bool:
-        """Whether the files differ from the last look. They are small, and a time stamp can miss a change."""
+        """Whether the files differ from the last check. They are small, and a time stamp can miss a
+        change."""
         if self.path is None and self._later is not None and self._later.is_file():
             self.path = self._later
         content = self._content = None if self.path is None else _content(self.path)
@@ -166,7 +168,7 @@ def _digest(content: bytes | None) -> bytes:
 
 
 def _referred(path: Path, content: bytes | None, before: tuple[Path, ...]) -> tuple[Path, ...]:
-    """The secret files the configuration names; those of before while it is broken."""
+    """The secret files the configuration names; the previous ones while it is broken."""
     try:
         document = read.parse(content or b"", str(path))
     except ConfigError:
@@ -179,14 +181,14 @@ _RESTART: Final = f"{_LOCK} (only a restart can remove the key requirement)"
 
 
 def needs_key(settings: Settings) -> bool:
-    """Whether the configuration by itself asks callers for a key. Keys of the store do not count here: they
-    can go, and it may not be possible to say whether there are any."""
+    """Whether the configuration by itself requires a key. Stored keys do not count here: they can be deleted,
+    and it may be unknown whether there are any."""
     return bool(settings.keys) or settings.server.require_key
 
 
 def check_reload(before: Settings, after: Settings, bound: Iterable[str]) -> None:
-    """ConfigError where `after` must not take the place of `before`. `bound` are the addresses that the
-    gateway listens on: whatever `after` says of host and port, they stay these."""
+    """ConfigError if `after` must not replace `before`. `bound` are the addresses that the gateway listens
+    on: they do not change, whatever `after` says of host and port."""
     if needs_key(after):
         return
     if needs_key(before):
@@ -199,7 +201,7 @@ def check_reload(before: Settings, after: Settings, bound: Iterable[str]) -> Non
 
 
 _PLACE: Final = struct.Struct("QQ")
-"""Where in the file they stand, and how long they are."""
+"""The offset of the settings in the file, and their length."""
 
 
 class HandedDown:
@@ -209,8 +211,8 @@ class HandedDown:
         self._fd = _nameless()
 
     def write(self, settings: Settings) -> None:
-        """Settings that were taken up. Those of before are whole until the new ones are: a writer may be
-        killed at any point."""
+        """Write new settings. The previous ones stay intact until these are complete: a writer may be killed
+        at any point."""
         data = pickle.dumps(settings)
         with self._alone():
             start, length = self._place()
@@ -219,7 +221,7 @@ class HandedDown:
             os.pwrite(self._fd, _PLACE.pack(begin, len(data)), 0)
 
     def read(self) -> Settings | None:
-        """The last ones; None where there were none since the start."""
+        """The last ones written; None if there were none since the start."""
         with self._alone():
             start, length = self._place()
             data = os.pread(self._fd, length, start)
@@ -239,7 +241,7 @@ class HandedDown:
 
     @contextmanager
     def _alone(self) -> Iterator[None]:
-        """Locks of processes, not of descriptors: all workers have the same one."""
+        """Locks of processes, not of descriptors, since all workers share the descriptor."""
         import fcntl  # Windows has none, and no workers
 
         fcntl.lockf(self._fd, fcntl.LOCK_EX)

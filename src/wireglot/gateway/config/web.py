@@ -1,4 +1,4 @@
-"""[search], [fetch] and [mcp]: which search engine answers, and which pages and servers may be asked."""
+"""[search], [fetch] and [mcp]: the search engine, and the pages and servers that may be called."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def _table(value: object, name: str, problems: Problems) -> Table | None:
 
 
 def _key(table: Table, references: References) -> Secret:
-    """As written, or from the vendor's variable: but not for another host than the vendor's."""
+    """As written, or from the vendor's variable, which is only used for the vendor's host."""
     value, key = table.raw("key"), SearchSettings().key
     form = next((form for name, form in FORMS.items() if name == table.values.get("backend")), None)
     if value is not None:
@@ -127,9 +127,9 @@ def _check_domains(table: Table, allowed: tuple[str, ...], blocked: tuple[str, .
 
 
 def _check_backend(table: Table, search: SearchSettings) -> None:
-    """What the chosen backend needs, and what it has no use for."""
+    """Reports settings that the chosen backend needs or does not use."""
     if table.values.get("backend") != search.backend:
-        return  # it is wrong itself
+        return  # reported already
     needs: dict[str, str] = {}
     match search.backend:
         case "searxng":

@@ -1,5 +1,5 @@
-"""Who asks: found by the key that a request brings, known by its digest only; what that key may ask for, and
-with what the caller's state is sealed."""
+"""Identifies the caller by the key in a request (known by its digest only), and says what that key may be
+used for and with what secret the caller's state is sealed."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _MAX_PEERS = 10_000
 _MAX_SIGNED_IN: Final = 10_000
 _MAX_KEY_LETTERS = 4096
 _NO_SECRET: Final = b"wireglot"
-"""The library's own: a gateway that was given none, in tests."""
+"""The library's default, for a gateway without a secret, in tests."""
 _MAX_SEALINGS: Final = 1024
 _OWNER_LETTERS: Final = 16
 
 
 class Caller(msgspec.Struct, frozen=True):
-    """Who asks. Without client keys everyone is the same caller, "local"."""
+    """The sender of a request. Without client keys all callers are the same one, "local"."""
 
     name: str
     key: ClientKey | None = None
@@ -43,33 +43,35 @@ class Caller(msgspec.Struct, frozen=True):
 LOCAL = Caller("local")
 ADMIN = Caller("admin")
 ADMIN_HEADER = "x-wireglot-admin"
-"""The admin secret sent along with a client key: the operator is shown all of an error."""
+"""The admin secret sent along with a client key: the operator gets the full details of an error."""
 
 
 class StoredKeys(Protocol):
-    """The keys that were made while the gateway ran (or by its command line), as of a moment ago."""
+    """The keys that were created while the gateway ran (or by its command line), at most a moment out of
+    date."""
 
     @property
     def required(self) -> bool:
-        """Whether any key was ever made: from then on every caller needs one."""
+        """Whether any key was ever created: from then on every caller needs one."""
         ...
 
     @property
     def operator_key(self) -> str:
-        """Authorizes like the admin secret, for commands of the user who runs the process; "": none does."""
+        """Has the rights of the admin secret, for commands of the user who runs the process; "": there is
+        none."""
         ...
 
     def find(self, digest: str) -> ClientKey | None:
-        """None: there is no such key, or it is no longer valid. A Fault if that cannot be checked."""
+        """None: there is no such key, or it is no longer valid. Raises a Fault if that cannot be checked."""
         ...
 
     def sign_in(self, digest: str) -> KeyRow | None:
-        """The sign-in with this access token, whether or not its key still opens anything."""
+        """The sign-in with this access token, whether or not its key is still valid."""
         ...
 
 
 class NoStoredKeys:
-    """Where keys are in the configuration alone."""
+    """For a gateway whose keys are in the configuration only."""
 
     required = False
     operator_key = ""
@@ -82,7 +84,7 @@ class NoStoredKeys:
 
 
 class Gatekeeper:
-    """Finds the caller of a request. Knows the keys by their digests only."""
+    """Finds the caller of a request. Knows keys by their digests only."""
 
     def __init__(
         self,
@@ -98,9 +100,10 @@ class Gatekeeper:
         self._keys: dict[str, ClientKey] = {}
         self._of: Settings | None = None
         self._find_signed_in: Callable[[str], ClientKey | None] = self._stored.find
-        """Under the settings `_of`."""
+        """For the settings `_of`."""
         self._signed_in: dict[str, tuple[ClientKey, KeyRow, ClientKey]] = {}
-        """By the digest of an access token: the key and the sign-in that the last one was made of."""
+        """By digest of an access token: the key and the sign-in that its latest client key was made from, and
+        that key."""
         self._key_headers = tuple(
             dict.fromkeys(header for known in surfaces() for header in known.client.key_headers)
         )
@@ -108,37 +111,35 @@ class Gatekeeper:
     def caller(
         self, head: Head, asked: Asked, settings: Settings, digests: list[str] | None = None
     ) -> Caller:
-        """`digests`: of the keys that this head brings, where they are known."""
+        """The caller of a request. `digests`: of the keys in this head, if they are known."""
         if ADMIN_HEADER in head.headers:
             self._check_admin(head, [head.headers[ADMIN_HEADER]], settings)
         if not self.asks_for_keys(settings):
             return LOCAL
         if digests is None:
             digests = self.digests(head, asked)
-        # Those of the configuration first, all of them: they are valid also while the stored ones are
-        # unknown.
+        # The configured keys first, all of them: they are valid also while the stored ones cannot be read.
         for find in self._finders(settings):
             for digest in digests:
                 key = find(digest)
-                # Found by a digest that no caller can steer; compared once more so that no part of it can be
-                # timed.
+                # Found by a digest that callers cannot choose; compared again in constant time.
                 if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
                     return Caller(key.name, key)
-        # Anyone who has a key gets in, also from an address (a proxy's) where others guess.
+        # A valid key is always accepted, also from an address (a proxy's) where others guess.
         self._count_failure(head.peer, settings.limits.auth_failures)
         hint = surface(asked.dialect).client.key_hint
         text = "missing or unknown API key: send the key this gateway was given for you"
         raise RequestError("auth", f"{text}; {hint}" if hint else text)
 
     def digests(self, head: Head, asked: Asked) -> list[str]:
-        """Of all keys that a head brings."""
+        """The digests of all keys in a head."""
         return [
             hashlib.sha256(offered.encode("utf-8", "replace")).hexdigest()
             for offered in self._offered(head, asked.dialect)
         ]
 
     def admin(self, head: Head, settings: Settings) -> Caller:
-        """Anyone who has the admin secret. Without one there is no admin API."""
+        """The admin, authorized by the admin secret. Without one there is no admin API."""
         self._check_admin(head, self._offered(head), settings)
         return ADMIN
 
@@ -150,11 +151,11 @@ class Gatekeeper:
             raise RequestError(
                 "not_found", "the admin API is off: set server.admin_secret", code="unknown_url"
             )
-        # Anyone who has it gets in, also from an address (a proxy's) where others guess: no one can lock the
-        # owner out. It has 16 characters or more; those who guess are asked to wait all the same.
+        # The right secret is always accepted, also from an address (a proxy's) where others guess: no one can
+        # lock the owner out. It has 16 characters or more; those who guess are told to wait all the same.
         if _holds(secrets, [secret]):
             return
-        peer = f"admin {head.peer}"  # counted apart: who has a wrong client key is no guesser of this one
+        peer = f"admin {head.peer}"  # counted apart: a wrong client key is no guess at this one
         self._count_failure(peer, settings.limits.auth_failures)
         raise RequestError("auth", "missing or wrong admin secret")
 
@@ -163,7 +164,7 @@ class Gatekeeper:
         return bool(key) and _holds(secrets, [key])
 
     def metrics(self, head: Head, settings: Settings) -> Caller:
-        """Anyone who may read the metrics: they cover all callers, so no client's key opens them."""
+        """The caller of the metrics page: metrics cover all callers, so client keys do not authorize it."""
         server = settings.server
         if not server.metrics_key.value and not self.asks_for_keys(settings):
             return LOCAL
@@ -179,12 +180,13 @@ class Gatekeeper:
         )
 
     def secrets_in(self, head: Head) -> list[str]:
-        """Every secret and key that a head brings, for anyone who takes both."""
+        """Every secret and key in a head, for endpoints that accept both."""
         named = head.headers.get(ADMIN_HEADER)
         return [*([named] if named else []), *self._offered(head)]
 
     def known(self, peer: str, secrets: list[str], settings: Settings) -> Caller:
-        """Whose one of these secrets is: the admin's, or a client key's. Guesses are counted by peer."""
+        """The caller whom one of these secrets identifies: the admin, or the owner of a client key. Guesses
+        are counted by peer."""
         admin = settings.server.admin_secret.value
         if (admin and _holds(secrets, [admin])) or self.is_operator(secrets):
             return ADMIN
@@ -197,7 +199,7 @@ class Gatekeeper:
         raise RequestError("auth", "this is neither the admin secret nor a client key")
 
     def key_of(self, digest: str, settings: Settings) -> ClientKey | None:
-        """The key with this digest, while it opens anything."""
+        """The key with this digest, if it is still valid."""
         for find in self._finders(settings):
             key = find(digest)
             if key is not None and hmac.compare_digest(key.digest, digest) and self._is_good(key):
@@ -208,7 +210,7 @@ class Gatekeeper:
         return self._configured(settings).get, self._stored.find, self._find_signed_in
 
     def _of_sign_in(self, settings: Settings, digest: str) -> ClientKey | None:
-        """The key that a device signed in as, with what is the device's own: digest and expiry."""
+        """The key that a device signed in with, with the device's own digest and expiry."""
         row = self._stored.sign_in(digest)
         if row is None or row.sign_in is None:
             return None
@@ -237,7 +239,7 @@ class Gatekeeper:
         return bool(settings.keys) or settings.server.require_key or self._stored.required
 
     def _offered(self, head: Head, dialect: str = COMMON) -> list[str]:
-        """Every key the request carries: clients with two settings send both."""
+        """Every key in the request: clients with two settings send both."""
         offered = []
         for name, prefix in self._key_headers:
             value = head.headers.get(name)
@@ -252,7 +254,7 @@ class Gatekeeper:
         return not key.expires or key.expires > self._wall() * 1000
 
     def _count_failure(self, peer: str, limit: int) -> None:
-        """Count a wrong key. Raises where the peer has sent too many within a minute."""
+        """Count a wrong key. Raises if the peer has sent too many within a minute."""
         now = self._now()
         since, count = self._failures.pop(peer, (now, 0))
         left = since + _FAILURES_SECONDS - now
@@ -266,8 +268,8 @@ class Gatekeeper:
 
 
 def take_key(head: Head, roots: Sequence[str]) -> None:
-    """Make the key that is in a path behind one of `roots` a header: from here on there is no key in the
-    path, for no one to write down. With nothing behind the key, the path is the root itself."""
+    """Move a key from the path after one of `roots` to a header, so that no path with a key can be logged. If
+    nothing follows the key, the path is the root itself."""
     for root in roots:
         if head.path.startswith(root):
             key, _, rest = head.path[len(root) :].partition("/")
@@ -279,7 +281,7 @@ def take_key(head: Head, roots: Sequence[str]) -> None:
 
 
 def _holds(offered: list[str], secrets: list[str]) -> bool:
-    """Whether one of them was offered; how long a comparison takes tells nothing."""
+    """Whether one of them was offered, compared in constant time."""
     expected = [hashlib.sha256(secret.encode()).digest() for secret in secrets]
     given = [hashlib.sha256(each.encode("utf-8", "replace")).digest() for each in offered]
     return any(hmac.compare_digest(one, other) for one in given for other in expected)
@@ -293,16 +295,15 @@ def check_permitted(key: ClientKey | None, model: str) -> None:
 
 
 def may_ask(key: ClientKey | None, model: str) -> bool:
-    """By the name as the client says it: what a rule makes of it is the rule's business."""
+    """Whether the key allows a model, by the name that the client uses and not by the target of a rule."""
     return key is None or not key.models or any(caught(pattern, model) is not None for pattern in key.models)
 
 
 class Sealing(msgspec.Struct, frozen=True):
-    """With what a caller's reasoning state is sealed, in the fields of a `Context`: the server's secret, for
-    the caller alone.
+    """The secret and the owner that a caller's reasoning state is sealed with, as the fields of a `Context`.
 
-    The caller is who its key stands for, so a rotated key keeps its state. Without client keys everyone is
-    one caller, and an envelope names no owner, as in older versions: what they sealed opens for anyone who
+    The caller is identified by the key's name, so a rotated key keeps its state. Without client keys everyone
+    is one caller, and an envelope names no owner, as in older versions: what they sealed opens for anyone who
     brings it, until the secret goes.
     """
 

@@ -1,5 +1,5 @@
-"""How many requests are answered at once: those that must wait stand in a short queue, the rest are asked to
-come back. Waiting longer than a client has patience for only makes an overload last (backpressure)."""
+"""Limits how many requests are answered at once: a short queue holds those that must wait, and the rest are
+told to retry later. Waiting longer than a client's timeout would only prolong an overload (backpressure)."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
 
 MAX_STARTS: Final = 4
-"""To read, fit and write a request takes about a millisecond: a running stream waits for as many."""
+"""Reading, fitting and writing a request takes about a millisecond: this many delay a running stream."""
 
 
 class Gate:
-    """At most `limit` inside at once (0: as many as come), `queue` waiting, each for `seconds`."""
+    """Admits at most `limit` at once (0: no limit) and queues `queue` more, each for at most `seconds`."""
 
     def __init__(self, limit: int, queue: int, seconds: float) -> None:
         self.inside = 0
@@ -31,7 +31,7 @@ class Gate:
         return len(self._waiting)
 
     def adapt(self, limit: int, queue: int, seconds: float) -> None:
-        """New limits hold for the one that comes next."""
+        """Set new limits, for the requests that come next."""
         self._limit, self._queue, self._seconds = limit, queue, seconds
 
     def try_enter(self) -> bool:
@@ -48,7 +48,7 @@ class Gate:
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(turn)
-        # Not `wait_for`: in Python 3.11 it forgets a cancellation that meets the turn in the same step.
+        # Not `wait_for`: in Python 3.11 it loses a cancellation that comes in the same step as the turn.
         timer = loop.call_later(self._seconds, _expire, turn)
         try:
             is_ours = await turn
@@ -64,7 +64,7 @@ class Gate:
             raise shed("too many requests at once, and the queue does not move")
 
     def leave(self) -> None:
-        """Give the place to the one that has waited longest."""
+        """Give the place to the request that has waited longest."""
         while self._waiting:
             turn = self._waiting.popleft()
             if not turn.done():
@@ -74,15 +74,15 @@ class Gate:
 
 
 class Starts:
-    """At most MAX_STARTS requests start in one round of the event loop: when thousands come at once, streams
-    that are running go on between them. First come, first served."""
+    """At most MAX_STARTS requests start in one round of the event loop: when thousands come at once, running
+    streams are served between them. First come, first served."""
 
     def __init__(self) -> None:
         self._left = MAX_STARTS
         self._waiting: deque[asyncio.Future[None]] = deque()
 
     def turn(self) -> asyncio.Future[None] | None:
-        """What to wait for, None where nothing."""
+        """The future to wait for, or None."""
         loop = asyncio.get_running_loop()
         if self._left == MAX_STARTS:
             loop.call_soon(self._next_round)
@@ -97,7 +97,7 @@ class Starts:
         self._left = MAX_STARTS
         while self._waiting and self._left:
             turn = self._waiting.popleft()
-            if not turn.done():  # a client may have left
+            if not turn.done():  # the client may have left
                 turn.set_result(None)
                 self._left -= 1
         if self._left < MAX_STARTS:
@@ -116,12 +116,12 @@ class Gates:
 
     @property
     def inside(self) -> int:
-        """Places taken, at all of them together."""
+        """Places taken at all gates together."""
         return self.all.inside + sum(gate.inside for gate in self._by_caller.values())
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for their turn at any of them."""
+        """Requests that wait at any of the gates."""
         return self.all.waiting + sum(gate.waiting for gate in self._by_caller.values())
 
     def adopt(self, limits: ProcessLimits) -> None:
@@ -130,7 +130,7 @@ class Gates:
             gate.adapt(limits.requests_per_key, limits.queue, limits.queue_time)
 
     def of(self, caller: Caller, limits: ProcessLimits) -> tuple[Gate, ...]:
-        """Those that a request of this caller must pass."""
+        """The gates that a request of this caller must pass."""
         if caller.key is None or not limits.requests_per_key:
             return (self.all,)
         own = self._by_caller.get(caller.name)
@@ -150,10 +150,10 @@ def shed(message: str) -> RequestError:
 
 
 def no_room() -> RequestError:
-    """For requests that the gateway has no memory for."""
+    """The error for requests that the gateway has no memory for."""
     return shed("the gateway holds as many bytes as it may")
 
 
 def shed_seconds() -> float:
-    """What anyone who is turned away is asked to wait."""
+    """The `retry_after` of a refused request."""
     return 1 + 4 * random.random()

@@ -1,4 +1,4 @@
-"""What may come in, decided on the head of a request: host, origin, content type."""
+"""Checks on the head of a request: host, origin, content type."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wireglot.http.application import Head, Headers, Refusal
 _FORM: Final = "application/x-www-form-urlencoded"
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 PAGE_HEADERS: Final = frozenset({"origin", "sec-fetch-site"})
-"""What only browsers send, for their pages."""
+"""Headers that only browsers send, for their pages."""
 
 
 @lru_cache(maxsize=1024)
@@ -44,7 +44,7 @@ _FORWARDED: Final = (
 
 
 def is_forwarded(head: Head) -> bool:
-    """Whether a proxy sent it: the client is somewhere else, however local the connection looks."""
+    """Whether a proxy sent it: then the client is remote, however local the connection looks."""
     return any(name in head.headers for name in _FORWARDED)
 
 
@@ -58,14 +58,15 @@ def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
 
 
 def check_host(head: Head, server: ServerSettings) -> None:
-    """A page that rebinds its name to this machine still sends its own name as Host."""
+    """Raises for a Host that is not ours: a page that rebinds its name to this machine still sends its own
+    name."""
     name = host_name(head.headers.get("host", ""))
     if name in server.hosts:
         return
     if is_loopback(head.peer):
         allowed = name in _LOCAL_NAMES or (is_loopback(name) and bool(name))
     else:
-        # An address cannot be rebound; a name must be one of ours.
+        # An address cannot be rebound; a name must be one of this server's.
         allowed = name == server.host.lower() or _address(name) is not None or name == _own_name()
     if not allowed:
         raise RequestError(
@@ -91,9 +92,9 @@ def check_origin(head: Head, server: ServerSettings) -> None:
 
 
 def check_body_form(head: Head, *, typed: bool = True) -> None:
-    """JSON only: a page can post text/plain to us without asking, never application/json. Not `typed`: a body
-    is JSON all the same where it has no content type and the request an `authorization`, which needs asking
-    as well, or where curl sends it (`-d`): for another user agent a page must ask, too."""
+    """JSON only: a page can send text/plain without a preflight, but never application/json. Not `typed`: a
+    body without a content type is also accepted if the request has an `authorization`, which needs a
+    preflight as well, or is sent by curl (`-d`): a page needs a preflight to set another user agent."""
     headers = head.headers
     default = "" if typed or "authorization" not in headers else "application/json"
     kind, _, rest = headers.get("content-type", default).partition(";")
@@ -125,11 +126,11 @@ def cors_preflight(head: Head, settings: Settings) -> Refusal | None:
 
 
 _RANDOM_BYTES: Final = 8
-"""Together with all other requests of the same second, of every process."""
+"""Unique among all requests of the same second, of every process."""
 
 
 def new_request_id(clock: Callable[[], float] = time.time) -> str:
-    """Begins with the second it came in. Rows of a store lie in the order of their ids: those of one moment
-    are neighbours, and a batch of them touches a few pages. Of ids that are random altogether each touches a
-    page of its own, which is read, written to the log and copied back: ten times the bytes."""
+    """An id that begins with the second of the request. Rows of a store are ordered by id: those of one
+    moment are neighbours, and a batch of them touches a few pages. With fully random ids each row touches a
+    different page, which is read, written to the log and copied back: ten times the bytes."""
     return f"req_{int(clock()):08x}{os.urandom(_RANDOM_BYTES).hex()}"

@@ -1,4 +1,4 @@
-"""Paths -> what is asked, in whose dialect: the dialects' own paths, and the gateway's."""
+"""Paths -> operations and dialects: the dialects' own paths, and the gateway's."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from wireglot.http.application import Head
 
 
 class OwnRoute(msgspec.Struct, frozen=True):
-    """A page of the gateway itself; `*` stands for an id. Those of its admin are reported in the common
-    dialect, the others in that of the one that asks."""
+    """A page of the gateway itself; `*` matches an id. Errors of admin pages are reported in the common
+    dialect, those of the others in the caller's."""
 
     method: str
     path: str
@@ -35,7 +35,7 @@ ADMIN_ROOT: Final = "/v1/admin/"
 
 
 def root_page(surfaces: Sequence[Surface]) -> Probe:
-    """People ask for it with a browser, Claude Code with HEAD before its first request
+    """The page at "/": people open it in a browser, and Claude Code sends HEAD before its first request
     (llm-gateway-protocol)."""
     endpoints = {surface.name: list(surface.client.endpoints) for surface in surfaces}
     return Probe(
@@ -113,7 +113,7 @@ LOGIN_ROUTES: Final = (
     OwnRoute("GET", "/login", "login.inspector"),
 )
 LOGIN_PATHS: Final = frozenset(route.path for route in LOGIN_ROUTES)
-"""Of signing in, which may be off: then there is nothing at these paths."""
+"""The paths for signing in, which may be off: then they do not exist."""
 
 
 def is_inspector(path: str) -> bool:
@@ -123,8 +123,8 @@ def is_inspector(path: str) -> bool:
 
 
 def inspector_route(method: str, path: str) -> tuple[str, tuple[str, ...]] | None:
-    """What is asked, and the ids in it. Every path that is neither a file nor a question is a view of the one
-    page."""
+    """The inspector's operation at a path, and the ids in it. A path that is neither a file nor an API call
+    is a view of the single page."""
     if path.startswith(_INSPECTOR_QUESTIONS):
         for route, pieces in _INSPECTOR_PIECES:
             ids = ids_in(path, pieces) if route.method == method else None
@@ -137,7 +137,7 @@ def inspector_route(method: str, path: str) -> tuple[str, tuple[str, ...]] | Non
 
 
 def inspector_methods(path: str) -> tuple[str, ...]:
-    """The methods of a path; none where there is no such path."""
+    """The methods of a path; none if it does not exist."""
     if not path.startswith(_INSPECTOR_QUESTIONS):
         return ("GET",)
     return tuple(route.method for route, pieces in _INSPECTOR_PIECES if ids_in(path, pieces) is not None)
@@ -150,7 +150,8 @@ Operation = (
 
 
 class Asked(msgspec.Struct, frozen=True):
-    """`model` and `stream` where the path tells them; `verb` is the rest of a path that goes on."""
+    """The operation that a request asks for. `model` and `stream` are set if the path contains them; `verb`
+    is the rest of a longer path."""
 
     dialect: str
     operation: Operation
@@ -160,12 +161,12 @@ class Asked(msgspec.Struct, frozen=True):
     open: bool = False
     """Whether it is answered without a client key."""
     ids: tuple[str, ...] = ()
-    """What of the state is meant, from the path."""
+    """Ids of stored objects in the path."""
 
 
 class NoRoute(Exception):
-    """`allowed`: the methods of a path that exists for others. `hint`: what is wrong with the base URL that
-    the client was given, where that can be seen."""
+    """`allowed`: the methods of a path that exists for others. `hint`: what is wrong with the client's base
+    URL, if that is recognized."""
 
     def __init__(self, dialect: str, allowed: tuple[str, ...] = (), hint: str = "") -> None:
         super().__init__(dialect)
@@ -201,17 +202,18 @@ OWN: Final = (
 )
 _OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in OWN)
 SECOND_ROOT: Final = "/openai"
-"""Clients whose base URL ends so reach the gateway's own pages too."""
+"""Clients whose base URL ends with this reach the gateway's own pages too."""
 
 _MAX_FIXED: Final = 256
 _MAX_PIECES: Final = 8
 _PATHS_ARE_LISTED: Final = "GET / lists the endpoints"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")
-"""SDKs write it where a model's name has a slash, a session may be named so; it is not needed elsewhere."""
+"""SDKs write it where a model's name or a session's name has a slash; it is not needed elsewhere."""
 
 
 class Routes:
-    """Built once, from the surfaces of all dialects that there are. Raises PathTaken."""
+    """Maps paths to operations. Built once, from the surfaces of all registered dialects. Raises
+    PathTaken."""
 
     def __init__(self, surfaces: Sequence[Surface]) -> None:
         self._paths = Paths(surfaces)
@@ -224,12 +226,12 @@ class Routes:
         }
         self._roots = self._paths.roots
         self.key_roots = tuple(filter(None, {surface.client.key_root: None for surface in surfaces}))
-        """Beginnings of paths behind which a key may be."""
+        """Beginnings of paths that may be followed by a key."""
         names = "|".join(re.escape(root.strip("/")) for root in self.key_roots)
         self._lost_key = re.compile(rf"((?:/|%2f)(?:{names})(?:/|%2f)+)(?:(?!%2f)[^/])+", re.IGNORECASE)
-        """A key behind such a beginning in a path that leads nowhere."""
+        """Matches a key after such a beginning, in a path that does not exist."""
         self._fixed: dict[tuple[str, str], Asked] = {}
-        """Paths that hold no name and no id: there are few of them, and most requests ask for one."""
+        """Paths without a name or id: there are few of them, and most requests use one."""
 
     def match(self, head: Head) -> Asked:
         path = head.path
@@ -264,10 +266,10 @@ class Routes:
         raise self._lost(head)
 
     def dialect_of(self, head: Head, meant: str = "") -> str:
-        """Whose error a caller can read, where no path tells what it asks for. `meant`: the path that it
-        would have asked for with the right base URL."""
+        """The dialect of an error that the caller can read, if the path does not name one. `meant`: the path
+        that it would have used with the right base URL."""
         if head.path.removeprefix(SECOND_ROOT).startswith(ADMIN_ROOT):
-            return COMMON  # as its answers: there `key` in the query is a filter
+            return COMMON  # the dialect of its answers: there `key` in the query is a filter
         query = head.query
         speaker = self._paths.speaker(meant or head.path, head.headers, lambda name: query_value(query, name))
         if speaker is None and meant and (found := self._paths.find(head.method, meant)) is not None:
@@ -275,7 +277,7 @@ class Routes:
         return speaker.name if speaker is not None else COMMON
 
     def probe(self, method: str, path: str) -> Probe | None:
-        """The answer to paths that clients merely probe, apart from INSPECTOR_API."""
+        """The response to paths that clients merely probe, apart from INSPECTOR_API."""
         if path == "/":
             return self._root if method in self._root.methods else None
         return self._paths.probe(method, path)
@@ -295,7 +297,7 @@ class Routes:
         return RequestError("not_found", text, code="unknown_url")
 
     def check_behind_key(self, head: Head) -> None:
-        """A key in a path authorizes a client's requests. Pages and the admin API have their own sign-in."""
+        """A key in a path authorizes requests of clients. Pages and the admin API have their own sign-in."""
         path = head.path.removeprefix(SECOND_ROOT)
         if is_inspector(path) or path in LOGIN_PATHS or path == "/metrics" or path.startswith(ADMIN_ROOT):
             raise NoRoute(COMMON, hint="it is not served behind a key in the path")
@@ -312,8 +314,8 @@ class Routes:
         return NoRoute(self.dialect_of(head, meant), allowed, hint)
 
     def _meant(self, path: str) -> tuple[str, str]:
-        """The path that a client would have asked for with the right base URL, and what is wrong with the one
-        it has; both empty where that is unknown. Most add their own path, with /v1 or without."""
+        """The path that a client would have used with the right base URL, and what is wrong with its base
+        URL; both empty if that is unknown. Most clients add their own path, with or without /v1."""
         if path.endswith("/") and self._allowed(served := path.rstrip("/")):
             return served, f"{served} is served, without the slash at its end"
         pieces = path.split("/")
@@ -332,7 +334,7 @@ class Routes:
         return "", ""
 
     def _may_hold_a_slash(self, path: str) -> bool:
-        """Names of models and of clients' own sessions."""
+        """Whether a path contains the name of a model or of a client's own session."""
         return (
             "/models/" in path
             or ((own := self._paths.find("POST", path)) is not None and bool(own.match.model))
@@ -361,7 +363,7 @@ class Routes:
         known += self._paths.methods(path)
         if known:
             return tuple(dict.fromkeys(known))
-        # A colon begins a verb, and the verbs that we know are known by now.
+        # A colon begins a verb, and the known verbs have been handled before.
         listed = ":" not in path and self._paths.listed(path) is not None
         return ("GET",) if path in GET or listed else ()
 

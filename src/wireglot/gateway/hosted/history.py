@@ -1,8 +1,8 @@
-"""Earlier turns in which the gateway has run a tool: as any model can read them.
+"""Earlier turns in which the gateway has run a tool, converted so that any model can read them.
 
-A client brings them back in its own dialect's form, which no upstream could read: the ids are the gateway's,
-and what was found is sealed for the caller. Before a model sees them they are calls of functions and their
-results again.
+A client sends them back in its own dialect's form, which no upstream could read: the ids are the gateway's,
+and results are sealed for the caller. Before a model sees them they are calls of functions and their results
+again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class HostedHistory:
         """A step: make earlier turns readable for the first target. `target`: a fallback's, later."""
         target = target or exchange.targets[0]
         job, form = exchange.job, exchange.job.surface.client.hosted
-        # What a vendor has found itself only that vendor can read.
+        # A vendor's own search results can only be read by that vendor.
         is_foreign = target.surface.family != job.surface.family
         marks = form.vendor_marks if is_foreign else form.marks
         if not exchange.rewritten:
@@ -59,7 +59,7 @@ class HostedHistory:
                 messages.append(message)
                 continue
             if target.limits.hosted_tools:
-                # It searches itself: what was only shown to the client is not its own word.
+                # The vendor searches itself: parts that were only shown to the client are not its own output.
                 kept = [part for part in message.content if not _is_shown(ran.get(id(part)))]
                 message = replace(message, content=tuple(kept))
             for place, part in enumerate(message.content):
@@ -72,7 +72,8 @@ class HostedHistory:
         changed = tuple(messages)
         if changed != request.messages:
             exchange.foreseen += exchange.located(tuple(losses), request)
-            # A search for tools is no longer to be seen: what it found is not deferred for any upstream.
+            # Searches for tools are removed from the history: their results are not deferred for any
+            # upstream.
             loaded = {key_of(tool) for found in ran.values() if found.result for tool in found.result.tools}
             tools = tuple(
                 replace(tool, deferred=False)
@@ -86,8 +87,8 @@ class HostedHistory:
     def _rebuilt(
         self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
     ) -> list[Message]:
-        """Cut behind each result. Calls of the client's own tools that follow directly were made together
-        with ours: their results follow those of ours."""
+        """Split the message after each result. Calls of the client's own tools that follow directly were made
+        together with ours: their results follow those of ours."""
         messages: list[Message] = []
         said: list[Part] = []
         results: list[ToolResult] = []
@@ -129,8 +130,8 @@ class HostedHistory:
 
 
 def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -> dict[int, RanCall]:
-    """The parts that no upstream reads as they are, by their identity. A call without a result is none, nor
-    is a result without a call."""
+    """The parts that no upstream can read unchanged, by their identity. A call without a result does not
+    count, nor does a result without a call."""
     read: dict[int, RanCall] = {}
     for message in messages:
         if message.role == "assistant":
@@ -149,8 +150,8 @@ def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -
 
 
 def _joined(before: Part, part: Text) -> Text | None:
-    """The pieces of a text that was cut where it cites something, as the model wrote it: else no prompt cache
-    would know it again."""
+    """Joins the pieces of a text that was split at citations, as the model wrote it: otherwise no prompt
+    cache would match it."""
     if type(before) is not Text or not (before.citations or part.citations):
         return None
     if before.signature or part.signature or before.cache or before.refusal or part.refusal:
@@ -167,7 +168,7 @@ def _is_ours(found: RanCall) -> bool:
 
 
 def _says_something(found: RanCall) -> bool:
-    """Not a call whose results are nowhere."""
+    """Whether it has anything to show: not a call without results."""
     result = found.result
     return (
         found.call is None

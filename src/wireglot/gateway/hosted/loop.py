@@ -1,8 +1,8 @@
 """Hosted tools on upstreams that do not run them: the model is offered functions in their place, the gateway
-runs what it calls, and the client gets one answer of its own dialect.
+runs the calls, and the client gets one answer in its own dialect.
 
-One answer is made of rounds. The first is the client's request itself; each further one is a request of the
-gateway's own, with its own row in the ledger and the traces and its own part of the quotas.
+One answer consists of rounds. The first is the client's request itself; each further one is a request sent by
+the gateway, with its own row in the ledger and the traces and its own part of the quotas.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from wireglot.translate import plan
 from wireglot.wire.json import encode
 
 OPERATION: Final = "tool_round"
-"""Of the second and every later round, in the log, the ledger and the traces."""
+"""The operation of the second and later rounds, in the log, the ledger and the traces."""
 MAX_ROUNDS: Final = 10
-"""That call a tool; one more answers without."""
+"""Rounds that call a tool; one more answers without."""
 MAX_SECONDS: Final = 600.0
-"""After which no more tools are offered."""
+"""Time after which no more tools are offered."""
 MAX_NATIVE: Final = 4096
-"""Answers to the question whether a target runs a tool that are kept."""
+"""Maximum cached results of whether a target runs a tool."""
 _MAX_CALLS_AT_ONCE: Final = 8
-"""In one round; further ones get an error."""
+"""In one round; further calls get an error."""
 _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )
 _ID_BYTES: Final = 11
 _SEARCHES_TOOLS: Final = "tool_search"
-"""The last to be offered: it holds back what others offer."""
+"""Offered last: it holds back tools that others offer."""
 
 
 class AskRound(Protocol):
     def __call__(
         self, incoming: Incoming, body: bytes, reply: Reply, within: str, operation: str, round: Round
     ) -> Awaitable[str]:
-        """Have a round answered, for the request with the id `within`."""
+        """Have a round answered, on behalf of the request with the id `within`."""
         ...
 
 
@@ -70,20 +70,20 @@ CountHostedCall = Callable[[str, str, str], None]
 
 
 class _Running(msgspec.Struct, eq=False):
-    """A hosted tool of the request, and what runs it."""
+    """A hosted tool of the request, and its session."""
 
     tool: HostedTool
     session: HostedSession
     name: str
-    """Of the runner."""
+    """The name of the runner."""
     renamed: dict[str, str] = {}
-    """The name under which the model knows a function -> its own, where the client uses that itself."""
+    """The function's name for the model -> its own name, if the client uses that one itself."""
     shown: bool = False
     """Whether the client was shown what was done before the first round."""
 
 
 class HostedTools:
-    """A step, the innermost. Passes on every request without a tool that it runs."""
+    """A step, the innermost. Passes on every request without a tool that the gateway runs."""
 
     def __init__(
         self,
@@ -95,8 +95,7 @@ class HostedTools:
         keep: Keep,
         count: CountHostedCall,
     ) -> None:
-        """`rebuild`: makes earlier turns readable for a target. `keep`: keeps what must be kept of a whole
-        answer."""
+        """`rebuild`: makes earlier turns readable for a target. `keep`: stores a whole answer's state."""
         self._inner = inner
         self._runners = runners
         self._rebuild = rebuild
@@ -105,7 +104,7 @@ class HostedTools:
         self._count = count
         self._settings: Settings | None = None
         self._serving: HostedRunners = {}
-        """Those that run anything under `_settings`."""
+        """The runners that are on under `_settings`."""
         self._native: dict[tuple[str, str, str, str, str], bool] = {}
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
@@ -143,7 +142,7 @@ class HostedTools:
         self._serving = {kind: runner for kind, runner in self._runners.items() if runner.serves(settings)}
 
     def _fall_back(self, exchange: Exchange, place: int) -> Coroutine[Any, Any, None] | None:
-        """A target has failed: the next one may not read what the first can, nor run the tools."""
+        """A target has failed: the next one may not be able to read what the first can, nor run the tools."""
         tools = self._lacking_at(exchange, exchange.targets[place])
         if not tools:
             return None
@@ -151,7 +150,7 @@ class HostedTools:
         return self._answer(exchange, tools)
 
     def _lacking_at(self, exchange: Exchange, target: Target) -> list[HostedTool]:
-        """The same of a fallback, with earlier turns made readable for it."""
+        """The same for a fallback, with earlier turns converted for it."""
         if exchange.job.settings is not self._settings:
             self._adopt(exchange.job.settings)  # others may have been loaded meanwhile
         self._rebuild(exchange, target)
@@ -162,14 +161,14 @@ class HostedTools:
         job = exchange.job
         passes = target.plain and target.dialect == job.dialect
         if passes and (target.limits.hosted_tools or not _may_declare(job)):
-            return []  # as it came
+            return []  # unchanged
         policy = job.policy or target.losses or job.settings.losses
         if policy in ("strict", "as-is") or not job.context.emulates:
             return []
         try:
             request = exchange.request()
         except RequestError:
-            return []  # which is reported where it is read
+            return []  # reported by the code that parses it
         choice = request.tool_choice
         if choice is not None and choice.mode == "none":
             return []
@@ -186,7 +185,7 @@ class HostedTools:
         key = (target.name, target.dialect, tool.kind, tool.native.dialect, form)
         known = self._native.get(key)
         if known is None:
-            if len(self._native) >= MAX_NATIVE:  # model names are clients' words
+            if len(self._native) >= MAX_NATIVE:  # model names come from clients
                 self._native.clear()
             known = self._native[key] = any(_takes(each, tool) for each in (target, *target.others))
         return known
@@ -222,8 +221,8 @@ class HostedTools:
 
 
 def _may_pause(exchange: Exchange) -> bool:
-    """Whether an answer may come that pauses, which the client's dialect has no word for: the gateway has it
-    continued then. One answer: of several, each would pause at its own place."""
+    """Whether an answer may come that pauses, which the client's dialect cannot express: the gateway has it
+    continued then. Only for a single answer: several would pause at different places."""
     job, target = exchange.job, exchange.targets[0]
     upstream = target.upstream
     if upstream.resume is not None:
@@ -235,7 +234,7 @@ def _may_pause(exchange: Exchange) -> bool:
     try:
         request = exchange.request()
     except RequestError:
-        return False  # which is reported where it is read
+        return False  # reported by the code that parses it
     policy = job.policy or target.losses or job.settings.losses
     if policy in ("strict", "as-is") or (request.sampling.candidates or 1) > 1:
         return False
@@ -243,8 +242,8 @@ def _may_pause(exchange: Exchange) -> bool:
 
 
 def _may_declare(job: Job) -> bool:
-    """Whether a body has a mark of a hosted tool where tools are declared. A large one has its conversation
-    elsewhere."""
+    """Whether a body has a mark of a hosted tool in its declarations. In a large one these are separate from
+    the conversation."""
     members = job.outline.members
     for member, marks in job.surface.client.hosted.tool_marks.items():
         if member in members:
@@ -256,7 +255,7 @@ def _may_declare(job: Job) -> bool:
 
 
 def _takes(target: Target, tool: HostedTool) -> bool:
-    """Whether a request with nothing but this tool keeps it."""
+    """Whether a request with only this tool keeps it."""
     asked = Request(target.model, (Message("user", (Text("?"),)),), tools=(tool,), max_tokens=1)
     try:
         planned = plan(
@@ -291,7 +290,7 @@ class _Loop:
         keep: Keep,
         count: CountHostedCall,
     ) -> None:
-        """`lacking`: the tools that a fallback does not run. `open`: begins to run some."""
+        """`lacking`: the tools that a fallback does not run. `open`: opens sessions for some."""
         self._exchange = exchange
         self._lacking = lacking
         self._open = open
@@ -302,27 +301,27 @@ class _Loop:
         self._count = count
         self._form = exchange.job.surface.client.hosted
         self._own = copy(exchange)
-        """In whose place the client's request is asked: the relay fills it."""
+        """The exchange in which the client's request is sent: the relay fills it."""
         self._own.fall_back = self._fall_back
         self._first: Round
         self._answer: OneAnswer
         self._owners: dict[str, _Running] = {}
-        """Of all functions that the model was ever offered, by the names that it knows."""
+        """By the names that the model knows, of all functions that it was ever offered."""
         self._turns: tuple[Message, ...] = ()
-        """Of the rounds so far."""
+        """The turns of the rounds so far."""
         self._resumes: Message | None = None
-        """What has the answer continued that has paused (`UpstreamSide.resume`)."""
+        """The message that has a paused answer continued (`UpstreamSide.resume`)."""
         self._unsent: tuple[Part, ...] = ()
-        """The content of rounds that are continued so: no turn holds it yet."""
+        """The content of rounds that are continued so: no turn contains it yet."""
         self._max_tokens: int | None = None
         """Of the last round."""
         self._content: list[Part] = []
-        """Of the whole answer."""
+        """The content of the whole answer."""
         self._ran: list[RanCall] = []
         self._ran_upstream: list[RanCall] = []
-        """What the provider has run itself."""
+        """Calls that the provider has run itself."""
         self._paused = 0
-        """Times that the answer paused and was continued."""
+        """How often the answer paused and was continued."""
         self._pauses = _may_pause(exchange)
         self._usage: Usage | None = None
         self._until = time.monotonic() + MAX_SECONDS
@@ -350,7 +349,7 @@ class _Loop:
         finally:
             if own.client is not None:
                 own.client.close()
-            # They refer to one another: all is freed at once and not by the collector.
+            # They reference each other: this frees them without the garbage collector.
             own.client = own.feeder = own.fall_back = None
 
     def _loss(self, running: _Running) -> Loss:
@@ -359,7 +358,7 @@ class _Loop:
             f"$.tools[{place}]", "hosted_tool", "emulated", f"{running.tool.kind} run by {running.name}"
         )
 
-    # What a round asks.
+    # The request of a round.
 
     def _round(self, number: int) -> Round:
         asked = self._exchange.request()
@@ -389,13 +388,13 @@ class _Loop:
         choice = self._choice(request.tool_choice, placed, is_first=not number)
         if not offers:
             others = [tool for tool in tools if tool_name(tool) not in self._owners]
-            # Some providers refuse calls in a history of no tools.
+            # Some providers refuse calls in a history without tools.
             tools, choice = (others, choice) if others else (tools, ToolChoice("none"))
         request = msgspec.structs.replace(request, tools=tuple(tools), tool_choice=choice)
         return Round(self._answer, request, frozenset(self._owners))
 
     def _open_with(self, offered: Offered) -> None:
-        """Show before the answer what was done before the first round."""
+        """Show what was done before the first round, before the answer."""
         answer, form = self._answer, self._form
         events: list[Event] = []
         if offered.listing is not None:
@@ -410,7 +409,7 @@ class _Loop:
         self._ran += offered.ran
 
     def _owned(self, running: _Running, functions: tuple[Tool, ...]) -> tuple[Tool, ...]:
-        """Under names that no other tool has."""
+        """The functions under names that no other tool has."""
         named = []
         taken = {tool.name for tool in self._exchange.request().tools if type(tool) is Tool}
         taken.update(name for name, owner in self._owners.items() if owner is not running)
@@ -426,8 +425,8 @@ class _Loop:
     def _choice(
         self, choice: ToolChoice | None, placed: dict[int, tuple[Tool, ...]], *, is_first: bool
     ) -> ToolChoice | None:
-        """The choice in terms of the functions. What was forced has been called after the first round; among
-        several tools the choice stays."""
+        """The choice in terms of the functions. A forced tool has been called after the first round; a choice
+        among several tools stays."""
         if choice is None:
             return None
         if not is_first and choice.mode == "required":
@@ -491,8 +490,8 @@ class _Loop:
             raise round.problem
 
     def _targets(self) -> tuple[Target, ...]:
-        """Who answered the first round, and those behind it: reasoning state and caches are theirs. An answer
-        that has paused is continued only where such tools run."""
+        """The target that answered the first round, and those after it: reasoning state and caches are
+        theirs. A paused answer is continued only where such tools run."""
         record, targets = self._exchange.record, self._own.targets
         for place, target in enumerate(targets):
             if (target.provider.name, target.model) == (record.provider, record.upstream_model):
@@ -505,7 +504,7 @@ class _Loop:
             return (first,)
         return (first, *(each for each in others if each.upstream.pauses and each.limits.hosted_tools))
 
-    # What becomes of it.
+    # The result of a round.
 
     async def _goes_on(self, round: Round, *, is_last: bool) -> bool:
         """Whether another round follows. If not, the answer is complete."""
@@ -513,7 +512,7 @@ class _Loop:
         if self._answer.failed is not None or writer is None or writer.finish is None:
             self._break_off(round)
             return False
-        if kept is None:  # its key is gone: what came is the answer
+        if kept is None:  # its key was revoked: the answer ends here
             kept = Response("", self._exchange.job.model, (), writer.finish.stop)
         self._usage = added(self._usage, writer.usage) if self._usage is not None else writer.usage
         self._ran_upstream += self._run_upstream(writer.finish, kept)
@@ -523,7 +522,7 @@ class _Loop:
         runs = kept.stop.reason in RUN_AT and not is_last
         kinds = {self._owners[call.name].tool.kind for call in writer.calls.values()}
         if others and not kinds <= self._form.carried:
-            runs = False  # its results would have no way back: the model calls again
+            runs = False  # its results could not be returned: the model calls again
         sources = tuple(self._answer.sources)  # which the texts of this round may cite
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
         if runs and writer.calls:
@@ -554,7 +553,7 @@ class _Loop:
         return False
 
     def _continues(self, kept: Response) -> bool:
-        """Whether an answer that has paused can be continued. A token that comes twice leads nowhere."""
+        """Whether a paused answer can be continued. A token that comes twice leads nowhere."""
         resume = self._targets()[0].upstream.resume
         if resume is None:
             self._turns += (Message("assistant", self._named(self._native(kept.content))),)
@@ -568,7 +567,7 @@ class _Loop:
         return True
 
     def _named(self, content: tuple[Part, ...]) -> tuple[Part, ...]:
-        """Thoughts without a signature, with the name of who wrote them: they go back there alone."""
+        """Thoughts without a signature get the name of their minter: they are only sent back to it."""
         target = self._targets()[0]
         minter = Origin(target.surface.family, target.provider.name, target.model)
         return tuple(
@@ -579,7 +578,8 @@ class _Loop:
         )
 
     async def _run(self, round: Round) -> dict[str, tuple[RanCall, tuple[Part, ...]]]:
-        """Run the calls of a round and show them, in the order in which the model wrote all that is held."""
+        """Run the calls of a round and show them, in the order in which the model wrote everything held
+        back."""
         writer = round.writer
         assert writer is not None
         brought: dict[str, tuple[RanCall, tuple[Part, ...]]] = {}
@@ -619,13 +619,13 @@ class _Loop:
         return result
 
     def _native(self, content: Iterable[Part]) -> tuple[Part, ...]:
-        """Without what was made for the client of the tools that the provider ran."""
+        """The content without parts that were made for the client from tools that the provider ran."""
         family = self._exchange.job.surface.family
         return tuple(part for part in content if type(part) is not Foreign or part.dialect != family)
 
     def _run_upstream(self, finish: Finish, kept: Response) -> Iterator[RanCall]:
         """The calls of one round that the provider ran itself: as the client is shown them, or as the
-        provider reports them where the client's dialect has no parts for them."""
+        provider reports them if the client's dialect has no parts for them."""
         surface = self._exchange.job.surface
         if not surface.client.hosted.marks:
             surface = self._targets()[0].surface
@@ -644,12 +644,12 @@ class _Loop:
 
     async def _finish(self, finish: Finish, last: Response) -> None:
         exchange, answer = self._exchange, self._answer
-        # What an end says besides is about its own round.
+        # Other values of an end are about its own round.
         rounds = bool(self._turns or self._paused)
         extra, whole_extra = (None, None) if rounds else (finish.extra, last.extra)
         finish = msgspec.structs.replace(finish, usage=self._usage, extra=extra)
         ran = self._ran_upstream + self._ran
-        if ran and (self._ran or rounds):  # the end of a single round tells its own
+        if ran and (self._ran or rounds):  # the end of a single round has its own
             finish = self._form.finish(finish, ran)
         if self._ran:
             exchange.record.noted(_summary(self._ran))
@@ -689,7 +689,7 @@ class _Loop:
                 self._own.losses += located
 
     def _break_off(self, round: Round) -> None:
-        """The round has no end. What went wrong has been shown, or there is no one to show it to."""
+        """The round has no end. The error has been shown, or there is no one to show it to."""
         exchange, failed = self._exchange, self._answer.failed
         if failed is not None and round.problem is not None:
             exchange.record.failed(failed)
@@ -703,7 +703,7 @@ def _summary(ran: list[RanCall]) -> str:
 
 
 def _remaining(asked: Request, used: Usage | None) -> int | None:
-    """Of the tokens that the answer may have; not less than a round may think."""
+    """The tokens left for the answer; at least as many as a round may use for thinking."""
     if asked.max_tokens is None or used is None:
         return asked.max_tokens
     least = min(asked.max_tokens, (asked.thinking.budget or 0) + 1)

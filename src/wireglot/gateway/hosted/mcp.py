@@ -1,7 +1,7 @@
 """Tools of MCP servers, called by the gateway for models whose provider does not connect to servers.
 
-Only servers on hosts of `[mcp]`; one connection for each request and server. What a tool returns is data: the
-model can call what it was offered, whatever a result says.
+Only servers on hosts of `[mcp]`; one connection for each request and server. A tool's result is data: the
+model can only call what it was offered, whatever a result says.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ class McpRunner:
         except WebFailed as refused:
             message = f"the gateway does not connect to the MCP server {server.name}: {refused}"
             raise RequestError("bad", message, code=REFUSED) from None
-        # The SDK takes a second to import: only the first request that uses it waits, and no other.
+        # The SDK takes a second to import: only the first request that uses it waits for that.
         await run_in_thread(lambda: import_module(_CONNECTION))
         from wireglot.gateway.hosted.mcp_connection import McpConnection, McpFailed
 
@@ -111,11 +111,12 @@ class McpSession:
             for name, each in self._listed.items()
         )
         self._ran: dict[str, RanCall] = {}
-        """Calls that were approved since the last turn, by the id of the approval."""
+        """Approved calls since the last turn, by the id of the approval."""
         self._is_listed = False
 
     def offer(self, request: Request) -> Offered:
-        """With requests for approval as the calls that they are about, and without lists of tools."""
+        """With requests for approval converted to the calls that they are about, and without lists of
+        tools."""
         listing = None
         if not self._is_listed and not any(map(self._lists, _parts(request.messages))):
             listing = ToolListing(_new_id(), self._server, tuple(self._listed.values()))
@@ -125,7 +126,7 @@ class McpSession:
             request = replace(request, messages=messages)
         functions = self._functions
         if not any(type(tool) is HostedTool and tool.kind == _TOOL_SEARCH for tool in request.tools):
-            # Nothing searches for them.
+            # No tool search would find them.
             functions = tuple(replace(tool, deferred=False) for tool in functions)
         return Offered(functions, request, listing, tuple(self._ran.values()))
 
@@ -170,7 +171,7 @@ class McpSession:
                 self._ran[id] = RanCall(own.id, own, result)
 
     def _approvals(self, messages: tuple[Message, ...]) -> tuple[dict[str, HostedCall], dict[str, Approval]]:
-        """Calls of this server that a person was asked about, and the answers."""
+        """Calls of this server that a user was asked about, and the answers."""
         calls: dict[str, HostedCall] = {}
         answers: dict[str, Approval] = {}
         for each in _approvals_in(_parts(messages), self._form):
@@ -181,8 +182,8 @@ class McpSession:
         return calls, answers
 
     def _conversation(self, messages: tuple[Message, ...]) -> tuple[Message, ...]:
-        """With calls by the names that the model knows. A call that was approved follows in the conversation
-        as one that was made; one that was denied, or is run only now, is a call and its result here."""
+        """The conversation with calls by the names that the model knows. An approved call is followed by the
+        actual one; a denied call, or one that is run only now, becomes a call and its result here."""
         calls, answers = self._approvals(messages)
         made = {
             part.id for part in _parts(messages) if type(part) is ToolCall and part.namespace == self._server
@@ -238,7 +239,7 @@ def _parts(messages: Iterable[Message]) -> Iterable[Part]:
 
 
 def _after_answer(messages: tuple[Message, ...]) -> tuple[Message, ...]:
-    """What the client has said since the last answer."""
+    """The client's messages since the last answer."""
     last = max((place for place, message in enumerate(messages) if message.role == "assistant"), default=-1)
     return messages[last + 1 :]
 

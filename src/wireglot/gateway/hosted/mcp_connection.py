@@ -1,6 +1,6 @@
 """One connection to an MCP server, by the official SDK (`wireglot[mcp]`) over the gateway's own HTTP client.
 
-Nothing that the SDK raises is shown to anyone: its texts may hold the URL and what else was sent.
+The SDK's error messages are never shown: they may contain the URL and other sent data.
 """
 
 from __future__ import annotations
@@ -36,28 +36,28 @@ _OPENING: Final = "open"
 _LISTING: Final = "list"
 _HIDDEN: Final = "***"
 _SECRET_CHARACTERS: Final = 8
-"""Shorter values are words like `true` or the name of a team, which results may hold too."""
+"""Shorter values are words like `true` or the name of a team, which results may contain too."""
 _OWN_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept-encoding", "mcp-session-id"}
 )
-"""A client cannot set them for the server."""
+"""Headers that a client cannot set for the server."""
 _HOP_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept-encoding"}
 )
 _CLIENT: Final = types.Implementation(name="wireglot", version=__version__)
 
-# It would write whole messages to standard error.
+# The SDK would write whole messages to standard error.
 for _name in ("mcp", "httpx2"):
     logging.getLogger(_name).addHandler(logging.NullHandler())
     logging.getLogger(_name).propagate = False
 
 
 class McpFailed(Exception):
-    """The server cannot be used; why, in words that may be shown."""
+    """The server cannot be used; the message may be shown."""
 
 
 class _PoolLimits(msgspec.Struct, frozen=True):
-    """Implements `ClientLimits`: a stream of the server's own, and calls side by side."""
+    """Implements `ClientLimits`: the server's stream, and concurrent calls."""
 
     pool: int = 16
     queue: int = 16
@@ -67,7 +67,7 @@ class _PoolLimits(msgspec.Struct, frozen=True):
 
 
 class _GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends what the SDK sends, to hosts that are allowed, and bounds what comes back."""
+    """Sends the SDK's requests, to allowed hosts only, and limits the responses."""
 
     def __init__(self, hosts: ServerHosts, settings: McpSettings) -> None:
         self._hosts = hosts
@@ -76,7 +76,7 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
         seconds = settings.timeout
         self._timeouts = Timeouts(connect=seconds, tls=seconds, first_byte=seconds, idle=seconds)
         self.problems: dict[str, str] = {}
-        """What went wrong, in words that may be shown, by what was sent (`_about`)."""
+        """Errors in words that may be shown, by what was sent (`_about`)."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
         url, about = str(request.url), _about(await request.aread())
@@ -106,12 +106,12 @@ class _GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 def _read_all(size: int) -> None:
-    """Nothing but notifications, which are not kept."""
+    """Only notifications, which are not kept."""
 
 
 class _Body(httpx2.AsyncByteStream):
     def __init__(self, answer: Answer, check: Callable[[int], None]) -> None:
-        """`check`: raises where too many bytes have come."""
+        """`check`: raises if too many bytes have come."""
         self._answer = answer
         self._check = check
 
@@ -146,7 +146,7 @@ class _Body(httpx2.AsyncByteStream):
 
 
 class McpConnection:
-    """Opened and closed by a task of its own, as the SDK demands; used by any other."""
+    """Opened and closed by a separate task, as the SDK demands; used by any other."""
 
     def __init__(
         self, server: McpServer, headers: Mapping[str, str], hosts: ServerHosts, settings: McpSettings
@@ -191,10 +191,10 @@ class McpConnection:
             if not self._ready.done():
                 self._ready.cancel()
             elif not self._ready.cancelled():
-                self._ready.exception()  # it was seen, or no one waits for it any more
+                self._ready.exception()  # it was handled, or no one waits for it any more
 
     def close(self) -> None:
-        """At the end of the request, however it ended."""
+        """Called at the end of the request, however it ended."""
         self._closing.set()
         if self._task is not None and not self._task.done():
             asyncio.get_running_loop().call_later(_CLOSE_SECONDS, self._task.cancel)
@@ -244,7 +244,7 @@ class McpConnection:
         )
 
     async def _within(self, work: Callable[[], Awaitable[T]], about: str) -> T:
-        """`about`: what the server is sent. Calls that run at the same time fail each for its own reason."""
+        """`about`: what the server is sent. Concurrent calls fail each for its own reason."""
         seconds = self._settings.timeout
         self._transport.problems.pop(about, None)
         try:
@@ -257,7 +257,7 @@ class McpConnection:
         except MCPError as problem:
             said = self._transport.problems.get(about)
             raise McpFailed(said or self._shown(problem.error.message)) from None
-        except Exception:  # the same of a call: a server's fault is no fault of the request
+        except Exception:  # as above, for a call: a server's fault must not fail the request
             raise McpFailed(self._why(about)) from None
 
     def _why(self, about: str = _OPENING) -> str:
@@ -271,11 +271,11 @@ class McpConnection:
 
 
 _open_tasks: Final[set[asyncio.Task[None]]] = set()
-"""Those that are closing: the loop itself holds no reference to them."""
+"""Tasks that are closing: the loop itself keeps no reference to them."""
 
 
 def _about(body: bytes) -> str:
-    """What a message to the server is about: its method, and the arguments of a call."""
+    """A summary of a message to the server: its method, and the arguments of a call."""
     try:
         message = msgspec.json.decode(body) if body else {}
     except msgspec.DecodeError:

@@ -1,4 +1,4 @@
-"""Which tools match: by the words of a query (BM25), or by a regular expression."""
+"""Finds matching tools: by the words of a query (BM25), or by a regular expression."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 MAX_HITS: Final = 5
 _MAX_TEXT_CHARACTERS: Final = 4_000
-"""Of one field of a tool."""
+"""For one field of a tool."""
 _PATTERN_SECONDS: Final = 2.0
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """Parts of `snake_case` and `camelCase` are words too."""
@@ -41,13 +41,13 @@ _COMMON: Final = frozenset(
         "to",
     }
 )
-"""Words of a query that say nothing of a tool."""
+"""Words of a query that do not describe a tool."""
 _SATURATION: Final = 1.2
 _LENGTH_WEIGHT: Final = 0.75
 
 
 class BadPattern(Exception):
-    """Not a regular expression of Python; with what is wrong."""
+    """Not a valid Python regular expression; with the reason."""
 
 
 class PatternTimeout(Exception):
@@ -55,7 +55,7 @@ class PatternTimeout(Exception):
 
 
 def fields_of(tool: Tool) -> list[str]:
-    """What is searched of a tool: its name first."""
+    """The searched fields of a tool: its name first."""
     fields = [tool.name, tool.namespace, tool.description or ""]
     properties = (tool.schema or {}).get("properties")
     for name, schema in properties.items() if type(properties) is dict else ():
@@ -69,8 +69,8 @@ def words_of(text: str) -> list[str]:
 
 
 def rank_by_words(query: str, tools: Sequence[Tool]) -> list[int]:
-    """Places of the tools that score highest in Okapi BM25, without its constant factor; none without a word
-    in common."""
+    """Indexes of the tools that score highest in Okapi BM25, without its constant factor; none without a
+    common word."""
     counts = [Counter(words_of("\n".join(fields_of(tool)))) for tool in tools]
     lengths = [count.total() for count in counts]
     average = sum(lengths) / max(len(lengths), 1)
@@ -103,10 +103,10 @@ _KEPT: Final = ("SYSTEMROOT", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH")
 
 
 async def search_pattern(pattern: str, tools: Sequence[Tool]) -> list[int]:
-    """Places of the tools that a pattern matches, those with a match in their name first.
+    """Indexes of the tools that a pattern matches, those with a match in their name first.
 
-    It runs in a process of its own: Python's `re` can need exponential time, and nothing stops it but the end
-    of its process. Raises BadPattern, PatternTimeout, and OSError where no process can be started.
+    It runs in a separate process: Python's `re` can need exponential time, and only the end of its process
+    stops it. Raises BadPattern, PatternTimeout, and OSError if no process can be started.
     """
     asked = encode({"pattern": pattern, "tools": [fields_of(tool) for tool in tools]})
     environment = {name: os.environ[name] for name in _KEPT if name in os.environ}

@@ -1,7 +1,7 @@
-"""One answer made of several rounds: what the client is shown, and what goes back to the model.
+"""One answer made of several rounds: what the client is shown, and what is sent back to the model.
 
-A round is one request to an upstream. Its answer passes through the ordinary delivery of the relay, written
-by a `RoundWriter` in the place of the client's own writer: parts are numbered on over all rounds, calls of
+A round is one request to an upstream. Its answer passes through the relay's ordinary delivery, written by a
+`RoundWriter` in place of the client's own writer: parts are numbered continuously over all rounds; calls of
 the gateway's functions and the end of a round are held back.
 """
 
@@ -39,9 +39,9 @@ from wireglot.ir.stream import (
 )
 
 _QUOTED_CHARACTERS: Final = 150
-"""As Anthropic's citations quote."""
+"""As long as quotes in Anthropic's citations."""
 _AFTER: Final = r"(?![\w/?=&%#~-]|[.:,;@!+][\w/])"
-"""What would make it another address. A mark at the end of a sentence does not."""
+"""Characters that would continue the address. Punctuation at the end of a sentence does not."""
 
 
 class OneAnswer:
@@ -51,17 +51,17 @@ class OneAnswer:
         self.exchange = exchange
         self.failed: ApiError | None = None
         self.context: Context | None = None
-        """Of the upstream that began to answer."""
+        """From the upstream that began to answer."""
         self.parts = 0
         """The index of the next part."""
         self.folding = Folding() if exchange.client is None else None
         self.sources: list[WebSource] = []
-        """What its texts may cite."""
+        """The sources that its texts may cite."""
         self.quotes = exchange.job.surface.client.hosted.quotes
         self.opening: list[Event] = []
-        """What the answer begins with, whatever the model says."""
+        """Events before the model's own output."""
         self.extra: Extra | None = None
-        """What a whole round says besides its content."""
+        """Fields of a whole round besides its content."""
         self._started = False
         self._writer: StreamWriter | None = None
 
@@ -70,7 +70,7 @@ class OneAnswer:
         return self._writer.losses if self._writer is not None else []
 
     def written(self, events: list[Event], context: Context | None = None) -> bytes:
-        """What the client is sent for these events; nothing where it gets its answer whole."""
+        """The bytes that the client is sent for these events; none if it gets its answer whole."""
         self.context = self.context or context
         shown: list[Event] = []
         for event in events:
@@ -78,7 +78,7 @@ class OneAnswer:
                 if self._started:
                     continue
                 self._started = True
-                event = msgspec.structs.replace(event, extra=None)  # what it says is of one round
+                event = msgspec.structs.replace(event, extra=None)  # its extra fields are about one round
                 shown += (event, *self.opening)
                 continue
             elif type(event) is PartStart:
@@ -102,7 +102,7 @@ class OneAnswer:
             self.exchange.client.write(data)
 
     def fail(self, error: ApiError) -> None:
-        """The answer has begun, and there is no more of it."""
+        """The answer has begun, and breaks off."""
         client = self.exchange.client
         assert client is not None
         client.write(self.written([Failure(error)]), last=True)
@@ -118,19 +118,20 @@ class RoundWriter:
         self.finish: Finish | None = None
         self.usage: Usage | None = None
         self.calls: dict[int, ToolCall] = {}
-        """Those of the gateway's functions, by their index in the round. One that was cut off is none."""
+        """Calls of the gateway's functions, by their index in the round. One that was cut off does not
+        count."""
         self.held: list[Event | int] = []
-        """What stands behind the first of these calls; an index in its place."""
+        """Events after the first of these calls; an index in place of a call."""
         self._answer = answer
         self._names = names
         self._context = context
         self._sources = tuple(answer.sources)
-        """What the model knew when it wrote this round: its texts may cite them."""
+        """The sources that the model knew when it wrote this round: its texts may cite them."""
         self._passes = not names and not answer.parts and not answer.sources
-        """Whether the parts go on unchanged: the first round of a request in which no tool is run."""
+        """Whether the parts pass unchanged: the first round of a request in which no tool is run."""
         self._moved: dict[int, int] = {}
         self._texts: dict[int, list[str]] = {}
-        """Of parts whose whole text is needed at their end."""
+        """Texts of parts that are needed completely at their end."""
 
     def write(self, events: Iterable[Event]) -> bytes:
         shown: list[Event] = []
@@ -144,7 +145,7 @@ class RoundWriter:
                 assert type(event) is UsageReport
                 self.usage = event.usage
             elif kind is OtherAnswer:
-                continue  # only one was asked for
+                continue  # only one was requested
             elif kind is PartStart or kind is Delta or kind is PartEnd:
                 if self._passes:
                     shown.append(event)
@@ -212,7 +213,7 @@ class RoundWriter:
 
 
 class RoundReply(CollectedReply):
-    """The reply of one round: its bytes go on to the client, without pings and without an end."""
+    """The reply of one round: its bytes are passed to the client, without pings and without an end."""
 
     def __init__(self, exchange: Exchange) -> None:
         super().__init__()
@@ -230,12 +231,12 @@ class RoundReply(CollectedReply):
 
 
 class Round(KeepsAll):
-    """One round: what it is asked with, and what came of it. A `Keeper` of its whole answer."""
+    """One round: its request and its result. A `Keeper` of its whole answer."""
 
     def __init__(self, answer: OneAnswer, request: Request, names: frozenset[str]) -> None:
         self.request = request
         self.targets: tuple[Target, ...] = ()
-        """Who may be asked; () where that is still to be found."""
+        """The allowed targets; () if they are not known yet."""
         self.problem: Exception | None = None
         self.kept: Response | None = None
         """The answer as the model wrote it, with its reasoning state."""
@@ -244,7 +245,7 @@ class Round(KeepsAll):
         self._names = names
 
     def begin(self, exchange: Exchange) -> None:
-        """Prepare the exchange in which this round is asked."""
+        """Prepare the exchange in which this round is sent."""
         if self.targets:
             exchange.targets = self.targets
         exchange.rewrite(self.request)
@@ -255,7 +256,7 @@ class Round(KeepsAll):
         exchange.ending.keepers.append(self)
 
     def ask_again(self, exchange: Exchange, other: Round) -> None:
-        """Ask what another round would, of a target that is offered other functions."""
+        """Send the request of another round to a target that is offered other functions."""
         self.request, self._names = other.request, other._names
         exchange.rewrite(self.request)
         exchange.own_functions = self._names
@@ -283,7 +284,7 @@ class Round(KeepsAll):
 
 
 def cited(text: str, sources: Sequence[WebSource], *, quotes: bool) -> tuple[Citation, ...]:
-    """A citation for each place at which a text names the address of a source, in their order."""
+    """A citation for each place at which a text contains the URL of a source, in order."""
     known: dict[str, WebSource] = {}
     for source in sources:
         if source.url and source.url in text:
@@ -293,7 +294,7 @@ def cited(text: str, sources: Sequence[WebSource], *, quotes: bool) -> tuple[Cit
     longest_first = sorted(known, key=len, reverse=True)
     addresses = "|".join(map(re.escape, longest_first))
     found = []
-    # A link of Markdown as a whole, else the address alone.
+    # A Markdown link as a whole, else the URL alone.
     for place in re.finditer(rf"\[[^\[\]]*\]\(<?({addresses})>?\)|({addresses}){_AFTER}", text):
         source = known[place[1] or place[2]]
         quote = source.text[:_QUOTED_CHARACTERS] if quotes else ""

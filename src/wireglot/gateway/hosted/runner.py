@@ -1,7 +1,7 @@
-"""The contract of something that runs a hosted tool in the provider's place.
+"""The interface of code that runs a hosted tool in the provider's place.
 
-A runner is asked once for each request that declares a tool of its kinds. The session that it opens says,
-before every round, what the model is offered instead, and runs what the model calls.
+A runner is opened once for each request that declares a tool of its kinds. Before every round, its session
+returns what the model is offered instead; then it runs the model's calls.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.wire.json import BadJson, decode
 
 MAX_RESULT_CHARACTERS: Final = 100_000
-"""That a model is given of one result."""
+"""Maximum length of one result for a model."""
 
 
 class Offered(msgspec.Struct, frozen=True):
-    """What the model gets in the place of a hosted tool."""
+    """What the model gets in place of a hosted tool."""
 
     functions: tuple[Tool, ...]
-    """By these names their calls are known. A name that the client uses itself is changed by the loop."""
+    """Their calls are recognized by these names. The loop changes a name that the client uses itself."""
     request: Request
-    """What is asked, with all that the runner changes in it (tools that it holds back). The loop puts the
-    functions in the place of the hosted tool."""
+    """The request, with all that the runner changes in it (tools that it holds back). The loop replaces the
+    hosted tool by the functions."""
     listing: ToolListing | None = None
-    """Of the first round: tools that the client is shown before the answer."""
+    """In the first round: tools that the client is shown before the answer."""
     ran: tuple[RanCall, ...] = ()
-    """Of the first round: calls of an earlier turn that were run now. Their results are in the request."""
+    """In the first round: calls of an earlier turn that were run now. Their results are in the request."""
 
 
 class HostedSession(Protocol):
-    """One request, from its first round to its last. `backend` says in metrics what runs the calls."""
+    """One request, from its first round to its last. `backend` names what runs the calls, in metrics."""
 
     @property
     def backend(self) -> str: ...
@@ -48,27 +48,28 @@ class HostedSession(Protocol):
         ...
 
     def call(self, call: ToolCall, id: str) -> HostedCall:
-        """A call of one of its functions, as the client is shown it. `id` is new and has no prefix."""
+        """A call of one of its functions, in the form that the client is shown. `id` is new and has no
+        prefix."""
         ...
 
     async def run(self, call: HostedCall) -> HostedResult:
-        """What it brings. Failures are results with an `error`; a cancellation is passed on."""
+        """Run a call. Failures are results with an `error`; a cancellation is passed on."""
         ...
 
 
 class HostedRunner(Protocol):
-    """`name` says in losses and notes who runs it."""
+    """`name` names the runner in losses and notes."""
 
     @property
     def name(self) -> str: ...
 
     @property
     def connects(self) -> bool:
-        """Whether it must reach a server to know what to offer."""
+        """Whether it must connect to a server to know what to offer."""
         ...
 
     def serves(self, settings: Settings) -> bool:
-        """Whether it runs anything under these settings. Asked once for each configuration."""
+        """Whether it runs anything under these settings. Called once for each configuration."""
         ...
 
     async def open(self, exchange: Exchange, tool: HostedTool) -> HostedSession | None:
@@ -81,19 +82,19 @@ HostedRunners = Mapping[str, HostedRunner]
 
 
 def function_name(name: str, taken: Collection[str]) -> str:
-    """The name under which a function is offered, where the client may have a tool of that name."""
+    """The name under which a function is offered, different from the client's own tools."""
     while name in taken:
         name = f"gateway_{name}"
     return name
 
 
 def called_name(call: HostedCall) -> str:
-    """The name of the function that stands for a call. Those of servers are unique for each server."""
+    """The name of the function that represents a call. Those of servers are unique for each server."""
     return f"{call.server}__{call.name}" if call.server else call.name or call.kind
 
 
 def arguments_of(call: ToolCall) -> dict[str, Any]:
-    """Repaired as for a client; {} for what is no object."""
+    """Repaired as for a client; {} if it is not an object."""
     stream = ArgumentStream()
     try:
         arguments = decode(stream.feed(call.arguments) + stream.finish() or "{}")
@@ -107,7 +108,7 @@ def failed(code: HostedError, message: str) -> HostedResult:
 
 
 def result_parts(result: HostedResult) -> tuple[ResultPart, ...]:
-    """What the model is given of a result."""
+    """The parts of a result that the model gets."""
     page = result.page
     if page is None or not page.data:
         return Text(result.text), *result.media

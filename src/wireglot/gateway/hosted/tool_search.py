@@ -74,7 +74,7 @@ class ToolSearch:
         }
         self._function = Tool(self._name, _DESCRIPTION, schema)
         self._named = frozenset(found)
-        """Found before this request, by the names that clients bring back."""
+        """Found before this request, by the names that clients send back."""
         self._found: set[ToolKey] = set()
         self._deferred: tuple[Tool, ...] = ()
 
@@ -125,7 +125,7 @@ def key_of(tool: Tool) -> ToolKey:
 
 
 def found_tools_text(tools: Iterable[Tool]) -> str:
-    """What the model reads of a search, by the names that `providers/fit/tools.py` gives tools."""
+    """The text of a search result for the model, with the names that `providers/fit/tools.py` gives tools."""
     names = [f"{tool.namespace}__{tool.name}" if tool.namespace else tool.name for tool in tools]
     return f"These tools can be called now: {', '.join(names)}." if names else "No tools were found."
 

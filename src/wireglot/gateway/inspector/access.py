@@ -1,5 +1,4 @@
-"""Who may look: anyone who is on this machine while no key is required, otherwise anyone who brings a
-secret."""
+"""Access to the inspector: any local user while no key is required, otherwise anyone with a secret."""
 
 from __future__ import annotations
 
@@ -30,21 +29,22 @@ _ENDS_BYTES: Final = 5
 _NONCE_BYTES: Final = 8
 _MARK_BYTES: Final = 16
 _TICKET: Final = "ticket "
-"""So begins what a ticket is called among what has ended."""
+"""Prefix of the names of tickets among ended sessions."""
 _COOKIE: Final = "wireglot-inspector"
 _SEALED_FOR: Final = "\0inspector"
-"""No caller is called so: the sealing key is no caller's."""
+"""No caller can have this name: the sealing key belongs to no caller."""
 _KIND: Final = "session"
 _MAX_COOKIES_TRIED: Final = 4
 _MAX_ENDED: Final = 10_000
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 _OPEN: Final = "open"
 _PASSING: Final = secrets.token_bytes(32)
-"""Where settings were made without a secret, as no configuration makes them."""
+"""Used if settings were made without a secret, which no configuration does."""
 
 
 class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
-    """`mark` is what must still be there for it to hold: a print of the admin secret, or a key's digest."""
+    """`mark` must still exist for the session to be valid: a fingerprint of the admin secret, or a key's
+    digest."""
 
     by: Literal["admin", "key"]
     mark: str
@@ -53,8 +53,8 @@ class InspectorSession(msgspec.Struct, frozen=True, array_like=True):
 
 
 def sign_in_ticket(operator_key: str, wall: float) -> str:
-    """For one sign-in at the gateway with this operator key: used up by it, so that a browser can be called
-    with a link that has it."""
+    """A ticket for one sign-in at the gateway with this operator key. It can be used once, so a browser can
+    be opened with a link that contains it."""
     ends = int(wall + TICKET_SECONDS).to_bytes(_ENDS_BYTES, "big")
     text = ends + secrets.token_bytes(_NONCE_BYTES)
     return base64.urlsafe_b64encode(text + _ticket_mark(operator_key, text)).decode().rstrip("=")
@@ -66,23 +66,23 @@ def _ticket_mark(operator_key: str, text: bytes) -> bytes:
 
 
 class InspectorSessions:
-    """Implements `Commanded`: those that end before their time, here or in another process."""
+    """Implements `Commanded`: keeps the sessions that were ended early, here or in another process."""
 
     def __init__(self, wall: Callable[[], float] = time.time, operator_key: Callable[[], str] = str) -> None:
-        """`operator_key`: that of this gateway's own user, which signs tickets; "": there is none."""
+        """`operator_key`: returns that of this gateway's own user, which signs tickets; "": there is none."""
         self._wall = wall
         self._operator_key = operator_key
         self._sealers: dict[bytes, Sealer] = {}
         self._ended: dict[str, dict[str, float]] = {}
-        """By whose they were: nonces, with when each would have ended by itself."""
+        """By owner: nonces of ended sessions, with when each would have expired."""
         self._ended_up_to: dict[str, float] = {}
-        """By whose they were; "": of everyone. Their sessions that end by then are signed out."""
+        """By owner; "": everyone. Sessions that expire by this time are signed out."""
         self._used: dict[str, float] = {}
-        """Tickets, likewise. Only the gateway's own user makes them: no one else can have so many used
-        that one is forgotten while it still could open."""
+        """Used tickets, likewise. Only the gateway's own user makes them: no one else can have so many used
+        that one is dropped while it is still valid."""
 
     def begin(self, who: Caller, settings: Settings) -> tuple[InspectorSession, str]:
-        """A new one, and its token."""
+        """A new session and its token."""
         by: Literal["admin", "key"] = "admin" if who.key is None else "key"
         mark = self._admin_mark(settings) if who.key is None else who.key.digest
         ends = max(int(self._wall()) + SESSION_SECONDS, int(self._cutoff(_whose(mark))) + 1)
@@ -91,7 +91,7 @@ class InspectorSessions:
         return session, base64.urlsafe_b64encode(sealed).decode().rstrip("=")
 
     def read(self, cookies: str, host: str, settings: Settings) -> InspectorSession | None:
-        """The session among the cookies of a request, as far as the token itself can tell."""
+        """The session among the cookies of a request, checked by the token alone."""
         name = cookie_name(host)
         tried = [value for each, value in cookie_pairs(cookies) if each == name][:_MAX_COOKIES_TRIED]
         for token in tried:
@@ -101,7 +101,7 @@ class InspectorSessions:
         return None
 
     def holds(self, session: InspectorSession, settings: Settings) -> bool:
-        """Whether its time is not over. Whether its key still opens anything is for others to say."""
+        """Whether it has not expired or ended. Its key must be checked elsewhere."""
         whose = _whose(session.mark)
         if session.ends <= max(self._wall(), self._cutoff(whose)):
             return False
@@ -110,7 +110,7 @@ class InspectorSessions:
         return session.by != "admin" or _is_same(session.mark, self._admin_mark(settings))
 
     def redeem(self, ticket: str) -> PeerCommand | None:
-        """What other processes must know of a ticket that is used now; None where it opens nothing."""
+        """The command that reports a used ticket to other processes; None if it is not valid."""
         key = self._operator_key()
         try:
             raw = base64.b64decode(ticket + "=" * (-len(ticket) % 4), altchars=b"-_", validate=True)
@@ -127,7 +127,7 @@ class InspectorSessions:
         return used
 
     def end(self, session: InspectorSession) -> PeerCommand:
-        """What all processes must know of one that is signed out."""
+        """The command that reports a sign-out to all processes."""
         whose = _whose(session.mark)
         return PeerCommand(self._wall(), ended=session.nonce, ends=session.ends, whose=whose)
 
@@ -160,7 +160,7 @@ class InspectorSessions:
         return max(self._ended_up_to.get(whose, 0.0), self._ended_up_to.get("", 0.0))
 
     def _end_up_to(self, whose: str, ends: float) -> None:
-        """Sign out all sessions of one caller ("": of everyone) that end by then."""
+        """Sign out all sessions of one caller ("": of everyone) that expire by this time."""
         self._ended_up_to[whose] = ends
         if not whose:
             self._ended_up_to = {name: at for name, at in self._ended_up_to.items() if not name or at > ends}
@@ -172,30 +172,31 @@ class InspectorSessions:
                 self._ended.pop(name, None)
 
     def _make_room(self) -> None:
-        """No session that was signed out is forgotten while it would still hold: of whom most are known, the
-        older half become one moment, up to which all sessions of that caller are signed out."""
+        """No signed-out session is dropped while it would still be valid: of the caller with the most, the
+        older half are replaced by one time, and all sessions of that caller that expire by then are signed
+        out."""
         if self._count() <= _MAX_ENDED:
             return
-        self._end_up_to("", max(self._wall(), self._cutoff("")))  # these have ended by themselves
+        self._end_up_to("", max(self._wall(), self._cutoff("")))  # these have expired
         while self._count() > _MAX_ENDED:
             whose = max(self._ended, key=lambda name: len(self._ended[name]), default="")
             ends = sorted(self._ended.get(whose, {}).values())
             if len(ends) > 1:
                 self._end_up_to(whose, ends[len(ends) // 2])
-            else:  # of more callers than can be told apart
+            else:  # more callers than can be kept apart
                 self._end_up_to("", max([*ends, *self._ended_up_to.values()]))
 
     def _count(self) -> int:
         return len(self._ended_up_to) + sum(map(len, self._ended.values()))
 
     def csrf(self, session: InspectorSession | None, settings: Settings) -> str:
-        """What a page of ours sends with every change, and no other page can know. Without a session it is
-        that of anyone who may look without one."""
+        """The token that our page sends with every change, and that no other page can know. Without a session
+        it is the one of anonymous viewers."""
         bound = session.nonce if session is not None else _OPEN
         return _print(settings, f"csrf {bound}")
 
     def _admin_mark(self, settings: Settings) -> str:
-        """Without an admin secret the operator's key stands for it, which ends with the process."""
+        """Without an admin secret the operator's key is used, which ends with the process."""
         secret = settings.server.admin_secret.value or self._operator_key()
         return _print(settings, f"admin {secret}") if secret else ""
 
@@ -217,25 +218,25 @@ class InspectorSessions:
 
 
 def _whose(mark: str) -> str:
-    """For other processes and machines, which need not know a key's digest."""
+    """The owner's name for other processes and machines, which need not know a key's digest."""
     return hashlib.sha256(b"wireglot inspector whose v1 " + mark.encode()).hexdigest()[:16]
 
 
 def cookie_name(host: str) -> str:
-    """Cookies know no ports: two gateways of one machine would take one another's."""
+    """Cookies do not depend on the port: two gateways on one machine would overwrite each other's."""
     port = _PORT.search(host)
     return f"{_COOKIE}-{port[1]}" if port is not None else _COOKIE
 
 
 def set_cookie(host: str, token: str, *, secure: bool, seconds: int = SESSION_SECONDS) -> tuple[str, str]:
-    """No script reads it, no other site sends it, and it goes to the inspector alone."""
+    """Scripts cannot read it, other sites cannot send it, and only the inspector gets it."""
     flags = "; Path=/inspector; HttpOnly; SameSite=Strict" + ("; Secure" if secure else "")
     return "set-cookie", f"{cookie_name(host)}={token}; Max-Age={seconds}{flags}"
 
 
 def cookie_pairs(cookies: str) -> list[tuple[str, str]]:
     found = []
-    # Repeated headers were joined with a comma, which no value of ours holds.
+    # Repeated headers were joined with a comma, which our values do not contain.
     for piece in re.split("[;,]", cookies):
         name, equals, value = piece.strip().partition("=")
         if equals:
@@ -244,7 +245,7 @@ def cookie_pairs(cookies: str) -> list[tuple[str, str]]:
 
 
 def _print(settings: Settings, text: str) -> str:
-    """Without `server.secret` no one can make one, or try out what it is of."""
+    """A keyed hash: without `server.secret` no one can make one, or guess its content."""
     key = hashlib.sha256(b"wireglot inspector v1 " + _secret(settings)).digest()
     return hmac.new(key, text.encode("utf-8", "surrogatepass"), hashlib.sha256).hexdigest()
 
@@ -262,7 +263,7 @@ _READING: Final = frozenset({"GET", "HEAD"})
 
 
 class SeenVisitor(msgspec.Struct, frozen=True):
-    """Who asks, and how that is known."""
+    """A visitor, and how it was identified."""
 
     viewer: Viewer | None
     caller: Caller = LOCAL
@@ -275,13 +276,13 @@ class Access:
     def __init__(
         self, gatekeeper: Gatekeeper, sessions: InspectorSessions, settings: Callable[[], Settings]
     ) -> None:
-        """`settings`: those that hold now, for someone who has been looking for a while."""
+        """`settings`: returns the current ones, for long sessions."""
         self._gatekeeper = gatekeeper
         self._sessions = sessions
         self._settings = settings
 
     def seen(self, head: Head, settings: Settings) -> SeenVisitor:
-        """Raises RequestError where a secret is brought, and is wrong."""
+        """The visitor. Raises RequestError if it sends a wrong secret."""
         secrets = self._gatekeeper.secrets_in(head)
         if secrets and (self.takes_secrets(settings) or self._gatekeeper.is_operator(secrets)):
             who = self._gatekeeper.known(head.peer, secrets, settings)
@@ -296,7 +297,7 @@ class Access:
         return SeenVisitor(None)
 
     def of(self, session: InspectorSession, settings: Settings) -> SeenVisitor:
-        """Whose session it is, where its key still opens anything."""
+        """The owner of a session, if its key is still valid."""
 
         def holds() -> bool:
             now = self._settings()
@@ -311,7 +312,7 @@ class Access:
         return SeenVisitor(viewer, Caller(key.name, key), session)
 
     def check(self, head: Head, seen: SeenVisitor, settings: Settings) -> Viewer:
-        """The viewer, where this question may be asked at all: from a page of ours, or by no page."""
+        """The viewer, if this request is allowed: from our page, or from no page."""
         if seen.viewer is None:
             raise RequestError("auth", self.why_closed(settings))
         self.check_token(head, seen, settings)
@@ -337,7 +338,7 @@ class Access:
         )
 
     def takes_secrets(self, settings: Settings) -> bool:
-        """Whether there is anything to sign in with."""
+        """Whether there is any way to sign in."""
         return bool(settings.server.admin_secret.value) or self._gatekeeper.asks_for_keys(settings)
 
     def _is_open(self, head: Head, settings: Settings) -> bool:
@@ -356,7 +357,7 @@ class Access:
         return Viewer("key", key.name, key.created, holds=lambda: self._still(key.digest, key))
 
     def _still(self, digest: str, key: ClientKey) -> bool:
-        """Whether a digest still is that of the same key. False if that cannot be checked."""
+        """Whether a digest is still valid for the same key. False if that cannot be checked."""
         try:
             found = self._gatekeeper.key_of(digest, self._settings())
         except RequestError:
@@ -365,8 +366,8 @@ class Access:
 
 
 def check_site(head: Head) -> None:
-    """Nothing of the inspector is another page's to ask for, whatever `server.origins` lets call the API. A
-    link to a view may stand anywhere: the page itself tells nothing."""
+    """Refuses requests of other sites, whatever `server.origins` allows for the API. Any site may link to a
+    view: the page itself contains no data."""
     reading = head.method in _READING
     origin = head.headers.get("origin")
     if origin is not None:
@@ -394,7 +395,7 @@ def check_form(head: Head) -> None:
 
 
 def is_behind_tls(head: Head) -> bool:
-    """By the page's own origin, which it says with every change, or as a proxy says."""
+    """By the page's own origin, which it sends with every change, or by a proxy's header."""
     if head.headers.get("origin", "").startswith("https://"):
         return True
     return head.headers.get("x-forwarded-proto", "").partition(",")[0].strip().lower() == "https"
@@ -407,7 +408,7 @@ def _other_site() -> RequestError:
 
 
 TRUSTED_TYPES: Final = "wireglot"
-"""The one policy of the page: for the address of its worker."""
+"""The only policy of the page: for the address of its worker."""
 
 PAGE_CSP: Final = "; ".join(
     (
@@ -426,7 +427,7 @@ PAGE_CSP: Final = "; ".join(
     )
 )
 DATA_CSP: Final = "default-src 'none'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; sandbox"
-"""Of an answer that is no page, should anybody open it as one."""
+"""For responses that are not pages, in case they are opened as one."""
 
 SECURITY_HEADERS: Final[Headers] = [
     ("x-content-type-options", "nosniff"),
@@ -446,8 +447,8 @@ _UNCACHED: Final = ("cache-control", "no-store")
 
 
 def secured(path: str, headers: Headers) -> Headers:
-    """Headers with those that every answer at this path has; `headers` may only say how long it may be
-    kept."""
+    """The headers with those that every response at this path has; `headers` may only set how long it may be
+    cached."""
     fixed = [
         *SECURITY_HEADERS,
         ("content-security-policy", DATA_CSP if path.startswith(INSPECTOR_API) else PAGE_CSP),
@@ -460,7 +461,7 @@ def secured(path: str, headers: Headers) -> Headers:
 
 
 class SecuredReply(PassedReply):
-    """The same way back, with these headers."""
+    """The same reply with these headers."""
 
     def __init__(self, path: str, behind: Reply) -> None:
         super().__init__(behind)

@@ -1,4 +1,4 @@
-"""What the page changes of the gateway itself: keys of providers, and the configuration file."""
+"""Changes of the gateway itself from the inspector: keys of providers, and the configuration file."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ _LOOK_SECONDS: Final = 0.05
 
 
 class ConfigPages:
-    """`current`: the settings that hold now. `transport`: to providers."""
+    """`current`: returns the current settings. `transport`: to providers."""
 
     def __init__(
         self,
@@ -95,7 +95,7 @@ class ConfigPages:
         )
 
     async def _check(self, page: PageRequest, viewer: Viewer) -> None:
-        """What a change would be, and what is wrong with it. Nothing is written."""
+        """The result of a change, and its problems. Nothing is written."""
         path, content, hidden = self._edited(page)
         problems: list[dict[str, str]] = []
         notes: list[str] = []
@@ -112,7 +112,7 @@ class ConfigPages:
             {
                 "digest": digest_of(content),
                 "text": self._hidden(text.encode(), page.settings).text,
-                # Of long texts it takes seconds, in which others want their answers.
+                # For long texts it takes seconds, which must not block other requests.
                 "difference": await asyncio.to_thread(hidden.difference, text.replace("\r\n", "\n")),
                 "problems": problems,
                 "notes": notes,
@@ -140,7 +140,7 @@ class ConfigPages:
         return why_unwritable(path)
 
     def _edited(self, page: PageRequest) -> tuple[Path, bytes, HiddenLines]:
-        """The file as it is, which must be what the page has shown."""
+        """The file's content, which must be the one that the page has shown."""
         path = self._source.file()
         if why := self._why_fixed(path):
             raise _refusal(EditRefused(why, "file_unwritable"))
@@ -153,7 +153,7 @@ class ConfigPages:
         return path, content, self._hidden(content, page.settings)
 
     def _content(self, path: Path) -> bytes:
-        """What would be approved with a change of it must have been approved itself."""
+        """Content that would be approved together with a change must have been approved itself."""
         content = content_of(path)
         if content and self._source.why_not is not None and (why := self._source.why_not(content)):
             raise EditRefused(why, "file_unreadable")
@@ -166,16 +166,16 @@ class ConfigPages:
             return changed_text(content.decode("utf-8", "replace"), _changes(changes))
         if type(text) is not str or len(text.encode()) > MAX_BYTES:
             raise invalid_value("text", f"the file's text, {MAX_BYTES} bytes at most, or changes")
-        restored = hidden.restored(text.replace("\r\n", "\n"))  # as a browser has it
+        restored = hidden.restored(text.replace("\r\n", "\n"))  # with the browser's line ends
         return restored.replace("\n", "\r\n") if b"\r\n" in content else restored
 
     def _loaded(self, path: Path, text: str, settings: Settings, content: bytes, viewer: Viewer) -> Settings:
-        """As `wireglot config check` does, and as a reload would. Raises ConfigError."""
+        """Loads it like `wireglot config check` and a reload. Raises ConfigError."""
         after = parsed(text.encode(), path)
         if not self._may_change_all(viewer):
             try:
                 before = parsed(content, path)
-            except ConfigError as error:  # it is unknown what a change would leave out of it
+            except ConfigError as error:  # the values that a change would remove are unknown
                 raise RequestError(
                     "permission",
                     f"the file on the disk cannot be read: from this page that takes the admin secret to "
@@ -201,7 +201,8 @@ class ConfigPages:
         return found
 
     def _may_change_all(self, viewer: Viewer) -> bool:
-        """A configuration can send keys and files of this machine anywhere."""
+        """Whether the viewer may change everything: a configuration can send keys and files of this machine
+        anywhere."""
         return viewer.access == "admin" and is_loopback(self._current().server.host)
 
     def _hidden(self, content: bytes, settings: Settings) -> HiddenLines:
@@ -209,7 +210,7 @@ class ConfigPages:
         return HiddenLines(content.decode("utf-8", "replace").replace("\r\n", "\n"), redactor)
 
     async def _applied(self, before: Settings) -> bool:
-        """Whether this process took up what was written."""
+        """Whether this process has loaded what was written."""
         self._source.reload()
         ends = time.monotonic() + _APPLY_SECONDS
         while self._current() is before and time.monotonic() < ends:
@@ -219,7 +220,7 @@ class ConfigPages:
     # Keys of providers.
 
     async def _try(self, page: PageRequest, viewer: Viewer) -> None:
-        """The key that is in effect."""
+        """Test the key that is in effect."""
         provider = page.settings.providers.get(page.asked.ids[0])
         if provider is None:
             raise _no_provider("no such provider is on", "provider_off")
@@ -325,7 +326,7 @@ class ConfigPages:
 
 
 def _gone(before: Settings, after: Settings) -> list[str]:
-    """Providers that are on no longer: the demo is, where nothing says so, while there is no other."""
+    """Providers that are off after a change. The demo is on only while there is no other."""
     return [name for name in before.providers if name not in after.providers]
 
 
@@ -360,7 +361,8 @@ def _described(answer: ProviderAnswer, provider: Provider) -> dict[str, Any]:
 
 
 def _changes(value: object) -> list[tuple[list[str], Any]]:
-    """Of rules, and of the choice of a provider's models: `{"path": ["models", NAME], "value": ...}`."""
+    """Changes of rules, and of the choice of a provider's models: `{"path": ["models", NAME], "value":
+    ...}`."""
     expected = "a list of {path, value}, with paths below models or providers"
     if type(value) is not list or not 0 < len(value) <= _MAX_CHANGES:
         raise invalid_value("changes", expected)
@@ -375,7 +377,7 @@ def _changes(value: object) -> list[tuple[list[str], Any]]:
 
 
 def _stored(work: Callable[[], object]) -> None:
-    """Raises EditRefused where the disk or the keyring refuses it."""
+    """Raises EditRefused if the disk or the keyring fails."""
     try:
         work()
     except OSError as fault:
@@ -388,7 +390,7 @@ def _refusal(refused: EditRefused) -> RequestError:
 
 
 def _guarded(handler: Callable[[PageRequest, Viewer], Awaitable[None]]) -> InspectorHandler:
-    """For the admin, and for this machine while no one needs a key."""
+    """For the admin, and for local users while no one needs a key."""
 
     async def guarded(page: PageRequest, viewer: Viewer) -> None:
         if viewer.access == "key":

@@ -1,4 +1,4 @@
-"""A stretch of time in steps: counts, percentiles, tokens, money, losses, and what is left of budgets."""
+"""A time span in steps: counts, percentiles, tokens, cost, losses, and the rest of budgets."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ _SHORT_STEPS: Final = (1, 5, 10, 30, 60, 300)
 _HOUR_STEPS: Final = (3600, 2 * 3600, 3 * 3600, 6 * 3600)
 _DAY_STEPS: Final = (86_400, 7 * 86_400, 28 * 86_400)
 _SHORT_SECONDS: Final = 6 * 3600
-"""Of longer stretches the steps are whole hours, and of those beyond `_HOURS_SECONDS` whole days (UTC): their
+"""For longer spans the steps are whole hours, and beyond `_HOURS_SECONDS` whole days (UTC), since their
 requests have been added up."""
 _HOURS_SECONDS: Final = 14 * 86_400
 _STEPS_USUAL: Final = 60
@@ -86,7 +86,7 @@ def usual_step(since: int, until: int) -> int:
 
 
 class Figures:
-    """What a dashboard shows, of the ledger and of rows that are in another machine's."""
+    """The figures of a dashboard, from the ledger and from rows that are in another machine's."""
 
     def __init__(self, ledger: Ledger, more: Sequence[UsageRow] = ()) -> None:
         self._ledger = ledger
@@ -102,8 +102,8 @@ class Figures:
         *,
         whole: bool = False,
     ) -> dict[str, Any]:
-        """The series of all requests together, and of the largest groups. `whole`: also how long the requests
-        of each group took in each step."""
+        """The series of all requests together, and of the largest groups. `whole`: include how long the
+        requests of each group took in each step."""
         step = span.step * 1000
         by_group = await self._totals(query, BY[by])
         by_step = await self._totals(msgspec.structs.replace(query, step=step), "step")
@@ -135,7 +135,7 @@ class Figures:
 
 
 def graded(rows: Iterable[Row]) -> dict[str, int]:
-    """Losses by grade, of the exchanges that are still in the list."""
+    """Losses by grade, of exchanges that are still in the list."""
     grades = Counter({"serious": 0, "degraded": 0, "harmless": 0})
     for row in rows:
         if row.losses is not None:
@@ -144,7 +144,7 @@ def graded(rows: Iterable[Row]) -> dict[str, int]:
 
 
 def _only_grade(feature: str) -> dict[str, Grade]:
-    """Its grade, where whatever happens to it has the same one."""
+    """The grade of a feature, if all its losses have the same one."""
     grades = {grade for (name, _), (grade, _) in GRADES.items() if name == feature}
     return {"grade": grades.pop()} if len(grades) == 1 else {}
 
@@ -256,9 +256,9 @@ def _number(value: float | None) -> str:
 
 
 _MAX_KNOWN_ROWS: Final = 20_000
-"""Of this machine, among which those are looked for that other machines of a fleet tell of as well."""
+"""Rows of this machine, used to recognize those that other machines of a fleet report as well."""
 _LINES_IN_FILE: Final = 200_000
-"""Steps of all groups together. How many groups are left out is reported."""
+"""Steps of all groups together. The number of omitted groups is reported."""
 _USUAL_FROM: Final = "1h"
 ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
@@ -274,7 +274,7 @@ _OUTCOMES: dict[State, Outcome] = {"running": "", "done": "ok", "failed": "error
 
 
 def usage_of(row: Row, group: str = "") -> UsageRow:
-    """What is added up of it. `group`: of its key."""
+    """The row of usage for an exchange. `group`: of its key."""
     started, tokens = round(row.at * 1000), row.tokens or Tokens()
     usage = UsageRow(
         id=row.id,
@@ -315,7 +315,7 @@ class DashboardPage:
         quotas: Quotas,
         keys: KeyTable,
     ) -> None:
-        """`scrape`: the metrics of all workers, as Prometheus reads them."""
+        """`scrape`: returns the metrics of all workers in Prometheus's format."""
         self._usage = usage
         self._ledger = ledger
         self._health = health
@@ -370,27 +370,27 @@ class DashboardPage:
         }
 
     async def _of_others(self, settings: Settings, span: TimeSpan) -> list[UsageRow]:
-        """What machines of a fleet answered that keep books of their own."""
+        """Usage from machines of a fleet that have their own ledgers."""
         more = await self._traces.fleet.unbooked(span.since, span.until)
         groups = self._groups(settings)
         rows = [usage_of(self._traces.redacted(row), groups.get(row.key, "")) for row in more if row.booked]
         if not rows:
             return []
-        # This machine is among those that tell, and its rows are in its own books.
+        # This machine is one of those that report, but its rows are in its own ledger.
         since, until = min(row.started for row in rows) - 1000, max(row.started for row in rows) + 1000
         own = await self._ledger.rows(UsageQuery(since=max(0, since), until=until), limit=_MAX_KNOWN_ROWS)
         known = {row.id for row in own}
         return [row for row in rows if row.id not in known]
 
     async def _since_the_first(self, page: PageRequest, viewer: Viewer, span: TimeSpan) -> TimeSpan:
-        """The same from the first request on."""
+        """The same span, beginning with the first request."""
         query = msgspec.structs.replace(query_of(page, span, viewer), durations=False)
         first = (await Figures(self._ledger).total(query)).first // 1000
         since = min(first, span.until - 1) if first else max(0, span.until - 3600)
         return TimeSpan(since, span.until, _step(page, since, span.until))
 
     async def _budgets(self, settings: Settings, viewer: Viewer) -> list[dict[str, Any]] | None:
-        """Those of all keys and groups, or of the viewer's own. None: they cannot be read now."""
+        """The budgets of all keys and groups, or the viewer's own. None: they cannot be read now."""
         keys = [key for key in (*settings.keys, *self._keys.clients()) if viewer.sees(key.name)]
         try:
             found = await self._quotas.budgets_now(keys[:_MAX_BUDGET_KEYS], settings)
@@ -411,7 +411,7 @@ class DashboardPage:
         ]
 
     async def _grades(self, settings: Settings, query: UsageQuery) -> dict[str, Any]:
-        """Of the newest exchanges that are still in the list: the ledger has features, and no grades."""
+        """From the newest exchanges that are still in the list: the ledger has features, but no grades."""
         wanted = Wanted(since=query.since / 1000, until=query.until / 1000, limit=_MAX_GRADED)
         rows, groups = await self._traces.listed(wanted), self._groups(settings)
         chosen = [row for row in rows if query.chooses(usage_of(row, groups.get(row.key, "")))]
@@ -482,12 +482,12 @@ def query_of(page: PageRequest, span: TimeSpan, viewer: Viewer) -> UsageQuery:
     )
     if viewer.sees_all:
         return query
-    # What another key of this name used before is not this one's to see.
+    # Usage of an earlier key of this name is not visible to this one.
     return msgspec.structs.replace(query, caller=viewer.key, since=max(query.since, viewer.created))
 
 
 def previous(query: UsageQuery, viewer: Viewer) -> UsageQuery | None:
-    """The stretch of the same length before. None: the viewer may not see all of it."""
+    """The previous span of the same length. None: the viewer may not see all of it."""
     since = 2 * query.since - query.until
     if since < 0 or (not viewer.sees_all and since < viewer.created):
         return None

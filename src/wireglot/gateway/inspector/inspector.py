@@ -1,4 +1,4 @@
-"""The inspector as the application sees it: who is let in, and which handler answers."""
+"""The inspector's interface to the application: checks access and chooses the handler."""
 
 from __future__ import annotations
 
@@ -61,10 +61,10 @@ _TYPES: Final = {
     "svg": "image/svg+xml",
     "txt": "text/plain; charset=utf-8",
 }
-"""Of the files that `make page` writes, by the ending of their names."""
+"""Media types of the files that `make page` writes, by file extension."""
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,127}")
 _HASHED: Final = re.compile(r"[-.][A-Za-z0-9_]{8,}\.[a-z0-9]+$")
-"""A name that changes with what it holds: it may be kept for ever."""
+"""A file name with a content hash: it may be cached for ever."""
 _MIN_GZIP_BYTES: Final = 1024
 _NOT_BUILT: Final = (
     b"The inspector's page is not in this copy of Wireglot: `make page` builds it, packages have it.\n"
@@ -75,10 +75,10 @@ class _File(msgspec.Struct, frozen=True):
     type: str
     plain: bytes
     tag: str
-    """Of its bytes, quoted as HTTP has it."""
+    """ETag of its bytes, quoted as HTTP requires."""
     is_hashed: bool
     gzipped: bytes
-    """b"": too short to be worth it."""
+    """b"": too short to compress."""
 
 
 class Site:
@@ -87,7 +87,7 @@ class Site:
         self._files: dict[str, _File] = {}
 
     async def page(self, page: PageRequest) -> None:
-        """Every view is the same page, which looks at its own address."""
+        """Every view is the same page, which reads its own address."""
         index = await self._found(INDEX)
         if index is None:
             headers = [("content-type", _TYPES["txt"]), ("cache-control", "no-store")]
@@ -113,7 +113,7 @@ class Site:
         return found
 
     def _read(self, name: str) -> _File | None:
-        """Called with a name that is a name only: no path leads out of the folder."""
+        """`name` is a plain file name: no path leads out of the folder."""
         ending = name.rpartition(".")[2]
         place = self._folder / name
         if ending not in _TYPES or not place.is_file():
@@ -164,11 +164,11 @@ _LINK_IS_OVER: Final = (
 
 
 Command = Callable[[PeerCommand], Awaitable[str]]
-"""To all processes that know a session. Why only this machine heard of it, "" where all did."""
+"""Sends a command to all processes that know a session. Returns why only this machine got it, or ""."""
 
 
 Claim = Callable[[str], Awaitable[bool]]
-"""Of a name, for as long as a ticket lasts: whether no other process has it."""
+"""Claims a name for the lifetime of a ticket: whether no other process has it."""
 
 
 class SignInPages:
@@ -192,7 +192,7 @@ class SignInPages:
         page.send(self._reported(page, seen))
 
     async def begin(self, page: PageRequest, seen: SeenVisitor) -> None:
-        """Anyone who has no session yet has no token to send: the secret itself is what no other page
+        """Sign in. A visitor without a session has no token to send: the secret itself is what no other page
         knows."""
         secret = page.document().get("secret")
         if type(secret) is not str or not secret.strip() or len(secret) > _MAX_SECRET_LETTERS:
@@ -212,7 +212,7 @@ class SignInPages:
         page.send(self._reported(page, now), more=[cookie])
 
     async def enter(self, page: PageRequest, seen: SeenVisitor) -> None:
-        """The link of `wireglot inspect`: signs in once, and leads to the page."""
+        """The link of `wireglot inspect`: signs in once, and redirects to the page."""
         (ticket,) = page.asked.ids
         used = self._sessions.redeem(ticket)
         headers: Headers = [("cache-control", "no-store")]
@@ -233,7 +233,7 @@ class SignInPages:
         page.reply.send(_SEE_OTHER, [*headers, ("location", INSPECTOR_ROOT)], b"")
 
     async def _is_first(self, ticket: str) -> bool:
-        """Two workers may be asked at the same moment, before one can inform the other."""
+        """Two workers may get the same ticket at once, before one can inform the other."""
         with contextlib.suppress(StoreDown):
             return await self._claim(ticket)
         return True  # as far as this process knows
@@ -274,16 +274,16 @@ class SignInPages:
 
 
 def _provider(login: LoginSettings | None) -> str:
-    """The host of the identity provider that people sign in through at /login; "": none."""
+    """The host of the identity provider for sign-ins at /login; "": none."""
     is_on = login is not None and "oidc" in login.approval
     return (urlsplit(login.issuer).hostname or "") if login is not None and is_on else ""
 
 
 _MAX_BODY_BYTES: Final = 4 * MIB
 _MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
-"""Of anyone who may not look yet: a secret is short."""
+"""For visitors without access: a secret is short."""
 _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.enter", "session.end"})
-"""What is answered to anyone who may not look yet."""
+"""Verbs that need no access."""
 
 
 def max_body_bytes(asked: Asked) -> int:
@@ -302,7 +302,7 @@ class Inspector:
         claim: Claim,
         handlers: Mapping[str, InspectorHandler],
     ) -> None:
-        """`handlers`: verb -> who answers it."""
+        """`handlers`: verb -> handler."""
         self._match = match
         self._access = Access(gatekeeper, sessions, settings)
         site = Site()
@@ -334,7 +334,7 @@ class Inspector:
 
     async def answer(self, page: PageRequest) -> None:
         if page.body:
-            check_body_form(page.head)  # one in chunks does not show before it has come
+            check_body_form(page.head)  # a chunked body is only visible once it has come
         verb = page.asked.verb
         try:
             if (send := self._files.get(verb)) is not None:

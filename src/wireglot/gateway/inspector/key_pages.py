@@ -1,4 +1,4 @@
-"""Client keys and their budgets, over the functions of the admin API. Only with the admin secret."""
+"""Client keys and their budgets, using the functions of the admin API. Only with the admin secret."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class KeyPages:
         }
 
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
-        """Those of the store, which can be changed, and those of the configuration, which cannot; each with
-        what it has used of its day and its month."""
+        """The stored keys, which can be changed, and the configured ones, which cannot; each with its usage
+        of the current day and month."""
         viewer.need_admin()
         now = time.time()
         day, month = beginnings(now)
@@ -73,7 +73,7 @@ class KeyPages:
         )
 
     async def _keyless(self, now: float) -> list[dict[str, Any]]:
-        """Whom the first key would lock out: clients that have called without one in the last day."""
+        """Clients that the first key would lock out: they have sent requests without one in the last day."""
         seen: dict[str, list[float]] = {}
         for row in await self._traces.listed(Wanted(since=now - _DAY_SECONDS, limit=_MAX_ROWS)):
             if not row.key or row.key == LOCAL.name:
@@ -97,7 +97,7 @@ def _for_admin(handler: Callable[[PageRequest], Awaitable[None]]) -> InspectorHa
 def used_of(
     name: str, today: Mapping[str, tuple[int, int]], this_month: Mapping[str, tuple[int, int]]
 ) -> dict[str, Any]:
-    """Under the names of the budgets that it counts against."""
+    """Usage by the names of the budgets that it counts against."""
     (tokens, cost), (tokens_month, cost_month) = today.get(name, (0, 0)), this_month.get(name, (0, 0))
     return {
         "tokens_per_day": tokens,
@@ -125,6 +125,6 @@ def configured_key(key: ClientKey, now: float) -> dict[str, Any]:
 
 
 def beginnings(now: float) -> tuple[int, int]:
-    """Of the day and of the month, by UTC, as budgets have them: unix milliseconds."""
+    """The starts of the day and of the month, in UTC, as for budgets: unix milliseconds."""
     today = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     return int(today.timestamp() * 1000), int(today.replace(day=1).timestamp() * 1000)

@@ -1,4 +1,4 @@
-"""A document of one dialect in all others, with what was lost on the way. Nothing is sent to anybody."""
+"""Translates a document to all other dialects and reports the losses. Nothing is sent to a provider."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
 _MAX_LOSSES: Final = 500
 _MAX_LINES: Final = 100
-"""Losses of a stream whose lines are looked for: each is looked at again behind every event."""
+"""Losses of a stream whose lines are searched: each is checked again after every event."""
 _END_OF_STREAM: Final = "[DONE]"
 _LINE: Final = re.compile(r"[^\r\n]*(?:\r\n|\r|\n)|[^\r\n]+")
-"""As editors count lines, and as server-sent events have them: no other sign ends one."""
+"""A line as editors and server-sent events define it: no other character ends one."""
 
 
 class ToTranslate(msgspec.Struct, frozen=True):
@@ -38,13 +38,13 @@ class ToTranslate(msgspec.Struct, frozen=True):
     kind: Kind
     text: str
     request: str = ""
-    """What an answer or a stream answers, in any dialect: it brings back names of tools."""
+    """The request that an answer or stream answers, in any dialect: it restores names of tools."""
     model: str = ""
-    """Where the document itself names none."""
+    """If the document itself names none."""
     only: tuple[DialectName, ...] = ()
     """The dialects to translate to; (): all others."""
     aligned: bool = False
-    """Of a stream: event by event, in the place of its text."""
+    """For a stream: event by event, in place of its text."""
 
 
 def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
@@ -92,7 +92,7 @@ def _known_dialect(field: str, name: Any) -> DialectName:
 
 
 def translated(asked: ToTranslate) -> dict[str, Any]:
-    """`problem` is what is wrong with the document itself: then there is nothing in `dialects`."""
+    """`problem`: what is wrong with the document itself; then `dialects` is empty."""
     reported: dict[str, Any] = {"dialect": asked.dialect, "kind": asked.kind, "problem": None, "dialects": {}}
     problem = _problem_of(asked)
     if problem is not None:
@@ -179,7 +179,7 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
             for loss in translator.losses:
                 lines.setdefault(loss, last)
     written.append(translator.close())
-    for loss in translator.losses[:_MAX_LINES]:  # what is known at its end only
+    for loss in translator.losses[:_MAX_LINES]:  # known only at its end
         lines.setdefault(loss, last)
     text = b"".join(written).decode("utf-8", "replace")
     reported = {"text": text, **_reported_losses(translator.losses, lines)}
@@ -189,8 +189,8 @@ def _stream_in(name: DialectName, asked: ToTranslate) -> dict[str, Any]:
 
 
 def _events(text: str) -> Iterator[tuple[int, str]]:
-    """The events of a stream, each with the line (from 1) of its data, 0 where it has none. Of JSON lines
-    each line is one."""
+    """The events of a stream, each with the line (from 1) of its data, 0 if it has none. Each line of JSON
+    lines is one."""
     piece, data = "", 0
     lines = _LINE.findall(text)
     is_json_lines = all(line.lstrip()[:1] in ("{", "") for line in lines)
@@ -206,7 +206,7 @@ def _events(text: str) -> Iterator[tuple[int, str]]:
 
 
 def _reported_losses(losses: Sequence[Loss], lines: Mapping[Loss, int] | None = None) -> dict[str, Any]:
-    """`lines`: of a stream, where each was."""
+    """`lines`: for a stream, the line of each loss."""
     found = worst_first(losses)
     reported = [
         {
@@ -226,7 +226,7 @@ def _format_problem(message: str, path: str) -> dict[str, Any]:
 
 
 def _at(text: str, bad: BadJson) -> dict[str, Any]:
-    """Bad JSON with its line and column, both from 1, and its place in the text; all of them in letters."""
+    """Bad JSON with its line and column, both from 1, and its offset in the text, in characters."""
     reported = _format_problem(bad.reason, "$")
     if bad.offset is None:
         return reported | {"line": 1, "column": 1, "offset": 0}

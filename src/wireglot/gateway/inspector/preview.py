@@ -1,4 +1,4 @@
-"""What the gateway would send for a request, to whom, and what it may cost. Nothing is sent."""
+"""What the gateway would send for a request, its target and the estimated cost. Nothing is sent."""
 
 from __future__ import annotations
 
@@ -47,15 +47,15 @@ _OUTPUT_UNSAID: Final = 128 * 1024
 _MAX_BYTES: Final = 16 * MIB
 _MAX_TARGETS: Final = 4000
 _AT_ONCE_BYTES: Final = 8 * KIB
-"""A few milliseconds, with the links between the documents."""
+"""A few milliseconds, including the links between the documents."""
 
 OfferTools = Callable[[Exchange], Awaitable[None] | None]
 """Offers functions in place of the tools that the gateway runs itself."""
 
 
 class Targets:
-    """`GET /inspector/api/targets`: the models that a request can be sent to, and those of the catalog whose
-    providers are not configured: a request is translated for them, and not sent."""
+    """`GET /inspector/api/targets`: the models that a request can be sent to, and those of catalog providers
+    that are not configured: for these a request is translated, but not sent."""
 
     async def targets(self, page: PageRequest, viewer: Viewer) -> None:
         settings = page.settings
@@ -75,8 +75,8 @@ class Targets:
 
 
 def with_catalog(settings: Settings, model: str) -> Settings:
-    """With the provider that a model names, where only the catalog knows it: for a translation, which needs
-    no key. The same settings where the model leads anywhere already."""
+    """The settings with the provider that a model names, if only the catalog knows it: for a translation,
+    which needs no key. Returns the same settings if the model can be routed already."""
     name = model.partition("/")[0]
     if name not in catalog.names() or name in settings.providers or route_provider(settings, model):
         return settings
@@ -88,7 +88,7 @@ def with_catalog(settings: Settings, model: str) -> Settings:
 
 class Preview:
     def __init__(self, redactor: Callable[[], Redactor], offer: OfferTools) -> None:
-        """`redactor`: the one of the current settings."""
+        """`redactor`: returns the one of the current settings."""
         self._redactor = redactor
         self._offer = offer
         self._turn = Limiter(1, run_in_thread)
@@ -96,12 +96,12 @@ class Preview:
     async def estimate(
         self, page: PageRequest, viewer: Viewer, incoming: Incoming, model: str, body: bytes, *, shows: bool
     ) -> dict[str, Any]:
-        """Whose key pays, what it may cost, and, with `shows`, what would be sent: as an exchange whose
-        answer is still to come. `incoming`: as it would be sent."""
+        """Which key pays, the estimated cost, and, with `shows`, what would be sent: as an exchange without
+        an answer yet. `incoming`: as it would be sent."""
         settings = incoming.settings
         provider = route_provider(settings, model)
         is_on = provider in page.settings.providers
-        if is_on or not provider:  # why it leads nowhere names the providers that are on
+        if is_on or not provider:  # the error names the providers that are on
             check_permitted(page.caller.key, model)
         exchange = await _exchange(incoming, body, self._redactor())
         try:
@@ -136,7 +136,7 @@ class Preview:
     def _trace(self, exchange: Exchange, target: Target) -> Trace:
         job, record = exchange.job, exchange.record
         pool = target.provider.credentials
-        # What is signed or signed in is made when it is sent.
+        # Signatures and sign-ins are made when a request is sent.
         credential = pool[0] if pool and pool[0].login is None and pool[0].signing is None else None
         target, prepared = prepare_best(exchange, target, credential)
         _note_attempt(record, target, prepared)
@@ -149,7 +149,7 @@ class Preview:
 
 
 def route_provider(settings: Settings, model: str) -> str:
-    """The provider that a request goes to first, "" where it leads nowhere."""
+    """The provider that a request goes to first; "" if there is none."""
     try:
         return route(settings, model, COMMON)[0].provider.name
     except Unroutable:
@@ -193,8 +193,8 @@ def _note_attempt(record: Record, target: Target, prepared: Prepared) -> None:
 
 
 def _without_account(would: Trace, target: Target) -> Trace:
-    """For a viewer with a client key: what becomes of the document, and nothing of where it goes and whose
-    account pays. Raises RequestError where the document says that, too."""
+    """For a viewer with a client key: what happens to the document, without its target and the account that
+    pays. Raises RequestError if the document names the account."""
     shown = own_trace(would, {target.provider.name: target.provider})
     if any(each.request is not None and each.request.body == HIDDEN for each in shown.attempts):
         text = "what would be sent is for the operator: it names the provider's account"

@@ -1,5 +1,5 @@
-"""`POST /inspector/api/replay`: a recorded request again, or one of the playground: elsewhere, changed, or in
-another dialect."""
+"""`POST /inspector/api/replay`: sends a recorded request again, or one of the playground: to another model,
+changed, or in another dialect."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 
 def text_field(fields: dict[str, Any], name: str, most: int) -> str:
-    """Takes it out of the fields, so that only unknown fields are left. "" where it is missing."""
+    """Removes it from the fields, so that only unknown fields are left. "" if it is missing."""
     value = fields.pop(name, None)
     if value is None:
         return ""
@@ -41,13 +41,13 @@ def text_field(fields: dict[str, Any], name: str, most: int) -> str:
 
 AGENT: Final = "wireglot-inspector"
 PLAYGROUND: Final = "wireglot-playground"
-"""What is sent from the playground is listed under this client."""
+"""The client name of requests from the playground."""
 _MAX_CHARACTERS: Final = 100_000
 _MAX_ERROR_BYTES: Final = 16 * KIB
 _GREETING: Final = "Hello from the inspector. What can you do?"
 _EXAMPLE: Final = "What is the weather in Paris?"
 _TRANSLATED_MODEL: Final = "demo-gemini"
-"""Of the demo: the page asks it in another dialect, so that there is a translation to look at."""
+"""A demo model that the page calls in another dialect, so that there is a translation to show."""
 _EXAMPLE_TOOL: Final = Tool(
     "get_weather",
     "The weather of a city, now.",
@@ -57,7 +57,7 @@ _EXAMPLE_TOOL: Final = Tool(
 
 class Submit(Protocol):
     def __call__(self, incoming: Incoming, body: bytes, reply: Reply) -> Awaitable[str]:
-        """Have a request answered as if it had come from outside. Gives its id."""
+        """Have a request answered like one from a client. Returns its id."""
         ...
 
 
@@ -76,7 +76,7 @@ class AskPage:
         for name in fields:
             raise invalid_value(name, "nothing but model, text and stream")
         asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
-        if not named:  # something to see: a call, and what the model's own dialect cannot say
+        if not named:  # to show a call, and a field that the model's own dialect does not have
             asked = msgspec.structs.replace(asked, tools=(_EXAMPLE_TOOL,), parallel_tools=False)
         body = encode(dialect(COMMON).render_request(asked, Context()).value)
         reply = CollectedReply(_MAX_ERROR_BYTES)
@@ -93,7 +93,7 @@ def _asked_by_page(page: PageRequest) -> Incoming:
 
 
 def _head(page: PageRequest, path: str, query: str = "", agent: str = AGENT) -> Head:
-    """Of a request that the page makes."""
+    """The head of a request that the page makes."""
     host = page.head.headers.get("host", "")
     headers = {"host": host, "user-agent": agent, "content-type": "application/json"}
     target = f"{path}?{query}" if query else path
@@ -131,7 +131,7 @@ class ReplayPage:
         dry, shows, answers = (_flag(fields, name) for name in ("dry", "show", "answer"))
         if stream is not None and type(stream) is not bool:
             raise invalid_value("stream", "true or false")
-        for name in fields:  # one that is misspelled must not cost anything
+        for name in fields:  # a misspelled field must not lead to a paid request
             raise invalid_value(name, "nothing but id, to, dialect, body, stream, dry, show and answer")
         if spoken and spoken not in names():
             raise invalid_value("dialect", f"one of {', '.join(names())}")
@@ -142,7 +142,7 @@ class ReplayPage:
             model, spoken = to or trace.row.asked, spoken or trace.row.dialect
             document = _document(changed, trace, spoken)
             stream = trace.row.stream if stream is None else stream
-        else:  # what another gateway recorded
+        else:  # a recording of another gateway
             model = to
             for name, value in (("to", to), ("dialect", spoken), ("body", changed)):
                 if not value:
@@ -182,7 +182,7 @@ def _flag(fields: dict[str, Any], name: str) -> bool:
 
 
 def _document(body: Any, trace: Trace, spoken: str) -> dict[str, Any]:
-    """What is asked: what the caller has written in the place of what was recorded, or that, in a dialect."""
+    """The request to send: the caller's edited document, or else the recorded one, in a dialect."""
     if body is None or body == "":
         document = _decoded(trace.request.body)
         if spoken != trace.row.dialect:
@@ -215,7 +215,7 @@ def _object(value: Any) -> dict[str, Any]:
 
 
 def _leading_to(settings: Settings, model: str) -> Settings:
-    """Anyone who names a provider means it: patterns of [models] are for the names that clients ask for."""
+    """A named provider is used as named: patterns of [models] are for the names that clients use."""
     exact = any(rule.match == model for rule in settings.rules)
     if exact or model.partition("/")[0] not in settings.providers:
         return settings
@@ -232,13 +232,14 @@ def _replayed(
     stream: bool,
     agent: str,
 ) -> Incoming:
-    """As a client of that dialect asks. What tells a conversation apart is left out: nothing goes on."""
+    """A request like that of a client of this dialect. Ids of conversations are left out: nothing is
+    continued."""
     known = surface(spoken)
     if known.model_field:
         document[known.model_field] = model
     for field in known.client.state_fields:
         document.pop(field, None)
-    # Where the path names the model, the routes are patterns: `asked` tells what it would have reported.
+    # If the path contains the model, the routes are patterns: `asked` contains what it would have reported.
     path = next((each.path for each in known.client.routes if each.operation == "generate"), f"/{spoken}")
     head = _head(page, path, known.sse_query if stream else "", agent=agent)
     in_path = not known.model_field

@@ -1,4 +1,4 @@
-"""`GET /inspector/api/setup`: what is on and what is not, and why; what to copy into each client."""
+"""`GET /inspector/api/setup`: which providers are on or off and why; what to copy into each client."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ class ClientSettings(msgspec.Struct, frozen=True):
     name: str
     title: str
     text: str
-    """With `{url}`, `{key}` and `{model}` where those belong."""
+    """With the placeholders `{url}`, `{key}` and `{model}`."""
     kind: str = "sh"
-    """What the text is: `sh`, `toml` or `python`."""
+    """The format of the text: `sh`, `toml` or `python`."""
     run: str = ""
-    """The command that does it all, where there is one."""
+    """The command that does all of it, if there is one."""
     page: str = ""
-    """Of the documentation."""
+    """A page of the documentation."""
 
 
 CLIENTS: Final = (
@@ -132,7 +132,7 @@ _YOUR_KEY: Final = "YOUR_KEY"
 
 
 async def setup(environ: Mapping[str, str], page: PageRequest, viewer: Viewer) -> None:
-    """`environ`: in which the keys of providers are looked for."""
+    """`environ`: searched for keys of providers."""
     settings = page.settings
     listing = permitted(models(settings, COMMON), page.caller.key)
     named = [model.id for model in listing if not model.embeds]
@@ -177,7 +177,7 @@ def _providers(settings: Settings, environ: Mapping[str, str]) -> list[dict[str,
 
 
 def base_url(page: PageRequest) -> str:
-    """As the visitor reaches it: by the Host that was let in. It is copied into shells."""
+    """As the visitor reaches it: by the admitted Host. It is copied into shells."""
     host = page.head.headers.get("host", "")
     if not _HOST.fullmatch(host):
         server = page.settings.server
@@ -199,7 +199,7 @@ def _on(provider: Provider) -> dict[str, Any]:
 
 
 def _off(settings: Settings) -> list[dict[str, Any]]:
-    """Those of the catalog that nothing turned on, the dialects' own vendors first."""
+    """Catalog providers that are off, the dialects' own vendors first."""
     off = [catalog.provider(name) for name in catalog.names() if name not in settings.providers]
     off.sort(key=lambda spec: (not spec.home, spec.name))
     return [

@@ -1,4 +1,5 @@
-"""What the verification page knows of a browser between two requests, sealed in that browser's cookie."""
+"""The state that the verification page keeps between two requests of a browser, sealed in that browser's
+cookie."""
 
 from __future__ import annotations
 
@@ -27,7 +28,7 @@ ADMIN: Final = "admin"
 
 class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
     id: str
-    """What its forms are bound to."""
+    """Its forms are bound to this id."""
     ends: int
     """Unix seconds."""
     user_code: str = ""
@@ -35,9 +36,9 @@ class BrowserSession(msgspec.Struct, frozen=True, omit_defaults=True):
     parent: str = ""
     """Who signed in: the digest of a key, or ADMIN; "": no one yet."""
     grant: str = ""
-    """Of a sign-in at the identity provider: see `SignIn`."""
+    """From a sign-in at the identity provider: see `SignIn`."""
     attempt: ProviderAttempt | None = None
-    """A sign-in at the identity provider that has not come back."""
+    """A sign-in at the identity provider that is not finished."""
 
 
 class BrowserSessions:
@@ -49,7 +50,7 @@ class BrowserSessions:
         return BrowserSession(secrets.token_urlsafe(24), int(self._wall()) + SECONDS)
 
     def read(self, cookies: str, base: str) -> BrowserSession | None:
-        """`base`: the gateway's own address, by which its cookie is named."""
+        """`base`: the gateway's own address, from which its cookie's name is made."""
         name = _name(base)
         for token in [value for each, value in cookie_pairs(cookies) if each == name][:_MAX_TRIED]:
             session = self._opened(token)
@@ -58,7 +59,7 @@ class BrowserSessions:
         return None
 
     def cookie(self, session: BrowserSession, base: str) -> tuple[str, str]:
-        """No script reads it. Lax: the way back from the identity provider begins at another site."""
+        """Scripts cannot read it. Lax: the return from the identity provider begins at another site."""
         sealed = self._sealer.seal(LOGIN_OWNER, _KIND, "", msgspec.json.encode(session))
         token = base64.urlsafe_b64encode(sealed).decode().rstrip("=")
         secure = "; Secure" if base.startswith("https:") else ""
@@ -73,7 +74,7 @@ class BrowserSessions:
         return "set-cookie", f"{_name(base)}=; Max-Age=0; Path=/; HttpOnly; SameSite=Lax{secure}"
 
     def token(self, session: BrowserSession) -> str:
-        """What a form of ours sends along: made from what only this browser's cookie holds, sealed."""
+        """The token of our forms: derived from what only this browser's cookie contains, sealed."""
         return hashlib.sha256(f"form {session.id}".encode()).hexdigest()
 
     def is_ours(self, session: BrowserSession, token: str) -> bool:
@@ -91,8 +92,8 @@ class BrowserSessions:
 
 
 def _name(base: str) -> str:
-    """`__Host-`: no other host of the domain can set it. Cookies know no ports: two gateways of one machine
-    would take one another's."""
+    """`__Host-`: no other host of the domain can set it. Cookies do not depend on the port: two gateways on
+    one machine would overwrite each other's."""
     if base.startswith("https:"):
         return f"__Host-{_COOKIE}"
     return f"{_COOKIE}-{base.rpartition(':')[2]}"

@@ -1,7 +1,7 @@
-"""Device codes (RFC 8628): from a client's request for one to the person's decision, in the shared store.
+"""Device codes (RFC 8628): from a client's request for one to the user's decision, in the shared store.
 
 A decision is a document that can be written once, and a code is used by deleting it, which only one request
-can do: any process may answer any step.
+can do: so any process can handle any step.
 """
 
 from __future__ import annotations
@@ -25,24 +25,24 @@ _LETTERS: Final = "BCDFGHJKLMNPQRSTVWXZ"
 """20 consonants: no word is spelled by accident (RFC 8628, 6.1)."""
 _CODE_LENGTH: Final = 8
 LOGIN_OWNER: Final = "\0login"
-"""Of all that signing in stores and seals. No caller is called so."""
+"""The tenant of all data that signing in stores and seals. No caller can have this name."""
 _DEVICE: Final = "login-device"
 _USER_CODE: Final = "login-code"
 _DECISION: Final = "login-decision"
 _TRIES: Final = 5
 _POLL_SECONDS: Final = INTERVAL_SECONDS - 1
-"""A little less than the interval: a client that keeps to it is not slowed down by the network."""
+"""A little less than the interval: a client that keeps to it is not delayed by network jitter."""
 _WINDOW_SECONDS: Final = 600.0
 MAX_REQUESTS: Final = 30
-"""For codes, from one address in a window."""
+"""Requests for codes, from one address in a window."""
 MAX_WRONG_CODES: Final = 10
-"""Typed at one address in a window. There are 20^8 codes, and at most MAX_OPEN of them are good."""
+"""Wrong codes from one address in a window. There are 20^8 codes, and at most MAX_OPEN of them are valid."""
 MAX_OPEN: Final = 1000
 _OPEN: Final = "login open"
 
 
 class DeviceRequest(msgspec.Struct, frozen=True):
-    """A client that waits for a person's decision."""
+    """A client that waits for a user's decision."""
 
     id: str
     """Digest of its device code."""
@@ -54,7 +54,7 @@ class DeviceRequest(msgspec.Struct, frozen=True):
 
 
 class Decision(msgspec.Struct, frozen=True):
-    """`parent`: the digest of the key that the device acts as; "": the person refused. `grant`: see
+    """`parent`: the digest of the key that the device acts as; "": the user refused. `grant`: see
     `SignIn`."""
 
     parent: str
@@ -62,7 +62,7 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 class TooMany(Exception):
-    """Of this address, or of all; `wait` in seconds."""
+    """From this address, or in total; `wait` in seconds."""
 
     def __init__(self, wait: float) -> None:
         super().__init__(wait)
@@ -73,7 +73,7 @@ PollError = Literal["authorization_pending", "slow_down", "access_denied", "expi
 
 
 class NotYet(Exception):
-    """A poll that gets no token."""
+    """The result of a poll that gets no token."""
 
     def __init__(self, error: PollError) -> None:
         super().__init__(error)
@@ -111,9 +111,10 @@ class DeviceCodes:
         raise TooMany(CODE_SECONDS)
 
     async def find(self, user_code: str, address: str) -> DeviceRequest | None:
-        """The request of a code that a user typed. A wrong one counts against the address. TooMany."""
+        """The request of a code that a user typed. A wrong code counts against the address. Raises
+        TooMany."""
         claim = Rate(f"login codes {network_of(address)}", 1, MAX_WRONG_CODES, _WINDOW_SECONDS)
-        # Taken before the answer is known: many at once are no more than one after the other.
+        # Counted before the answer is known: parallel attempts have no advantage over sequential ones.
         denied = await self._counters.take([claim])
         if denied is not None:
             raise TooMany(denied.wait)
@@ -123,7 +124,7 @@ class DeviceCodes:
         return request
 
     async def open_request(self, user_code: str) -> DeviceRequest | None:
-        """The request of a code, while it waits for a decision."""
+        """The request of a code that waits for a decision."""
         code = normalized(user_code)
         if len(code) != _CODE_LENGTH:
             return None
@@ -140,9 +141,9 @@ class DeviceCodes:
         return decided
 
     async def poll(self, device_code: str) -> tuple[DeviceRequest, Decision]:
-        """The decision, to one poll and no other. Raises NotYet."""
+        """The decision, for one poll only. Raises NotYet."""
         id = _digest(device_code)
-        # In this order: a code that another poll has used is not taken for one that waits.
+        # In this order: a code that another poll has used must not be taken for a waiting one.
         decided = await self._documents.get(LOGIN_OWNER, _DECISION, [id])
         request = await self._request(id)
         if request is None:
@@ -169,7 +170,7 @@ class DeviceCodes:
 
 
 def normalized(user_code: str) -> str:
-    """Without case and punctuation, as people type it."""
+    """Without case and punctuation, which people type differently."""
     return "".join(letter for letter in user_code.upper()[:64] if letter in _LETTERS)
 
 
@@ -178,7 +179,7 @@ def shown_code(user_code: str) -> str:
 
 
 def network_of(address: str) -> str:
-    """What counts as one address: of IPv6 the network, which one machine has many addresses in."""
+    """What counts as one address: for IPv6 the network, since one machine has many addresses in it."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

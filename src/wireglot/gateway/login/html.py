@@ -62,7 +62,7 @@ def _problem(problem: str) -> str:
 
 
 def code_page(token: str, user_code: str = "", problem: str = "") -> bytes:
-    """Asks for the code. One that came with the link is filled in, and waits for the person all the same."""
+    """Asks for the code. One from the link is filled in, but still needs confirmation."""
     field = (
         '<label for="code">The code that your application shows</label>'
         f'<input id="code" class="code" name="user_code" value="{html.escape(user_code[:32])}" '
@@ -89,7 +89,7 @@ def _details(request: DeviceRequest) -> str:
 def sign_in_page(
     token: str, request: DeviceRequest, ways: Sequence[str], provider: str, problem: str = ""
 ) -> bytes:
-    """Shows who asks, and the ways to sign in."""
+    """Shows the client, and the ways to sign in."""
     parts = [
         _problem(problem),
         "<p>This application asks to use the gateway in your name:</p>",
@@ -138,6 +138,6 @@ def admin_page(token: str, request: DeviceRequest, groups: Sequence[str], proble
 
 
 def message_page(title: str, text: str, link: tuple[str, str] | None = None) -> bytes:
-    """`link`: the path and the text of a link below."""
+    """`link`: path and text of a link below."""
     more = f'<p><a href="{html.escape(link[0])}">{html.escape(link[1])}</a></p>' if link is not None else ""
     return _page(title, f"<p>{html.escape(text)}</p>{more}")

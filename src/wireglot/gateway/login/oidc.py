@@ -1,4 +1,4 @@
-"""OpenID Connect as a relying party: the authorization code flow with PKCE, and nothing else of it.
+"""OpenID Connect as a relying party: only the authorization code flow with PKCE.
 
 The provider's documents are fetched with the gateway's own HTTP client, which follows no redirect. Signatures
 and claims are checked by PyJWT.
@@ -32,12 +32,12 @@ _MAX_BYTES: Final = 1 << 20
 _MAX_TOKEN_LETTERS: Final = 64 * 1024
 _FRESH_SECONDS: Final = 3600.0
 _AGAIN_SECONDS: Final = 30.0
-"""Between two fetches of the keys because of an id that is not among them."""
+"""Between two fetches of the keys because of an unknown key id."""
 _LEEWAY_SECONDS: Final = 60
 _ALGORITHMS: Final = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
-"""Signatures of a key pair alone: with none, or with a public key taken for a shared secret, anyone signs."""
+"""Only asymmetric signatures: with none, or with a public key used as a shared secret, anyone could sign."""
 _REQUIRED: Final = ["iss", "sub", "aud", "exp", "iat"]
 _MAX_GROUPS: Final = 1000
 _OK: Final = 200
@@ -48,7 +48,7 @@ class ProviderDown(Exception):
 
 
 class ProviderAttempt(msgspec.Struct, frozen=True):
-    """What one browser must bring back from the provider."""
+    """The values that one browser must bring back from the provider."""
 
     state: str
     nonce: str
@@ -76,7 +76,7 @@ def new_attempt() -> ProviderAttempt:
 
 
 class IdentityProvider:
-    """The provider of `[login]`, by its settings: a reload may bring another one."""
+    """The provider of `[login]`, by its settings: a reload may configure another one."""
 
     def __init__(
         self, transports: Mapping[str, Transport], clock: Callable[[], float] = time.monotonic
@@ -88,7 +88,7 @@ class IdentityProvider:
     async def authorization_url(
         self, login: LoginSettings, attempt: ProviderAttempt, redirect_uri: str
     ) -> str:
-        """Where the browser is sent. Raises ProviderDown."""
+        """The URL that the browser is sent to. Raises ProviderDown."""
         metadata = (await self._known(login)).metadata
         digest = hashlib.sha256(attempt.verifier.encode()).digest()
         parameters = {
@@ -107,14 +107,14 @@ class IdentityProvider:
     async def person(
         self, login: LoginSettings, attempt: ProviderAttempt, answer: Mapping[str, str], redirect_uri: str
     ) -> tuple[Person, str]:
-        """Who signed in, by the query that the browser came back with, and the provider's refresh token, if
-        any. Raises ProviderDown and SignInRefused."""
+        """The person who signed in, by the query of the browser's return, and the provider's refresh token,
+        if any. Raises ProviderDown and SignInRefused."""
         if not hmac.compare_digest(answer.get("state", "").encode(), attempt.state.encode()):
             raise SignInRefused("this sign-in was begun in another window or has expired: start again")
         known = await self._known(login)
         names_itself = "iss" in answer or known.metadata.authorization_response_iss_parameter_supported
         if names_itself and answer.get("iss") != login.issuer:
-            # RFC 9207: an answer of another provider must not get to this one's token endpoint.
+            # RFC 9207: an answer of another provider must not be sent to this one's token endpoint.
             raise SignInRefused("the answer is another identity provider's: start again")
         if answer.get("error"):
             raise SignInRefused("the identity provider did not sign you in")
@@ -137,8 +137,8 @@ class IdentityProvider:
         return who(login, claims), refresh_token
 
     async def renewed(self, login: LoginSettings, refresh_token: str) -> tuple[Person | None, str]:
-        """The person as the provider has them now, where it says, and its next refresh token, if it has
-        another. Raises ProviderDown, and SignInRefused where it knows the person no more."""
+        """The person's current data, if the provider reports them, and its next refresh token, if it issued
+        one. Raises ProviderDown, and SignInRefused if it does not know the person any more."""
         known = await self._known(login)
         form = {"grant_type": "refresh_token", "refresh_token": refresh_token}
         id_token, refresh_token = await self._exchanged(login, known.metadata, form)
@@ -146,14 +146,14 @@ class IdentityProvider:
             return None, refresh_token
         try:
             claims = await self._verified(login, known, id_token)
-        except SignInRefused as wrong:  # the provider's fault, and no word about the person
+        except SignInRefused as wrong:  # the provider's fault, and not about the person
             raise ProviderDown(f"renewal: {wrong}") from None
         return who(login, claims), refresh_token
 
     async def _exchanged(
         self, login: LoginSettings, metadata: _Metadata, form: dict[str, str]
     ) -> tuple[str, str]:
-        """The ID token and the refresh token for a code or a refresh token; "" for what is not there."""
+        """The ID token and the refresh token for a code or a refresh token; "" if one is missing."""
         headers: Headers = [("content-type", "application/x-www-form-urlencoded")]
         secret = login.client_secret.value
         methods = metadata.token_endpoint_auth_methods_supported
@@ -202,7 +202,8 @@ class IdentityProvider:
         return claims
 
     async def _key(self, login: LoginSettings, known: _Cached, id: object) -> PyJWK:
-        """The public key that a token names, fetched again where it is not known: providers rotate them."""
+        """The public key that a token names; an unknown one causes a new fetch, since providers rotate
+        them."""
         now = self._clock()
         age = now - known.keys_at
         if (id not in known.keys and age > _AGAIN_SECONDS) or age > _FRESH_SECONDS:
@@ -229,7 +230,7 @@ class IdentityProvider:
             try:
                 keys[str(each.get("kid", ""))] = jwt.PyJWK.from_dict(each)
             except jwt.PyJWTError:
-                continue  # of a kind that is not known here: others may be
+                continue  # of an unknown kind: others may be known
         return keys
 
     async def _known(self, login: LoginSettings) -> _Cached:
@@ -257,7 +258,7 @@ class IdentityProvider:
     async def _fetched(
         self, method: str, url: str, headers: Headers | None = None, body: bytes = b""
     ) -> tuple[int, dict[str, Any]]:
-        """The status and the JSON object of an answer; {} where it is none."""
+        """The status and the JSON object of an answer; {} if it is not one."""
         request = Outbound(
             method, url, [("accept", "application/json"), *(headers or [])], body, pool="login"
         )
@@ -274,7 +275,7 @@ class IdentityProvider:
 
 
 def who(login: LoginSettings, claims: Mapping[str, Any]) -> Person:
-    """The person of verified claims, where this one may use the gateway. Raises SignInRefused."""
+    """The person of verified claims, if they may use the gateway. Raises SignInRefused."""
     subject = claims.get("sub")
     if type(subject) is not str or not subject:
         raise SignInRefused("the identity provider does not say who you are")
@@ -308,7 +309,7 @@ def _token(document: Mapping[str, Any], name: str) -> str:
 
 
 def _check_url(url: str, issuer: str) -> None:
-    """An endpoint that secrets may be sent to: TLS, unless the issuer itself is this machine."""
+    """Checks an endpoint that secrets are sent to: TLS, unless the issuer itself is this machine."""
     parts = split(url)
     if parts is not None and parts.hostname and "@" not in parts.netloc and url.isprintable():
         local = urlsplit(issuer).scheme == "http" and is_loopback(parts.hostname)

@@ -1,5 +1,5 @@
 """The endpoints of signing in: metadata (RFC 8414), device authorization (RFC 8628), tokens (RFC 6749),
-revocation (RFC 7009), and the pages that people see."""
+revocation (RFC 7009), and the pages for users."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ _PAGE_CSP: Final = (
 _PAGE_HEADERS: Final[Headers] = [
     *_UNCACHED,
     *(header for header in SECURITY_HEADERS if header[0] != "referrer-policy"),
-    # With no-referrer browsers say that a form of ours comes from nowhere (Origin: null).
+    # With no-referrer, browsers send no origin for our own forms (Origin: null).
     ("referrer-policy", "same-origin"),
     ("content-security-policy", _PAGE_CSP),
 ]
@@ -72,7 +72,7 @@ Handler = Callable[[PageRequest, LoginSettings], Awaitable[None]]
 
 
 class OAuthError(Exception):
-    """An answer as RFC 6749 has it."""
+    """An error response as RFC 6749 defines it."""
 
     def __init__(self, error: str, description: str = "", status: int = 400, wait: float = 0.0) -> None:
         super().__init__(error)
@@ -127,7 +127,7 @@ class LoginPages:
         }
 
     def is_on(self, settings: Settings) -> bool:
-        """Where no client needs a key, there is nothing to sign in for."""
+        """Whether signing in is on: if no client needs a key, there is no use for it."""
         return settings.login is not None and self._gatekeeper.asks_for_keys(settings)
 
     def admit(self, head: Head, settings: Settings) -> Incoming:
@@ -354,7 +354,7 @@ class LoginPages:
             if who.key is None or "key" not in login.approval:
                 raise SignInRefused("This gateway does not take this kind of key here.")
             if who.key.sign_in:
-                # A token ends soon; what is signed in with it would go on without it.
+                # A token expires soon; a sign-in made with it would outlive it.
                 raise SignInRefused("This is a token of another sign-in, not a client key.")
         except (SignInRefused, RequestError) as refused:
             status = refused.status if isinstance(refused, RequestError) else 400
@@ -375,7 +375,7 @@ class LoginPages:
         await self._decided(step, step.session.parent, key.name)
 
     async def _assign(self, step: _Step) -> None:
-        """The administrator names the key: one of the configuration, a stored one, or a new one."""
+        """The administrator names the key: a configured one, a stored one, or a new one."""
         page, settings = step.page, step.page.settings
         if step.session.parent != ADMIN or "admin" not in step.login.approval:
             body = self._ways(step.login, step.session, step.request, "Sign in first.")
@@ -424,8 +424,8 @@ class LoginPages:
     # OpenID Connect.
 
     async def _sign_in(self, page: PageRequest, login: LoginSettings) -> None:
-        """To the identity provider, for the code that this browser has entered. A link and no form: the way
-        through a provider's hosts is not known, and form-action would have to name them all."""
+        """Redirect to the identity provider, for the code that this browser has entered. A link, not a form:
+        the redirects between a provider's hosts are unknown, and form-action would have to name them all."""
         base = _base(page.head, login)
         session = self._browser(page, base)
         if session is None or not session.user_code or "oidc" not in login.approval:
@@ -499,7 +499,7 @@ class LoginPages:
         text = "The identity provider does not answer as expected. Try again, or ask your administrator."
         _send_page(page, html.message_page("Not available", text, ("/device", "Start again")), 502)
 
-    # Steps of a browser.
+    # Steps in a browser.
 
     def _browser(self, page: PageRequest, base: str) -> BrowserSession | None:
         return self._browsers.read(page.head.headers.get("cookie", ""), base)
@@ -507,7 +507,7 @@ class LoginPages:
     async def _step(
         self, page: PageRequest, login: LoginSettings, session: BrowserSession, form: dict[str, str]
     ) -> _Step | None:
-        """None: there is no code any more that waits for a decision."""
+        """None: no code waits for a decision any more."""
         request = await self._codes.open_request(session.user_code) if session.user_code else None
         if request is None:
             return None
@@ -527,7 +527,7 @@ class LoginPages:
 
 
 class _Step(msgspec.Struct, frozen=True):
-    """A form that a browser sent for a code that waits."""
+    """A form that a browser sent for a waiting code."""
 
     page: PageRequest
     login: LoginSettings
@@ -538,7 +538,7 @@ class _Step(msgspec.Struct, frozen=True):
 
 
 def _base(head: Head, login: LoginSettings) -> str:
-    """The gateway's own address. A Host header is the client's word: it counts for this machine alone."""
+    """The gateway's own address. A Host header comes from the client: it is only trusted on this machine."""
     if login.public_url:
         return login.public_url
     host = head.headers.get("host", "")
@@ -549,7 +549,7 @@ def _base(head: Head, login: LoginSettings) -> str:
 
 
 def _is_same_site(head: Head, base: str) -> bool:
-    """Whether a form was sent by a page of ours."""
+    """Whether a form was sent by our page."""
     site = head.headers.get("sec-fetch-site")
     if site is not None:
         return site == "same-origin"
@@ -557,7 +557,7 @@ def _is_same_site(head: Head, base: str) -> bool:
 
 
 def _fields(page: PageRequest) -> dict[str, str]:
-    """A form; of a repeated field the first one. Fields that are not known are ignored (RFC 6749, 3.2)."""
+    """The fields of a form; of a repeated field the first one. Unknown fields are ignored (RFC 6749, 3.2)."""
     kind = page.head.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != _FORM and (kind or page.body):
         raise _bad_form(page)

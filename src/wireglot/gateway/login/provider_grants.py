@@ -1,6 +1,7 @@
-"""Refresh tokens of the identity provider: whether a person still is one there, asked at each renewal.
+"""Refresh tokens of the identity provider: with each renewal they are used to check whether the person still
+has an account there.
 
-They are kept only where the scopes have `offline_access`. Other refresh tokens end with the person's session
+They are kept only if the scopes include `offline_access`. Other refresh tokens end with the person's session
 in a browser, often within the hour, and would sign people out.
 """
 
@@ -35,7 +36,7 @@ class ProviderGrants:
         self._checking: set[asyncio.Task[Person | None]] = set()
 
     async def keep(self, refresh_token: str, login: LoginSettings) -> str:
-        """The id under which it is kept for as long as a sign-in; "" where it is not."""
+        """The id under which it is kept for as long as a sign-in; "" if it is not kept."""
         if not refresh_token or OFFLINE not in login.scopes:
             return ""
         id = secrets.token_urlsafe(24)
@@ -43,9 +44,9 @@ class ProviderGrants:
         return id
 
     async def check(self, id: str, login: LoginSettings) -> Person | None:
-        """The person as the provider has them now, None where it does not say. Raises SignInRefused if it no
-        longer has the person, ProviderDown if it cannot be asked."""
-        # The provider's next refresh token is stored also where the client leaves before it is there.
+        """The person's current data; None if the provider does not report them. Raises SignInRefused if it no
+        longer has the person, ProviderDown if it cannot be reached."""
+        # The provider's next refresh token is stored even if the client leaves before.
         checking = asyncio.create_task(self._check(id, login))
         self._checking.add(checking)
         checking.add_done_callback(self._checked)
@@ -58,7 +59,8 @@ class ProviderGrants:
 
     async def _check(self, id: str, login: LoginSettings) -> Person | None:
         holder = secrets.token_hex(8)
-        # A provider takes a refresh token twice for a theft, and ends all of the person's.
+        # A provider treats the second use of a refresh token as theft, and revokes all of the person's
+        # tokens.
         if not await self._counters.lock(f"login grant {id}", holder, _LOCK_SECONDS):
             raise ProviderDown("another request renews the same sign-in")
         try:

@@ -1,4 +1,4 @@
-"""Tokens of devices that signed in, and the keys of people: both are rows among the client keys."""
+"""Tokens of devices that signed in, and the keys of people: both are stored as client keys."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
 _REFRESH_FORM: Final = re.compile(r"wgr-([0-9a-f]{12})\.([A-Za-z0-9_-]{20,80})\.([A-Za-z0-9_-]{20,80})")
 MAX_SIGN_INS: Final = 500
-"""Of one key; the oldest end first."""
+"""For one key; the oldest end first."""
 _TRIES: Final = 5
 _HOUR_MS: Final = 3_600_000
 _BASE_LENGTH: Final = 48
@@ -36,7 +36,7 @@ _HASH_LETTERS: Final = 12
 
 
 class SignInRefused(Exception):
-    """The message is for the person."""
+    """The message is for the user."""
 
 
 class Granted(msgspec.Struct, frozen=True):
@@ -47,7 +47,7 @@ class Granted(msgspec.Struct, frozen=True):
 
 
 class Person(msgspec.Struct, frozen=True):
-    """`subject`: what identifies the person for good, as the issuer has it. `owner`: for people to read."""
+    """`subject`: the issuer's permanent id of the person. `owner`: a readable name."""
 
     subject: str
     owner: str
@@ -55,7 +55,7 @@ class Person(msgspec.Struct, frozen=True):
 
 
 Recheck = Callable[[str, LoginSettings], Awaitable[Person | None]]
-"""The person of a grant as the identity provider has them now, None where it does not say. Raises
+"""The current data of a grant's person; None if the identity provider does not report them. Raises
 SignInRefused."""
 
 
@@ -116,12 +116,12 @@ class SignInTokens:
         raise SignInRefused("no name was free: try again")
 
     async def renew(self, refresh_token: str, address: str, settings: Settings) -> Granted | None:
-        """Other tokens for the same device; None: it must sign in again.
+        """New tokens for the same device; None: it must sign in again.
 
-        A refresh token is good once. Every session of a client on one machine holds a copy, and presents it
-        when it wakes up, long after another one has used it (Claude Code 2.1.326 then takes over what that
-        one has stored): from the address that used it, it is refused and no more. From any other, two
-        machines have it, and one of them is a thief's: the sign-in ends.
+        A refresh token can be used once. Every session of a client on one machine has a copy, and sends it
+        when it wakes up, long after another one has used it (Claude Code 2.1.326 then uses the token which
+        that one has stored): from the address that used it, it is only refused. From any other, two machines
+        have it, and one of them is a thief's: the sign-in ends.
         """
         parsed = _REFRESH_FORM.fullmatch(refresh_token)
         row = await self._keys.get(_NAME + parsed[1]) if parsed is not None else None
@@ -154,7 +154,8 @@ class SignInTokens:
         return _granted(made, parsed[1], parsed[2], key)
 
     async def _is_still(self, name: str, sign_in: SignIn, settings: Settings, address: str) -> bool:
-        """Whether the identity provider still knows the person, where it can be asked; limits follow it."""
+        """Whether the identity provider still knows the person, if it can be reached; the key's limits are
+        updated too."""
         if not sign_in.grant or settings.login is None:
             return True
         try:
@@ -167,7 +168,7 @@ class SignInTokens:
         return True
 
     async def revoke(self, token: str, address: str) -> None:
-        """End the sign-in that has this token; any other token is left alone (RFC 7009, 2.2)."""
+        """End the sign-in with this token; other tokens are not affected (RFC 7009, 2.2)."""
         row = self._table.sign_in(digest_of(token))
         if row is None and (parsed := _REFRESH_FORM.fullmatch(token)) is not None:
             row = await self._keys.get(_NAME + parsed[1])
@@ -181,8 +182,8 @@ class SignInTokens:
             await self._end(row.name, "device signed out", address)
 
     async def person(self, person: Person, settings: Settings) -> KeyRow:
-        """The key of a person, made at the first sign-in: budgets and data are the person's, however often
-        they sign in, and whatever their address is by then. Its name is the readable one of the first
+        """The key of a person, created at the first sign-in: budgets and data belong to the person, however
+        often they sign in, and even if their address changes. Its name is the readable one of the first
         sign-in, unless that was another key's."""
         subject = hashlib.sha256(person.subject.encode("utf-8", "surrogatepass")).hexdigest()
         names = _names(person.owner, subject)
@@ -223,7 +224,7 @@ class SignInTokens:
         self._note("warn" if "twice" in why else "info", why, name=name, peer=address, **more)
 
     async def _make_room(self, key: str) -> None:
-        """Sign-ins that are over are deleted when the key signs in again."""
+        """Ended sign-ins are deleted when the key signs in again."""
         rows = self._table.sign_ins_of(key)
         now = self._now()
         over = [row for row in rows if row.revoked or row.expires <= now]
@@ -236,12 +237,13 @@ class SignInTokens:
 
 
 def _earliest(*moments: int) -> int:
-    """Of those that are set."""
+    """The earliest of those that are set."""
     return min(filter(None, moments))
 
 
 def _made(before: SignIn, login: LoginSettings, now: int, ends: int) -> tuple[tuple[str, str, int], SignIn]:
-    """A new access token, the new part of a refresh token and their seconds; and the sign-in with them."""
+    """A new access token, the new part of a refresh token and their lifetimes in seconds; and the sign-in
+    with them."""
     access, rotating = new_key(), secrets.token_urlsafe(_SECRET_BYTES)
     seconds = max(1, min(int(login.token_hours * 3600), (ends - now) // 1000))
     changed = msgspec.structs.replace(
@@ -256,8 +258,8 @@ def _granted(made: tuple[str, str, int], id: str, family: str, key: ClientKey) -
 
 
 def _names(owner: str, subject: str) -> tuple[str, ...]:
-    """What a person's key may be called: first by the address, then so that no two are the same. A
-    subject alone may be a user name that people choose: a caller of that name may have stored something."""
+    """Names for a person's key: first the address, then a unique one. A subject alone may be a user name that
+    people choose: a caller of that name may have stored something."""
     plain = re.sub(r"[^A-Za-z0-9._@-]+", "-", owner.lower()).strip("-._@ ")[:_BASE_LENGTH] or "person"
     apart = f"{plain}-{subject[:_HASH_LETTERS]}"
     is_whole = plain == owner.lower() and "@" in plain and is_name(plain) and not plain.startswith(_NAME)

@@ -25,7 +25,7 @@ _CLIENTS: Final[tuple[tuple[str, str], ...]] = (
     ("anthropic/js", "anthropic-node"),
     ("google-genai-sdk", "google-genai"),
 )
-"""How the user agents of known programs begin, in small letters."""
+"""How the user agents of known programs begin, in lower case."""
 
 _FIRST_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
 _MAX_NAMES: Final = 512
@@ -33,7 +33,7 @@ _MAX_NAMES: Final = 512
 
 @lru_cache(_MAX_NAMES)
 def client_name(agent: str) -> str:
-    """`claude-code`, `codex`, `openai-python`; of others the agent's first word, "" where it has none."""
+    """`claude-code`, `codex`, `openai-python`; for others the agent's first word, or ""."""
     small = agent[:200].lower()
     for beginning, name in _CLIENTS:
         if small.startswith(beginning):

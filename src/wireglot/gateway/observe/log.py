@@ -1,10 +1,12 @@
-"""One line for each request, failures too, and notes of the process: JSON, or pretty on a terminal.
+"""One line for each request, including failures, and notes about the process: JSON, or formatted for a
+terminal.
 
 Whatever a client, a model or a provider wrote is redacted, cut to a length and stripped of control and
 bidirectional characters before it enters a line, so that no one else can forge a record or drive a terminal.
 
 Lines leave the process through a bounded queue and a thread (`Sink`), so that a blocked reader stalls no
-request."""
+request.
+"""
 
 from __future__ import annotations
 
@@ -47,42 +49,42 @@ TEXT_MAX: Final = 512
 _NAME_MAX: Final = 256
 _ITEMS_MAX: Final = 64
 MAX_LOSSES: Final = 24
-"""Reported whole in one line; those of a request are kept elsewhere for an hour."""
+"""Maximum losses reported in full in one line; all losses of a request are stored elsewhere for an hour."""
 _MAX_NAMES_KNOWN: Final = 1024
 _MAX_COMMON: Final = 512
 _COMMON_LETTERS: Final = 1024
-"""Longer names are cleaned for each line again: clients choose them."""
+"""Longer names are not cached in clean form, since clients choose them."""
 _MAX_LOSSES_KNOWN: Final = 512
 _LOSSES_KNOWN_LETTERS: Final = 4096
-"""Of all losses of one request: longer ones are not remembered."""
+"""Characters of all losses of one request: longer ones are not cached."""
 
 _encode = msgspec.json.Encoder().encode
 
 _REPORTED_FIRST: Final = sorted(KINDS, key=lambda kind: kind not in ("input", "output"))
-"""Kinds of tokens: what everybody looks for comes first."""
+"""Kinds of tokens, the most important first."""
 _reported_first: Final[Callable[[tuple[int, ...]], tuple[int, ...]]] = itemgetter(
     *map([*KINDS].index, _REPORTED_FIRST)
 )
 
 _WIDE_COLUMNS: Final = 140
-"""Of a terminal in which a request has all its columns on one line."""
+"""Width of a terminal from which a request has all its columns on one line."""
 _NARROW_REST_COLUMNS: Final = 37
-"""Of a narrow line in addition to the requested model: time, status, tokens, duration, and spaces."""
+"""Width of a narrow line without the requested model: time, status, tokens, duration, and spaces."""
 _NARROW_LEAST_COLUMNS: Final = 20
 _INDENT_COLUMNS: Final = 8
-"""As wide as the time: lines that go on stand behind it."""
+"""The width of the time column: continued lines are indented by it."""
 _ENDLESS_COLUMNS: Final = 1 << 20
 
 _COLOURS: Final[dict[str, str]] = {"debug": "2", "info": "32", "warn": "33", "error": "31", "dim": "2"}
 
 
 def wants_colour(fd: int) -> bool:
-    """See no-color.org: set to anything but nothing, it forbids."""
+    """See no-color.org: any non-empty value disables colour."""
     return os.isatty(fd) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
 
 
 def columns_of(fd: int) -> int:
-    """How wide the terminal is now; wide where it does not say."""
+    """The current width of the terminal; a wide one if it is unknown."""
     try:
         return os.get_terminal_size(fd).columns or _WIDE_COLUMNS
     except OSError:
@@ -90,7 +92,7 @@ def columns_of(fd: int) -> int:
 
 
 class Cleaner:
-    """Makes foreign text fit for a line. Names come again and again: their clean form is remembered."""
+    """Makes foreign text safe for a line. Names repeat, so their clean form is cached."""
 
     def __init__(self, redactor: Redactor) -> None:
         self._redactor = redactor
@@ -100,19 +102,19 @@ class Cleaner:
         clean = self._known.get(text)
         if clean is None:
             clean = self.text(text, limit)
-            if len(text) <= MODEL_MAX and len(clean) <= MODEL_MAX:  # within every limit
+            if len(text) <= MODEL_MAX and len(clean) <= MODEL_MAX:  # within all limits
                 if len(self._known) >= _MAX_NAMES_KNOWN:
                     self._known.clear()
                 self._known[text] = clean
         return clean
 
     def text(self, text: str, limit: int = TEXT_MAX) -> str:
-        # Cut once before the work, with room for what the second cut, of the clean text, takes away.
+        # Cut once before the work, with room for what the second cut, of the clean text, removes.
         clean = self._redactor.text(text[: 2 * limit + 64])
         return legible(clean if clean.isascii() else repair_text(clean), limit)
 
     def value(self, value: Any) -> Any:
-        """A field of a note, whatever it is."""
+        """A field of a note, of any type."""
         match value:
             case str():
                 return self.text(value)
@@ -137,18 +139,18 @@ class JsonLines:
         self._prefix = ""
         self._commons: dict[tuple[str | int, ...], tuple[bytes, bytes]] = {}
         self._reported_losses: dict[tuple[Loss, ...], dict[str, Any]] = {}
-        """A client loses the same things with every request: as their line tells them."""
+        """Cached, since a client has the same losses with every request: their fields in the line."""
 
     def request(self, record: Record) -> bytes:
-        # In pieces: what many requests have in common is written once.
+        # In pieces: the part that many requests have in common is written once.
         line: dict[str, Any] = {}
         if record.usage is not None:
             kinds = record.token_kinds or record.kinds()
             line["tokens"] = dict(zip(_REPORTED_FIRST, _reported_first(kinds), strict=True))
             if record.usage_source != "provider":
                 line["tokens_source"] = record.usage_source
-        # To the nearest tenth, as a difference of two readings may fall just short of one, in a third of the
-        # time of round(). Clocks of different grain may put an end before its start.
+        # Rounded to the nearest tenth, as a difference of two readings may fall just short of one, in a third
+        # of the time of round(). With clocks of different resolution an end may be before its start.
         started = record.started
         line["ms"] = int(max(0.0, record.finished - started) * 10_000 + 0.5) / 10
         if record.first_byte is not None:
@@ -158,7 +160,7 @@ class JsonLines:
             line["flaws"] = record.flaws
         if record.losses:
             line.update(self._reported(tuple(record.grouped_losses())))
-        # All foreign text in a good one has been cleaned, once for many requests.
+        # All foreign text of such a request has been cleaned, once for many requests.
         good = record.outcome == "ok" and record.status < 400 and not record.notes and not record.fallbacks
         if not good:
             self._tell_more(record, line)
@@ -187,7 +189,7 @@ class JsonLines:
         return (written if good else self._values(written)) + b"\n"
 
     def _common(self, record: Record, alike: tuple[str | int, ...]) -> tuple[bytes, bytes]:
-        """The level, and the fields that all requests have which are alike in these."""
+        """The level, and the fields that all requests with these values have in common."""
         name = self._clean.name
         common: dict[str, Any] = {"key": name(record.caller)} if record.caller else {}
         common["dialect"] = record.dialect
@@ -213,7 +215,7 @@ class JsonLines:
         return written
 
     def _reported(self, losses: tuple[Loss, ...]) -> dict[str, Any]:
-        """Their names for anyone who counts, then the worst ones whole."""
+        """The features of all losses, and the worst losses in full."""
         reported = self._reported_losses.get(losses)
         if reported is not None:
             return reported
@@ -228,7 +230,7 @@ class JsonLines:
             "loss_details": msgspec.Raw(_encode(details)),
         }
         if len(worst) > MAX_LOSSES:
-            # The second is the former name, for those who read it.
+            # The second is the former name, for existing readers.
             reported["losses_unreported"] = reported["losses_untold"] = sum_of(worst[MAX_LOSSES:])
         if sum(len(loss.path) + len(loss.detail) for loss in losses) <= _LOSSES_KNOWN_LETTERS:
             if len(self._reported_losses) >= _MAX_LOSSES_KNOWN:
@@ -277,7 +279,7 @@ class JsonLines:
 class PrettyLines:
     """For a person at a terminal; columns line up while names stay within their usual length.
 
-    `columns`: how wide it is. In a narrow one a line has only what everybody looks for, and what went wrong.
+    `columns`: its width. A narrow line has only the most important fields and problems.
     """
 
     def __init__(
@@ -315,7 +317,7 @@ class PrettyLines:
         return self._line(parts)
 
     def _narrow(self, record: Record, what: str, columns: int) -> bytes:
-        """One line of the terminal, and further ones for what went wrong."""
+        """One line of the terminal, and further ones for problems."""
         room = max(columns - _NARROW_REST_COLUMNS, _NARROW_LEAST_COLUMNS)
         if len(what) > room:
             what = f"{what[: room - 1]}…"
@@ -340,7 +342,7 @@ class PrettyLines:
         return remarks + [self._paint(colour, text) for text, colour in self._what_happened(record)]
 
     def _what_happened(self, record: Record) -> list[tuple[str, str]]:
-        """Texts, and the colour of each."""
+        """Texts about a request's special events, each with its colour."""
         clean, remarks = self._clean.text, []
         if record.attempts > 1:
             remarks.append((f"attempts {record.attempts}", ""))
@@ -360,7 +362,7 @@ class PrettyLines:
         return remarks + [(clean(note), "") for note in record.notes]
 
     def note(self, level: Level, event: str, fields: Mapping[str, Any]) -> bytes:
-        if list(fields) == ["text"]:  # a sentence
+        if list(fields) == ["text"]:  # one sentence
             said = self._clean.text(str(fields["text"])).split(" ")
         else:
             said = [f"{key}={_plain(self._clean.value(value))}" for key, value in fields.items()]
@@ -370,7 +372,7 @@ class PrettyLines:
         return self._wrapped(first, [(each, "") for each in said], room)
 
     def _wrapped(self, first: list[tuple[str, str]], words: list[tuple[str, str]], columns: int) -> bytes:
-        """Words with their colours behind `first`, or below the words of a line above; each line fits."""
+        """Coloured words after `first`, or below the words of the line above; each line fits the width."""
         indent = " " * _INDENT_COLUMNS
         lines = [[self._paint(colour, word) for word, colour in first] or [indent]]
         used = sum(1 + len(word) for word, _ in first) - 1 if first else _INDENT_COLUMNS
@@ -421,20 +423,21 @@ def _plain(value: Any) -> str:
     return value if isinstance(value, str) else _encode(value).decode()
 
 
-# Where lines leave the process.
+# Writing lines.
 
 QUEUE_LINES: Final = 10_000
 PAUSE_SECONDS: Final = 0.05
-"""Lines gather this long before the next write."""
+"""Seconds for which lines are gathered before the next write."""
 ATOMIC_BYTES: Final = min(getattr(select, "PIPE_BUF", 512), 4096)
-"""A pipe takes this much whole; longer writes of several workers would mix inside a line."""
+"""A pipe accepts this much in one piece; longer writes of several workers would mix inside a line."""
 FILE_BYTES: Final = 64 * 1024
-"""A file takes as much as it is given, one write after the other. For each the thread has to win the
-interpreter's lock from the loop again."""
+"""A file accepts larger writes, one after the other. For each the thread must get the interpreter's lock from
+the loop again."""
 
 
 class Sink:
-    """Takes lines, each with its newline. `dropped`: the queue was full. `failed`: the target refused.
+    """A queue of lines (each with its newline) and a thread that writes them. `dropped`: the queue was full.
+    `failed`: the target refused a write.
 
     A thread, because the alternative, a non-blocking descriptor, is a flag of the terminal or pipe itself and
     would change it for every process that shares it.
@@ -470,7 +473,7 @@ class Sink:
             self._wake.set()
 
     def close(self, timeout: float = 1.0) -> None:
-        """Write what is queued, as far as the reader takes it in time; later lines are dropped."""
+        """Write the queued lines, as far as the reader accepts them in time; later lines are dropped."""
         self._closing = True
         if self._writer is not None:
             self._wake.set()
@@ -493,14 +496,15 @@ class Sink:
             self._ended.set()
 
     def _rest(self) -> None:
-        # First say that we sleep, then look again: a line queued in between is seen by one of the two sides.
+        # First set the flag, then check the queue: a line queued in between is seen by one of the two sides.
         self._idle = True
         if not self._queue and not self._closing:
             self._wake.wait()
         self._idle = False
         self._wake.clear()
         if not self._closing:
-            # A burst leaves in a few writes. `close` need not wait for it: the event is set again by then.
+            # A burst is written in a few pieces. `close` need not wait for it: the event is set again by
+            # then.
             self._wake.wait(self._pause)
 
     def _flush(self) -> None:
@@ -535,10 +539,10 @@ class Sink:
 
 
 def _at_once(fd: int) -> int:
-    """Bytes that it takes in one piece."""
+    """How many bytes it accepts in one piece."""
     try:
         return FILE_BYTES if stat.S_ISREG(os.fstat(fd).st_mode) else ATOMIC_BYTES
-    except OSError:  # which the write will tell
+    except OSError:  # the write will report it
         return ATOMIC_BYTES
 
 
@@ -551,7 +555,7 @@ def _close_all() -> None:
 
 
 def _after_fork() -> None:
-    # The thread stayed in the parent, which writes what was queued.
+    # The thread stayed in the parent, which writes the queued lines.
     for sink in list(_SINKS):
         sink._begin_again()
 

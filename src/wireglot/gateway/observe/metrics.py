@@ -1,8 +1,9 @@
 """Counters of one process, in Prometheus's text format.
 
-Labels stay few whatever clients send: a model's name becomes a label only if the configuration knows it or a
-provider has answered it, and only MAX_MODELS of them; of client keys the first MAX_KEYS that ask. The rest
-is "other". Keys and models never stand in one series: it would be one for each pair of them.
+The number of labels is limited whatever clients send: a model's name becomes a label only if the
+configuration knows it or a provider has answered it, and only MAX_MODELS of them; of client keys only the
+first MAX_KEYS that send requests. The rest is "other". No series has both a key and a model: there would be
+one for each pair.
 """
 
 from __future__ import annotations
@@ -46,7 +47,8 @@ Readings = Mapping[Labels, float]
 
 
 class Cell:
-    """One number of a metric. Who counts it often keeps the cell, which spares the look-up by labels."""
+    """One number of a metric. A caller that counts it often keeps the cell, which avoids the look-up by
+    labels."""
 
     __slots__ = ("value",)
 
@@ -55,7 +57,7 @@ class Cell:
 
 
 class Counter:
-    """`kind` is "gauge" for a number that also falls."""
+    """`kind` is "gauge" for a number that can also fall."""
 
     def __init__(
         self, name: str, about: str, labels: Labels = (), kind: Literal["counter", "gauge"] = "counter"
@@ -65,7 +67,7 @@ class Counter:
         self._labels = labels
         self._cells: dict[Labels, Cell] = {}
         if not labels:
-            self.cell(())  # there from the start, so that an alert has a zero to begin from
+            self.cell(())  # exists from the start, so that an alert can compare with zero
 
     def cell(self, labels: Labels) -> Cell:
         found = self._cells.get(labels)
@@ -87,7 +89,7 @@ class Counter:
 
 
 class Reading:
-    """Numbers that someone else keeps, read when they are asked for. One that fails is left out."""
+    """Numbers kept elsewhere, read with each scrape. One that fails is left out."""
 
     def __init__(
         self,
@@ -152,7 +154,7 @@ class Histogram:
 
 
 class ModelNames:
-    """Which models, or client keys, have a label of their own."""
+    """The models, or client keys, with their own label."""
 
     def __init__(self, known: Iterable[str], clean: Callable[[str], str], limit: int = MAX_MODELS) -> None:
         self._clean = clean
@@ -292,7 +294,7 @@ class Metrics:
         return self._currency
 
     def count_in(self, currency: str) -> None:
-        """Of another currency there are other series: sums of both would be of neither."""
+        """Another currency has its own series: a sum of both would be in neither."""
         if currency != self._currency:
             self._currency = currency
             self._cells.clear()
@@ -313,7 +315,7 @@ class Metrics:
             model = self.models.label(record.upstream_model, record.outcome == "ok" and record.status < 400)
             caller = self.keys.label(record.caller, True)
             cells = _Cells(self, record, model, caller)
-            if OTHER not in (model, caller):  # what has no label of its own may have one later
+            if OTHER not in (model, caller):  # one without its own label may get one later
                 if len(self._cells) >= _MAX_CELLS:
                     self._cells.clear()
                 self._cells[alike] = cells
@@ -344,7 +346,7 @@ class Metrics:
 
 
 class _Cells:
-    """Where a request counts, and all that are like it in what labels tell."""
+    """The cells of requests that have the same labels."""
 
     __slots__ = ("costs", "first_byte", "ones", "seconds", "tokens")
 

@@ -1,4 +1,4 @@
-"""Everything that is reported about a request leaves through here, once: log line, metrics, telemetry."""
+"""The only way out for reports about a request: log line, metrics, telemetry, each once."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STDERR = 2
 
 
 class Telemetry(Protocol):
-    """Where traces go; see telemetry.py."""
+    """The target of traces; see telemetry.py."""
 
     def finish(self, record: Record, redactor: Redactor) -> None: ...
 
@@ -39,7 +39,7 @@ class Telemetry(Protocol):
 
 
 class RowSink(Protocol):
-    """Who lists requests as they come and go; see `gateway/trace/rows.py`."""
+    """Lists requests as they begin and end; see `gateway/trace/rows.py`."""
 
     def begin(self, record: Record) -> None: ...
 
@@ -47,7 +47,7 @@ class RowSink(Protocol):
 
 
 class Observer:
-    """A sink that fails is counted and never felt by the request."""
+    """Reports requests to all sinks. A sink that fails is counted and never affects the request."""
 
     def __init__(
         self,
@@ -67,7 +67,7 @@ class Observer:
         self._redacting = Lock()
         self._secrets: set[str] = set()
         self._passing: dict[str, tuple[str, ...]] = {}
-        """The last tokens of each login: a request that runs may still have the one before."""
+        """The last tokens of each login: a running request may still use the previous one."""
         self._sink = Sink(fd)
         self.redactor: Redactor
         self._lines: Lines | None
@@ -80,8 +80,8 @@ class Observer:
                           lambda: {(): self._sink.failed}, kind="counter")  # fmt: skip
 
     def adopt(self, settings: Settings) -> None:
-        """Take over a new configuration: its secrets, its models, its kind of log."""
-        # Requests that still run know the keys of the configuration they came in under.
+        """Apply a new configuration: its secrets, models and log format."""
+        # Running requests use the keys of the configuration they came in under.
         with self._redacting:
             self._secrets |= secrets_of(settings)
             self._settings = settings
@@ -90,8 +90,8 @@ class Observer:
         self.metrics.count_in(settings.currency)
 
     def hide(self, name: str, secret: str) -> None:
-        """A secret that was not there when the configuration was read: a token, of the login of that name.
-        Called in any thread: to learn a long one takes milliseconds."""
+        """Hide a secret that was not known when the configuration was read: a token of the login with that
+        name. Called in any thread: adding a long one takes milliseconds."""
         with self._redacting:
             self._passing[name] = (*self._passing.get(name, ())[-1:], secret)
             self._redact()
@@ -103,19 +103,20 @@ class Observer:
         self._lines = self._lines_for(self._settings)
 
     def attach(self, telemetry: Telemetry) -> None:
-        """Trace from now on. A new configuration does not turn it off: exporters live with the process."""
+        """Trace from now on. A new configuration does not turn it off: exporters live as long as the
+        process."""
         self._telemetry = telemetry
 
     def keep_losses_with(self, keep: Callable[[Record], None]) -> None:
-        """Have the losses of every request that has any kept for anyone who asks for them later."""
+        """Store the losses of every request that has any, for later queries."""
         self._keep_losses = keep
 
     def list_with(self, rows: RowSink) -> None:
-        """Have every request listed, from its beginning."""
+        """List every request, from its beginning."""
         self._rows = rows
 
     def begin(self, record: Record) -> None:
-        """Not for a request that is refused at once, which is only finished."""
+        """Not called for a request that is refused at once, which is only finished."""
         record.begun = True
         self._in_flight.value += 1
         if self._rows is not None:
@@ -125,7 +126,8 @@ class Observer:
                 self.metrics.sink_failures.add(("rows",))
 
     def finish(self, record: Record) -> None:
-        """Called when the last byte of the answer is out, or the request failed; a second call is nothing."""
+        """Called when the last byte of the answer was sent, or the request failed; a second call has no
+        effect."""
         if record.finished:
             return
         record.finished = self._clock()
@@ -157,7 +159,7 @@ class Observer:
                 self.metrics.sink_failures.add(("telemetry",))
 
     def note(self, level: Level, event: str, **fields: Any) -> None:
-        """One line about the process: start, reload, drain, a breaker that opened."""
+        """Log one line about the process: start, reload, drain, a breaker that opened."""
         if self._lines is None:
             return
         try:
@@ -166,12 +168,12 @@ class Observer:
             self.metrics.sink_failures.add(("log",))
 
     def close(self, timeout: float = 1.0) -> None:
-        """Flush. A process that ends by os._exit must call it; any other does it at exit."""
+        """Flush. A process that ends by os._exit must call it; others do so at exit."""
         self._sink.close(timeout)
         if self._telemetry is not None:
             try:
                 self._telemetry.close()
-            except Exception:  # an exporter that is down at the end is no reason to fail the end
+            except Exception:  # an exporter whose target is down must not make the shutdown fail
                 self.metrics.sink_failures.add(("telemetry",))
 
     def _label(self, text: str) -> str:
@@ -192,7 +194,7 @@ class Observer:
 
 
 def _models_of(settings: Settings) -> set[str]:
-    """The models that the configuration itself names."""
+    """The models that the configuration names."""
     names = {target.partition("/")[2] for rule in settings.rules for target in rule.targets}
     for provider in settings.providers.values():
         names.update(model.match for model in provider.spec.models if model.is_name)

@@ -1,4 +1,4 @@
-"""What is known of one request: reported by verbs as it goes on, read by every sink."""
+"""What is known about one request: updated by methods as it proceeds, read by every sink."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CLIENT_LEFT = 499
 
 
 class Record(msgspec.Struct):
-    """Times are monotonic seconds. "" and None: not known, or not reached."""
+    """Times are monotonic seconds. "" and None: unknown, or not reached."""
 
     id: str
     started: float
@@ -31,24 +31,24 @@ class Record(msgspec.Struct):
     caller: str = ""
     """The name of the client's key."""
     model: str = ""
-    """As the client asked for it."""
+    """As the client named it."""
     stream: bool = False
     session: str = ""
-    """By the client's own header, or the conversation it named."""
+    """From the client's own header, or the conversation it named."""
     body: bytes = b""
-    """The client's, where it names no session: what the list joins turns by, when it is opened."""
+    """The client's body, if it names no session: the list uses it to join turns, when it is opened."""
     path: str = ""
-    """Without its query; reported where there is no operation, or for an error."""
+    """Without its query; reported if there is no operation, or for an error."""
     agent: str = ""
     """The client's User-Agent."""
     facts: RequestFacts = NO_FACTS
-    """What the client's headers say that it is for."""
+    """The purpose of the request, by the client's headers."""
     traceparent: str = ""
     """The client's own, if it traces."""
     asked_as: str = ""
-    """The id that the client was given, where the work goes on under another."""
+    """The id that the client was given, if the work continues under another."""
     within: str = ""
-    """The id of the request for whose answer the gateway itself asks this."""
+    """The id of the client's request, if the gateway itself sends this one to answer it."""
 
     provider: str = ""
     upstream_model: str = ""
@@ -59,7 +59,7 @@ class Record(msgspec.Struct):
     account: str = ""
     attempts: int = 0
     fallbacks: list[str] = []
-    """The targets (`provider/model`) given up before this one."""
+    """The targets (`provider/model`) that failed before this one."""
 
     status: int = 0
     outcome: Outcome = "ok"
@@ -68,45 +68,45 @@ class Record(msgspec.Struct):
     error_code: str = ""
     error_message: str = ""
     error_fix: str = ""
-    """Where the operator should look."""
+    """A hint for the operator where to look."""
     usage: Usage | None = None
-    """With that of attempts whose answer was none: they were paid for."""
+    """Including attempts that ended without an answer: they were paid for."""
     usage_source: UsageSource = "none"
     token_kinds: tuple[int, ...] | None = None
     """See `kinds`."""
     wasted: Usage | None = None
-    """Of those attempts alone."""
+    """The usage of those attempts alone."""
     cost: int | None = None
-    """In millionths of the currency, as the ledger has it; None: unknown, or nothing was counted."""
+    """In millionths of the currency, as in the ledger; None: unknown, or nothing was counted."""
     losses: list[Loss] = []
     loss_groups: list[Loss] | None = None
     """See `grouped_losses`."""
     response_model: str = ""
-    """As the provider names it in its answer."""
+    """The name that the provider reports in its answer."""
     upstream_request_id: str = ""
-    """Under which the provider has begun to answer."""
+    """The provider's id for its answer."""
     notes: list[str] = []
     flaws: list[str] = []
-    """Rules that the provider broke: of its stream (`ir.stream.FLAWS`), or in its token counts."""
+    """Rules that the provider violated: in its stream (`ir.stream.FLAWS`), or in its token counts."""
 
     waits: str = ""
-    """What it waits for now, in a word or two; "" where it is worked on."""
+    """What it waits for now, in a word or two; "" if it is being worked on."""
     waits_until: float = 0.0
-    """When that is over, where it is known."""
+    """When that wait ends, if it is known."""
     first_byte: float | None = None
     """When the first byte of the answer went to the client."""
     wiped: bool = False
-    """Its caller's data was removed while it ran: nothing of it is kept or listed."""
+    """Its caller's data was removed while it ran: nothing of it is stored or listed."""
     recorded: bool = False
-    """Its bodies are kept for anyone who looks (`gateway/trace`)."""
+    """Its bodies are kept for viewers (`gateway/trace`)."""
     booked: bool = False
-    """The ledger has it."""
+    """Whether it is in the ledger."""
     begun: bool = False
-    """Set by `Observer.begin`: it counts among those in flight."""
+    """Set by `Observer.begin`: it counts as in flight."""
     finished: float = 0.0
-    """Set by `Observer.finish` where it is 0; not 0 also says that the request has been counted."""
+    """Set by `Observer.finish` if it is 0; not 0 also means that the request has been counted."""
 
-    # What happened, in the order in which it usually does.
+    # Events, in the order in which they usually happen.
 
     def asked(
         self,
@@ -119,22 +119,23 @@ class Record(msgspec.Struct):
         passthrough: bool = False,
         losses: Iterable[Loss] = (),
     ) -> None:
-        """One more provider is asked, or the same one again. The losses of an attempt before are not its."""
+        """A provider is called, for the first time or again. The losses of an earlier attempt do not
+        apply."""
         self.attempts += 1
         self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
         self.upstream_url, self.account, self.passthrough = url, account, passthrough
         self.losses, self.loss_groups = list(losses), None
 
     def routed(self, provider: str, model: str, dialect: str) -> None:
-        """Whom the answer is from, whether or not it had to be asked."""
+        """The target that answers, whether or not it had to be called."""
         self.provider, self.upstream_model, self.upstream_dialect = provider, model, dialect
 
     def fell_back(self, target: str) -> None:
-        """This one is given up: the next one is asked."""
+        """This target has failed: the next one is called."""
         self.fallbacks = [*self.fallbacks, target]
 
     def used(self, usage: Usage | None, source: UsageSource | None = None) -> None:
-        """What it came to. Without a source it is the provider's word, where there is one."""
+        """Its usage. Without a source it is the provider's, if there is one."""
         source = source or ("provider" if usage is not None else "none")
         if self.wasted is not None:
             usage, source = added(self.wasted, usage), "partial" if source == "none" else source
@@ -143,7 +144,7 @@ class Record(msgspec.Struct):
     def answered_nothing(
         self, error: ApiError, usage: Usage | None, source: UsageSource = "provider"
     ) -> None:
-        """An attempt was paid for, and what came was no answer."""
+        """An attempt was paid for, but brought no answer."""
         self.noted(f"{self.route}: {error.message}")
         if usage is not None:
             self.wasted = added(self.wasted, usage)
@@ -157,12 +158,12 @@ class Record(msgspec.Struct):
         return self.token_kinds
 
     def began(self) -> None:
-        """The first byte of the answer goes to the client."""
+        """The first byte of the answer is sent to the client."""
         self.first_byte = time.monotonic()
 
     def stopped(self, reason: str, model: str = "") -> None:
-        """Why the model came to an end, in the words that the log uses for every dialect, and which one it
-        says it was."""
+        """Why the model stopped, in the log's words for every dialect, and the name that the model
+        reported."""
         self.stop = reason
         self.response_model = model or self.response_model
 
@@ -170,7 +171,7 @@ class Record(msgspec.Struct):
         self.losses, self.loss_groups = [*self.losses, *losses], None
 
     def grouped_losses(self) -> list[Loss]:
-        """As they are reported: those that are alike as one."""
+        """The losses as they are reported: equal ones are grouped."""
         if self.loss_groups is None:
             self.loss_groups = grouped(self.losses)
         return self.loss_groups
@@ -190,12 +191,12 @@ class Record(msgspec.Struct):
         self.error_kind, self.error_code, self.error_message = error.kind, error.code, error.message
 
     def left(self) -> None:
-        """The client has gone before its answer was whole."""
+        """The client left before its answer was complete."""
         self.outcome = "client_abort"
         self.status = self.status or CLIENT_LEFT
 
     def cut_off(self) -> None:
-        """The gateway ends before the answer."""
+        """The gateway stops before the end of the answer."""
         self.outcome = "gateway_abort"
 
     @property

@@ -1,4 +1,4 @@
-"""Which values of a configuration no sink may show; `http/redaction.py` scrubs them."""
+"""The values of a configuration that no sink may show; `http/redaction.py` scrubs them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from wireglot.logins.login import secrets_of_login
 
 _NAMED_HEADER: Final = re.compile(r"(?i)auth|key|token|secret|cookie|password|credential")
 _DRAWN: Final = re.compile(r"(?=.*[a-z])(?=.*[A-Z])(?=.*\d)[\w.~+/=-]{20,}|[0-9a-fA-F]{32,}")
-"""As no one writes by hand: upper and lower case letters and digits, or a long number. Versions are
-neither."""
+"""Matches random strings that no one writes by hand: upper and lower case letters and digits, or a long
+number. Versions do not match."""
 
 
 def secrets_of(settings: Settings) -> set[str]:
-    """Every value of a configuration that no sink may show."""
+    """All values of a configuration that no sink may show."""
     server = settings.server
     own = (server.secret, server.admin_secret, server.metrics_key, *server.old_secrets)
     found = {secret.value for secret in own}
@@ -50,7 +50,7 @@ def _in_headers(headers: Iterable[tuple[str, str]]) -> set[str]:
 
 
 def _passwords(url: str) -> set[str]:
-    """As it is spelled in the URL, and as it is meant."""
+    """The password as it is spelled in the URL, and decoded."""
     try:
         password = urlsplit(url).password or ""
     except ValueError:

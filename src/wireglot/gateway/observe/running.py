@@ -1,8 +1,8 @@
 """Which gateways of this user run on this machine, for other commands to find them.
 
-Each one holds a lock on a small file below the user's data for as long as it lives, however it ends: who
-finds the lock held knows that the gateway runs, and that this user started it. No open port says that. The
-file also holds a key for the gateway's admin API: who can read it can read the store, too.
+Each gateway holds a lock on a small file in the user's data folder for as long as it lives, however it ends:
+if the lock is held, the gateway runs, and this user started it. An open port does not show that. The file
+also contains a key for the gateway's admin API: whoever can read the file can read the store, too.
 """
 
 from __future__ import annotations
@@ -20,50 +20,52 @@ from wireglot.gateway.config.environment import data_dir
 
 try:
     import fcntl
-except ImportError:  # Windows: no process is found there
+except ImportError:  # Windows: no gateway is found there
     fcntl = None  # type: ignore[assignment]  # Windows has none
 
 _FOLDER: Final = "running"
 _PRIVATE_FOLDER: Final = "running-private"
-"""Of gateways that `wireglot run` started for one client: nothing joins them, their page can be opened."""
+"""For gateways that `wireglot run` started for one client: nothing joins them, but their page can be
+opened."""
 _FILE_MAX_BYTES: Final = 64 * 1024
 SYSTEM_DATA: Final = Path("/var/lib/wireglot")
-"""Data of the service that docs/operations.md describes, which root can read."""
+"""Data of the service that docs/operations.md describes, readable by root."""
 
 
 class RunningGateway(msgspec.Struct, frozen=True):
-    """A gateway, as it says of itself."""
+    """A gateway, as it describes itself."""
 
     url: str
     pid: int
     version: str
     config: str = ""
-    """Where its configuration is; empty if it has none."""
+    """The path of its configuration; empty if it has none."""
     store: str = ""
-    """Where it keeps its data, without a password."""
+    """Its store's URL, without a password."""
     key: str = ""
-    """For its admin API; as long as it lives."""
+    """For its admin API; valid as long as it lives."""
     client: str = ""
-    """Whose private gateway it is; empty: anyone's."""
+    """The client that it is private to; empty: any."""
     folder: str = ""
-    """In which that client was started."""
+    """The folder in which that client was started."""
     since: float = 0.0
-    """When, in unix seconds; 0: not known."""
+    """Start time, in unix seconds; 0: unknown."""
 
 
 @contextlib.contextmanager
 def announced(
     running: RunningGateway, environ: Mapping[str, str]
 ) -> Iterator[Callable[[RunningGateway], None]]:
-    """Others find it meanwhile. Where nothing can be written there, none does. Given is what changes what
-    it says of itself."""
+    """Lets other commands find the gateway until the end of the context. If the file cannot be written, none
+    can. Yields a function that replaces the description."""
     home = data_dir(environ)
-    # Not by its number alone: in two containers with one home two gateways may have the same.
+    # A process id alone is not unique: in two containers with one home two gateways may have the same.
     name = f"{running.pid}-{secrets.token_hex(4)}.json"
     folder = _PRIVATE_FOLDER if running.client else _FOLDER
     place = home / folder / name if home is not None else None
     held: list[int] = []
-    """Files that were replaced stay locked: who has opened one just now must not take it for a leftover."""
+    """Files that were replaced stay locked: a process that has just opened one must not take it for a
+    leftover."""
 
     def announce(about: RunningGateway) -> None:
         descriptor = _locked(place, about) if place is not None and fcntl is not None else None
@@ -84,8 +86,8 @@ def announced(
 def find_running(
     environ: Mapping[str, str], *, tidy: bool = True, system: Path | None = None
 ) -> list[RunningGateway]:
-    """The newest first. `tidy`: files of those that have gone are removed. `system`: data of a service, which
-    come after the user's own."""
+    """The newest first. `tidy`: remove the files of gateways that have ended. `system`: data of a service,
+    which come after the user's own."""
     homes = dict.fromkeys(home for home in (data_dir(environ), system) if home is not None)
     if not homes or fcntl is None:
         return []
@@ -95,7 +97,7 @@ def find_running(
 
 
 def find_private(environ: Mapping[str, str]) -> list[RunningGateway]:
-    """Those of clients that run, the newest first."""
+    """Running private gateways of clients, the newest first."""
     home = data_dir(environ)
     return _running_in(home / _PRIVATE_FOLDER, tidy=True) if home is not None and fcntl is not None else []
 
@@ -112,7 +114,7 @@ def _running_in(folder: Path, *, tidy: bool) -> list[RunningGateway]:
 
 
 def left_over(environ: Mapping[str, str]) -> list[Path]:
-    """Files of gateways that have gone, which anyone who looks for running ones would remove."""
+    """Files of ended gateways, which a search for running ones would remove."""
     home = data_dir(environ)
     if home is None or fcntl is None:
         return []
@@ -133,7 +135,7 @@ def _is_left(place: Path) -> bool:
 
 
 def _locked(place: Path, running: RunningGateway) -> int | None:
-    """Written before it has its name: who finds the file finds it whole, and locked."""
+    """Written before it has its final name: any process that finds the file finds it complete and locked."""
     draft = place.with_suffix(".new")
     descriptor = -1
     try:
@@ -142,7 +144,7 @@ def _locked(place: Path, running: RunningGateway) -> int | None:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         os.write(descriptor, msgspec.json.encode(running))
         draft.replace(place)
-    except OSError:  # nothing can be written there, or nothing locked
+    except OSError:  # no file can be written or locked there
         with contextlib.suppress(OSError):
             draft.unlink()
         if descriptor >= 0:

@@ -1,9 +1,9 @@
 """Traces and metrics for OpenTelemetry, by its conventions for generative AI. An extra: `wireglot[otel]`.
 
-One span for each request that asks a model, and three client metrics. Where they go is said by the usual
-`OTEL_*` variables. Neither prompts nor answers nor error texts are reported, only what was asked of whom,
-what it cost and how it ended. The conventions: github.com/open-telemetry/semantic-conventions-genai,
-docs/gen-ai."""
+One span for each request to a model, and three client metrics. The usual `OTEL_*` variables configure the
+target. Prompts, answers and error texts are not reported, only the provider and model, the usage and the
+outcome. The conventions: github.com/open-telemetry/semantic-conventions-genai, docs/gen-ai.
+"""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ _PORTS: Final = {"https": 443, "http": 80}
 _REPORTED: Final = frozenset({"generate", "count", "embed", "safeguard", "search", "tool_round", "candidate"})
 
 _CHAT: Final = "chat"
-"""What asking a model is called, where the dialect that it was asked in has no other word for it."""
+"""The operation name for requests to models, if the dialect has no other."""
 
 _PARTS: Final = {
     "cache_read": "gen_ai.usage.cache_read.input_tokens",
     "cache_write": "gen_ai.usage.cache_creation.input_tokens",
     "reasoning": "gen_ai.usage.reasoning.output_tokens",
 }
-"""Kinds of tokens for which the conventions have a name; the others are reported within the whole."""
+"""Kinds of tokens that the conventions name; the others are only included in the totals."""
 
 _SDK_LOG: Final = logging.getLogger("opentelemetry")
 _TOKENS: Final = tuple(4**power for power in range(14))
@@ -73,7 +73,7 @@ class OpenTelemetry:
         self._models = models
         self._wall = wall
         self._notes = notes
-        # A vendor's word too, so it is the library's to write. It has no names for the newest attributes.
+        # Defined by the library, as some values are vendors' own. It has no names for the newest attributes.
         self._stop_reasons = GEN_AI_RESPONSE_FINISH_REASONS
         if notes is not None:
             _SDK_LOG.addHandler(notes)
@@ -115,7 +115,7 @@ class OpenTelemetry:
         self._measure(record, common, parent)
 
     def close(self) -> None:
-        """Flush, but not for long: an exporter whose target is down would wait for half a minute."""
+        """Flush, for a limited time: an exporter whose target is down would wait for half a minute."""
         flush = threading.Thread(target=self._shut_down, name="wireglot-telemetry-end", daemon=True)
         flush.start()
         flush.join(self.close_seconds)
@@ -131,7 +131,7 @@ class OpenTelemetry:
         return self._parents.extract({"traceparent": record.traceparent}) if record.traceparent else None
 
     def _common(self, record: Record) -> Attributes:
-        """What span and metrics have in common: few values each, whatever clients send."""
+        """The attributes that span and metrics share: few values each, whatever clients send."""
         reported: Attributes = {
             "gen_ai.operation.name": _operation(record),
             "gen_ai.provider.name": _provider_name(record.provider) or "wireglot",
@@ -194,7 +194,7 @@ class OpenTelemetry:
         if first is not None:
             self._first.record(first, common, parent)
         usage = record.usage
-        # The conventions want what was billed, not what was guessed.
+        # The conventions require billed usage, not estimates.
         if usage is not None and record.usage_source in ("provider", "partial"):
             self._tokens.record(usage.total_input, {**common, "gen_ai.token.type": "input"}, parent)
             self._tokens.record(usage.total_output, {**common, "gen_ai.token.type": "output"}, parent)
@@ -211,8 +211,7 @@ def _operation(record: Record) -> str:
 
 
 def _provider_name(name: str) -> str:
-    """By the conventions, where they have another one than the catalog; any other provider is called as it
-    is."""
+    """The name by the conventions, if it differs from the catalog's; else the provider's own name."""
     return (provider(name).telemetry_name or name) if name in names() else name
 
 
@@ -229,7 +228,7 @@ def _first(record: Record) -> float | None:
 
 
 def _usage(usage: Usage) -> Attributes:
-    """Here the parts are included in the whole, unlike in our own account."""
+    """In the conventions the totals include the parts, unlike in our own account."""
     reported: Attributes = {
         "gen_ai.usage.input_tokens": usage.total_input,
         "gen_ai.usage.output_tokens": usage.total_output,
@@ -241,7 +240,7 @@ def _usage(usage: Usage) -> Attributes:
 
 
 class _Notes(logging.Handler):
-    """What the SDK has to say (its target is down) goes out as a line like any other."""
+    """Logs the SDK's messages (for example that its target is down) as notes."""
 
     def __init__(self, note: Callable[..., None]) -> None:
         super().__init__(logging.WARNING)
@@ -253,7 +252,7 @@ class _Notes(logging.Handler):
 
 
 def opentelemetry(models: ModelNames, note: Callable[..., None]) -> OpenTelemetry:
-    """With OTLP over HTTP, set up by the environment. Raises ConfigError where the extra is not installed."""
+    """OTLP over HTTP, configured by the environment. Raises ConfigError if the extra is not installed."""
     try:
         from opentelemetry.exporter.otlp.proto.http.metric_exporter import OTLPMetricExporter
         from opentelemetry.exporter.otlp.proto.http.trace_exporter import OTLPSpanExporter

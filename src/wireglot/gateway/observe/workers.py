@@ -1,10 +1,10 @@
-"""Several worker processes, one scrape.
+"""One scrape for several worker processes.
 
-Each worker counts for itself and serves its numbers on a socket in a directory only the supervisor's user may
-enter. Whichever worker is scraped asks the others and adds everything up: counters, histograms and gauges are
-sums, except for the few gauges of which the largest counts. A worker that does not answer in time is left out
-and reported (`wireglot_workers{state="missing"}`); when one is restarted its counters begin at 0 again, which
-Prometheus takes for what it is, a reset.
+Each worker counts separately and serves its numbers on a socket in a directory that only the supervisor's
+user may enter. The worker that is scraped requests the numbers of the others and adds them up: counters,
+histograms and gauges are sums, except for a few gauges, of which the maximum is taken. A worker that does not
+answer in time is left out and reported (`wireglot_workers{state="missing"}`); when one is restarted its
+counters begin at 0 again, which Prometheus handles as a reset.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ TIMEOUT_SECONDS: Final = 1.0
 _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
 _DIRECTORY_MOST_BYTES: Final = 84
-"""With a socket's name behind it: the address of one may have 104 bytes, on Linux 108."""
+"""With a socket's name after it: the address of a socket may have 104 bytes, on Linux 108."""
 _SHORT_PLACE: Final = "/tmp"
 _LARGEST: Final = frozenset(
     {
@@ -37,12 +37,12 @@ _LARGEST: Final = frozenset(
         "wireglot_key_budget_used_ratio",
     }
 )
-"""A breaker is open if it is open anywhere; two workers of version 1 are not version 2; a budget is one for
-all of them."""
+"""Gauges of which the maximum is taken: a breaker is open if it is open anywhere; two workers of version 1
+are not version 2; a budget is shared by all of them."""
 
 
 def shared_directory() -> str:
-    """A new directory for one supervisor's workers; it removes it at the end."""
+    """A new directory for one supervisor's workers; the supervisor removes it at the end."""
     made = tempfile.mkdtemp(prefix="wireglot-")
     if len(os.fsencode(made)) <= _DIRECTORY_MOST_BYTES:
         return made
@@ -51,7 +51,7 @@ def shared_directory() -> str:
 
 
 class Siblings:
-    """One worker's view of all of them. `index` is its place, which its successor takes over."""
+    """One worker's access to all of them. `index` is its place, which its replacement takes over."""
 
     def __init__(
         self, directory: str, index: int, render: Callable[[], bytes], timeout: float = TIMEOUT_SECONDS
@@ -104,7 +104,7 @@ class _Teller(asyncio.Protocol):
 
 
 def _check_private(directory: Path) -> None:
-    """Others may neither read our numbers nor pose as one of us."""
+    """Other users must not be able to read our numbers or pose as a worker."""
     status = os.stat(directory)
     if status.st_uid != os.geteuid() or stat.S_IMODE(status.st_mode) & 0o077:
         raise PermissionError(f"{directory} must belong to this user alone (mode 0700)")
@@ -126,7 +126,7 @@ class _Family:
 
 
 def merge(texts: Sequence[bytes]) -> bytes:
-    """One text of several, each written by `Metrics.render`."""
+    """Merge several texts written by `Metrics.render` into one."""
     families: dict[str, _Family] = {}
     for text in texts:
         _read(text.decode("utf-8", "replace"), families)
@@ -139,7 +139,7 @@ def merge(texts: Sequence[bytes]) -> bytes:
 
 def _read(text: str, families: dict[str, _Family]) -> None:
     family, fresh, largest = _Family(), True, False
-    for line in text.split("\n"):  # a label may hold what splitlines takes for an end
+    for line in text.split("\n"):  # a label may contain other line ends of splitlines
         if line.startswith("# HELP "):
             name = line.split(" ", 3)[2]
             fresh, largest = name not in families, name in _LARGEST

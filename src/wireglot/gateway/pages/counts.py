@@ -1,4 +1,4 @@
-"""Counting tokens for a client: asked of the provider where it can count, else estimated and marked so."""
+"""Counts tokens for a client: by the provider if it can count, else by an estimate marked as such."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MAX_WITHOUT = 1000
 
 
 class Counting:
-    """Knows which providers cannot count, and what those that answer say of each conversation."""
+    """Knows which providers cannot count, and what others have reported for each conversation."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -43,7 +43,7 @@ class Counting:
         """Providers for which a client has requested a count that had to be estimated."""
 
     def watch(self, exchange: Exchange) -> None:
-        """A step: learn from the answer, where anybody has needed an estimate."""
+        """A step: learn from the answer, if estimates have been needed for its provider."""
         if self.estimated_for:
             exchange.at_end.append(partial(self._answered, exchange))
 
@@ -52,15 +52,16 @@ class Counting:
             self.learn(exchange)
 
     def learn(self, exchange: Exchange) -> None:
-        """What a provider reported for a conversation makes the next estimate for it better.
+        """Improve the next estimate for a conversation by the usage that a provider reported.
 
         Weighing costs about as much as translating, so it is done only for providers for which clients count
-        tokens."""
+        tokens.
+        """
         record, usage = exchange.record, exchange.record.usage
         if record.provider not in self.estimated_for or usage is None or exchange.job.surface.counts is None:
             return
         if record.wasted is not None:
-            return  # it is the account of several attempts
+            return  # the usage of several attempts
         if record.usage_source != "provider":
             return  # an estimate of our own teaches nothing
         provider, model = record.provider, record.upstream_model
@@ -74,7 +75,8 @@ class Counting:
             self._estimator.learn(provider, model, key, request, usage.total_input)
 
     def expected_input(self, exchange: Exchange) -> int:
-        """What a provider has read that does not tell: what it once reported of this conversation counts."""
+        """The input tokens of a provider that does not report them, based on what it once reported for this
+        conversation."""
         record = exchange.record
         self.estimated_for.add(record.provider)
         return self._estimator.estimate(
@@ -106,7 +108,7 @@ class Counting:
         exchange.reply.send(200, [JSON, *exchange.headers(), *headers], body)
 
     def _may_count(self, target: Target) -> bool:
-        """Whether the upstream has an endpoint for it. One that the catalog does not know is asked once."""
+        """Whether the upstream has an endpoint for it. One that the catalog does not know is tried once."""
         provider = target.provider
         if surface(target.dialect).counts is None:
             return False
@@ -119,7 +121,7 @@ class Counting:
         return until is None or until < time.monotonic()
 
     def _remember_without(self, target: Target) -> None:
-        """For a while: it may be the model that is not there, and not the counter."""
+        """For a limited time: the model may be missing, and not the counter."""
         if len(self._without) >= _MAX_WITHOUT:
             self._without.clear()
         self._without[target.name, target.dialect] = time.monotonic() + _WITHOUT_SECONDS
@@ -137,7 +139,7 @@ class Counting:
             if renamed and target.surface.model_field:
                 body = splice(body, {target.surface.model_field: encode(target.model)})
             answer = await self._ask(exchange, target, body)
-            tokens = _tokens(theirs, answer)  # whatever cannot be read is estimated instead
+            tokens = _tokens(theirs, answer)  # anything unreadable is estimated instead
             return answer if ours.parse_answer is theirs.parse_answer else encode(ours.render_answer(tokens))
         asking = partial(self._question, exchange, target, theirs)
         question = await run_in_thread(asking) if exchange.is_large else asking()
@@ -166,7 +168,7 @@ class Counting:
         return encode(counts.render_request(planned.upstream, planned.context, base_url).value)
 
     def _request(self, exchange: Exchange) -> Request:
-        if exchange.rewritten:  # with the turns that the gateway holds
+        if exchange.rewritten:  # including the turns that the gateway stores
             return exchange.request()
         job = exchange.job
         counts = _counts(job.surface)

@@ -1,4 +1,5 @@
-"""How the process is: health, readiness, metrics; and the small answers to what clients merely probe."""
+"""The state of the process: health, readiness, metrics; and fixed responses to paths that clients merely
+probe."""
 
 from __future__ import annotations
 
@@ -23,11 +24,11 @@ _TEXT: Final = ("content-type", "text/plain; charset=utf-8")
 
 
 class Condition(msgspec.Struct, frozen=True):
-    """What a balancer wants to know of a process."""
+    """The state of a process, for a load balancer."""
 
     draining: bool = False
     trouble: str = ""
-    """Why some things are not remembered, or "". Reported in the log, not to strangers."""
+    """Why some state cannot be stored, or "". Reported in the log, but not to strangers."""
     ledger_full: bool = False
     config_refused: bool = False
 
@@ -66,14 +67,14 @@ class HealthPages:
         now = self._condition()
         status = "draining" if now.draining else "degraded" if now.trouble else "ready"
         reported = {"status": status} | ({"store": "down"} if now.trouble else {})
-        if now.config_refused:  # the settings of before serve as well as ever
+        if now.config_refused:  # the previous settings still work
             reported["config"] = "refused"
         reply.send(503 if now.draining or now.ledger_full else 200, [JSON], encode(reported))
 
 
 def publish(observer: Observer, gates: Gates, health: Health, at_providers: Callable[[], int]) -> None:
-    """Numbers that live in the gateway's parts, for anyone who scrapes them. `at_providers`: requests that
-    wait for a place or a connection there."""
+    """Metrics of the gateway's parts. `at_providers`: requests that wait for a place or a connection
+    there."""
     read = observer.metrics.read
     read("queue", "Requests waiting for their turn.", lambda: {(): gates.waiting + at_providers()})
     read(

@@ -1,4 +1,4 @@
-"""The models a client may ask for, listed in the shape of the dialect that asks."""
+"""The models that a client may use, listed in the format of its dialect."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ from wireglot.providers.spec import ModelSpec
 from wireglot.wire.json import BadJson, decode
 
 FRESH_SECONDS: Final = 60.0
-"""For which a list is not requested again. Users who load a local model look for it at once."""
+"""A list younger than this is not requested again. Users who load a local model look for it at once."""
 KEPT_SECONDS: Final = 3600.0
-"""For which a list is reported although its server is away."""
+"""A list younger than this is reported although its server is down."""
 RETRY_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 2.0
-"""The most that a page waits; the answer that comes later is for the next one."""
+"""Maximum time that a page waits; a later answer is used for the next one."""
 MAX_MODELS: Final = 5000
 _MAX_BYTES: Final = 16 * 2**20
 _TIMEOUTS: Final = Timeouts(first_byte=5.0, total=10.0)
 
 
 class Listed(msgspec.Struct, frozen=True):
-    """`models` by provider; `age` in seconds, of the oldest list; `silent`: who was asked and reported
-    none."""
+    """`models` by provider; `age` in seconds, of the oldest list; `silent`: providers that were asked and
+    reported none."""
 
     models: Mapping[str, tuple[UpstreamModel, ...]] = {}
     age: int = 0
@@ -58,8 +58,8 @@ class _Entry:
 
 
 class UpstreamLists:
-    """One for each process. Only providers of which the catalog names no model are asked: of the others it
-    knows more than they tell."""
+    """The model lists of providers, one instance per process. Only providers without models in the catalog
+    are queried: for the others it knows more than they report."""
 
     def __init__(
         self,
@@ -90,7 +90,7 @@ class UpstreamLists:
             if entry.models is not None and at - entry.at <= KEPT_SECONDS
         }
         if known != self._reported:
-            self._reported = known  # the same object while nothing changes: what was made of it holds
+            self._reported = known  # the same object while nothing changes: derived results stay valid
         ages = [at - entry.at for entry in entries if entry.provider.name in known]
         silent = tuple(entry.provider.name for entry in entries if entry.provider.name not in known)
         return Listed(self._reported, round(max(ages, default=0.0)), silent)
@@ -102,7 +102,7 @@ class UpstreamLists:
         return entry
 
     def _refresh(self, entry: _Entry, now: float) -> None:
-        """Ask, unless it is being asked, or was a moment ago."""
+        """Request the list, unless that is in progress or was done a moment ago."""
         if entry.asking is not None:
             return
         pause = FRESH_SECONDS if entry.models is not None and entry.at >= entry.tried else RETRY_SECONDS
@@ -117,7 +117,7 @@ class UpstreamLists:
             if found is not None:
                 entry.models, entry.at = found, now
         except (TransportFault, AttemptFailed):
-            pass  # it is away, or does not let us in: what it reported before holds for a while
+            pass  # unreachable, or access denied: its last list stays valid for a while
         finally:
             entry.asking = None
 
@@ -146,7 +146,7 @@ def is_asked(provider: Provider) -> bool:
 
 
 class ModelPages:
-    """Lists of models and single models, and what else a vendor's own client requests."""
+    """Lists of models and single models, and other pages that a vendor's own client requests."""
 
     OPERATIONS: Final = frozenset({"models", "model", "assist", "operation", "managed"})
 
@@ -197,7 +197,7 @@ class ModelPages:
         return spoken.assist.answer(asked.verb, page.document(), models)
 
     def _send_managed(self, page: PageRequest, spoken: Surface, theirs: Listed) -> None:
-        """The settings that the caller's group, or everyone, gets; 304 where the client has them already."""
+        """The settings for the caller's group, or for everyone; 304 if the client has them already."""
         key = page.caller.key
         group = page.settings.groups.get(key.group) if key is not None else None
         settings = (group or page.settings).managed.settings
@@ -216,7 +216,7 @@ class ModelPages:
         page.send(document, more=[("etag", f'"{checksum}"'), ("cache-control", "private, no-cache")])
 
     def _send_no_policy(self, page: PageRequest) -> None:
-        """Nothing that a proxy may keep: there may be settings the next time."""
+        """Not cacheable by proxies: there may be settings the next time."""
         error = RequestError(
             "not_found", "there are no managed settings for this key", code="no_policy"
         ).error
@@ -237,13 +237,13 @@ class ModelPages:
 
 
 def _checksum(settings: dict[str, Any]) -> str:
-    """As clients compute it: of the JSON with sorted keys and without blanks."""
+    """As clients compute it: of the JSON with sorted keys and without spaces."""
     text = json.dumps(settings, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
 
 
 def _unlisted(page: PageRequest, name: str, theirs: Listed) -> ListedModel:
-    """A name that only a pattern of [models] or a provider's prefix leads on."""
+    """A name that is only valid through a pattern of [models] or a provider's prefix."""
     found = listed(page.settings, name.removeprefix("models/"), page.asked.dialect, theirs.models)
     if found is None or not may_ask(page.caller.key, found.id):
         raise RequestError("not_found", f"model: there is no {name!r} here", param="model")
@@ -253,14 +253,14 @@ def _unlisted(page: PageRequest, name: str, theirs: Listed) -> ListedModel:
 def models(
     settings: Settings, dialect: str, theirs: Mapping[str, Sequence[UpstreamModel]] = {}
 ) -> tuple[ListedModel, ...]:
-    """Names of rules first, then what each provider knows, bare and as `provider/model`. Each name is
-    reported with the route that a request for it in this dialect takes; one that leads nowhere is not listed.
-    `theirs` are models that providers list themselves: a bare name of those would lead nowhere."""
+    """Names of rules first, then the models of each provider, bare and as `provider/model`. Each name is
+    reported with the route that a request for it in this dialect takes; one without a route is not listed.
+    `theirs` are models that providers list themselves: their bare names have no route."""
     names = [rule.match for rule in settings.rules if "*" not in rule.match]
     for provider in settings.providers.values():
         for entry in provider.spec.models:
             if entry.is_name and not entry.retired:
-                # A bare name that begins like another provider's would be asked of that one.
+                # A bare name that begins with another provider's name would be routed to that one.
                 prefix, slash, _ = entry.match.partition("/")
                 if not slash or prefix not in settings.providers:
                     names.append(entry.match)
@@ -268,13 +268,13 @@ def models(
     names += [f"{name}/{model.id}" for name, found in theirs.items() for model in found]
     known = _by_name(theirs)
     listing = (_listed(settings, name, dialect, known) for name in dict.fromkeys(names))
-    # Clients offer what they are listed: who cannot ask for embeddings is not shown models for them.
+    # Clients offer every listed model: a dialect without embeddings lists no models for them.
     embeds = surface(dialect).embeddings is not None
     return tuple(model for model in listing if model is not None and (embeds or not model.embeds))
 
 
 def _with_figures(model: ListedModel, reported: UpstreamModel) -> ListedModel:
-    """What its own server says of a model, where the catalog does not know."""
+    """With figures that its own server reports, if the catalog has none."""
     return msgspec.structs.replace(
         model,
         title=model.title if model.title != model.id or not reported.title else reported.title,
@@ -291,7 +291,7 @@ def _with_figures(model: ListedModel, reported: UpstreamModel) -> ListedModel:
 def listed(
     settings: Settings, name: str, dialect: str, theirs: Mapping[str, Sequence[UpstreamModel]] = {}
 ) -> ListedModel | None:
-    """What is known of a name a client may send, listed or not: a pattern of [models] may lead on too."""
+    """A name that a client may use, listed or not: a pattern of [models] may match it too."""
     return _listed(settings, name, dialect, _by_name(theirs))
 
 
@@ -330,17 +330,17 @@ def _listed(
 
 
 def permitted(listing: Iterable[ListedModel], key: ClientKey | None) -> tuple[ListedModel, ...]:
-    """What a client key may ask for."""
+    """The models that a client key allows."""
     return tuple(model for model in listing if may_ask(key, model.id))
 
 
 def render_list(spoken: Surface, listing: Sequence[ListedModel], query: str = "") -> dict[str, Any]:
-    """One page. A cursor that names no model and a number that is none are the client's fault."""
+    """One page. A cursor that names no model and an invalid number are the client's fault."""
     return spoken.models.render_list(listing, parse_qs(query, keep_blank_values=True))
 
 
 def find(listing: Sequence[ListedModel], model_id: str) -> ListedModel | None:
-    """The listed model of that id, as a resource (`models/x`) or bare."""
+    """The listed model with that id, as a resource (`models/x`) or bare."""
     for wanted in dict.fromkeys((model_id, model_id.removeprefix("models/"))):
         for model in listing:
             if model.id == wanted:
@@ -349,7 +349,7 @@ def find(listing: Sequence[ListedModel], model_id: str) -> ListedModel | None:
 
 
 def _entry(provider: Provider, model: str) -> ModelSpec | None:
-    """The entry with the model's own name: it has the figures, which a pattern of a family has not."""
+    """The entry with the model's own name: it has figures, unlike a family's pattern."""
     for entry in provider.spec.models:
         if entry.match == model:
             return entry
@@ -357,7 +357,7 @@ def _entry(provider: Provider, model: str) -> ModelSpec | None:
 
 
 def _title(name: str, provider: str, spec: ModelSpec | None) -> str:
-    """A model's title stands for its own name; an alias is its own title."""
+    """A model's title is shown for its own name; an alias is its own title."""
     if spec is None or not spec.title:
         return name
     if name == spec.match:

@@ -15,7 +15,7 @@ from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFaul
 OPERATION: Final = "telemetry"
 MAX_BODY: Final = 4 * MIB
 _PASSED: Final = ("content-type", "content-encoding")
-"""Nothing else of a client goes to the collector, its key least of all."""
+"""Other headers of a client are not sent to the collector, least of all its key."""
 _MAX_CONCURRENT: Final = 16
 _MAX_ANSWER: Final = 64 * KIB
 _TIMEOUTS: Final = Timeouts(first_byte=10.0, idle=5.0, total=15.0)
@@ -55,7 +55,7 @@ class TelemetryIntake:
         return "failed" if fault else "forwarded"
 
     async def _forward(self, settings: TelemetrySettings, head: Head, signal: str, body: bytes) -> str:
-        """What went wrong, "" where nothing did."""
+        """What went wrong, or ""."""
         headers: Headers = [(name, head.headers[name]) for name in _PASSED if name in head.headers]
         url = f"{settings.forward}/v1/{signal}"
         outbound = Outbound("POST", url, [*headers, *settings.headers], body, pool=OPERATION)

@@ -1,5 +1,5 @@
-"""What to do after a failed attempt: again here, with another key, or not at all. Pure: the clock, chance and
-what is known of the other keys are handed in."""
+"""Decides what to do after a failed attempt: retry at the target, retry with another key, or neither. Pure:
+the clock, the random number and the state of the other keys are parameters."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from wireglot.ir.errors import ApiError
 _RATE_UNADVISED_SECONDS: Final = 1.0
 _QUOTA_SECONDS: Final = 60.0
 ANSWERS_PAID_AGAIN: Final = 1
-"""How often a target is asked again whose answer was none."""
+"""How often a target is retried after it charged for a response that was not an answer."""
 
 
 class After(NamedTuple):
     wait: float | None
     """Seconds until the next attempt at this target; None: there is none."""
     rejected: bool = False
-    """The key opens nothing any more."""
+    """The key is not valid any more."""
     rest: float = 0.0
     """Seconds for which the key is not used for this model."""
 
@@ -37,28 +37,29 @@ def after(
     chance: float,
     unanswered: int = 0,
 ) -> After:
-    """`others`: another key of the provider could be used now. `unanswered`: how many attempts at this target
-    were paid for and brought no answer."""
+    """What follows a failed attempt. `others`: another key of the provider could be used now. `unanswered`:
+    how many attempts at this target were paid for and brought no answer."""
     at_once = 0.0 if others else None
     match failed.blame:
         case "credential":
             if failed.error.kind == "auth" and account:
                 return After(at_once, rejected=True)
-            # What one key may not do another may. The only key is not parked: it may do other things.
+            # Another key may have the permission that this one lacks. The only key is not parked: it may be
+            # allowed other things.
             return After(at_once, rest=QUARANTINE_SECONDS if others else 0.0)
         case "quota":
             return After(at_once, rest=_QUOTA_SECONDS)
         case "rate":
             rest = failed.wait if failed.wait is not None else _RATE_UNADVISED_SECONDS
-            # The client is given no more: it must not come back to a key that we still refuse to use.
+            # Clients are given no longer wait either: after it, the key must be in use again.
             rest = min(rest, RETRY_AFTER_MAX)
             if provider.retry.schedule is not None:
-                rest = 0.0  # the schedule says when, and nothing else
+                rest = 0.0  # the wait comes from the retry schedule alone
             if others:
                 return After(0.0, rest=rest)
             return After(wait_before(provider.retry, tried, failed.wait, chance), rest=rest)
         case "answer":
-            # Nothing is overloaded, so nothing is waited for. A second time it is the model's way.
+            # Nothing is overloaded, so there is no wait. If it happens twice, it is the model's behaviour.
             again = wait_before(provider.retry, tried, 0.0, 0.0)
             return After(again if unanswered <= ANSWERS_PAID_AGAIN else None)
         case "connection":
@@ -70,7 +71,7 @@ def after(
 
 
 def resting(route: str, seconds: float) -> AttemptFailed:
-    """Not asked at all: it has failed too often."""
+    """The failure of a target that was not called because its circuit breaker is open."""
     return AttemptFailed(
         ApiError(
             "server",

@@ -1,4 +1,4 @@
-"""One request made ready for one upstream: passed through as it is, or translated."""
+"""Prepares one request for one upstream: passed through unchanged, or translated."""
 
 from __future__ import annotations
 
@@ -29,21 +29,22 @@ from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
 _MAX_NAMED: Final = 4
-"""Losses that an error names in addition to the worst."""
+"""Further losses that an error names, after the worst."""
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
-"""One serious loss weighs more than all others that a request can have. What is harmless moves nothing."""
+"""One serious loss weighs more than all others that a request can have. Harmless ones do not count."""
 _EMULATED: Final[dict[Feature, int]] = {"candidates": 1, "output_format": 1}
-"""Of what the gateway emulates: another dialect in which the upstream does it itself is cheaper, or surer."""
+"""Weights of features that the gateway emulates: a dialect in which the upstream supports them itself is
+cheaper, or more reliable."""
 
 
 def prepare_best(
     exchange: Exchange, target: Target, credential: Credential | None
 ) -> tuple[Target, Prepared]:
-    """The request made ready, and where it goes: `target`, or the same model in another dialect.
+    """The prepared request and its target: `target`, or the same model in another dialect.
 
-    The client's own comes first, and nearly always stays: only a request that would lose something there is
-    also tried in the others. Some servers enforce a JSON schema on Chat and know none on Messages (Ollama,
+    The client's own dialect comes first and is nearly always used: the others are tried only if the request
+    would lose something there. Some servers enforce a JSON schema on Chat and ignore one on Messages (Ollama,
     llama.cpp).
     """
     try:
@@ -62,7 +63,7 @@ def prepare_best(
         try:
             candidate = prepare(exchange, other, credential)
         except RequestError:
-            continue  # what cannot be said there at all
+            continue  # the request cannot be expressed in that dialect
         weight = _weight(candidate.losses)
         if weight < least:
             least, best = weight, (other, candidate)
@@ -72,7 +73,7 @@ def prepare_best(
 def _without_losses(
     exchange: Exchange, target: Target, credential: Credential | None, refused: RequestError
 ) -> tuple[Target, Prepared]:
-    """Who wants no losses at all is served by the first dialect without any."""
+    """For callers that accept no losses: the first dialect without any."""
     for other in target.others:
         try:
             return other, prepare(exchange, other, credential)
@@ -130,7 +131,7 @@ def _is_checked_here(job: Job, target: Target) -> bool:
 
 
 def _checked(job: Job) -> Loss:
-    """What becomes of the checks that a request asks for. Raises the refusal, where they are refused."""
+    """The loss that reports the checks a request asks for. Raises the refusal, if they are refused."""
     path, settings = "$.safeguards", job.safeguards
     match settings.mode:
         case "refuse":
@@ -160,7 +161,8 @@ def _raw(
     *,
     as_is: bool = False,
 ) -> Prepared:
-    """The body passes unchanged, but for the model's name, and for headers that the host would not take."""
+    """The request with its body unchanged, but for the model's name and for headers that the host would
+    reject."""
     job = exchange.job
     job.content.check()
     body = job.body
@@ -280,7 +282,8 @@ def _translated(
 def _rendered(
     exchange: Exchange, target: Target, context: Context, asked: Request, may_pass: bool
 ) -> tuple[Plan, Rendered[dict[str, Any]] | None]:
-    """None where the body may pass as it came, and the target wants nothing else."""
+    """The plan and the translated body; no body where the client's own may pass and the target needs no
+    change."""
     try:
         planned = plan(
             asked,
@@ -305,7 +308,7 @@ def _rendered(
 
 def refuse_losses(exchange: Exchange, losses: tuple[Loss, ...]) -> None:
     if exchange.policy == "strict":
-        exchange.losses = losses  # the headers of the refusal tell the others
+        exchange.losses = losses  # reported in the headers of the refusal
         first, *others = worst_first(losses)
         place = _place(first)
         more = f" (and {len(others)} more: {_named(others)})" if others else ""
@@ -327,7 +330,7 @@ def _place(loss: Loss) -> str:
 
 
 def _filled_fields(target: Target) -> dict[str, str]:
-    """Fields of the body that the provider's variables fill."""
+    """Fields of the body that are filled from the provider's variables."""
     known, variables = target.provider.variables, target.upstream.body_variables
     return {field: value for field, variable in variables.items() if (value := known.get(variable, ""))}
 

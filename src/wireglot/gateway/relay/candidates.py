@@ -1,9 +1,9 @@
-"""Several answers to one request (`n`, `candidateCount`) where the upstream gives one.
+"""Several answers to one request (`n`, `candidateCount`) from an upstream that gives one.
 
-The first is that of the request itself. Each of the others is asked for by a request of the gateway's own,
-sent at the same time and answered like a client's: with the provider's keys, retries and breakers, on the
-budget of the same client key, with its own row in the ledger and the traces. The client gets all of them, or
-the error of the first that fails, as at OpenAI.
+The first is that of the request itself. For each further one the gateway sends another request at the same
+time, which is answered like a client's: with the provider's keys, retries and breakers, on the budget of the
+same client key, with its own row in the ledger and the traces. The client gets all of them, or the error of
+the first that fails, as at OpenAI.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ AGENT: Final = "wireglot-candidate"
 
 
 def emulated(exchange: Exchange, asked: Request, losses: tuple[Loss, ...]) -> tuple[tuple[Loss, ...], int]:
-    """How many further answers the gateway must ask for, and the losses that report it. 0: the upstream gives
+    """How many further answers the gateway must request, and the losses that report it. 0: the upstream gives
     all of them."""
     wanted = asked.sampling.candidates or 1
     kept = tuple([loss for loss in losses if loss.feature != "candidates" or loss.action != "dropped"])
@@ -56,7 +56,7 @@ class Candidates:
         self._ask = ask
 
     def start(self, exchange: Exchange, count: int) -> None:
-        """Ask for further answers now, once for all attempts; for none where the next target gives them
+        """Request the further answers now, once for all attempts; none if the next target gives them
         itself."""
         asking = exchange.asking
         if len(asking) == count:
@@ -68,9 +68,9 @@ class Candidates:
         ]
 
     async def results(self, exchange: Exchange, count: int) -> tuple[FurtherAnswer, ...]:
-        """All of them; those that were not asked for yet, one after the other. Raises the RequestError of the
-        first that fails."""
-        exchange.leave_provider()  # which the others may need
+        """All further answers; those not requested yet are requested one after the other. Raises the
+        RequestError of the first that fails."""
+        exchange.leave_provider()  # the further requests may need that place
         if not exchange.asking:
             return tuple([await self._answer(exchange, number) for number in range(1, count + 1)])
         done, _ = await asyncio.wait(exchange.asking, return_when=asyncio.FIRST_EXCEPTION)
@@ -81,7 +81,7 @@ class Candidates:
     async def _answer(self, exchange: Exchange, number: int) -> FurtherAnswer:
         job, request = exchange.job, exchange.request()
         sampling = msgspec.structs.replace(request.sampling, candidates=None)
-        if sampling.seed is not None:  # the same one would give the same answer
+        if sampling.seed is not None:  # the same seed would give the same answer
             sampling = msgspec.structs.replace(sampling, seed=sampling.seed + number)
         asked = msgspec.structs.replace(request, sampling=sampling, stream=False)
         reply = CollectedReply(job.settings.limits.response)
@@ -94,7 +94,7 @@ class Candidates:
         content = response.content
         if exchange.withholds_reasoning:
             content = tuple([part for part in content if type(part) is not Reasoning])
-        # The first of its own answer is one of the others here: it is not spelled as it was.
+        # The first candidate of that answer is a later one here, so its stop reason is not copied as spelled.
         stop = msgspec.structs.replace(response.stop, dialect="")
         return FurtherAnswer(Candidate(content, stop), response.usage, estimated=ESTIMATE in reply.headers)
 
@@ -113,8 +113,8 @@ class _FurtherRound:
 
 
 def _body(exchange: Exchange) -> bytes:
-    """A body with the model and the output limit, in the client's dialect: what is asked is handed over with
-    it."""
+    """A body with the model and the output limit, in the client's dialect: the rest of the request is passed
+    in memory."""
     most = exchange.request().max_tokens
     asked = Request(exchange.job.model, (Message("user", (Text("."),)),), max_tokens=most, stream=False)
     return encode(exchange.codec.render_request(asked, Context()).value)
@@ -155,6 +155,6 @@ def _failed(error: ApiError, number: int) -> RequestError:
 
 
 def with_further(response: Response, further: tuple[FurtherAnswer, ...]) -> Response:
-    """A whole answer with the others, and what all of them used."""
+    """A whole answer with the further ones added, and the usage of all of them."""
     others = (*response.others, *[each.answer for each in further])
     return msgspec.structs.replace(response, others=others, usage=whole_usage(response.usage, further))

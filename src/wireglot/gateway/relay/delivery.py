@@ -1,5 +1,5 @@
-"""An upstream's good answer on its way to the client: whole or streamed, passed through or translated, and
-kept where something of it must be remembered."""
+"""Sends an upstream's answer to the client: whole or streamed, passed through or translated, and stored if a
+part of it is needed later."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ _OPENING_BYTES: Final = 64
 
 
 class _Rendered(msgspec.Struct, frozen=True):
-    """What a client gets."""
+    """A response for the client."""
 
     response: Response
     document: dict[str, Any]
@@ -59,29 +59,29 @@ class _Rendered(msgspec.Struct, frozen=True):
 
 
 class Delivery:
-    """Holds nothing of any request but what is being written down of it."""
+    """Keeps no state of requests, except for answers that are being stored."""
 
     def __init__(
         self, judge: Judge, candidates: Candidates, is_gone: Callable[[ClientKey | None], bool]
     ) -> None:
-        """`is_gone`: whether a key was taken away meanwhile. What its caller had is wiped, and nothing more
-        is kept."""
+        """`is_gone`: whether a key was revoked meanwhile. Then its caller's data is wiped, and nothing more
+        is stored."""
         self._judge = judge
         self._candidates = candidates
         self._is_gone = is_gone
         self._keeping: set[asyncio.Task[None]] = set()
 
     async def drain(self, seconds: float) -> None:
-        """Let what is being kept be kept."""
+        """Wait for answers that are being stored."""
         if self._keeping:
             await asyncio.wait(self._keeping, timeout=seconds)
 
     async def whole(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> None:
-        """An answer in one piece, for a client that wants it so or for one that wants a stream."""
+        """Deliver an answer in one piece, to a client that asked for that or for a stream."""
         held = exchange.held
         body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
         size = len(body)
-        await held.room(size)  # for what is made of it: decoded, or with another name in it
+        await held.room(size)  # for the decoded copy, or the one with another name in it
         record = exchange.record
         keeps = exchange.ending.holds(target) or bool(prepared.checks or prepared.further)
         large = size > LARGE_BYTES
@@ -89,7 +89,7 @@ class Delivery:
             looking = partial(self._looked_at, exchange, target, prepared, body)
             seen, repaired = await run_in_thread(looking) if large else looking()
             if repaired is not None:
-                del body, looking  # what is written takes its place
+                del body, looking  # the written copy replaces it
                 await self._render(exchange, prepared, repaired, keeps=keeps, size=size)
                 return
             record.used(seen.usage)
@@ -105,7 +105,7 @@ class Delivery:
             return
         reading = partial(self._accepted, exchange, target, prepared, body)
         accepted = await run_in_thread(reading) if large else reading()
-        del body, reading  # what is written takes its place
+        del body, reading  # the written copy replaces it
         if exchange.client is not None:
             record.answered()
             places = exchange.codec.places
@@ -122,9 +122,10 @@ class Delivery:
     def _looked_at(
         self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes
     ) -> tuple[AnswerGlance, Accepted | None]:
-        """What an answer that passes tells of itself; and what goes out instead, where it needs repair."""
+        """Facts about an answer that is passed through, and the repaired answer to send instead, if it needs
+        repair."""
         if body.find(b'"error"', 0, _OPENING_BYTES) >= 0:
-            self._parsed(target, prepared, body)  # raises if it is one: some say so under a status of 200
+            self._parsed(target, prepared, body)  # raises for an error: some come with status 200
         try:
             seen = target.surface.glance(body)
         except BadJson as fault:
@@ -156,7 +157,8 @@ class Delivery:
         return Accepted(accepted.response, (*losses, *accepted.losses))
 
     async def _keep_raw(self, exchange: Exchange, target: Target, prepared: Prepared, body: bytes) -> None:
-        """What we cannot read the client perhaps can: it goes on, and only our memory has a gap."""
+        """Pass on an answer that we cannot read: the client perhaps can, and only our stored history is
+        incomplete."""
         reading = partial(self._parsed, target, prepared, body)
         try:
             response = await run_in_thread(reading) if len(body) > LARGE_BYTES else reading()
@@ -170,7 +172,7 @@ class Delivery:
         try:
             document = decode(body)
             if isinstance(document, list) and len(document) == 1:
-                document = document[0]  # as some hosts send it, whatever dialect they speak
+                document = document[0]  # some hosts wrap it in a list, whatever their dialect
             error = upstream.parse_error(document)
             if error is not None:
                 raise failures.of_error(error, error.status)
@@ -185,7 +187,7 @@ class Delivery:
     async def _render(
         self, exchange: Exchange, prepared: Prepared, accepted: Accepted, *, keeps: bool, size: int
     ) -> None:
-        """`size`: of what was read for it, for as much of which there is room."""
+        """`size`: of the source, for as much of which memory is reserved."""
         if prepared.checks:
             accepted = await self._checked(exchange, prepared, accepted)
         if prepared.further:
@@ -200,7 +202,7 @@ class Delivery:
             if hider is None and _tells_all(exchange, prepared):
                 exchange.client_document = rendered.document
             await self.keep(exchange, rendered.response)
-            if exchange.unstored:  # which the answer itself says
+            if exchange.unstored:  # which the answer itself reports
                 rendered = await run_in_thread(rendering) if large else rendering()
         await exchange.held.room(max(0, len(rendered.body) - size))
         self._send_whole(exchange, rendered.body, rendered.headers)
@@ -244,7 +246,7 @@ class Delivery:
         return _Rendered(response, rendered.value, encode(rendered.value), headers, losses)
 
     async def _release(self, exchange: Exchange, prepared: Prepared, feeder: HoldsEnd) -> None:
-        """Let the end of an answer out once it is checked, and what must be kept of it is kept."""
+        """Send the end of an answer once it is checked and its state is stored."""
         response = feeder.response()
         if prepared.checks and response is not None:
             calls = _calls_of_client(exchange, response.content)
@@ -252,7 +254,7 @@ class Delivery:
             work = self._judge.results(exchange, prepared.checks, calls, cut)
             checking = exchange.checking = asyncio.create_task(work)
             await asyncio.wait([checking])
-            if not checking.cancelled():  # as it is where the client has left
+            if not checking.cancelled():  # it is cancelled if the client has left
                 exchange.safeguard_results = checking.result()
         try:
             if prepared.further and response is not None:
@@ -270,7 +272,7 @@ class Delivery:
         exchange.send(200, [JSON, *exchange.headers(), *headers], body)
 
     async def streamed(self, exchange: Exchange, target: Target, prepared: Prepared, answer: Answer) -> bool:
-        """False: the upstream broke off after its answer had begun."""
+        """Deliver a stream. False: the upstream broke off after its answer had begun."""
         client, job = exchange.client, exchange.job
         keeps = exchange.ending.holds(target) or bool(prepared.checks or prepared.further)
         is_stream = answer.headers.get("content-type", "").startswith("text/event-stream")
@@ -290,9 +292,9 @@ class Delivery:
         broken: ApiError | None = None
 
         def over() -> None:
-            """The end that counts has come; the upstream may take a while to close."""
+            """The final event has come; the upstream may take a while to close."""
             nonlocal releasing, broken
-            broken = feeder.failure  # from here on a failure may be our own
+            broken = feeder.failure  # a failure after this point may be our own
             if isinstance(feeder, Passthrough | Translation) and feeder.holds_end:
                 releasing = self._started(self._release(exchange, prepared, feeder))
 
@@ -321,7 +323,7 @@ class Delivery:
         return broken is None or not failures.is_counted(broken)
 
     async def _checked(self, exchange: Exchange, prepared: Prepared, accepted: Accepted) -> Accepted:
-        """A whole answer with the results of the checks that its client asks for."""
+        """A whole answer with the results of the checks that its client asked for."""
         response, aliases = accepted.response, prepared.aliases
         restored = [aliases.restore(part) if aliases else part for part in response.content]
         calls = _calls_of_client(exchange, restored)
@@ -329,7 +331,8 @@ class Delivery:
         return Accepted(msgspec.structs.replace(response, safeguard_results=results), accepted.losses)
 
     async def keep(self, exchange: Exchange, response: Response) -> None:
-        """To the end, also where the client leaves meanwhile: half a turn would be worse than none."""
+        """Store an answer completely, also if the client leaves meanwhile: half a turn would be worse than
+        none."""
         if not exchange.ending.wants(response) or self._is_gone(exchange.job.caller.key):
             return
         if exchange.record.wiped:
@@ -345,7 +348,7 @@ class Delivery:
     def _done(self, task: asyncio.Task[None]) -> None:
         self._keeping.discard(task)
         if not task.cancelled():
-            task.exception()  # reported to the one that waited for it; if none did, none needs it
+            task.exception()  # reported to the waiting task, if there was one
 
 
 def _folded(exchange: Exchange, prepared: Prepared, collection: Collection) -> Accepted:
@@ -377,8 +380,8 @@ def _judged(response: Response, exchange: Exchange, prepared: Prepared) -> Accep
 
 
 def _tells_all(exchange: Exchange, prepared: Prepared) -> bool:
-    """Whether the client's document is the one that a store would keep: of the same request, signed by the
-    same minter, and naming nothing that the upstream was not given."""
+    """Whether the client's document equals the one that a store would keep: of the same request, signed by
+    the same minter, and without names that the upstream was not given."""
     return (
         prepared.minter is exchange.minter
         and not prepared.context.withheld
@@ -392,8 +395,8 @@ def _unread(fault: BadJson) -> AttemptFailed:
 
 
 def _is_judged(exchange: Exchange, target: Target, prepared: Prepared) -> bool:
-    """A vendor's own answer in its own dialect goes on as it came, whatever it is; so does what is none of a
-    model, and what the caller wants as it is."""
+    """Whether the answer is checked. Passed on without checks are a vendor's own answer in its own dialect,
+    answers that are not a model's, and those that the caller wants unchanged (as-is)."""
     generated = exchange.job.asked.operation == "generate" and not prepared.as_is
     return generated and not target.provider.spec.home
 

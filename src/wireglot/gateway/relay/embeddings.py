@@ -1,5 +1,5 @@
-"""Requests for embeddings on their way to one upstream and back: forwarded, or translated and, where the
-upstream takes fewer inputs at once, sent in several requests."""
+"""Sends requests for embeddings to one upstream and delivers the answers: forwarded, or translated and, if
+the upstream takes fewer inputs at once, split into several requests."""
 
 from __future__ import annotations
 
@@ -45,19 +45,20 @@ from wireglot.ir.outcome import Usage, added
 from wireglot.wire.json import BadJson, decode, encode
 
 _MAX_REQUESTS: Final = 64
-"""Into which one is split: with more, a client that waits does better to send several itself."""
+"""Maximum requests that one is split into: a client with more inputs does better to send several itself."""
 _OPENING_BYTES: Final = 64
 _INPUT: Final = re.compile(r"\$\.inputs\[(\d+)\]")
 
 
 class PreparedEmbedding(Prepared, frozen=True, kw_only=True):
-    """`raw`: body and answer pass through as bytes; `asked_for` is the way back otherwise."""
+    """`raw`: body and answer pass through as bytes; `asked_for` is needed to translate the answer
+    otherwise."""
 
     asked_for: EmbeddingRequest | None = None
     more: tuple[Outbound, ...] = ()
     """The requests after `outbound`, where the upstream takes fewer inputs at once."""
     before: tuple[bytes, ...] = ()
-    """The answers to requests before `outbound`, which an earlier attempt at the same target has brought."""
+    """The answers to requests before `outbound`, which an earlier attempt at the same target received."""
     counts: tuple[int, ...] = ()
     """How many inputs each of all these requests has."""
 
@@ -67,7 +68,7 @@ class _Answered(msgspec.Struct, frozen=True):
     headers: Headers
     losses: tuple[Loss, ...]
     charged: Usage | None
-    """What this attempt used: of an earlier one's requests only what no provider reported."""
+    """The usage of this attempt: for requests of an earlier one, only what no provider reported."""
     model: str
     is_estimated: bool
 
@@ -75,7 +76,7 @@ class _Answered(msgspec.Struct, frozen=True):
 def prepare(
     exchange: Exchange, target: Target, credential: Credential | None
 ) -> tuple[Target, PreparedEmbedding]:
-    """The request made ready for a target that embeds."""
+    """The request prepared for a target that embeds."""
     job = exchange.job
     operation = job.embed_operation
     if target.dialect == job.dialect and operation in target.urls:
@@ -88,7 +89,7 @@ def prepare(
 def _raw(
     job: Job, target: Target, credential: Credential | None, operation: EmbedOperation
 ) -> PreparedEmbedding:
-    """The body passes unchanged, but for the model's name."""
+    """The request with its body unchanged, but for the model's name."""
     job.content.check()
     body = job.body
     if target.model != job.model:
@@ -116,7 +117,7 @@ def _translated(exchange: Exchange, target: Target, credential: Credential | Non
         )
 
     def place(path: str, start: int) -> str:
-        """Where it is in the client's body, of a part of the inputs."""
+        """The path in the client's body of an input in one of the split requests."""
         return form.place(_moved(path, start), request)
 
     bodies: list[bytes] = []
@@ -160,7 +161,7 @@ def _render(
 
 
 def _moved(path: str, start: int) -> str:
-    """A place in a part of the inputs, among all of them."""
+    """The path of an input in one of the split requests, counted among all inputs."""
     return _INPUT.sub(lambda found: f"$.inputs[{int(found[1]) + start}]", path) if start else path
 
 
@@ -175,7 +176,7 @@ def _form(job: Job) -> EmbeddingForm:
 
 
 class EmbeddingDelivery:
-    """Holds nothing of any request."""
+    """Keeps no state of requests."""
 
     def __init__(self, relay: Relay) -> None:
         self._relay = relay
@@ -187,7 +188,7 @@ class EmbeddingDelivery:
         try:
             body = await answer.read(exchange.job.settings.limits.response, held.reading(answer))
         except TransportFault as fault:
-            if fault.problem == "too_large":  # the provider has embedded all of it
+            if fault.problem == "too_large":  # the provider has embedded all of the inputs
                 error = failures.transport_error(fault, target.provider.name)
                 exchange.record.answered_nothing(error, _estimated(exchange, prepared), "estimated")
             raise
@@ -203,7 +204,7 @@ class EmbeddingDelivery:
         try:
             rendered = await run_in_thread(rendering) if size > LARGE_BYTES else rendering()
         except AttemptFailed as failed:
-            exchange.answered_parts.pop(target.name, None)  # any of them may be the one
+            exchange.answered_parts.pop(target.name, None)  # any of the answers may be the faulty one
             paid: Usage | None = None
             for each in bodies[len(prepared.before) :]:
                 paid = added(paid, await _paid(target, each))
@@ -219,8 +220,8 @@ class EmbeddingDelivery:
     async def _all_parts(
         self, exchange: Exchange, target: Target, prepared: PreparedEmbedding, body: bytes
     ) -> list[bytes]:
-        """The answers to all requests that one was split into. Those that are there are paid for: another
-        attempt at the target goes on from them."""
+        """The answers to all parts of a split request. Those already received are paid for: another attempt
+        at the target continues after them."""
         held, record = exchange.held, exchange.record
         bodies = [*prepared.before, body]
         paid: Usage | None = None
@@ -248,7 +249,7 @@ class EmbeddingDelivery:
 
 
 def _usage_of(target: Target, body: bytes) -> Usage | None:
-    """What an answer that passes through says that it cost. Some hosts send errors under a status of 200."""
+    """The usage in an answer that passes through. Some hosts send errors with status 200."""
     try:
         if body.find(b'"error"', 0, _OPENING_BYTES) >= 0:
             _checked(target, body)
@@ -260,7 +261,7 @@ def _usage_of(target: Target, body: bytes) -> Usage | None:
 
 
 def _estimated(exchange: Exchange, prepared: PreparedEmbedding) -> Usage:
-    """What the request costs that is sent first."""
+    """The estimated usage of the part that is sent first."""
     if prepared.asked_for is None:
         return Usage(input=exchange.prompt_tokens())
     answered, size = len(prepared.before), prepared.counts[len(prepared.before)]
@@ -269,7 +270,7 @@ def _estimated(exchange: Exchange, prepared: PreparedEmbedding) -> Usage:
 
 
 async def _paid(target: Target, body: bytes) -> Usage | None:
-    """What an answer cost of which the client may get nothing."""
+    """The usage of an answer that the client may not get."""
     looking = partial(_reported, target, body)
     return await run_in_thread(looking) if len(body) > LARGE_BYTES else looking()
 
@@ -281,7 +282,7 @@ def _reported(target: Target, body: bytes) -> Usage | None:
 
 
 def _checked(target: Target, body: bytes) -> dict[str, object]:
-    """The document of an answer. Raises the AttemptFailed of one that is an error, or none."""
+    """The document of an answer. Raises AttemptFailed if it is an error or no answer."""
     try:
         document = decode(body)
     except BadJson:
@@ -324,8 +325,8 @@ def _rendered(job: Job, target: Target, prepared: PreparedEmbedding, bodies: lis
 def _usages(
     answers: Sequence[EmbeddingResponse], inputs: Sequence[EmbeddingInput], before: int
 ) -> tuple[Usage | None, Usage | None, bool]:
-    """What all answers used, what of it is still to be charged, and whether any of it is an estimate. Of the
-    first `before` answers what their provider reported has been charged."""
+    """The usage of all answers, the part of it that is still to be charged, and whether any of it is an
+    estimate. For the first `before` answers, what their provider reported has been charged already."""
     whole: Usage | None = None
     charged: Usage | None = None
     is_estimated, start = False, 0

@@ -1,7 +1,7 @@
-"""A failure at a provider in words that people can act on: who failed, what it said itself, what to do.
+"""A provider's failure in words that people can act on: who failed, its own message, what to do.
 
-Where it was asked, with whose key and which line of the configuration says so is for anyone who runs the
-gateway: it goes to the log and the trace, and to callers on the same machine that need no key.
+The URL, the key and the line of the configuration are meant for the operator: they go to the log and the
+trace, and to callers on the same machine that need no key.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from wireglot.http.failures import AttemptFailed
 from wireglot.ir.errors import ApiError, legible
 
 _VERBATIM: Final = frozenset({"context_overflow", "content_policy"})
-"""Clients heal by the exact wording of these."""
+"""Clients react to the exact wording of these."""
 _MASKED_KEY: Final = re.compile(r"\S*\*{3,}\S*")
 """Providers repeat the ends of a key that they refuse: `sk-ab***********yz`."""
 _MAX_SAID_LETTERS: Final = 300
 
 
 def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFailed:
-    """`url`: where it was asked, if it was."""
+    """The failure with an explanation. `url`: the one that was called, if any."""
     if failed.blame == "gateway":
-        return failed  # our own lack of room
+        return failed  # the gateway itself has no room
     provider, error = target.provider, failed.error
     host = _host(url or provider.spec.base_url)
     name = provider.name
@@ -61,7 +61,7 @@ def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFa
 
 
 def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
-    """Never the client's 401: it would throw away its own key."""
+    """A provider's rejection of its key, never reported as a 401: the client would discard its own key."""
     said = own_words(failed.error)
     says = f" (it says: {said})" if said else ""
     if failed.error.code == SIGN_IN_FAILED:
@@ -75,7 +75,7 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
 
 
 def own_words(error: ApiError) -> str:
-    """What a provider says, as it may be reported: one line, and nothing of a key."""
+    """The provider's message as it may be reported: one line, without any part of a key."""
     return _MASKED_KEY.sub("[redacted]", legible(error.message, _MAX_SAID_LETTERS))
 
 

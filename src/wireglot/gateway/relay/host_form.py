@@ -1,4 +1,4 @@
-"""A request in the form that a host wants of its dialect, and its stream back from the host's own framing."""
+"""A host's own form of a dialect: its version of the request, and its stream decoded from its own framing."""
 
 from __future__ import annotations
 
@@ -20,11 +20,12 @@ from wireglot.wire.splice import Outline, splice, without
 
 _EVENT_STREAM: Final = "text/event-stream"
 _FRAMED: Final = "application/vnd.amazon.eventstream"
-"""Of the framings that a host has for a dialect."""
+"""The framing that some hosts use for a dialect's streams."""
 
 
 def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, bytes]:
-    """Headers that belong into the body are there; fields that the path tells are not."""
+    """The headers and body in a host's form: some headers move into the body, and fields that are in the path
+    are left out."""
     if form is None:
         return headers, body
     reported = {name: value for name, value in headers if name in form.from_headers}
@@ -45,7 +46,7 @@ def in_form(form: Form | None, headers: Headers, body: bytes) -> tuple[Headers, 
 
 
 def unsent(job: Job, target: Target) -> tuple[Loss, ...]:
-    """What a client of the dialect says in a header and the host would refuse the whole request for."""
+    """Header values of the dialect that the host would refuse the whole request for."""
     form = target.provider.spec.forms.get(target.dialect)
     if form is None or target.dialect != job.dialect:
         return ()
@@ -64,7 +65,7 @@ def _is_known(into: HeaderField, value: str) -> bool:
 
 
 def _value(into: HeaderField, text: str) -> Any:
-    """What the field says; nothing where there is nothing left to say."""
+    """The value of the body field; empty if the host knows none of the header's values."""
     if not into.listed:
         return into.values.get(text, text)
     named = (into.values.get(each, each) for each in map(str.strip, text.split(",")) if each)
@@ -72,7 +73,7 @@ def _value(into: HeaderField, text: str) -> Any:
 
 
 def unframing(job: Job, target: Target) -> Callable[[Answer], Answer] | None:
-    """None: the host streams as the dialect's vendor does."""
+    """The wrapper that decodes the host's framing; None: the host streams like the dialect's vendor."""
     forms = target.provider.spec.forms
     form = forms.get(target.dialect) if forms else None
     upstream = target.upstream
@@ -89,8 +90,8 @@ def _unframed(framing: UpstreamFraming, max_event: int, answer: Answer) -> Answe
 
 
 class _UnframedAnswer:
-    """Implements `Answer`: a stream in a framing of its own, as if it came in server-sent events. A frame
-    that is broken breaks the connection: what came before it has gone on."""
+    """Implements `Answer`: converts a stream in the host's framing to server-sent events. A broken frame
+    breaks the connection: the events before it have been passed on."""
 
     def __init__(self, answer: Answer, unframer: Unframer) -> None:
         self.status = answer.status
@@ -99,7 +100,7 @@ class _UnframedAnswer:
         self._unframer = unframer
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
-        """Not a stream after all: an error, or an answer in one piece."""
+        """Read an answer that is not a stream: an error, or an answer in one piece."""
         return await self._answer.read(limit, held)
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:

@@ -1,8 +1,8 @@
 """A model's verdict on each tool call of an answer, for clients that ask for one before they run a tool.
 
-Each call is judged by a request of the gateway's own, which is answered like a client's: with the provider's
-keys, retries and breakers, on the budget of the same client key, with its own row in the ledger and the
-traces. Whatever goes wrong with it is reported as a missing verdict, never as a good one.
+For each call the gateway sends a request to the judging model, which is answered like a client's: with the
+provider's keys, retries and breakers, on the budget of the same client key, with its own row in the ledger
+and the traces. Any failure is reported as a missing verdict, never as a good one.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ or
 """
 
 _ANSWER_TOKENS: Final = 2048
-"""Some models think although they are asked not to."""
+"""Some models think although the request disables thinking."""
 _ANSWER_BYTES: Final = 256 * KIB
 _CALL_CHARACTERS: Final = 200_000
 """A longer call is not judged: a judge that reads only a part of it could be misled."""
@@ -96,8 +96,8 @@ class Ask(Protocol):
         operation: str,
         round: OwnRound | None = None,
     ) -> Awaitable[str]:
-        """Have a request of the gateway's own answered, for the one with the id `within`. `operation`: its
-        purpose in the log, the ledger and the traces."""
+        """Have a request of the gateway itself answered, on behalf of the one with the id `within`.
+        `operation`: its purpose in the log, the ledger and the traces."""
         ...
 
 
@@ -112,11 +112,11 @@ class Judge:
         calls: Sequence[ToolCall],
         cut: Sequence[ToolCall] = (),
     ) -> tuple[SafeguardResult, ...]:
-        """What each check has found. `calls`: of the whole answer, as the client gets them. `cut`: those
-        of which it has seen only a beginning."""
+        """The result of each check. `calls`: of the whole answer, as the client gets them. `cut`: calls of
+        which it got only a beginning."""
         if exchange.job.safeguards.mode != "judge":
             return tuple(SafeguardResult(each.kind, "unsupported") for each in safeguards)
-        exchange.leave_provider()  # which one of these requests may need
+        exchange.leave_provider()  # one of these requests may need that place
         results = []
         for each in safeguards:
             if each.kind != TOOL_CALLS:
@@ -149,8 +149,8 @@ class Judge:
 
 
 def _arguments(call: ToolCall) -> dict[str, Any] | str | None:
-    """What the client will run: decoded, so that no escape hides it from the judge, and repaired as for the
-    client. None where clients may read it in more than one way."""
+    """The arguments as the client will use them: decoded, so that no escape hides anything from the judge,
+    and repaired as for the client. None if clients may parse them in more than one way."""
     if call.kind != "function":
         return call.arguments
     stream = ArgumentStream()
@@ -165,7 +165,7 @@ def _arguments(call: ToolCall) -> dict[str, Any] | str | None:
 
 
 def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> dict[str, Any]:
-    """In the client's own dialect, as everything that comes in."""
+    """The request for a verdict, in the client's dialect like everything that comes in."""
     job, request = exchange.job, exchange.request()
     asked = Request(
         job.safeguards.model or job.model,
@@ -182,8 +182,8 @@ def _request(exchange: Exchange, safeguard: Safeguard, call: dict[str, Any]) -> 
 
 
 def _visible(document: str) -> str:
-    """JSON with every character that has no shape of its own as an escape: what no person would see in a call
-    says nothing to the judge in passing, and no text turns the order of others around."""
+    """JSON with every invisible character escaped, so that the judge cannot be influenced by text that a
+    person would not see, nor by characters that change the text direction."""
     return document if document.isascii() else _INVISIBLE.sub(_escape, document)
 
 
@@ -204,7 +204,8 @@ def _question(request: Request, safeguard: Safeguard, call: dict[str, Any]) -> d
 
 
 def _user_messages(request: Request) -> list[str]:
-    """The latest ones, oldest first. Results of tools are left out: what they say is not the user's wish."""
+    """The latest user messages, oldest first. Tool results are left out: they do not express the user's
+    wish."""
     found: list[str] = []
     room = _USER_CHARACTERS
     for message in reversed(request.messages):
@@ -219,7 +220,7 @@ def _user_messages(request: Request) -> list[str]:
 
 
 def own_request(job: Job, spoken: Surface, agent: str, seconds: float, losses: LossPolicy) -> Incoming:
-    """A request of the gateway's own, for the caller of the one that it is made for."""
+    """A request of the gateway itself, in the name of the caller of `job`."""
     path = next(each.path for each in spoken.client.routes if each.operation == "generate")
     headers = {
         "host": job.head.headers.get("host", ""),
@@ -234,7 +235,7 @@ def own_request(job: Job, spoken: Surface, agent: str, seconds: float, losses: L
 
 
 def _read(job: Job, reply: CollectedReply) -> CallVerdict:
-    """The verdict, only where the answer is nothing else."""
+    """The verdict, if the answer consists of nothing else."""
     spoken = dialect(job.dialect)
     try:
         document = decode(bytes(reply.body))
@@ -260,7 +261,7 @@ def _verdict_in(text: str) -> CallVerdict:
     try:
         said = decode(found[1]) if found is not None else None
         if found is not None and repeats_keys(found[1]):
-            said = None  # which of its verdicts was meant?
+            said = None  # more than one verdict: unclear which is meant
     except BadJson:
         said = None
     match said:

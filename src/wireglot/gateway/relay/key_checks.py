@@ -1,7 +1,7 @@
-"""One cheap question to a provider: is it there, does it take the key, what does it say itself.
+"""Checks a provider with one cheap request: whether it is reachable, accepts the key, and its own message.
 
-It is asked as the gateway asks it: the same connections, proxies, headers and logins. No tokens are spent.
-What comes back holds no secret.
+It is sent like the gateway's other requests: with the same connections, proxies, headers and logins. It costs
+no tokens. The result contains no secret.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from wireglot.stores.servers import tls_fault
 from wireglot.wire.json import BadJson, decode
 
 Outcome = Literal["taken", "refused", "forbidden", "unpaid", "busy", "failing", "silent", "no-login", "other"]
-"""taken: it answers, and takes the key if it wants one. forbidden: it knows the key and does not let it ask,
-or only through programs that it knows. other: what answers there is no such provider."""
+"""taken: it answers, and accepts the key if it needs one. forbidden: it knows the key but denies access, or
+allows it only to certain programs. other: the server at this address is not such a provider."""
 
 Verdict = Literal["good", "refused", "unknown"]
 
@@ -56,7 +56,7 @@ _OUTCOMES: Final[dict[ErrorKind, Outcome]] = {
 }
 _STATUSES: Final[dict[int, Outcome]] = {401: "refused", 402: "unpaid", 403: "forbidden", 429: "busy"}
 _TAKEN_ALL_THE_SAME: Final[frozenset[ErrorKind]] = frozenset({"invalid_request", "not_found", "conflict"})
-"""Of a request that is none: who it comes from was looked at before."""
+"""Errors of an invalid request that still show the key was accepted: it is checked before the request."""
 _REASONS: Final = {
     errno.ECONNREFUSED: "no server is listening (connection refused)",
     errno.ENETUNREACH: "its network is unreachable",
@@ -70,10 +70,10 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
 
     provider: str
     question: str
-    """`GET https://...`, as it was asked."""
+    """The method and URL that were requested, such as `GET https://...`."""
     outcome: Outcome
     words: str = ""
-    """What the provider says itself, or what kept it from saying anything."""
+    """The provider's own message, or the reason why there is none."""
     status: int = 0
     problem: TransportProblem | None = None
     milliseconds: int = 0
@@ -83,7 +83,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
     source: str = ""
     """Where its key comes from."""
     fix: str = ""
-    """Of a login that failed."""
+    """How to fix a failed login."""
 
     @property
     def is_on(self) -> bool:
@@ -91,18 +91,18 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
 
     @property
     def verdict(self) -> Verdict:
-        """On the key."""
+        """The verdict on the key."""
         if self.outcome in ("taken", "unpaid"):
             return "good"
         return "refused" if self.outcome == "refused" else "unknown"
 
     @property
     def is_unreached(self) -> bool:
-        """Whether nothing answers there, as without a network. What only takes its time may answer yet."""
+        """Whether the provider is unreachable, for example without a network. A slow one may still answer."""
         return self.outcome == "silent" and self.problem in ("dns", "connect", "tls", "protocol")
 
     def sentence(self, title: str) -> str:
-        """What it says of the key."""
+        """A sentence about the key."""
         says = f" (it says: {self.words})" if self.words else ""
         match self.outcome:
             case "taken":
@@ -124,7 +124,7 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
 
 
 def host_of(url: str) -> str:
-    """With its port, if it is not the usual one; "" where it is no URL."""
+    """The host with its port, unless that is the default; "" for an invalid URL."""
     try:
         place = urlsplit(url)
         return f"{place.hostname}:{place.port}" if place.port else place.hostname or ""
@@ -133,12 +133,12 @@ def host_of(url: str) -> str:
 
 
 def is_asked(provider: Provider) -> bool:
-    """Not the demo, which is in this program."""
+    """Whether the provider is checked: the demo is part of this program."""
     return provider.spec.base_url.startswith(("http:", "https:"))
 
 
 def first_question(provider: Provider) -> str:
-    """What will be asked first, to be shown before."""
+    """The method and URL of the first request, to be shown before it is sent."""
     return next((_reported(outbound) for _, outbound in key_questions(provider, None)), "")
 
 
@@ -220,7 +220,7 @@ def _outcome(status: int, error: ApiError | None, outbound: Outbound) -> tuple[O
     words = (own_words(error) if error is not None else "") or f"status {status}"
     if error is not None and error.kind == "auth":
         return "refused", words
-    if status in _STATUSES:  # hosts of a foreign dialect word the rest as they like
+    if status in _STATUSES:  # hosts of a foreign dialect use other statuses differently
         return _STATUSES[status], words
     if error is None:
         return "failing" if status >= 500 else "other", words
@@ -230,7 +230,7 @@ def _outcome(status: int, error: ApiError | None, outbound: Outbound) -> tuple[O
 
 
 def _skew(answer: Answer, now: float) -> float | None:
-    """Nothing where an answer says no date, or one out of a cache."""
+    """None if an answer has no date, or one from a cache."""
     if "age" in answer.headers:
         return None
     try:
@@ -240,7 +240,7 @@ def _skew(answer: Answer, now: float) -> float | None:
 
 
 def _cause(fault: TransportFault) -> str:
-    """More than is reported to a client: what the system said."""
+    """The system's error message, which clients are not given."""
     if reported := tls_fault(fault):
         return reported
     at: BaseException | None = fault

@@ -1,5 +1,5 @@
-"""Pictures and files by address, for upstreams that take none: the gateway downloads them and sends their
-bytes. Only where `[fetch]` is configured, and only what its guard lets through."""
+"""Images and files given as URLs, for upstreams that accept none: the gateway downloads them and sends their
+bytes. Only if `[fetch]` is configured, and only URLs that its guard allows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from wireglot.ir.request import Request
 from wireglot.web.contract import FetchMedia, MediaFile, WebFailed
 
 MAX_FILES: Final = 32
-"""Of one request."""
+"""Per request."""
 _ADDRESSES: Final = ("http://", "https://")
 _DETAIL: Final = "downloaded by the gateway: the provider takes no addresses"
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
@@ -36,14 +36,15 @@ _BEGINNINGS: Final = (
 )
 
 MediaKey = tuple[str, str]
-"""The address of a file, and the kind of part that it is used as."""
+"""The URL of a file, and the kind of part that it is used as."""
 
 FindFetch = Callable[[Exchange], FetchMedia | None]
-"""What downloads for a request; None where nothing is downloaded."""
+"""The download function for a request; None if downloads are off."""
 
 
 class NeedsMedia(Exception):
-    """A request cannot be prepared before these are downloaded: addresses and kinds, with a place of each."""
+    """Raised when files must be downloaded before a request can be prepared: URLs and kinds, each with a
+    place in the request."""
 
     def __init__(self, wanted: dict[MediaKey, str], asked: Request) -> None:
         super().__init__(f"{len(wanted)} to be downloaded")
@@ -52,7 +53,8 @@ class NeedsMedia(Exception):
 
 
 def with_files(request: Request, files: dict[MediaKey, MediaFile]) -> tuple[Request, tuple[Loss, ...]]:
-    """The request with what was downloaded in place of its addresses. Raises NeedsMedia for what was not."""
+    """The request with downloaded files in place of their URLs. Raises NeedsMedia for those that are
+    missing."""
     wanted = {key: path for path, part in _addressed(request) if (key := _key(part)) not in files}
     if wanted:
         raise NeedsMedia(wanted, request)
@@ -112,13 +114,14 @@ def _file(part: Media, files: dict[MediaKey, MediaFile]) -> Media:
 
 
 class MediaDownloads:
-    """Holds nothing of any request."""
+    """Keeps no state of requests."""
 
     def __init__(self, find: FindFetch) -> None:
         self._find = find
 
     async def download(self, exchange: Exchange, needed: NeedsMedia) -> None:
-        """Into `exchange.files`. Raises a RequestError that names the place in the client's body."""
+        """Downloads into `exchange.files`. Raises a RequestError that names the place in the client's
+        body."""
         fetch = self._find(exchange)
         assert fetch is not None, "nothing is wanted where nothing is downloaded"
         wanted = needed.wanted
@@ -156,7 +159,8 @@ async def _fetched(fetch: FetchMedia, url: str) -> MediaFile | WebFailed:
 
 
 def _type_of(file: MediaFile, part: Media) -> str:
-    """By its bytes where they tell, as servers are often wrong; else as the server or the client says."""
+    """The media type by the bytes where they identify it, as servers are often wrong; else as the server or
+    the client says."""
     for beginning, mime in _BEGINNINGS:
         if file.data.startswith(beginning):
             return mime

@@ -1,4 +1,4 @@
-"""What a request to a provider needs besides its body: URL, key and headers."""
+"""The parts of a request to a provider besides its body: URL, key and headers."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ _AUTH: Final = {
 }
 
 _SOME_MODEL: Final = "wireglot-key-check"
-"""For hosts whose models have their customers' own names: who may ask is decided before what for."""
+"""For hosts where customers name the models: they check the key before the model."""
 _NO_REQUEST: Final = b"{}"
-"""Refused as a request where the key is accepted, so no token is spent; refused for the key elsewhere."""
+"""Rejected as invalid if the key is accepted, so it costs no tokens; otherwise the key is rejected."""
 
 
 def list_outbound(provider: Provider, credential: Credential | None) -> Outbound | None:
-    """The question for a provider's own list of models; None where its dialects have none."""
+    """The request for a provider's own list of models; None if its dialects have none."""
     for spoken in sorted(provider.spec.dialects, key=lambda name: not surface(name).models.tells_more):
         try:
             url = endpoint(provider.spec, spoken, "models", variables=provider.variables)
@@ -52,7 +52,7 @@ def list_outbound(provider: Provider, credential: Credential | None) -> Outbound
 def own_outbound(
     provider: Provider, credential: Credential | None, spoken: str, url: str, *, body: bytes = b""
 ) -> Outbound:
-    """A question of our own, in one of the provider's dialects: a GET where there is no body."""
+    """A request of the gateway itself, in one of the provider's dialects: a GET if there is no body."""
     upstream = surface(spoken).upstream
     assert upstream is not None, f"{spoken} has an endpoint"
     headers: Headers = [
@@ -68,11 +68,11 @@ def own_outbound(
     return _formed(provider, credential, spoken, url, headers, body)
 
 
-# Questions that cost nothing and show whether a provider is there and takes a key.
+# Requests that cost nothing and show whether a provider is reachable and accepts a key.
 
 
 def key_questions(asked: Provider, credential: Credential | None) -> Iterator[tuple[str, Outbound]]:
-    """The surest first, each with its dialect. Where one is not there (404), the next may be."""
+    """The most reliable first, each with its dialect. If one does not exist there (404), the next may."""
     spec = asked.spec
     if check := key_check(spec, asked.variables):
         yield spec.dialects[0], own_outbound(asked, credential, spec.dialects[0], check)
@@ -96,7 +96,7 @@ def _known_model(spec: ProviderSpec) -> str:
     return next((entry.match for entry in entries if entry.answers), _SOME_MODEL)
 
 
-# What a client asks for.
+# Requests of clients.
 
 
 def outbound(
@@ -115,7 +115,7 @@ def outbound(
         _JSON,
         _ACCEPTS_STREAM if operation == "stream" else _ACCEPTS_JSON,
         _UNCODED,
-        # Some hosts admit only the agents they know: the client's own name goes on, never another's.
+        # Some hosts admit only agents that they know: the client's own name is passed on, never another's.
         ("user-agent", incoming.get("user-agent", USER_AGENT)),
         *_key_headers(provider, credential),
     ]
@@ -137,7 +137,7 @@ def outbound(
 def _formed(
     provider: Provider, credential: Credential | None, spoken: str, url: str, headers: Headers, body: bytes
 ) -> Outbound:
-    """In the host's own form where it has one, and signed where its keys sign."""
+    """The request in the host's own form if it has one, signed if its keys sign requests."""
     if body and provider.spec.forms:
         headers, body = in_form(provider.spec.forms.get(spoken), headers, body)
     method = "POST" if body else "GET"

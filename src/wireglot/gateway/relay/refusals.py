@@ -1,8 +1,9 @@
-"""What an upstream refuses of a request: the reasoning of earlier turns, or what it cannot do.
+"""Refusals by an upstream: reasoning of earlier turns that it rejects, or features that it does not support.
 
-Servers of open models (llama.cpp, vLLM, SGLang) answer what they cannot do with 500: an image to a model that
-has no eyes, a template that takes no such role, a grammar. Taken for an outage, two such requests close the
-model to everybody. Some say so; of others it is known once the same body was refused the same way twice.
+Servers of open models (llama.cpp, vLLM, SGLang) answer an unsupported feature with 500: an image to a model
+without vision, a role that the template lacks, a grammar. Taken for outages, two such requests would open the
+model's circuit breaker for everybody. Some errors are recognized by their message; others once the same body
+was refused the same way twice.
 """
 
 from __future__ import annotations
@@ -26,11 +27,11 @@ from wireglot.providers.fit.thinking import stop_thinking_in_loop
 _MAX_TARGETS: Final = 4096
 _DETAIL: Final = "the provider refused the reasoning of earlier turns: asked again without it"
 _ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
-"""Refusals of a request come as 400, as 404 (an item that is not stored), in streams without a status, and as
-the reason why an answer stopped."""
+"""Refusals of a request come with status 400 or 404 (an item that is not stored), in streams without a
+status, and as the reason why an answer stopped."""
 
 _INTERNAL: Final = frozenset({500, 501})
-"""Any other 5xx is by its meaning about a server, or about one behind it."""
+"""Any other 5xx means by definition a failure of a server, or of one behind it."""
 
 _SAYS_SO: Final = re.compile(
     r"\b(?:not|isn't|aren't) (?:yet |currently )?(?:supported|implemented|allowed)\b|\bunsupported\b"
@@ -45,12 +46,12 @@ _SAYS_SO: Final = re.compile(
 _PASSES: Final = re.compile(
     r"try again|temporar|time[ds]?[ -]?out|overload|unavailable|connection|upstream|backend", re.IGNORECASE
 )
-"""What is over by and by, whatever else it says."""
+"""A temporary condition, whatever else the message says."""
 
 
 def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether the upstream refused the reasoning of earlier turns, and can be asked again without it. Anyone
-    who wants no losses gets the refusal."""
+    """Whether the upstream refused the reasoning of earlier turns, and can be called again without it.
+    Callers that accept no losses get the refusal."""
     if failed.blame not in _ABOUT_REQUEST or not is_about_state(failed.error):
         return False
     if exchange.job.thread or exchange.policy in ("strict", "as-is"):
@@ -62,7 +63,7 @@ def goes_on_without_state(exchange: Exchange, target: Target, failed: AttemptFai
 
 
 def has_no_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether the upstream says that its model has no reasoning state, which we asked it for."""
+    """Whether the upstream reports that its model has no reasoning state, which we requested."""
     says = target.surface.reasoning.has_none
     if says is None or failed.blame not in _ABOUT_REQUEST or exchange.record.passthrough:
         return False
@@ -70,20 +71,20 @@ def has_no_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> b
 
 
 class RefusedState:
-    """How an upstream is asked again that has refused reasoning state, or to be asked for any."""
+    """How an upstream is called again that refused reasoning state, or a request for it."""
 
     def __init__(self) -> None:
         self.without: set[str] = set()
-        """Names of targets whose models have said that they have none."""
+        """Targets whose models have no reasoning state, as they reported."""
 
     def goes_on(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-        """Whether the conversation goes on without it, each way once."""
+        """Whether the conversation can continue without reasoning state; each way is tried once."""
         if not exchange.stripped and goes_on_without_state(exchange, target, failed):
-            exchange.stripped = True  # it is another account's, or forgotten
+            exchange.stripped = True  # it is another account's, or has expired
             exchange.record.noted("reasoning state refused: left out")
             return True
         if exchange.asks_state and has_no_state(exchange, target, failed):
-            if len(self.without) >= _MAX_TARGETS:  # model names are clients' words
+            if len(self.without) >= _MAX_TARGETS:  # model names come from clients
                 self.without.clear()
             self.without.add(target.name)
             exchange.asks_state = False
@@ -92,23 +93,23 @@ class RefusedState:
 
 
 def judged(failed: AttemptFailed) -> AttemptFailed:
-    """The same failure, or the refusal of a request where its status or its words say that it is one."""
+    """The same failure, or the refusal of a request if its status or its message says so."""
     if not is_internal(failed):
         return failed
     error = failed.error
-    if error.status == 501:  # by its meaning about the request
+    if error.status == 501:  # by definition about the request
         return AttemptFailed(error, "refused", body=failed.body, status=failed.status)
     if _SAYS_SO.search(error.message) is None or _PASSES.search(error.message) is not None:
         return failed
     reported = msgspec.structs.replace(
         error, kind="invalid_request", status=400, code="unsupported", extra=None
     )
-    # In its own dialect it goes on as it came.
+    # In its own dialect the error is passed on unchanged.
     return AttemptFailed(reported, "refused", body=failed.body, status=failed.status)
 
 
 def is_internal(failed: AttemptFailed) -> bool:
-    """Whether it may be about the request: a 500 or 501 that came with no wait."""
+    """Whether it may be about the request: a 500 or 501 without a `retry-after`."""
     error = failed.error
     return (
         failed.blame == "upstream"
@@ -119,8 +120,8 @@ def is_internal(failed: AttemptFailed) -> bool:
 
 
 def is_same(earlier: AttemptFailed | None, failed: AttemptFailed) -> bool:
-    """Whether the same body was refused the same way twice. Providers that are down tend to name each request
-    in their words, and to answer with another status."""
+    """Whether the same body was refused the same way twice. Providers that are down tend to put a request id
+    into the message, and to answer with another status."""
     if earlier is None or not is_internal(earlier) or not is_internal(failed):
         return False
     return _words(earlier.error) == _words(failed.error)
@@ -130,7 +131,7 @@ def _words(error: ApiError) -> tuple[int, str, str, str]:
     return error.status, error.type, error.code, error.message
 
 
-# --- the request without reasoning state: what the model is then missing costs quality, not the conversation
+# --- the request without reasoning state: losing it costs quality, but not the conversation
 
 
 class Stripped(msgspec.Struct, frozen=True):
@@ -139,16 +140,16 @@ class Stripped(msgspec.Struct, frozen=True):
 
 
 def is_about_state(error: ApiError) -> bool:
-    """Whether the upstream complains of a signature or blob that it did not mint, or no longer knows."""
+    """Whether the upstream complains about a signature or blob that it did not mint or no longer knows."""
     return any(
         known.reasoning.is_refusal(error) for known in surfaces() if known.reasoning.is_refusal is not None
     )
 
 
 def helps(request: Request, dialect: str, passed_raw: bool) -> bool:
-    """Whether asking again without state can end otherwise. Where the request has none, only for an upstream
-    that can be asked not to think, and for one that takes a bypass for the signature it misses (but a request
-    that was fitted had it)."""
+    """Whether a retry without state can end differently. For a request that has none, only with an upstream
+    whose thinking can be disabled, or with one that accepts a bypass for a missing signature (but a fitted
+    request had it)."""
     if without_opaque_state(request, dialect).request != request:
         return True
     return (
@@ -159,8 +160,8 @@ def helps(request: Request, dialect: str, passed_raw: bool) -> bool:
 
 
 def without_opaque_state(request: Request, dialect: str) -> Stripped:
-    """No thinking that carries state, no signature on anything. Text without state (Kimi's) stays, unless it
-    was put back or carried here and only its minter would take it."""
+    """The request without thinking that carries state and without signatures. Text without state (Kimi's) is
+    kept, unless it was put back or carried here and only its minter would accept it."""
     losses: list[Loss] = []
     messages = tuple(
         kept
@@ -203,12 +204,12 @@ def _part(part: Part, path: str, losses: list[Loss]) -> Part | None:
 
 
 def _stateless(extra: Extra | None) -> Extra | None:
-    """Without what ties a part to state, in the terms of the dialect that it came in."""
+    """The extra without fields that tie a part to state, in the terms of its original dialect."""
     if extra is None:
         return None
     try:
         strip = surface(extra.dialect).reasoning.without_state
-    except UnknownDialect:  # kept while it was registered
+    except UnknownDialect:  # stored while the dialect was registered
         return extra
     return strip(extra) if strip is not None else extra
 

@@ -1,4 +1,4 @@
-"""The one loop of the gateway: targets, keys, attempts, until a client has its answer or its error."""
+"""The central loop of the gateway: targets, keys and attempts, until a client has its answer or its error."""
 
 from __future__ import annotations
 
@@ -44,19 +44,19 @@ from wireglot.wire.json import BadJson, decode
 _RETURNED_BY_MANY: Final = "x-ratelimit-"
 
 _UNBUDGETED: Final = frozenset({"credential", "answer"})
-"""Trying again loads no upstream that is failing."""
+"""Retries that put no load on a failing upstream."""
 
 CountError = Callable[[str, str], None]
-"""Reported the provider and the kind of each attempt that failed."""
+"""Called with the provider and the kind of each failed attempt."""
 
 Prepare = Callable[[Exchange, Target, Credential | None], tuple[Target, Prepared]]
-"""A request made ready for a target, and where it goes."""
+"""Prepares a request for a target; also returns the target, which may change."""
 Deliver = Callable[[Exchange, Target, Prepared, Answer], Awaitable[None]]
-"""Sends the client what a whole good answer comes to."""
+"""Sends the client the result of a good answer."""
 
 
 class Relay:
-    """Carries requests to providers. Holds what is remembered about them, and nothing about any request.
+    """Sends requests to providers. Keeps what is known about providers, and nothing about requests.
 
     It is the innermost `Answerer`: every step is around it.
     """
@@ -71,8 +71,8 @@ class Relay:
         is_gone: Callable[[ClientKey | None], bool],
         media: FindFetch,
     ) -> None:
-        """`ask`: has a request of the gateway's own answered. `is_gone`: see `Delivery`. `media`: downloads
-        pictures and files."""
+        """`ask`: has a request of the gateway itself answered. `is_gone`: see `Delivery`. `media`: downloads
+        images and files."""
         self._downloads = MediaDownloads(media)
         self._transports = transports
         self._sign_ins = sign_ins
@@ -87,14 +87,14 @@ class Relay:
         sides = [known.upstream for known in surfaces() if known.upstream is not None]
         returned = dict.fromkeys(name for side in sides for name in side.returned_headers)
         self._returned = (_RETURNED_BY_MANY, *returned)
-        """Beginnings of the names of headers that go on to the client. Hosts sell the models of others, and
-        send the headers of those too: the one that answers may send any."""
+        """Prefixes of response headers that are passed on to the client. Hosts sell the models of others and
+        send those vendors' headers too, so any prefix may come from any target."""
         quotas = dict.fromkeys(name for side in sides for name in side.quota_headers)
         self._returned_without_key = (*self._returned, *quotas)
         self._request_ids = tuple(dict.fromkeys(name for side in sides for name in side.request_id_headers))
 
     def carrying(self, prepare: Prepare, deliver: Deliver) -> Relay:
-        """The same relay for another kind of request: it knows the same of all providers."""
+        """The same relay for another kind of request: it shares the knowledge about providers."""
         other = copy.copy(self)
         other._prepare, other._deliver = prepare, deliver
         return other
@@ -106,12 +106,12 @@ class Relay:
 
     @property
     def waiting(self) -> int:
-        """Requests that wait for a place at a provider, or for a connection to it."""
+        """Requests that wait for a place at a provider or for a connection to it."""
         at_gates = sum(gate.waiting for gate in self._gates.values())
         return at_gates + sum(transport.waiting for transport in set(self._transports.values()))
 
     async def answer(self, exchange: Exchange) -> None:
-        """Answer from the first target that can. Raises the last one's AttemptFailed."""
+        """Answer from the first target that succeeds. Raises the last one's AttemptFailed."""
         if exchange.job.stream:
             exchange.open_stream()
         last = len(exchange.targets) - 1
@@ -131,7 +131,7 @@ class Relay:
         raise AssertionError("a route has at least one target")
 
     async def ask(self, exchange: Exchange, target: Target, outbound: Outbound, patience: float) -> bytes:
-        """One request outside the conversation, sent once. `patience`: timeout in seconds."""
+        """Send one request outside the conversation, once. `patience`: timeout in seconds."""
         job = exchange.job
         seconds = min(patience, job.timeout or patience)
         timeouts = msgspec.structs.replace(target.provider.timeouts, first_byte=seconds, total=seconds)
@@ -168,12 +168,12 @@ class Relay:
         return gate
 
     async def _try(self, exchange: Exchange, target: Target, *, is_last: bool) -> None:
-        """Try the keys of one target, and again where that can help."""
+        """Try the keys of one target, with retries if they can help."""
         job, provider, loop = exchange.job, target.provider, asyncio.get_running_loop()
         breaker, budget = self._health.breakers[target.name], self._health.budgets[provider.name]
         policy, caller = provider.breaker, job.caller.name
         exchange.policy = job.policy or target.losses or job.settings.losses
-        exchange.stripped = False  # what one upstream refuses may be another's own
+        exchange.stripped = False  # what one upstream refuses may be another's own state
         exchange.asks_state = target.name not in self._refused_state.without
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
@@ -206,7 +206,7 @@ class Relay:
                     if again or (
                         probe and failed.blame in failures.COUNTED and not refusals.is_internal(failed)
                     ):
-                        wait = None  # a probe asks a second time only to find out whose fault it is
+                        wait = None  # this retry only finds out whose fault it is
                     if wait is None or (failed.blame not in _UNBUDGETED and not budget.spend()):
                         if _says_nothing(exchange, target, failed) or again:
                             pass
@@ -217,8 +217,8 @@ class Relay:
                         else:
                             breaker.succeeded(policy, now, caller)
                         raise
-                    earlier = failed.with_traceback(None)  # this frame is in it: a circle
-                    earlier.__context__ = None  # and in what it was made of
+                    earlier = failed.with_traceback(None)  # it references this frame: a cycle
+                    earlier.__context__ = None  # and so does its context
                     if wait > 0:
                         await _sleep(exchange, "retry", wait)
                         if exchange.tap is not None:
@@ -246,12 +246,12 @@ class Relay:
         tried: int,
         unanswered: int,
     ) -> float | None:
-        """Seconds until the next attempt at this target, None: there is none. What the failure says about its
-        key is remembered for everybody."""
+        """Seconds until the next attempt at this target; None: there is none. What the failure says about its
+        key applies to all requests."""
         provider, health = target.provider, self._health
         account = used.account if used is not None else ""
         if failed.blame == "credential" and self._sign_ins.renews(used):
-            return 0.0  # a token that was revoked, or has run out by another clock
+            return 0.0  # the token was revoked, or has expired by the provider's clock
         others = any(
             credential.account != account
             and health.usable_at(provider.name, credential.account, target.model, now) <= now
@@ -273,7 +273,7 @@ class Relay:
         return then.wait
 
     async def credential(self, exchange: Exchange, target: Target, *, is_last: bool) -> Credential | None:
-        """The key to use now. Waits for one that rests only where there is nowhere else to go."""
+        """The key to use now. Waits for a paused one only if there is no other target."""
         provider, health = target.provider, self._health
         pool = provider.credentials
         if not pool:
@@ -308,7 +308,7 @@ class Relay:
         return chosen if chosen.login is None else await self._signed_in(exchange, chosen)
 
     async def _signed_in(self, exchange: Exchange, chosen: Credential) -> Credential:
-        """With a token that holds; the sign-in is waited for where there is none."""
+        """The credential with a valid token; waits for the sign-in if there is none."""
         record, tap = exchange.record, exchange.tap
         if tap is not None:
             tap.passed("translation")
@@ -320,7 +320,8 @@ class Relay:
         return credential
 
     async def _attempt(self, exchange: Exchange, target: Target, credential: Credential | None) -> bool:
-        """Ask once. False: the answer broke off after it had begun, and the client has been informed."""
+        """Send one request. False: the answer broke off after it had begun, and the client has been
+        informed."""
         job, record = exchange.job, exchange.record
         preparing = partial(self._prepare, exchange, target, credential)
         try:
@@ -357,7 +358,8 @@ class Relay:
             if tap is not None:
                 tap.passed("store")
         if prepared.further or exchange.asking:
-            # A provider with few places takes them one after the other, once this one has left its own.
+            # A provider with a concurrency limit gets them one after the other, once this one has left its
+            # place.
             self._candidates.start(exchange, 0 if target.provider.concurrency else prepared.further)
         if tap is not None:
             differs = exchange.stripped or exchange.invented or exchange.sealed  # without a call
@@ -401,7 +403,7 @@ class Relay:
             return await self.delivery.streamed(exchange, target, prepared, answer)
         except TransportFault as fault:
             if fault.problem == "total_timeout" and exchange.held.waits:
-                raise exchange.held.refused() from None  # it could not send on: the fault is ours
+                raise exchange.held.refused() from None  # could not pass the answer on: our own fault
             raise failures.of_transport(fault) from None
         except StreamRefused as refused:
             raise refusals.judged(failures.of_stream(refused.error)) from None
@@ -416,7 +418,8 @@ class Relay:
     async def _with_media(
         self, exchange: Exchange, needed: NeedsMedia, preparing: Callable[[], tuple[Target, Prepared]]
     ) -> tuple[Target, Prepared]:
-        """Downloaded for the target, and perhaps for another of its dialects, which wants the same."""
+        """Prepare the request with downloaded files, for the target or another of its dialects, which needs
+        the same ones."""
         exchange.record.waits = "download"
         await self._downloads.download(exchange, needed)
         exchange.record.waits = ""
@@ -425,7 +428,7 @@ class Relay:
         return await run_in_thread(preparing)
 
     async def _failure(self, exchange: Exchange, target: Target, answer: Answer) -> AttemptFailed:
-        """What an answer that is no 200 means."""
+        """The failure that a non-200 answer means."""
         status = answer.status
         if status < 400:
             return failures.unreadable(f"the upstream answered with status {status}")
@@ -434,7 +437,7 @@ class Relay:
         except TransportFault as fault:
             if fault.problem != "too_large":
                 raise
-            body = b""  # its status says enough
+            body = b""  # its status is enough
         try:
             document = decode(body)
         except BadJson:
@@ -447,14 +450,15 @@ class Relay:
         own = readable and target.dialect == exchange.job.dialect
         owns = exchange.job.surface.client.owns_error
         if own and owns is not None and not owns(document):
-            # A server of this dialect that reports errors in another's form: clients read their own.
+            # A server of this dialect that reports errors in another dialect's form: clients get their own
+            # form.
             own, error = False, msgspec.structs.replace(error, extra=None)
         return refusals.judged(failures.of_error(error, status, wait, body if own else None))
 
 
 def _sockets(target: Target, prepared: Prepared, credential: Credential | None) -> WebSockets | None:
-    """How a request goes out over a WebSocket. None where it must not have another form than its bytes: it is
-    sent as it is, or its bytes are signed."""
+    """How a request is sent over a WebSocket. None if its bytes must not change: it is passed as-is, or its
+    bytes are signed."""
     is_signed = credential is not None and credential.signing is not None
     return target.websockets if prepared.stream and not prepared.as_is and not is_signed else None
 
@@ -469,13 +473,13 @@ async def _sleep(exchange: Exchange, what: str, seconds: float) -> None:
 def _unsent(fault: TransportFault) -> AttemptFailed:
     failed = failures.of_transport(fault)
     if fault.problem == "busy":
-        failed.reported_wait = shed_seconds()  # many are reported at once: not all at the same time again
+        failed.reported_wait = shed_seconds()  # not all of them may retry at the same time
     return failed
 
 
 def _says_nothing(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
-    """Whether a failure is none of the upstream's: it was not asked, or had only the time that its caller
-    gives it."""
+    """Whether a failure says nothing about the upstream: it was not called, or the caller's time limit ended
+    it."""
     if failed.blame == "gateway":
         return True
     given = exchange.job.timeout

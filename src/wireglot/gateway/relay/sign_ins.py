@@ -1,4 +1,4 @@
-"""The credentials that come of a login: obtained once for everybody, and ready when a request needs one."""
+"""Credentials obtained by a login: once for all requests, and ready when one needs them."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from wireglot.logins.renewal import Renewal, obtain
 
 SIGN_IN_FAILED: Final = "sign_in_failed"
 _MAX_LOGINS: Final = 1000
-"""Each reload may bring others."""
+"""A reload may add others each time."""
 
 Note = Callable[[str, LoginFailed | None], None]
-"""Reported the account of a login, and None or why it failed."""
+"""Called with the account of a login, and None or the failure."""
 
 Hide = Callable[[str, str], None]
-"""Reported the account, and a secret of it that no sink may show. Called in a thread."""
+"""Called with the account and a secret of it that no sink may show, in a thread."""
 
 
 class SignIns:
-    """One for each process. Nothing is obtained before the first request, or `begin`."""
+    """The sign-ins of a process. Nothing is obtained before the first request or `begin`."""
 
     def __init__(
         self,
@@ -44,12 +44,12 @@ class SignIns:
         self._entries: dict[str, _Entry] = {}
 
     def begin(self, settings: Settings) -> None:
-        """Sign in, so that the first request need not wait and what is wrong is reported at once."""
+        """Sign in early, so that the first request need not wait and problems are reported at once."""
         for credential in _with_login(settings):
             self._entry(credential).renewal.grant()
 
     async def ready(self, credential: Credential) -> Credential:
-        """As it is sent now. Raises AttemptFailed."""
+        """The credential as it is sent now. Raises AttemptFailed."""
         entry = self._entry(credential)
         grant = entry.renewal.grant()
         if grant is None:
@@ -62,7 +62,7 @@ class SignIns:
         return entry.ready
 
     def renews(self, refused: Credential | None) -> bool:
-        """Whether another one is there by now, or is obtained, so that asking again may help."""
+        """Whether a newer credential exists or can be obtained, so that a retry may help."""
         entry = self._entries.get(refused.account) if refused is not None else None
         return entry is not None and refused is not None and entry.renewal.refused(refused.secret.value)
 
@@ -79,7 +79,7 @@ class SignIns:
         return entry
 
     def _obtained(self, account: str, login: Login) -> Grant:
-        """In a thread. A credential is handed out only once every sink knows to hide it."""
+        """Runs in a thread. A credential is handed out only once every sink knows to hide it."""
         grant = self._obtain(login)
         if self._hide is not None:
             self._hide(account, grant.session_token or grant.secret)
@@ -87,7 +87,7 @@ class SignIns:
 
     def _tell(self, account: str, outcome: Grant | LoginFailed) -> None:
         if isinstance(outcome, Grant) and math.isinf(outcome.seconds):
-            return  # a key that was found: it has not been checked
+            return  # the key was found, but has not been checked
         if self._note is not None:
             self._note(account, outcome if isinstance(outcome, LoginFailed) else None)
 
@@ -97,7 +97,7 @@ class _Entry:
         self.renewal = renewal
         self.grant: Grant | None = None
         self.ready: Credential | None = None
-        """Made of `grant`, once."""
+        """Made from `grant`, once."""
 
 
 def signed(key: SigningKey, method: str, url: str, body: bytes = b"") -> Headers:

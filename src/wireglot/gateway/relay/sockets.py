@@ -1,8 +1,9 @@
-"""Requests of a client's WebSocket over one to the upstream: what that has already is not sent to it again.
+"""Sends requests of a client's WebSocket over one to the upstream, without the input that the upstream
+already has.
 
-What a request would be over HTTP is the definition. Where its input begins with the input and the output of
-the last request on the same connection, only the rest goes out. Where there is no WebSocket, or it fails
-before an answer has begun, the request goes out whole.
+The request over HTTP is the definition. If its input begins with the input and output of the last request on
+the same connection, only the rest is sent. Without a WebSocket, or if it fails before an answer has begun,
+the whole request is sent.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from wireglot.http.client.websocket import UpstreamSocket
 
 _MAX_AGE_SECONDS: Final = 55 * 60.0
-"""OpenAI ends a connection after 60 minutes, whatever runs on it."""
+"""OpenAI closes a connection after 60 minutes, even during an answer."""
 _REFUSED_SECONDS: Final = 300.0
 _MAX_REFUSED: Final = 1024
 _MAX_WAITING_BYTES: Final = 64 * 1024
@@ -37,14 +38,14 @@ _JSON: Final = {"content-type": "application/json"}
 
 
 class SocketRecord:
-    """What all connections of a gateway know of upstreams, and the bytes that they have sent them."""
+    """What all connections of a gateway know about upstreams, and the bytes sent to them."""
 
     def __init__(self, now: Callable[[], float]) -> None:
         self.sent_bytes = 0
         self.saved_bytes = 0
         self._now = now
         self._refused: dict[tuple[str, str], float] = {}
-        """Until when a URL is not asked for a WebSocket with the connections of this pool."""
+        """Until when no WebSocket is tried at a URL with the connections of this pool."""
 
     def refuse(self, request: Outbound) -> None:
         if len(self._refused) >= _MAX_REFUSED:
@@ -56,7 +57,8 @@ class SocketRecord:
 
 
 class _History(msgspec.Struct, frozen=True):
-    """What the upstream has: an answer, and the input and output that a request which goes on from it has."""
+    """The state of an upstream connection: its last answer, and the input and output that a follow-up request
+    begins with."""
 
     answer: str
     count: int
@@ -66,37 +68,37 @@ class _History(msgspec.Struct, frozen=True):
 class _Line(msgspec.Struct, eq=False):
     socket: UpstreamSocket
     key: tuple[object, ...]
-    """Requests that differ in it need another connection."""
+    """Requests with another value need another connection."""
     history: _History | None = None
     ended: str = ""
     """The id of the last answer."""
     spent: bool = False
-    """The upstream has failed on it: what it keeps is not known."""
+    """The upstream has failed on this connection: its state there is unknown."""
 
 
 class _Sent(msgspec.Struct, frozen=True):
-    """A request as it goes out."""
+    """A request as it is sent."""
 
     frame: bytes
     size: int
-    """Of the message in it."""
+    """Bytes of its message."""
     marks: blake2b
-    """Of its whole input."""
+    """Hash of its whole input."""
     count: int
     is_whole: bool
 
 
 class UpstreamSockets:
     """Implements `Carrier`, for one lane of a client's connection: it has one request at a time, and at most
-    one WebSocket to an upstream, of its own."""
+    one WebSocket to an upstream, which it shares with no other lane."""
 
     def __init__(self, record: SocketRecord, max_message: int) -> None:
         self._record = record
         self._max_message = max_message
         self._line: _Line | None = None
         self._over_http = False
-        """The upstream takes no messages of the size that this conversation has, or a new connection failed
-        before an answer: a proxy may let WebSockets open and let nothing through."""
+        """The upstream rejects messages of this conversation's size, or a new connection failed before an
+        answer: some proxies let WebSockets open but pass no messages."""
 
     def close(self) -> None:
         line, self._line = self._line, None
@@ -106,7 +108,7 @@ class UpstreamSockets:
     async def send(
         self, transport: Transport, request: Outbound, timeouts: Timeouts, spoken: WebSockets
     ) -> Answer:
-        from wireglot.http.client.websocket import SocketRefused  # a tenth of a start, which few need
+        from wireglot.http.client.websocket import SocketRefused  # loading it takes a tenth of a start
 
         if self._over_http or not isinstance(transport, HttpTransport) or self._record.is_refused(request):
             return await transport.send(request, timeouts)
@@ -141,7 +143,7 @@ class UpstreamSockets:
     async def _ask(
         self, line: _Line, request: Outbound, timeouts: Timeouts, spoken: WebSockets
     ) -> Answer | None:
-        """None where this connection is of no use for the request, and another way may be."""
+        """None if this connection cannot be used for the request, but another way may work."""
         from wireglot.http.client.websocket import TOO_LARGE
 
         writing = partial(_sent, request.body, line.history, spoken)
@@ -197,7 +199,7 @@ def _sent(data: bytes, history: _History | None, spoken: WebSockets) -> _Sent:
 
 
 class _Reading:
-    """Makes one answer of the messages that come: a stream of events, or an error."""
+    """Builds one answer from the messages: a stream of events, or an error."""
 
     def __init__(self, line: _Line, sent: _Sent, spoken: WebSockets) -> None:
         self.refused: SocketRefusal | None = None
@@ -236,4 +238,4 @@ class _Reading:
 
 
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
-"""Between the tokens of JSON a line break is white space, and within them there is none."""
+"""Between the tokens of JSON a line break is whitespace, and inside a token there are none."""

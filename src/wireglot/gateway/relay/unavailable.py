@@ -1,9 +1,9 @@
-"""A request for a hosted tool that neither provider nor gateway runs: it is refused.
+"""Refuses a request for a hosted tool that neither provider nor gateway runs.
 
 Without its tool the model would make results up, and clients (Claude Code's WebSearch, Gemini CLI's) show
-them as found. So it is not asked: the next target is. If there is none, a request for nothing but a search
-gets the error of a failed search in the client's form, or a plain error where its dialect has no such form.
-The gateway runs no code: a request that may execute some is refused wherever the tool does not arrive.
+them as found. So the target is skipped. If no other is left, a request for nothing but a search gets the
+error of a failed search in the client's form, or a plain error if its dialect has no such form. The gateway
+runs no code: a request that may execute some is refused if the tool does not reach the target.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _SEARCHES: Final = frozenset({"web_search", "web_fetch"})
 
 
 def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> None:
-    """Raise where all tools that a request wants used are searches and none of them reaches the target."""
+    """Raises if all tools that a request wants used are searches and none of them reaches the target."""
     dropped = 0
     for loss in losses:
         dropped += loss.feature == "hosted_tool" and loss.action == "dropped"
@@ -37,14 +37,14 @@ def refuse_search(request: Request, target: Target, losses: Iterable[Loss]) -> N
         return
     if not all(isinstance(tool, HostedTool) and tool.kind in _SEARCHES for tool in _chosen(tools, choice)):
         return
-    # A search for tools is never missed: every tool is declared instead.
+    # A lost search for tools does no harm: every tool is declared instead.
     if dropped < sum(isinstance(tool, HostedTool) and tool.kind != "tool_search" for tool in tools):
         return
     message = (
         f"{target.provider.name} cannot search the web, and this request has no other tool: "
         "send it to a model that can, or without the tool"
     )
-    # The upstream was not asked; another one may be able to.
+    # The upstream was not called; another one may support it.
     raise AttemptFailed(ApiError("invalid_request", message, status=400, code=UNSEARCHED), "gateway")
 
 
@@ -56,7 +56,7 @@ def _chosen(tools: tuple[AnyTool, ...], choice: ToolChoice | None) -> tuple[AnyT
 
 
 def refuse_code_execution(request: Request, target: Target, losses: Iterable[Loss]) -> None:
-    """Raise where code execution does not reach the target. `losses`: in terms of the neutral request."""
+    """Raises if code execution does not reach the target. `losses`: in terms of the neutral request."""
     choice = request.tool_choice
     if choice is not None and choice.mode == "none":
         return
@@ -73,15 +73,16 @@ def refuse_code_execution(request: Request, target: Target, losses: Iterable[Los
         f"{target.provider.name} cannot execute code, and the gateway does not: send this request to a model "
         "whose provider can, or without the tool"
     )
-    # The upstream was not asked; another one may be able to.
+    # The upstream was not called; another one may support it.
     raise AttemptFailed(ApiError("invalid_request", message, status=400, code=_NO_CODE), "gateway")
 
 
 def answer_unsearched(exchange: Exchange, failed: AttemptFailed) -> bool:
-    """Answer with a search that failed. False: the client's dialect has no words for one, or it is us."""
+    """Answer with a failed search. False: the client's dialect has no form for one, or the gateway itself
+    sent the request."""
     job = exchange.job
     form = job.surface.client.failed_search
-    if form is None or exchange.record.within:  # the gateway's own search is to fail
+    if form is None or exchange.record.within:  # the gateway's own search must fail
         return False
     request = exchange.request()
     content = form(request, failed.error.message, job.context)

@@ -1,7 +1,7 @@
-"""The web tools of a gateway: the search backend and the page fetch that its configuration names.
+"""The web tools of a gateway: the configured search backend and page fetch.
 
-Both are made once for each configuration and shared by all requests that came in under it. Only a search by a
-model belongs to one request: it is paid by the same client key.
+Both are made once per configuration and shared by all requests that came in under it. Only a search by a
+model belongs to one request: it is charged to the same client key.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from wireglot.web.fetch import FetchPolicy, WebFetch
 from wireglot.wire.json import BadJson, decode, encode
 
 SEARCH_OPERATION: Final = "search"
-"""The purpose of a search by a model in the log, the ledger and the traces."""
+"""The purpose of a search by a model, in the log, the ledger and the traces."""
 SEARCH_AGENT: Final = "wireglot-search"
 K = TypeVar("K")
 V = TypeVar("V")
 _KEPT: Final = 4
-"""Configurations whose backends are kept: the current one, and those of requests that are still open."""
+"""Maximum configurations whose backends are kept: the current one, and those of requests still running."""
 
 
 class WebTools:
@@ -44,7 +44,7 @@ class WebTools:
         self._fetches: dict[FetchSettings, WebFetch] = {}
 
     def search(self, exchange: Exchange) -> WebSearch | None:
-        """For one request; None where no backend is configured."""
+        """The web search for one request; None if no backend is configured."""
         settings = exchange.job.settings.search
         if settings is None:
             return None
@@ -57,11 +57,11 @@ class WebTools:
         return found
 
     def fetch(self, exchange: Exchange) -> Fetch | None:
-        """For one request; None where pages are not fetched."""
+        """The page fetch for one request; None if it is not configured."""
         return self._fetch(exchange)
 
     def media(self, exchange: Exchange) -> FetchMedia | None:
-        """The same for pictures and files."""
+        """The same for images and files."""
         return self._fetch(exchange)
 
     def _fetch(self, exchange: Exchange) -> WebFetch | None:
@@ -128,10 +128,10 @@ _KINDS: Final[dict[ErrorKind, WebProblem]] = {
 
 
 class ModelSearch:
-    """Implements `WebSearch` with a model whose provider searches the web: a request of the gateway's own, on
-    the budget of the same client key. Results are the pages that the model cites, and what it says of them.
+    """Implements `WebSearch` by a request to a model whose provider searches the web, on the budget of the
+    same client key. Results are the pages that the model cites, and what it says about them.
 
-    It is asked in the dialect that can say most about a search, whatever the client speaks.
+    The request is sent in the dialect with the most search options, whatever the client speaks.
     """
 
     name: Final = "model"
@@ -141,7 +141,7 @@ class ModelSearch:
         self._exchange = exchange
         self._settings = settings
         self.price = settings.price or 0.0
-        """The model's tokens are priced with its own request."""
+        """The model's tokens are charged with that request."""
 
     async def search(self, query: Query) -> Sequence[Hit]:
         settings = self._settings
@@ -194,7 +194,7 @@ class ModelSearch:
 
 
 def _cited(response: Response) -> list[Hit]:
-    """Each page once, with all that the answer says of it."""
+    """Each cited page once, with everything that the answer says about it."""
     titles: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
     for part in response.content:

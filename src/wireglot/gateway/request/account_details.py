@@ -1,8 +1,7 @@
-"""Upstream errors without what they say of the operator's account: account and project ids, ARNs, hosts.
+"""Removes details of the operator's account from upstream errors: account and project ids, ARNs, hosts.
 
-A caller with a client key uses the operator's account and does not own it. What a provider says about a
-request passes unless it names the account; what it says about anything else is replaced by a general
-sentence.
+A caller with a client key uses the operator's account and does not own it. A provider's message about a
+request is passed on unless it names the account; one about anything else is replaced by a general sentence.
 The log and the trace have the provider's own words.
 """
 
@@ -23,12 +22,12 @@ from wireglot.providers import spec as catalog
 _ABOUT_REQUEST: Final = frozenset(
     {"invalid_request", "context_overflow", "too_large", "conflict", "content_policy"}
 )
-"""Kinds whose message helps the caller to send another request."""
+"""Kinds whose message helps the caller to correct the request."""
 _OWN_CODES: Final = VERDICTS | {
     "upstream_error", "upstream_unavailable", "upstream_timeout", "server_is_overloaded",
     "rate_limit_exceeded", "upstream_auth_failed", "internal_error", "storage_unavailable",
 }  # fmt: skip
-"""Of errors that the gateway words itself. What a provider sends has a type, too."""
+"""Codes of the gateway's own errors. A provider's error has a type, too."""
 
 _SENTENCES: Final[dict[ErrorKind, str]] = {
     "invalid_request": "the provider refused the request",
@@ -52,14 +51,14 @@ _RECOVERY: Final = re.compile(
     r"|Input is too long\.|The (?:request|message) size \(?\d+ bytes\)? exceeds [\d.]+ ?[KMG]B limit",
     re.IGNORECASE,
 )
-"""By these sentences clients shorten a conversation."""
+"""Sentences by which clients know to shorten a conversation."""
 
-# Searched for in whatever a provider repeats of a request: no part may begin with an unbounded repetition.
-# Compiled when an error comes: that takes 10 ms, and a start should not wait for it.
+# Searched for in all that a provider repeats of a request: no part may begin with an unbounded repetition.
+# Compiled with the first error: that takes 10 ms, which a start should not wait for.
 _ACCOUNT: Final = (
     r"\barn:[a-z0-9-]*:"
-    r"|(?<![\w.])(?:\d{10,}|\d{4}-\d{4}-\d{4})(?![\w.])"  # of Amazon's accounts and Google's projects
-    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"  # of Azure's subscriptions and tenants
+    r"|(?<![\w.])(?:\d{10,}|\d{4}-\d{4}-\d{4})(?![\w.])"  # ids of Amazon's accounts and Google's projects
+    r"|\b[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}\b"  # ids of Azure's subscriptions and tenants
     r"|\b(?:org|proj|acct|wrkspc|sub|ak)[-_](?=\w{0,40}\d)\w{3,}"
     r"|\b(?:projects?|accounts?|subscriptions?|tenants?|organi[sz]ations?|workspaces?|consumer"
     r"|resource ?groups?|deployments?)(?:[ _-]?(?:id|number|name))?(?:[\"'`:=/\s#(<\[]|\\){1,6}"
@@ -71,18 +70,18 @@ _ACCOUNT: Final = (
     r"|[\w.+-]@[\w-]{1,64}\.[\w.-]"
 )
 _QUOTED: Final = (" (it says: ", "): ")
-"""Around what a provider said when it rejected a key, in our own sentence (`relay/explanation.py`)."""
+"""Surround a provider's message about a rejected key, in our own sentence (`relay/explanation.py`)."""
 _WORD: Final = re.compile(r"[A-Za-z][A-Za-z_]{0,63}|\d{1,5}")
-"""What a type or a code of a provider looks like. Ids have digits and dashes."""
+"""The form of a provider's type or code. Ids have digits and dashes."""
 _SHORTEST_VALUE: Final = 5
 _COMMON_VALUES: Final = frozenset({"global", "default", "localhost"})
 _PLACES: Final = re.compile(r"/(?:projects|accounts|subscriptions|resourcegroups)/([^/?]+)", re.IGNORECASE)
-"""Of an account, in URLs."""
+"""Parts of URLs that name an account."""
 _ACCOUNT_MODEL: Final = ("arn:", "projects/")
 
 
 def without_account(error: ApiError, provider: Provider | None, url: str = "") -> ApiError:
-    """`provider`: that was asked, at `url`."""
+    """`provider`: the one that was called, at `url`."""
     known = _values(provider, url)
     message, param = error.message, error.param
     is_own = not error.type and error.code in _OWN_CODES
@@ -104,7 +103,7 @@ def without_account(error: ApiError, provider: Provider | None, url: str = "") -
 
 
 def may_pass(error: ApiError, text: str, provider: Provider | None, url: str = "") -> bool:
-    """Whether the body of an error may go on as it came."""
+    """Whether the body of an error may be passed on unchanged."""
     return error.kind in _ABOUT_REQUEST and not names_account(text, _values(provider, url))
 
 
@@ -115,12 +114,12 @@ def names_account(text: str, known: tuple[str, ...] = ()) -> bool:
 
 
 def without_account_text(text: str, provider: Provider | None) -> str:
-    """An error's message as it was logged, for a viewer who does not own the account."""
+    """A logged error message, for a viewer who does not own the account."""
     return _SENTENCES["server"] + _DETAILS if names_account(text, _values(provider, "")) else text
 
 
 def holds_account(text: str, provider: Provider | None, url: str) -> bool:
-    """Whether a text, which is not all a provider's, has what the configuration knows of the account. The
+    """Whether a text that is not only a provider's contains what the configuration knows of the account. The
     host of a vendor is no secret: people write about it."""
     lower, public = text.lower(), ""
     if provider is not None and provider.name in catalog.names():
@@ -130,13 +129,14 @@ def holds_account(text: str, provider: Provider | None, url: str) -> bool:
 
 
 def shown_model(model: str) -> str:
-    """The name of an upstream model, "" where the name holds that of an account."""
+    """The name of an upstream model; "" if it contains that of an account."""
     return "" if any(mark in model for mark in _ACCOUNT_MODEL) else model
 
 
 @lru_cache(maxsize=1024)
 def shown_route(provider: str, model: str) -> str:
-    """Where a request went, for a caller with a client key: with every answer, and for few names."""
+    """The target of a request, for a caller with a client key. Cached: used with every answer, for few
+    names."""
     model = shown_model(model)
     return f"{provider}/{model}" if model else provider
 

@@ -1,4 +1,5 @@
-"""The client's side of a stream: its head at the last moment, keep-alives while the upstream is silent."""
+"""The client's side of a stream: its head is sent at the last moment, and keep-alives while the upstream is
+silent."""
 
 from __future__ import annotations
 
@@ -18,13 +19,13 @@ _HEADERS: Final[Headers] = [("cache-control", "no-cache"), ("x-accel-buffering",
 
 
 class Teller(Protocol):
-    """The one that writes an answer that has begun, and can end it with an error."""
+    """Writes an answer that has begun, and can end it with an error."""
 
     def fail(self, error: ApiError) -> None: ...
 
 
 class ClientStream:
-    """Until `begun` nothing of an answer has been written: another upstream may still be asked."""
+    """Until `begun` nothing of an answer has been written: another upstream may still be called."""
 
     __slots__ = (
         "_content_type",
@@ -54,7 +55,7 @@ class ClientStream:
         ping_seconds: float,
         headers: Callable[[], Headers],
     ) -> None:
-        """`headers` are asked for at the last moment: by then it is known who answers."""
+        """`headers` is called at the last moment: by then it is known which upstream answers."""
         self.begun = False
         self.opened = False
         self._reply = reply
@@ -71,8 +72,8 @@ class ClientStream:
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(ping_seconds, self._tick)
 
     def write(self, data: bytes, *, last: bool = False) -> None:
-        """`last`: with these bytes the client can see that its answer is whole, so its account is complete
-        before they go out."""
+        """`last`: with these bytes the client can see that its answer is complete, so its account is
+        completed before they are sent."""
         if not self.begun:
             self.begun = True
             self._record.began()
@@ -103,10 +104,11 @@ class ClientStream:
         self._reply.start(200, [("content-type", self._content_type), *_HEADERS, *self._headers()])
 
     def _tick(self) -> None:
-        """One timer for the whole stream: it looks when something was last written, sleeps for the rest."""
+        """One timer for the whole stream: it checks when something was last written, and sleeps for the
+        rest."""
         silent = self._loop.time() - self._last
         if silent >= self._interval:
-            if self._ending.before_answering() is None:  # its head is of the answer too
+            if self._ending.before_answering() is None:  # its head belongs to the answer too
                 if not self.opened:
                     self._open()
                 self._reply.write(self._ping)

@@ -1,4 +1,4 @@
-"""Replies that are not a connection's own: one that is sent nowhere, and those in front of another."""
+"""Replies without a connection: one that is sent nowhere, and wrappers of another one."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _EVENTS: Final = "text/event-stream"
 
 
 class CollectedReply:
-    """Implements `Reply`. What comes is counted, and kept up to `most` bytes."""
+    """Implements `Reply`. Counts what comes, and keeps up to `most` bytes."""
 
     def __init__(self, most: int = 0) -> None:
         self._most = most
@@ -46,7 +46,8 @@ class CollectedReply:
 
 
 class PassedReply:
-    """Implements `Reply`: all of it goes on to another one. For those that change or note some of it."""
+    """Implements `Reply` by passing everything to another one. For subclasses that change or note some of
+    it."""
 
     __slots__ = ("behind",)
 
@@ -81,11 +82,11 @@ class PassedReply:
 
 
 _ANY_LENGTH: Final = sys.maxsize
-"""Of an event to a client: those of upstreams are limited where they are read, and ours may join them."""
+"""For an event to a client: those of upstreams are limited when they are read, and ours may join them."""
 
 
 class FramedReply(PassedReply):
-    """Implements `Reply`: a stream of server-sent events goes on in the framing that its client reads."""
+    """Implements `Reply`: converts server-sent events to the framing that its client reads."""
 
     __slots__ = ("_framer", "_framing")
 
@@ -95,7 +96,7 @@ class FramedReply(PassedReply):
         self._framer: Framer | None = None
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
-        """A stream that is sent again comes in one piece."""
+        """A repeated stream comes in one piece."""
         headers = self._begin(headers)
         if self._framer is not None:
             body = self._framer.feed(body) + self._framer.close()
@@ -105,7 +106,7 @@ class FramedReply(PassedReply):
         self.behind.start(status, self._begin(headers))
 
     def _begin(self, headers: Headers) -> Headers:
-        """The headers as they go on, with a framer where they are those of a stream."""
+        """The headers to send, and a framer if they are those of a stream."""
         if not any(name == "content-type" and value.startswith(_EVENTS) for name, value in headers):
             return headers
         self._framer = self._framing.framer(_ANY_LENGTH)

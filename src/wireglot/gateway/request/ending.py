@@ -1,9 +1,9 @@
-"""The end of an answer, which one object owns: what must be written down before a provider is asked, and what
-must have happened before the last bytes go out to the client.
+"""The end of an answer, owned by one object: what must be recorded before a provider is called, and what must
+have happened before the last bytes are sent to the client.
 
-In this order, each at most once: the intent is written, the provider is asked, the intent is durable (where
-the settings want that, before the provider is asked), the first bytes go out, what must be kept of the answer
-is kept, its account is completed, the last bytes go out.
+In this order, each at most once: the intent is written, the provider is called, the intent is durable (if the
+settings require it, before the provider is called), the first bytes are sent, the answer's state is stored,
+its account is completed, the last bytes are sent.
 """
 
 from __future__ import annotations
@@ -18,60 +18,60 @@ from wireglot.ir.outcome import Response
 
 
 class Account(Protocol):
-    """One request in the ledger, opened before a provider is asked."""
+    """One request in the ledger, opened before a provider is called."""
 
     def before_asking(self) -> Awaitable[None] | None:
-        """What must be waited for before a provider is asked, None where nothing must. A RequestError where
-        there must be a trace of the request and can be none."""
+        """Returns what must be waited for before a provider is called, or None. Raises a RequestError if a
+        record of the request is required and cannot be written."""
         ...
 
     def before_answering(self) -> Awaitable[None] | None:
-        """What must be waited for before the client gets anything of an answer, None where nothing must. It
-        never fails: the answer has been bought."""
+        """Returns what must be waited for before the client gets anything of an answer, or None. It never
+        fails: the answer has been paid for."""
         ...
 
     def complete(self) -> None:
-        """Write down what became of it. A second call is nothing."""
+        """Record the result. A second call has no effect."""
         ...
 
 
 class Meter(Protocol):
-    """Counts an answer whose provider may not tell what it came to."""
+    """Counts an answer whose provider may not report its usage."""
 
     def heard(self, data: bytes) -> None:
-        """This much more of it is about to go out."""
+        """Called with data that is about to be sent."""
         ...
 
     def estimate(self) -> None:
-        """Put down what was heard, where the provider has not reported. A client that asks at once finds
-        it."""
+        """Record an estimate of what was sent, if the provider has not reported any usage. A query right
+        after the answer includes it."""
         ...
 
 
 class Keeper(Protocol):
-    """Something that must be remembered of an answer before its end goes out to the client."""
+    """Something that must be stored of an answer before its end is sent to the client."""
 
     def needs(self, target: Target) -> bool:
-        """Asked before the first byte: whether an answer of this target may have to be kept. A stream that
+        """Called before the first byte: whether an answer of this target may have to be stored. A stream that
         no keeper needs is not collected."""
         ...
 
     def expects(self, data: bytes, *, whole: bool) -> bool:
-        """Whether there may be anything to keep in an answer that passes as it comes, all of it or the
-        beginning of its stream: one that is not kept need not be read."""
+        """Whether there may be anything to store in an answer that passes unchanged (all of it, or the
+        beginning of its stream): otherwise it need not be parsed."""
         ...
 
     def wants(self, response: Response) -> bool:
-        """Whether there is anything in it to keep: otherwise there is nothing to wait for."""
+        """Whether there is anything in it to store: otherwise there is nothing to wait for."""
         ...
 
     async def keep(self, response: Response) -> None:
-        """`response` is as the client sees it. A RequestError raised here is what the client gets instead."""
+        """`response` is as the client sees it. The client gets a RequestError raised here instead."""
         ...
 
 
 class KeepsAll:
-    """A `Keeper` of every answer, once it has `keep`."""
+    """A `Keeper` of every answer; subclasses define `keep`."""
 
     def needs(self, target: Target) -> bool:
         return True
@@ -85,9 +85,9 @@ class KeepsAll:
 
 class Ending(msgspec.Struct, eq=False):
     completed: bool = False
-    """Whether its account is."""
+    """Whether its account is complete."""
     listener: Callable[[bytes], None] | None = None
-    """Called with each piece of an answer before it goes out, where its tokens are counted."""
+    """Called with each piece of an answer before it is sent, if its tokens are counted."""
     account: Account | None = None
     """Set by the step that opens it."""
     keepers: list[Keeper] = []
@@ -104,23 +104,22 @@ class Ending(msgspec.Struct, eq=False):
         answer."""
         return Ending(listener=self.listener, account=self.account, _meter=self._meter, _asked=self._asked)
 
-    # Followed by the relay and by the one that writes to the client.
+    # Called by the relay and by the code that writes to the client.
 
     def before_asking(self) -> Awaitable[None] | None:
-        """What must be waited for, None where nothing must. Once: further attempts are part of the same
-        account."""
+        """What must be waited for, or None. Once: further attempts are part of the same account."""
         if self._asked or self.account is None:
             return None
         self._asked = True
         return self.account.before_asking()
 
     def before_answering(self) -> Awaitable[None] | None:
-        """What must be waited for, None where nothing must. Asked by every attempt, and by anyone who would
-        keep the client's connection alive meanwhile."""
+        """What must be waited for, or None. Called by every attempt, and by code that keeps the client's
+        connection alive meanwhile."""
         return self.account.before_answering() if self.account is not None else None
 
     def holds(self, target: Target) -> bool:
-        """Whether the answer of this target must be whole and kept before its end goes out."""
+        """Whether the answer of this target must be complete and stored before its end is sent."""
         for keeper in self.keepers:  # noqa: SIM110 - a generator would cost more than most answers
             if keeper.needs(target):
                 return True
@@ -133,19 +132,19 @@ class Ending(msgspec.Struct, eq=False):
         return False
 
     def wants(self, response: Response) -> bool:
-        """Whether any keeper finds something to keep in it."""
+        """Whether any keeper finds something to store in it."""
         for keeper in self.keepers:  # noqa: SIM110 - as above
             if keeper.wants(response):
                 return True
         return False
 
     async def keep(self, response: Response) -> None:
-        """All keepers, or the error of the first that cannot."""
+        """Runs all keepers; raises the error of the first that fails."""
         for keeper in self.keepers:
             await keeper.keep(response)
 
     def complete(self) -> None:
-        """Once: the estimate first, since the account tells it too."""
+        """Once. The estimate comes first, since the account includes it."""
         if self.completed:
             return
         self.completed = True
@@ -155,7 +154,8 @@ class Ending(msgspec.Struct, eq=False):
             self.account.complete()
 
     def close(self) -> None:
-        """Nothing more will come. They hold one another: let go, and nothing waits for the collector."""
+        """The request is over. These objects reference each other: this frees them without the garbage
+        collector."""
         if not self.completed:
             self.complete()
         self.keepers = []

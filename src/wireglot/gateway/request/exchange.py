@@ -1,6 +1,6 @@
-"""What is still open of one request: its answer, its record, what was put into it on its way.
+"""The mutable state of one request: its answer, its record, and what was added to it.
 
-`Answerer` is the contract of everything that answers: the relay, and the steps around it (see `steps.py`).
+`Answerer` is the interface of everything that answers: the relay, and the steps around it (see `steps.py`).
 """
 
 from __future__ import annotations
@@ -46,14 +46,16 @@ from wireglot.web.contract import MediaFile
 _OPENING_BYTES: Final = 1024
 
 _MESSAGE_BYTES: Final = 200
-"""Of a stored history only its messages are counted: the shortest ones are the most work for their size."""
+"""Estimated size of each message of a stored history, which are only counted: the shortest ones are the most
+work for their size."""
 
 MAX_REPORTED_LOSSES: Final = 128
-"""Of one request, by the whole of it. A long conversation may lose one thing a thousand times."""
+"""Maximum number for one request, by its whole body. A long conversation may have the same loss a thousand
+times."""
 
 
 class FurtherAnswer(msgspec.Struct, frozen=True):
-    """An answer that the gateway asked for because the upstream gives one to a request."""
+    """A further answer that the gateway requested because the upstream gives one per request."""
 
     answer: Candidate
     usage: Usage | None
@@ -62,7 +64,7 @@ class FurtherAnswer(msgspec.Struct, frozen=True):
 
 
 class Exchange(msgspec.Struct, eq=False):
-    """The mutable half of a request. `job` is what was asked, and never changes."""
+    """The mutable half of a request. `job` is what the client sent, and never changes."""
 
     job: Job
     record: Record
@@ -70,79 +72,79 @@ class Exchange(msgspec.Struct, eq=False):
     redactor: Redactor
     held: MemoryLease
     ending: Ending = msgspec.field(default_factory=Ending)
-    """That of the request in whose place this one is asked, or one of its own."""
+    """Shared with the request in whose place this one is sent, or separate."""
     codec: Dialect = None  # type: ignore[assignment]  # `__post_init__` has it
     """Of the client's dialect."""
     carrier: Carrier | None = None
-    """What may carry it to an upstream in place of a request over HTTP: its client has a connection there."""
+    """Sends it to an upstream in place of a request over HTTP, if its client has a WebSocket."""
     tap: Tap | None = None
-    """Who records it, where anybody does."""
+    """The recorder, if it is recorded."""
     targets: tuple[Target, ...] = ()
-    """Who may be asked, in this order; known once it is routed."""
+    """The allowed targets in order; known once it is routed."""
     fall_back: Callable[[Exchange, int], Coroutine[Any, Any, None] | None] | None = None
-    """Asked before the next target is tried, by its place: what answers from there on, None: the relay."""
+    """Called before the next target is tried, with its index: returns what answers from there on; None: the
+    relay."""
     client: ClientStream | None = None
     """The client's side of a stream, once the relay has begun."""
     feeder: Teller | None = None
     losses: tuple[Loss, ...] = ()
     """The losses of this attempt that are reported to the client."""
     minter: Origin | None = None
-    """Who writes what this attempt's answer leaves unsigned, where the client's dialect is another."""
+    """The minter of what this attempt's answer leaves unsigned, if the client's dialect is another."""
     policy: str = ""
-    """What is done about losses: as the caller wants it, else the route that is tried, else everybody."""
+    """How losses are handled: by the caller's setting, else the route's, else the general one."""
     tells_losses: bool = True
     client_document: dict[str, Any] | None = None
-    """The whole answer as the client gets it, where nothing of it is hidden from the client."""
+    """The whole answer as the client gets it, if nothing of it is hidden from the client."""
     unstored: bool = False
-    """The store has not taken what it was to keep of the answer, which says so."""
+    """The store has not accepted the answer's state, which the answer reports."""
     at_end: list[Callable[[BaseException | None], None]] = []
-    """What is to be done when its answer has ended. Called with what it failed with, None where it has
-    not."""
+    """Called when its answer has ended, with the exception that it failed with, or None."""
     gates: list[Gate] = []
-    """Where it holds a place, of the gateway itself."""
+    """The gateway's gates where it holds a place."""
     provider_gate: Gate | None = None
-    """Where it holds a place, of a provider with a limit of concurrent requests."""
+    """The gate of a provider with a limit of concurrent requests, where it holds a place."""
     checking: asyncio.Task[tuple[SafeguardResult, ...]] | None = None
-    """The check of its answer, while that runs."""
+    """The running check of its answer."""
     files: dict[tuple[str, str], MediaFile] = {}
-    """What the gateway has downloaded for upstreams that take no addresses, by its address and kind."""
+    """Files that the gateway has downloaded for upstreams that accept no URLs, by URL and kind."""
     answered_parts: dict[str, tuple[bytes, ...]] = {}
-    """The answers that are there, by target, of a request for embeddings that is sent in several."""
+    """The answers received so far, by target, for a request for embeddings that is sent in several parts."""
     asking: list[asyncio.Task[FurtherAnswer]] = []
     """The gateway's own requests for further answers."""
     further: tuple[FurtherAnswer, ...] = ()
-    """What came of them."""
+    """The results of those."""
     own_functions: frozenset[str] = frozenset()
     """Names of functions that the gateway runs itself: the client never sees their calls."""
     loaded_tools: frozenset[str] = frozenset()
     """Names of tools that searches of earlier turns found, which the conversation no longer shows."""
     safeguard_results: tuple[SafeguardResult, ...] = ()
-    """What the gateway's own check of the answer has found out."""
+    """The results of the gateway's own check of the answer."""
     invented: tuple[Loss, ...] = ()
     foreseen: tuple[Loss, ...] = ()
-    """What will be lost with every target, with a place in the client's own document."""
+    """Losses with every target, with a place in the client's own document."""
     estimates: Callable[[Exchange], int] | None = None
-    """Knows what providers have reported of conversations before."""
+    """Knows what providers have reported for conversations before."""
     passed_back: Headers = []
-    """Headers of the provider that go on to the client."""
+    """Headers of the provider that are passed to the client."""
     budget_headers: tuple[tuple[str, str], ...] = ()
-    """Of a good answer: how much of the caller's budget is used."""
+    """For a good answer: how much of the caller's budget is used."""
     estimates_input: bool = False
-    """Whether the beginning of a stream reports a count that no provider has."""
+    """Whether the beginning of a stream reports an estimated count."""
     sealed: bool = False
     """Whether the conversation carries state that other providers minted, or may."""
     rewritten: bool = False
     """The request is more than its body: turns or reasoning were put back into it."""
     asks_state: bool = True
-    """The upstream is asked for the reasoning state of its answer: not one whose model has none."""
+    """Whether the upstream is asked for the reasoning state of its answer: not if its model has none."""
     hides_state: bool = False
     """The client does not see the reasoning state of its answer, not even that of its own dialect."""
     withholds_reasoning: bool = False
-    """The client has not asked to see reasoning, and what other dialects answer is kept for it."""
+    """The client has not asked to see reasoning, so that of other dialects is stored for it."""
     stripped: bool = False
     """The upstream refused the reasoning state of old turns: it is left out."""
     is_large: bool = False
-    """Whether work on the whole of it is to be done in a worker thread (`run_in_thread`)."""
+    """Whether work on all of it must run in a worker thread (`run_in_thread`)."""
     _conversation: str = ""
     _document: dict[str, Any] | None = None
     _embedding: EmbeddingRequest | None = None
@@ -164,12 +166,12 @@ class Exchange(msgspec.Struct, eq=False):
 
     @property
     def embeds(self) -> bool:
-        """Whether it is a request for embeddings: no conversation, and `request` cannot read it."""
+        """Whether it is a request for embeddings: no conversation, and `request` cannot parse it."""
         return self.job.asked.operation == "embed"
 
     @property
     def differs(self) -> bool:
-        """Whether what is asked is more or less than the client's body says."""
+        """Whether the request differs from the client's body."""
         return self.stripped or bool(self.invented) or self.sealed
 
     def document(self) -> dict[str, Any]:
@@ -179,12 +181,12 @@ class Exchange(msgspec.Struct, eq=False):
         return self._document
 
     def recall(self) -> None:
-        """Find what is known of the body, before it is decoded: it may be less work then."""
+        """Find the cached parts of the body before it is decoded, which may save work."""
         self.job.content.recall()
         self.is_large = _is_large(self.job)
 
     def request(self) -> Request:
-        """The body in neutral terms, with what the path says about it. Read once."""
+        """The body in neutral terms, with what the path says about it. Parsed once."""
         if self._request is None:
             if self._unread is not None:
                 raise self._unread
@@ -199,7 +201,7 @@ class Exchange(msgspec.Struct, eq=False):
         return self._request
 
     def embedding(self) -> EmbeddingRequest:
-        """The body of a request for embeddings in neutral terms. Read once."""
+        """The body of a request for embeddings in neutral terms. Parsed once."""
         if self._embedding is None:
             job, spoken = self.job, self.job.surface.embeddings
             assert spoken is not None, "only a dialect with embeddings has a path to them"
@@ -208,14 +210,14 @@ class Exchange(msgspec.Struct, eq=False):
         return self._embedding
 
     def rewrite(self, request: Request) -> None:
-        """Ask this instead of what the body says: it can no longer pass as it came."""
+        """Send this instead of the body, which can no longer pass unchanged."""
         self._request = request
-        self._conversation = ""  # turns before it may be in it now
+        self._conversation = ""  # it may contain earlier turns now
         self.rewritten = self.sealed = True
         self.is_large = self.is_large or len(request.messages) * _MESSAGE_BYTES > LARGE_BYTES
 
     def located(self, losses: tuple[Loss, ...], asked: Request | None = None) -> tuple[Loss, ...]:
-        """Losses of `asked`, or of the body itself, at their places in the client's body."""
+        """Losses of `asked`, or of the body itself, with their places in the client's body."""
         places = self._own_places() if losses else None
         if places is None:
             return losses
@@ -223,8 +225,8 @@ class Exchange(msgspec.Struct, eq=False):
         return places.located(losses, asked)
 
     def lose(self, *losses: Loss) -> None:
-        """Found out with the answer, at places in the client's own document: where its head has not gone out
-        yet, the answer tells them; the log and the page of losses do in any case."""
+        """Report losses found with the answer, at places in the client's own document: in its headers if they
+        have not been sent yet, and in any case in the log and the page of losses."""
         self.record.lost(losses)
         if self.tells_losses:
             self.losses += losses
@@ -241,24 +243,24 @@ class Exchange(msgspec.Struct, eq=False):
         return self._places
 
     def conversation_key(self) -> str:
-        """What stays the same over the turns of one conversation and differs between callers."""
+        """A key that stays the same over the turns of one conversation and differs between callers."""
         if not self._conversation:
             job = self.job
             self._conversation = Estimator.conversation(self.request(), job.session, job.caller.name)
         return self._conversation
 
     def expected_input(self) -> int:
-        """How many tokens the one that answers has read, as far as can be known from here."""
+        """How many tokens the answering provider has read, as far as the gateway can know."""
         if self.estimates is not None:
             return self.estimates(self)
         return -(-token_weight(self.request()) // TOKEN)
 
     def estimated_usage(self, weight: int) -> Usage:
-        """What an answer comes to whose provider does not report it. `weight`: in thousandths of a token."""
+        """The usage of an answer whose provider does not report it. `weight`: in thousandths of a token."""
         return Usage(input=self.expected_input(), output=-(-weight // TOKEN))
 
     def affinity(self) -> str:
-        """The same, also for a body that only its own vendor can read, or that is no conversation."""
+        """The same, also for a body that only its own vendor can read, or that is not a conversation."""
         if not self.embeds:
             with suppress(RequestError):
                 return self.conversation_key()
@@ -266,7 +268,7 @@ class Exchange(msgspec.Struct, eq=False):
         return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
 
     def effort(self) -> str:
-        """What the request asks for, where we can read it."""
+        """The requested effort, if the body can be parsed."""
         if self.embeds:
             return ""
         try:
@@ -275,11 +277,11 @@ class Exchange(msgspec.Struct, eq=False):
             return ""
 
     def facts(self) -> RequestFacts:
-        """What the client's headers say that the request is for."""
+        """The purpose of the request, by the client's headers."""
         return self.record.facts
 
     def prompt_tokens(self) -> int:
-        """An estimate of what the body itself holds, 0 where we cannot read it."""
+        """An estimate for the body itself; 0 if it cannot be parsed."""
         try:
             if self.embeds:
                 return embedding_tokens(self.embedding().inputs)
@@ -288,7 +290,7 @@ class Exchange(msgspec.Struct, eq=False):
             return 0
 
     def has_images(self) -> bool:
-        """Whether the body holds an image, where we can read it."""
+        """Whether the body contains an image, if it can be parsed."""
         try:
             if self.embeds:
                 contents = [each.content for each in self.embedding().inputs]
@@ -299,7 +301,7 @@ class Exchange(msgspec.Struct, eq=False):
         return any(_holds_image(message.content) for message in messages)
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
-        """A whole answer: its account is complete before the client has it."""
+        """Send a whole answer: its account is completed before the client has it."""
         listener = self.ending.listener
         if listener is not None:
             listener(body)
@@ -307,8 +309,8 @@ class Exchange(msgspec.Struct, eq=False):
         self.reply.send(status, headers, body)
 
     def open_stream(self) -> None:
-        """Begin the client's side of a stream: it is kept alive from now on. Where it was opened before,
-        nothing of an answer has been written to it."""
+        """Begin the client's side of a stream: it is kept alive from now on. If it was opened before, nothing
+        of an answer has been written to it."""
         job, before = self.job, self.client
         self.client = ClientStream(
             self.reply,
@@ -324,7 +326,7 @@ class Exchange(msgspec.Struct, eq=False):
             self.client.opened = before.opened
 
     def headers(self) -> Headers:
-        """What every answer tells about itself."""
+        """The headers of every answer."""
         record, job = self.record, self.job
         headers = list(zip((*IDENTITY, *job.surface.client.identity_headers), repeat(record.id)))
         if record.provider:
@@ -344,7 +346,7 @@ class Exchange(msgspec.Struct, eq=False):
         return headers
 
     def leave(self, problem: BaseException | None) -> None:
-        """Its answer has ended: its places are free, and every step that waits for the end has it."""
+        """Its answer has ended: its places are free, and every step that waits for the end is called."""
         for gate in self.gates:
             gate.leave()
         self.gates.clear()
@@ -352,7 +354,7 @@ class Exchange(msgspec.Struct, eq=False):
         while self.at_end:
             try:
                 self.at_end.pop()(problem)
-            except Exception as fault:  # one step that fails must not keep another from its end
+            except Exception as fault:  # one failing step must not keep others from ending
                 raised = raised or fault
                 problem = problem or fault
         if raised is not None:
@@ -365,7 +367,7 @@ class Exchange(msgspec.Struct, eq=False):
             gate.leave()
 
     def close(self) -> None:
-        """Nothing more will come of it: its account is complete, and what holds one another lets go."""
+        """The request is over: its account is complete, and reference cycles are broken."""
         if self.client is not None:
             self.client.close()
         if self.checking is not None:
@@ -387,7 +389,7 @@ class Exchange(msgspec.Struct, eq=False):
 
 
 def whole_usage(usage: Usage | None, further: tuple[FurtherAnswer, ...]) -> Usage | None:
-    """What an answer and the further ones used."""
+    """The usage of an answer and the further ones."""
     for each in further:
         usage = added(usage, each.usage)
     return usage
@@ -407,7 +409,7 @@ def _is_large(job: Job) -> bool:
 
 
 def some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
-    """The worst of very many, and one at least of everything that happened."""
+    """The worst of very many, and at least one of every kind."""
     if len(losses) <= MAX_REPORTED_LOSSES:
         return losses
     worst = worst_first(losses)
@@ -417,24 +419,25 @@ def some_of_each(losses: tuple[Loss, ...]) -> tuple[Loss, ...]:
 
 class Answerer(Protocol):
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
-        """Have a request answered. Raises RequestError, or AttemptFailed of the last provider that was asked.
+        """Have a request answered. Raises RequestError, or AttemptFailed of the last provider that was
+        called.
 
-        A step around an answer that has nothing to do for a request hands on its inner one's coroutine.
+        A step around an answer that has nothing to do for a request returns its inner one's coroutine.
         """
         ...
 
 
 class OwnRound(Protocol):
-    """What prepares a request of the gateway's own whose body does not say all that is asked."""
+    """Prepares a request sent by the gateway itself whose body does not contain the whole request."""
 
     problem: Exception | None
-    """Set where it fails."""
+    """Set if it fails."""
 
     def begin(self, exchange: Exchange) -> None: ...
 
 
 class Carrier(Protocol):
-    """Another way to an upstream than one request over HTTP. It goes that way itself where there is none."""
+    """Another way to an upstream than one request over HTTP. It uses HTTP itself if the other way fails."""
 
     async def send(
         self, transport: Transport, request: Outbound, timeouts: Timeouts, spoken: WebSockets
@@ -442,39 +445,40 @@ class Carrier(Protocol):
 
 
 class Tap(Protocol):
-    """What a recorder of an exchange is given on its way. One that is not recorded has no tap."""
+    """Called by an exchange that is recorded. Others have no tap."""
 
     def passed(self, stretch: str) -> None:
-        """A stretch of the way lies behind it, which began where the one before ended."""
+        """A stage of the request has ended, which began where the one before ended."""
         ...
 
     def asking(self, target: Target, prepared: Prepared, asked: Request | None) -> None:
-        """One more provider is asked, or the same one again. `asked`: where it is not what the client's body
-        says, but what came of it."""
+        """A provider is called, for the first time or again. `asked`: the request, if it differs from the
+        client's body."""
         ...
 
     def answering(self, answer: Answer) -> Answer:
-        """The provider has begun to answer. To be read in its place: it tells what it is read of."""
+        """The provider has begun to answer. The returned answer must be read instead: it records what is
+        read."""
         ...
 
     def attempt_failed(self, message: str) -> None: ...
 
     def beside(self, head: Head, body: bytes, record: Record) -> TapBeside:
-        """What this one asks for is made in the background: an exchange of its own, recorded as this one."""
+        """This request starts another one in the background: a separate exchange, recorded like this one."""
         ...
 
 
 class TapBeside(Tap, Protocol):
-    """Of an exchange that no client waits for."""
+    """For an exchange that no client waits for."""
 
     def wrote(self, data: bytes) -> None:
-        """What a client may fetch of it, as it is made."""
+        """Output that a client may fetch, as it is made."""
         ...
 
     def over(self) -> None:
-        """Its record is complete, and its row not reported yet. Where it has none, nothing is kept."""
+        """Its record is complete, and its row not reported yet. Without a record, nothing is kept."""
         ...
 
     def keep(self) -> None:
-        """There is no more to come."""
+        """No more will come."""
         ...

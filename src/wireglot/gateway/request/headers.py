@@ -1,5 +1,5 @@
-"""Headers that answers of the gateway have: their id, losses (their names for everybody, all of them for who
-asks), what a page in a browser may read."""
+"""Headers of the gateway's answers: their id, losses (names for all callers, details on request), and what a
+page in a browser may read."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ ESTIMATE: Final = ("x-wireglot-estimate", "true")
 """On an answer with a count of tokens that no provider reported."""
 LOSSES: Final = "x-wireglot-losses"
 DETAILS: Final = "x-wireglot-loss-details"
-"""Of a request: that its answer shall have it too."""
+"""A request header: the answer shall have it too, with the details of losses."""
 
 NAMES_BYTES: Final = 512
 DETAILS_BYTES: Final = 4096
@@ -34,20 +34,20 @@ _NOT_PLAIN = re.compile(r"[^ -~]")
 _EXPOSED: Final = ", ".join(
     ("x-wireglot-request-id", "x-request-id", "x-wireglot-route", LOSSES, DETAILS, "retry-after")
 )
-"""What a page in a browser may read of an answer: all others are hidden from it."""
+"""The headers that a page in a browser may read: all others are hidden from it."""
 
 
 IDENTITY: Final = ("x-wireglot-request-id", "x-request-id")
-"""Under which an answer of every dialect names its request; some have one more."""
+"""The headers with the request id in answers of every dialect; some have one more."""
 
 
 def identity(request_id: str, dialect_name: str) -> Headers:
-    """Under which id an answer is found in the log, by every name that clients look for."""
+    """The id under which an answer is found in the log, in every header that clients read."""
     return list(zip((*IDENTITY, *surface(dialect_name).client.identity_headers), repeat(request_id)))
 
 
 def cross_origin(origin: str) -> Headers:
-    """For a page of an origin that may call."""
+    """For a page of an allowed origin."""
     return [
         ("access-control-allow-origin", origin),
         ("access-control-expose-headers", _EXPOSED),
@@ -56,7 +56,7 @@ def cross_origin(origin: str) -> Headers:
 
 
 def check_version(head: Head, client: ClientSide) -> None:
-    """Refuse clients that wait for the answers of an older version of their API."""
+    """Refuse clients that expect the answers of an older version of their API."""
     if client.version is None:
         return
     name, oldest = client.version
@@ -78,7 +78,7 @@ def loss_headers(losses: Sequence[Loss], *, details: bool) -> Headers:
 
 
 def names(losses: Sequence[Loss]) -> str:
-    """Features, each once; `+3` at the end: so many more have no room."""
+    """Features, each once; `+3` at the end: this many more did not fit."""
     found = list(dict.fromkeys([loss.feature for loss in losses]))
     text = ",".join(found)
     shown = len(found)
@@ -89,7 +89,7 @@ def names(losses: Sequence[Loss]) -> str:
 
 
 def whole(losses: Sequence[Loss]) -> str:
-    """A JSON array in ASCII; `{"untold": 3}` at its end: so many more have no room."""
+    """A JSON array in ASCII; `{"untold": 3}` at its end: this many more did not fit."""
     room = DETAILS_BYTES - _ROOM_FOR_MARK
     reported: list[str] = []
     for loss in losses:
@@ -106,7 +106,7 @@ def whole(losses: Sequence[Loss]) -> str:
 
 
 def _ascii(text: str) -> str:
-    """JSON says every letter in ASCII; a header takes no other."""
+    """JSON with all characters in ASCII, as headers require."""
     return text if text.isascii() and text.isprintable() else _NOT_PLAIN.sub(_escaped, text)
 
 

@@ -1,4 +1,4 @@
-"""One request as the client sent it: its body and headers, read once, as far as the gateway must, and never
+"""One request as the client sent it: its body and headers, parsed once, as far as the gateway must, and never
 changed. What changes while it is answered is its `Exchange`."""
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from wireglot.wire.search import holds_rare
 from wireglot.wire.splice import Outline, splice, without
 
 EMULATE_HEADER: Final = "x-wireglot-emulate"
-"""Of a request: `off` where the gateway shall not do itself what the upstream cannot."""
+"""A request header: `off` if the gateway must not emulate what the upstream cannot do."""
 CANDIDATE: Final = "candidate"
 """The operation of a request for one more answer (`n`) of a model that gives one."""
 _MEASURED_BYTES: Final = 16 * 1024
-"""Up to here counting brackets takes less than decoding."""
+"""Up to this size counting brackets takes less time than decoding."""
 _POLICIES: Final[dict[str, LossPolicy]] = {
     "strict": "strict",
     "warn": "warn",
@@ -46,19 +46,20 @@ _POLICIES: Final[dict[str, LossPolicy]] = {
 _POLICY_HEADER: Final = "x-wireglot-loss-policy"
 HELD_HEADER: Final = "x-wireglot-session"
 _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "session_id")
-"""They group requests, and no more: agents send whole histories, and side questions, under one such name."""
+"""They only group requests: agents send whole histories, and side requests, under one such name."""
 _NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
 _MAX_TIMEOUT_SECONDS: Final = 24 * 3600
 _LONG_BYTES: Final = 256 * 1024
-"""From here on it is decoded member by member."""
+"""From this size on it is decoded member by member."""
 _UNLIMITED: Final = 1 << 60
-"""The depth of what was found to be nested little enough."""
+"""The depth limit for a body that is already known not to be nested too deeply."""
 _NO_NUMBER: Final = re.compile(rb"\W?-?(?:NaN|Infinity)")
 
 
 class Incoming(msgspec.Struct, frozen=True):
-    """Who asks for what, before its body is read. It keeps the settings it came in under."""
+    """The sender and the target of a request, before its body is read. It keeps the settings it came in
+    under."""
 
     settings: Settings
     head: Head
@@ -67,7 +68,7 @@ class Incoming(msgspec.Struct, frozen=True):
 
     @property
     def safeguards(self) -> SafeguardSettings:
-        """Of the caller's group, or of all."""
+        """Of the caller's group, or the general ones."""
         key = self.caller.key
         group = self.settings.groups.get(key.group) if key is not None else None
         return group.safeguards if group is not None and group.safeguards else self.settings.safeguards
@@ -76,35 +77,35 @@ class Incoming(msgspec.Struct, frozen=True):
 class Job(Incoming, frozen=True, eq=False, kw_only=True):
     """Implements the dialects' `Body`.
 
-    Four fields of `Incoming` and thirteen: with one more, Python makes a dictionary of all of them for each
-    that is built, which takes six times as long.
+    Four fields of `Incoming` and thirteen more: with another one Python would build a dictionary of all of
+    them for each instance, which takes six times as long.
     """
 
     id: str
     dialect: str
-    """That of `asked`: wanted so often that a look through it would show."""
+    """The dialect of `asked`: used so often that the extra lookup would be noticeable."""
     surface: Surface
-    """What the client's dialect is over HTTP."""
+    """The client's dialect over HTTP."""
     content: ClientBody
     body: bytes
     outline: Outline
     model: str
-    """As the client named it, "" where it did not."""
+    """As the client named it; "" if it did not."""
     stream: bool
     conversation: str
-    """The one that we hold for the client: what came before is not in its request. "": none."""
+    """The conversation that we store for the client: its history is not in the request. "": none."""
     session: str
-    """By which the client groups its requests."""
+    """The name by which the client groups its requests."""
     policy: LossPolicy | None
-    """What the caller wants done about losses, where it said so."""
+    """How the caller wants losses to be handled, if it said so."""
     timeout: float | None
-    """Seconds for the whole answer, where the caller gives it a time."""
+    """Seconds for the whole answer, if the caller sets a limit."""
     context: Context
     """Without a memory: whether there is one is known once the body was decoded."""
 
     @property
     def thread(self) -> bool:
-        """The conversation is held by the provider itself: only its own vendor can go on with it."""
+        """The provider itself stores the conversation: only its own vendor can continue it."""
         held = self.surface.client.thread
         return held is not None and self.outline.get(held.field) is not None
 
@@ -122,7 +123,7 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
 
     @property
     def emulates(self) -> bool:
-        """Whether the gateway may do itself what the upstream cannot."""
+        """Whether the gateway may emulate what the upstream cannot do."""
         return self.context.emulates
 
     def document(self) -> dict[str, Any]:
@@ -134,7 +135,7 @@ class Job(Incoming, frozen=True, eq=False, kw_only=True):
 
 
 class ClientBody:
-    """Implements the dialects' `Body`. Raises a RequestError where it is no JSON object."""
+    """Implements the dialects' `Body`. Raises a RequestError if it is not a JSON object."""
 
     __slots__ = ("_depth", "_document", "_find_memory", "_turns", "body", "memory", "outline", "sealed")
 
@@ -148,9 +149,9 @@ class ClientBody:
         grown: KnownBody | None = None,
         find_memory: Callable[[bytes], Cache | None] | None = None,
     ) -> None:
-        """`turns`: the member whose items come again with every turn, in `memory`. `grown`: what of it is
-        known, where that has been looked up. `find_memory`: where it is not known yet whether the body
-        comes again, and is asked only for one that is decoded."""
+        """`turns`: the member whose items repeat with every turn, in `memory`. `grown`: the cached part of
+        it, if that has been looked up. `find_memory`: if it is not known yet whether the body repeats; only
+        called for a body that is decoded."""
         if not body:
             raise RequestError("bad", "the body is empty: expected a JSON object", code="invalid_json")
         self.body: Final = body
@@ -170,8 +171,8 @@ class ClientBody:
         """Whether it carries state that other providers minted."""
 
     def check(self) -> None:
-        """Refuse broken characters, numbers out of range and what is nested too deeply, in a body that is
-        passed on unread. Nothing of it is kept."""
+        """Refuse broken characters, numbers out of range and too deep nesting, in a body that is passed on
+        unparsed. Nothing of it is kept."""
         if self._document is None and not self.outline.is_sound:
             self._decoded()
 
@@ -184,7 +185,7 @@ class ClientBody:
                 self.outline.recall(self.memory, self._turns)
 
     def reading(self, context: Context) -> Context:
-        """What the decoded body is read with."""
+        """The context that the decoded body is parsed with."""
         return context if self.memory is None else msgspec.structs.replace(context, memory=self.memory)
 
     def document(self) -> dict[str, Any]:
@@ -194,11 +195,11 @@ class ClientBody:
         return self._document
 
     def _decoded(self) -> dict[str, Any]:
-        """Agents send the same tools and turns again and again: those are decoded, read and written once."""
+        """Agents send the same tools and turns repeatedly: those are decoded, parsed and written once."""
         self.recall()
         memory, outline = self.memory, self.outline
         depth = _UNLIMITED if outline.is_sound and memory is None else self._depth
-        # Of a member that stands twice the outline has only one.
+        # Of a repeated member the outline has only one.
         if (memory is not None or len(self.body) > _LONG_BYTES) and not outline.repeated:
             try:
                 if memory is not None:
@@ -224,31 +225,32 @@ def bad_json(problem: BadJson, body: bytes = b"") -> RequestError:
 
 
 class _ClientOutline(Outline):
-    """Whatever reads a single member of it, its caller is shown what is wrong with that one."""
+    """Errors in a single member are reported to the caller, whichever code reads it."""
 
     __slots__ = ()
 
     def unreadable(self, problem: BadJson) -> Exception:
         try:
-            read_json(self.body)  # to tell its place in the whole body
+            read_json(self.body)  # to report its place in the whole body
         except RequestError as fault:
             return fault
         return bad_json(problem)
 
 
 def read_json(body: bytes, depth: int = MAX_DEPTH) -> Any:
-    """The value of a body. Raises a RequestError that tells what is wrong with it, and where."""
+    """The value of a body. Raises a RequestError that says what is wrong with it, and where."""
     try:
         return decode(body, depth)
     except BadJson as problem:
         raise bad_json(problem, body) from None
 
 
-# Reading it: what decides the way it goes, and what may not go on at all.
+# Parsing: everything that decides the route, and everything that must be refused.
 
 
 def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[Incoming, bytes]:
-    """A request in a cloud's form -> the vendor's. What cannot be read, or be a header, `read` refuses."""
+    """A request in a cloud's form -> the vendor's. Fields that cannot be parsed, or put into a header, are
+    refused by `read`."""
     asked, head = incoming.asked, incoming.head
     if asked.operation == "count" and form.unwrapped_count is not None:
         body = form.unwrapped_count(body)
@@ -277,7 +279,7 @@ def in_vendor_form(incoming: Incoming, body: bytes, form: CloudForm) -> tuple[In
 
 
 def _flags(value: Any) -> list[str] | None:
-    """The values of a header; None where a header cannot hold them."""
+    """The values of a header; None if a header cannot contain them."""
     listed = value if type(value) is list else [] if value is None else [value]
     if any(type(each) is not str or not each.isascii() or not each.isprintable() for each in listed):
         return None
@@ -294,8 +296,8 @@ def read(
     grown: KnownBody | None = None,
     find_memory: Callable[[bytes], Cache | None] | None = None,
 ) -> Job:
-    """The request that a body asks for. Raises a RequestError that names the field. The other parameters are
-    those of `ClientBody`."""
+    """The request in a body. Raises a RequestError that names the field. The other parameters are those of
+    `ClientBody`."""
     settings, head, asked = incoming.settings, incoming.head, incoming.asked
     spoken = surface(asked.dialect)
     client = spoken.client
@@ -325,7 +327,7 @@ def read(
         except BadField as fault:
             raise _of_field(fault) from None
         model, stream = seen.model, seen.stream if stream is None else stream
-    # A larger one is measured when it is decoded, before it goes anywhere.
+    # A larger one is measured when it is decoded, before it is sent anywhere.
     if not outline.is_sound and len(body) <= _MEASURED_BYTES:
         _check_depth(body, depth)
     conversation = ""
@@ -380,7 +382,7 @@ def _of_field(fault: BadField) -> RequestError:
 
 
 def _check_repeated(outline: Outline, spoken: Surface) -> None:
-    """Anyone who checks the first of two equal keys and sends the second is fooled: such a body is
+    """Code that checks the first of two equal keys and sends the second can be tricked: such a body is
     refused."""
     thread = spoken.client.thread
     decisive = {spoken.model_field or "model", "stream", thread.field if thread is not None else "stream"}
@@ -390,17 +392,17 @@ def _check_repeated(outline: Outline, spoken: Surface) -> None:
 
 
 def _check_size(body: bytes, most: int) -> None:
-    """Refuse what would keep the process busy for seconds, before anything is decoded. Commas and colons in
-    texts count too, but no text that a model can read has so many."""
+    """Refuse a body that would keep the process busy for seconds, before anything is decoded. Commas and
+    colons in texts count too, but no text that a model can read has so many."""
     if body.count(b",") + body.count(b":") > most:
         raise RequestError("bad", f"the JSON has more than {most} members", code="json_too_large")
 
 
 def _check_depth(body: bytes, most: int) -> None:
-    """Refuse what is nested so deeply that an upstream may break on it."""
+    """Refuse nesting so deep that an upstream may break on it."""
     try:
         deep = exceeds_depth(body, most)
-    except BadJson as problem:  # its outline was read, not yet its characters and numbers
+    except BadJson as problem:  # its outline was parsed, but not yet its characters and numbers
         raise bad_json(problem, body) from None
     if deep:
         raise RequestError("bad", f"the JSON is nested more than {most} deep", code="json_too_deep")
@@ -421,7 +423,7 @@ def _emulates(wanted: str) -> bool:
 
 
 def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
-    """Seconds for the whole answer: by header, or in a field of the body, "" where it has none."""
+    """Seconds for the whole answer: by header, or in this field of the body ("": the dialect has none)."""
     name = _TIMEOUT_HEADER
     asked: Any = head.headers.get(name)
     if asked is None and field:
@@ -439,7 +441,7 @@ def _asked_timeout(head: Head, outline: Outline, field: str) -> float | None:
     return seconds
 
 
-# The names that clients give their conversations: one that we hold, or one that groups requests.
+# The names that clients give their conversations: one that we store, or one that groups requests.
 
 
 def conversation_name(head: Head, outline: Outline, field: str) -> str:
@@ -463,7 +465,7 @@ def conversation_name(head: Head, outline: Outline, field: str) -> str:
 
 
 def grouping_name(head: Head, outline: Outline, client: ClientSide) -> str:
-    """The client's own name for its session: by header, or where its body has one."""
+    """The client's own name for its session: by header, or in its body."""
     for header in (*client.session_headers, *_SESSION_HEADERS):
         name = head.headers.get(header)
         if name:

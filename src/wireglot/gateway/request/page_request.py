@@ -1,4 +1,4 @@
-"""A request for a page: something that needs no provider to be answered; and lists as OpenAI pages them."""
+"""A request for a page, which needs no provider; and lists with OpenAI's paging."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
     record: Record
 
     def document(self) -> dict[str, Any]:
-        """The body, {} where there is none."""
+        """The body; {} if there is none."""
         try:
             value = decode(self.body) if self.body else {}
         except BadJson as problem:
@@ -56,7 +56,7 @@ class PageRequest(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def unavailable(what: str) -> RequestError:
-    """The store does not answer, and this cannot be done without it."""
+    """The store does not answer, and the request needs it."""
     return RequestError(
         "upstream_down", f"{what}: the gateway's store is not available", code="storage_unavailable",
         retry_after=2,

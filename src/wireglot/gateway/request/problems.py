@@ -1,4 +1,4 @@
-"""Whatever a request ends with, as the error that is reported to its caller."""
+"""Converts any exception that ends a request to the error that is reported to its caller."""
 
 from __future__ import annotations
 
@@ -21,7 +21,8 @@ from wireglot.wire.json import BadJson, decode, encode_text
 
 
 def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note) -> ApiError:
-    """Ours as it is, an upstream's without our secrets; anything else is a bug, reported in the log alone."""
+    """Our own errors unchanged, an upstream's without our secrets; anything else is a bug, whose details are
+    only logged."""
     if isinstance(problem, RequestError):
         return problem.error
     if isinstance(problem, AttemptFailed):
@@ -32,8 +33,8 @@ def error_of(problem: Exception, request_id: str, redactor: Redactor, note: Note
 
 
 def is_final(problem: Exception) -> bool:
-    """Whether the caller's SDK is asked not to try again: only where repeating cannot help. Never in an
-    outage, however long: agents would end that survive it without a gateway."""
+    """Whether the caller's SDK is told not to retry: only if repeating cannot help. Never in an outage,
+    however long: agents that survive it without a gateway would end."""
     if isinstance(problem, RequestError):
         return problem.final
     return isinstance(problem, AttemptFailed) and problem.blame in ("credential", "quota", "refused")
@@ -48,7 +49,7 @@ def shown(error: ApiError, exchange: Exchange) -> ApiError:
 
 
 def may_pass(error: ApiError, body: bytes, exchange: Exchange) -> bool:
-    """Whether an upstream's error may go on as it came."""
+    """Whether an upstream's error may be passed on unchanged."""
     if tells_all(exchange):
         return True
     try:
@@ -64,8 +65,8 @@ def _asked(exchange: Exchange) -> tuple[Provider | None, str]:
 
 
 def tells_all(exchange: Exchange) -> bool:
-    """Whether the caller may know hosts, variables and lines of the configuration: someone on this machine,
-    before a gateway that wants no keys, and not behind a proxy; its admin; or a key that says so."""
+    """Whether the caller may know hosts, variables and lines of the configuration: a local user of a gateway
+    that requires no keys, not behind a proxy; its admin; or a key with that permission."""
     caller, head = exchange.job.caller, exchange.job.head
     if ADMIN_HEADER in head.headers:
         return True  # no request gets this far with a wrong one

@@ -1,8 +1,8 @@
-"""Results whose calls are not in the request: the gateway holds the history, or it is lost.
+"""Results whose calls are not in the request: the gateway stores the history, or it is lost.
 
-A dialect may name no call (Gemini pairs by name): such a result belongs to the first call of its name that
-still waits. Every provider refuses a result without its call. If the call is unknown, it is put back as
-far as the result tells it (its name and id), and that is declared: what the model had asked for is not known.
+A dialect may not identify the call (Gemini pairs by name): such a result belongs to the first open call of
+its name. Every provider refuses a result without its call. If the call is unknown, it is restored from the
+result (its name and id), and that is reported as a loss: the model's arguments are not known.
 """
 
 from __future__ import annotations

@@ -1,13 +1,13 @@
-"""How heavy a request or an answer is: a rough count of its tokens from lengths alone, rather too high than
+"""The weight of a request or an answer: a rough count of its tokens from lengths alone, rather too high than
 too low.
 
-Everything is counted in thousandths of a token and as a sum over what the request holds, so more content
-never weighs less. Whole numbers only: the sum is the same in any order.
+Everything is counted in thousandths of a token and as a sum over the parts, so more content never weighs
+less. Only integers: the sum is the same in any order.
 
 An answer whose provider reports no usage gets an estimate, in every dialect whose answers report it: agents
-decide by it when to compact, and zero would be wrong. It is marked: the loss says so in the log and on the
+decide by it when to compact, and zero would be wrong. It is marked: there is a loss in the log and on the
 page of losses, a whole answer has a header, and the ledger calls it an estimate. What the provider reported
-before of the same conversation calibrates it (`Estimator`).
+before for the same conversation calibrates it (`Estimator`).
 """
 
 from __future__ import annotations
@@ -33,30 +33,31 @@ TOKEN: Final = 1000
 ESTIMATED: Final = Loss("$.usage", "usage.detail", "invented", "estimated: the upstream does not report it")
 
 LETTER: Final = 300
-"""A letter of English or code: 3.3 to a token; the newest tokenizers make more tokens than older ones."""
+"""A character of English or code: 3.3 per token; the newest tokenizers make more tokens than older ones."""
 _JSON: Final = 340
 """Braces, quotes and names make shorter tokens."""
 _BEYOND: Final = 450
-"""For each UTF-8 byte after the first: 0.75 tokens per Cyrillic letter, 1.2 per Chinese one."""
+"""For each UTF-8 byte after the first: 0.75 tokens per Cyrillic character, 1.2 per Chinese one."""
 _OPAQUE: Final = 190
 """A character of an encrypted thought: base64 of about as many bytes as the thought had."""
 
 _REQUEST: Final = 8 * TOKEN
 _MESSAGE: Final = 4 * TOKEN
 _CALL: Final = 12 * TOKEN
-"""What frames a call or a result, its id included."""
+"""The frame of a call or a result, including its id."""
 _TOOL: Final = 12 * TOKEN
 _TOOLS: Final = 340 * TOKEN
-"""The preamble that explains to a model how to call, once."""
+"""The preamble that explains function calling to a model, once."""
 
 _MEDIA: Final[dict[str, tuple[int, int, int, int]]] = {
-    # kind: (base64 characters to a token, the least, the most, where the size is unknown), in tokens
+    # kind: (base64 characters per token, minimum, maximum, default if the size is unknown), in tokens
     "image": (54, 85, 1_600, 1_600),
     "document": (27, 1_500, 1_000_000, 3_000),
     "audio": (530, 32, 1_000_000, 2_000),
     "video": (660, 300, 1_000_000, 10_000),
 }
-"""Pictures are billed by their pixels, up to a most; pages, seconds of sound and of film grow with bytes."""
+"""Images are billed by their pixels, up to a maximum; pages, seconds of audio and of video grow with
+bytes."""
 
 
 def token_weight(request: Request) -> int:
@@ -88,7 +89,7 @@ def part_weight(part: Part) -> int:
             )
             return _CALL + inside
         case Reasoning():
-            # Its text and its encrypted form are one and the same thought.
+            # The text and its encrypted form are the same thought.
             hidden = len(part.signature.data) * _OPAQUE if part.signature is not None else 0
             return max(text_weight(part.text), hidden)
         case Media():
@@ -100,7 +101,7 @@ def part_weight(part: Part) -> int:
 
 
 def embedding_tokens(inputs: Iterable[EmbeddingInput]) -> int:
-    """An estimate of the tokens of what is to be embedded."""
+    """An estimate of the tokens of inputs to embed."""
     weight = 0
     for each in inputs:
         content = each.content
@@ -115,7 +116,7 @@ def embedding_tokens(inputs: Iterable[EmbeddingInput]) -> int:
 
 def text_weight(text: str, letter: int = LETTER) -> int:
     """Thousandths of a token."""
-    if text.isascii():  # known without looking
+    if text.isascii():  # known without a scan
         return len(text) * letter
     return len(text) * letter + (len(text.encode("utf-8", "surrogatepass")) - len(text)) * _BEYOND
 
@@ -144,12 +145,12 @@ def _tool(tool: AnyTool) -> int:
 
 
 def tells_usage(client: ClientSide, request: Request | None) -> bool:
-    """Whether the answer reports its usage. Where the request was not read, the answer does as ever."""
+    """Whether the answer reports its usage. For an unparsed request: the dialect's default."""
     return client.tells_usage is not None and (request is None or client.tells_usage(request))
 
 
 def is_unreported(usage: Usage | None) -> bool:
-    """No request costs nothing: zeros are what a server prints that does not count."""
+    """No request costs nothing: a server that does not count reports zeros."""
     return usage is None or not usage.total
 
 
@@ -176,11 +177,11 @@ def parts_weight(parts: Iterable[Part]) -> int:
 
 CONVERSATIONS_MAX: Final = 10_000
 _HEAD: Final = 2048
-"""Characters of a text that tell one conversation from another; the rest is in its length."""
+"""Characters of a text that distinguish conversations; the rest is represented by its length."""
 
 
 class _Seen(msgspec.Struct, frozen=True):
-    """What a request weighed and how many tokens its provider found in it."""
+    """The weight of a request and the number of tokens that its provider counted."""
 
     weight: int
     tokens: int
@@ -189,9 +190,9 @@ class _Seen(msgspec.Struct, frozen=True):
 class Estimator:
     """Estimates counts from what a provider reported last in the same conversation.
 
-    Growth since then is weighed at the rate that report gave, kept within reason; less than then is its part
-    of the report. So the same request gives the reported number, and more content never gives less. Nothing
-    but lengths is kept, and no caller's numbers reach another.
+    Growth since then is weighed at the rate of that report, kept within reason; a smaller request gets a
+    proportional part of the report. So the same request gets the reported number, and more content never gets
+    less. Only lengths are kept, and no caller's numbers affect another.
     """
 
     def __init__(self, conversations: int = CONVERSATIONS_MAX) -> None:
@@ -213,7 +214,7 @@ class Estimator:
     def learn(
         self, provider: str, model: str, conversation: str, request: Request, input_tokens: int
     ) -> None:
-        """`input_tokens` is all that was read, from a cache or not; a report of none teaches nothing."""
+        """`input_tokens`: everything that was read, from a cache or not; a report of 0 is ignored."""
         if input_tokens <= 0:
             return
         key = (provider, model, conversation)
@@ -235,7 +236,8 @@ class Estimator:
 
 
 def _growth(seen: _Seen, more: int) -> int:
-    """A report on much that we do not see (a cached prompt), or on little, must not set the price of text."""
+    """A report that covers much that we do not see (a cached prompt), or little, must not distort the
+    rate."""
     full = -(-more // TOKEN)
     return min(2 * full, max(-(-full // 2), -(-seen.tokens * more // seen.weight)))
 

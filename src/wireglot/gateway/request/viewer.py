@@ -1,4 +1,4 @@
-"""Who looks at the gateway through its inspector, and what of it they may see."""
+"""A viewer of the inspector, and what it may see."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request.page_request import PageRequest
 
 Access = Literal["open", "admin", "key"]
-"""`open`: this machine, while no key is required. `admin`: by the admin secret. `key`: by a client key."""
+"""`open`: a local user, while no key is required. `admin`: by the admin secret. `key`: by a client key."""
 
 
 def _always() -> bool:
@@ -21,20 +21,20 @@ def _always() -> bool:
 class Viewer(msgspec.Struct, frozen=True):
     access: Access
     key: str = ""
-    """The name of the client key, where it is one."""
+    """The name of the client key, if it is one."""
     created: int = 0
-    """When that key was made, in unix milliseconds: what went before is another's of the same name."""
+    """When that key was created, in unix milliseconds: earlier data belongs to another of the same name."""
     until: int = 0
-    """When the session ends, in unix seconds; 0: it is none."""
+    """When the session ends, in unix seconds; 0: there is no session."""
     holds: Callable[[], bool] = _always
-    """Whether it may still look: a session ends, a key is taken away, the first key is made."""
+    """Whether it still has access: a session ends, a key is revoked, the first key is created."""
 
     @property
     def sees_all(self) -> bool:
         return self.access != "key"
 
     def sees(self, key: str, at: float = 0.0) -> bool:
-        """Whether an exchange of a client key (by its name), at a moment in unix seconds, is its to see."""
+        """Whether it may see an exchange of a client key (by its name), at a time in unix seconds."""
         if self.access != "key":
             return True
         return key == self.key and (not at or at * 1000 >= self.created)
@@ -49,4 +49,4 @@ class Viewer(msgspec.Struct, frozen=True):
 
 
 InspectorHandler = Callable[[PageRequest, Viewer], Awaitable[None]]
-"""Answers one route of the inspector. Whether the viewer may come in at all has been checked before."""
+"""Answers one route of the inspector. The viewer's access has been checked before."""

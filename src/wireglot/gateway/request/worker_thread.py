@@ -1,6 +1,6 @@
-"""Large bodies in worker threads: while one is read, fitted or written, other requests are served.
+"""Large bodies in worker threads: while one is parsed, fitted or written, other requests are served.
 
-A few threads are enough for it, although only one runs Python at a time: anyone who waits for the interpreter
+A few threads are enough, although only one runs Python at a time: a thread that waits for the interpreter
 gets it within a millisecond, whatever the others do. Only single calls into C keep it longer (decision 16).
 """
 
@@ -17,29 +17,29 @@ from wireglot.wire.cache import Cache, KnownBody
 T = TypeVar("T")
 
 LARGE_BYTES: Final = 128 * 1024
-"""Work on less is done at once: even 650 turns of a conversation take the loop for only some 30 milliseconds,
-and most bodies of this size for one or two."""
+"""Smaller bodies are handled on the loop: even 650 turns of a conversation take only some 30 milliseconds,
+and most bodies of this size one or two."""
 
 _MAX_KNOWN_BYTES: Final = 2 * 1024 * 1024
-"""Up to here to compare what is known and to write it again takes a fraction of a millisecond."""
+"""Up to this size, comparing and rewriting the cached part takes a fraction of a millisecond."""
 
 THREAD_NAME: Final = "large-body"
 _MAX_THREADS: Final = 4
-"""So many large bodies share the interpreter with the loop at once; any more wait. With one thread, all would
-wait for the largest."""
+"""This many large bodies share the interpreter with the loop at once; any more wait. With one thread, all
+would wait for the largest."""
 _SWITCH_SECONDS: Final = 0.001
-"""Python's own 5 ms would be felt in each round of the loop, of which a request takes about ten."""
+"""Python's own 5 ms would be felt in each round of the loop, and a request takes about ten of those."""
 
 
 def weight(body: bytes, grown: KnownBody | None) -> int:
-    """How much work a body is, in bytes of one that is not cached."""
+    """The amount of work for a body, in bytes that are not cached."""
     if grown is None or len(body) > _MAX_KNOWN_BYTES:
         return len(body)
     return min(len(body), grown.work)
 
 
 def known_of(body: bytes, memory: Cache | None, turns: str) -> KnownBody | None:
-    """What is known of a large body, where so little of it is new that it is read at once."""
+    """The cached part of a large body, if so little of it is new that it is parsed on the loop."""
     if memory is None or not turns or len(body) > _MAX_KNOWN_BYTES:
         return None
     grown = memory.compare(body, turns, LARGE_BYTES)
@@ -50,9 +50,9 @@ _threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAM
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """What `work` gives, or raises. It may change nothing that anybody else looks at meanwhile.
+    """The result of `work`, or its exception. It may change nothing that other code reads meanwhile.
 
-    Anyone who is cancelled leaves at once: work that waits is dropped, and what comes of work that runs too.
+    A cancelled caller returns at once: work that waits is dropped, and the result of running work too.
     """
     if sys.getswitchinterval() > _SWITCH_SECONDS:
         sys.setswitchinterval(_SWITCH_SECONDS)

@@ -1,4 +1,4 @@
-"""One answer for each Idempotency-Key: the same request again gets the same bytes again."""
+"""One answer per Idempotency-Key: a repeated request gets the same bytes."""
 
 from __future__ import annotations
 
@@ -27,9 +27,9 @@ from wireglot.stores.records import Document
 HEADER: Final = "idempotency-key"
 MAX_KEY_LETTERS: Final = 255
 PATIENCE_SECONDS: Final = 10.0
-"""For the store to take an answer. The client has waited long enough for its end by then."""
+"""Seconds in which the store must accept an answer: the client waits for its end."""
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Of an answer that is kept."""
+"""Maximum size of a stored answer."""
 
 _CLOSING_SECONDS: Final = 2.0
 _TRIES: Final = 5
@@ -37,12 +37,12 @@ _HOUR_MS: Final = 3600 * 1000
 
 
 class _Record(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A request with this key. While it is being answered there is no status yet."""
+    """A request with this key. It has no status while it is being answered."""
 
     digest: bytes
-    """Of method, path and body: another request may not have the same key."""
+    """Hash of method, path and body: a different request must not use the same key."""
     nonce: bytes = b""
-    """Whose claim it is: a request of the same kind may have taken its place."""
+    """Identifies the claim: a request of the same kind may have replaced it."""
     status: int = 0
     content_type: str = ""
     body: bytes = b""
@@ -66,8 +66,9 @@ class Claim:
         )
 
     async def finish(self, exchange: Exchange) -> None:
-        """What came of it: kept where it is a whole answer; the key is free again where it is not."""
-        # A task of its own: a client that leaves now must leave neither half a record nor a key in limbo.
+        """Store a complete answer; after anything else the key is free again."""
+        # In a separate task: a client that leaves now must not leave a partial record or a claimed key
+        # behind.
         work = asyncio.create_task(self._settle(exchange))
         self._owner.hold(work)
         try:
@@ -81,7 +82,7 @@ class Claim:
         complete = recorder.whole and 200 <= recorder.status < 300 and exchange.record.outcome == "ok"
         try:
             if not await self._owner.is_ours(document, self._record):
-                return  # it stood still for too long, and another has it by now
+                return  # it was not renewed in time, and another has it by now
             if complete and recorder.too_large:
                 note(
                     "warn", "idempotency", id=exchange.record.id, detail="the answer is too large to be kept"
@@ -97,7 +98,7 @@ class Claim:
                     return
             await self._owner.documents.delete(document.caller, IDEMPOTENT, [document.id])
         except StoreDown:
-            # The answer exists and is paid for: it goes out all the same. The claim ends with its lease.
+            # The answer exists and is paid for: it is sent all the same. The claim ends with its lease.
             note(
                 "error",
                 "idempotency",
@@ -108,7 +109,7 @@ class Claim:
     async def _renew(self) -> None:
         began = time.monotonic()
         if began - self._renewed > self._owner.pace.claim_lease_seconds:
-            return  # another may have it by now, and the lease is not ours
+            return  # another request may hold the claim by now
         form = self._owner.form(self._document, self._record)
         touched = await self._owner.documents.touch(
             form.caller, form.kind, form.id, created=form.created, expires=form.expires
@@ -138,12 +139,13 @@ class Idempotency:
         self._hours = settings.store.keep.idempotency_hours
 
     async def close(self) -> None:
-        """Let what is being kept be kept."""
+        """Wait for answers that are being stored."""
         if self._settling:
             await asyncio.wait(self._settling, timeout=_CLOSING_SECONDS)
 
     async def begin(self, exchange: Exchange) -> Claim | None:
-        """The right to answer the request; None: it had its answer before, and has it again."""
+        """The right to answer the request; None: it was answered before, and that answer has been sent
+        again."""
         key = exchange.job.head.headers[HEADER]
         _check(key)
         try:
@@ -164,7 +166,7 @@ class Idempotency:
                 return Claim(self, document, recorder, own)
             found = await self.documents.get(job.caller.name, IDEMPOTENT, [name])
             if not found:
-                continue  # it was released in this moment
+                continue  # it was released just now
             record = _DECODER.decode(found[0].body)
             if record.digest != digest:
                 raise RequestError("conflict", "Idempotency-Key: it was used with another request")
@@ -174,13 +176,13 @@ class Idempotency:
             raise RequestError(
                 "conflict", "Idempotency-Key: a request with it is being answered", retry_after=1
             )
-        # There, and not to be opened: sealed with a secret that the gateway no longer has.
+        # A record exists that cannot be opened: it is sealed with a secret that the gateway no longer has.
         raise RequestError(
             "conflict", "Idempotency-Key: its answer cannot be read; use another key", retry_after=1
         )
 
     async def _put(self, document: Document, record: _Record) -> bool:
-        """A client that leaves meanwhile leaves no claim behind."""
+        """If the client leaves meanwhile, no claim is left behind."""
         work = asyncio.create_task(self.documents.put([self.form(document, record)], new=True))
         try:
             return await asyncio.shield(work)
@@ -194,12 +196,12 @@ class Idempotency:
                 await self.documents.delete(document.caller, document.kind, [document.id])
 
     async def is_ours(self, document: Document, record: _Record) -> bool:
-        """Whether this claim is the one that stands."""
+        """Whether this claim is the current one."""
         found = await self.documents.get(document.caller, document.kind, [document.id])
         return bool(found) and _DECODER.decode(found[0].body).nonce == record.nonce
 
     def form(self, document: Document, record: _Record, *, done: bool = False) -> Document:
-        """As it lies in the store. A claim that is not renewed expires."""
+        """The record as it is stored. A claim that is not renewed expires."""
         now = int(time.time() * 1000)
         kept = round(self._hours * _HOUR_MS) if done else round(self.pace.claim_lease_seconds * 1000)
         return msgspec.structs.replace(
@@ -212,7 +214,7 @@ class Idempotency:
 
 
 class IdempotentReplay:
-    """A step: a request with an Idempotency-Key is answered once, and again with the same answer."""
+    """A step: a request with an Idempotency-Key is answered once, and repeats get the same answer."""
 
     def __init__(self, inner: Answerer, idempotency: Idempotency) -> None:
         self._inner = inner
@@ -221,7 +223,7 @@ class IdempotentReplay:
     async def answer(self, exchange: Exchange) -> None:
         claim = await self._idempotency.begin(exchange)
         if claim is None:
-            return  # it has been answered before, and has that answer again
+            return  # answered before: that answer has been sent again
         try:
             await self._inner.answer(exchange)
         finally:
@@ -236,7 +238,8 @@ def _check(key: str) -> None:
 
 
 def _digest(job: Job) -> bytes:
-    """What must be the same. The query may hold a key of the client: only what shapes the answer counts."""
+    """The hash of everything that must be equal. The query may contain a key of the client: only the
+    parameters that affect the answer are included."""
     head = job.head
     said = f"{head.method}\x1f{head.path}\x1f{job.context.framing}\x1f{job.conversation}\x1f"
     digest = hashlib.blake2b(said.encode("utf-8", "replace"), digest_size=32)

@@ -1,4 +1,4 @@
-"""Pages about what is remembered: one table, verb -> handler."""
+"""Pages about stored state: one table, verb -> handler."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from wireglot.wire.json import decode
 
 _ID_LONGEST: Final = 64
 _SIBLINGS_SECONDS: Final = 0.15
-"""After which the other workers' rows are in the store too."""
+"""After this time the other workers' rows are in the store too."""
 
 Handler = Callable[[PageRequest], Awaitable[None]]
 
@@ -57,7 +57,7 @@ class ResponsePages:
         page.send(_stored_of(page).shown(kept.body, kept.input, query))
 
     async def _found(self, page: PageRequest) -> KeptResponse:
-        """One of the dialect's own: documents of another would mean nothing to its clients."""
+        """A stored answer of the same dialect: documents of another would mean nothing to its clients."""
         (id,) = page.asked.ids
         check_version(page.head, surface(page.asked.dialect).client)
         kept = await self._responses.load(page.caller.name, id)
@@ -96,10 +96,10 @@ def _stored_of(page: PageRequest) -> Stored:
 
 
 class UsagePages:
-    """`GET /v1/usage`: what was used, added up. A caller sees its own; the admin sees everybody's."""
+    """`GET /v1/usage`: usage, added up. A caller sees its own; the admin sees everybody's."""
 
     def __init__(self, usage: UsageLedger, ledger: Ledger) -> None:
-        """`usage` writes, `ledger` is where it can be read."""
+        """`usage` writes, `ledger` reads."""
         self._usage = usage
         self._ledger = ledger
 
@@ -110,17 +110,18 @@ class UsagePages:
         }
         everybody = page.asked.operation == "admin"
         if not everybody:
-            # Gemini's clients send their secret under this name; and it is their own anyway.
+            # Gemini's clients send their secret in this parameter; and a caller's report covers its own key
+            # anyway.
             given.pop("key", None)
         try:
             query = query_of(given)
         except BadParameter as wrong:
             raise RequestError("bad", str(wrong), code="invalid_value", param=wrong.name) from None
         if not everybody:
-            # What another key of this name used before is not this one's to see.
+            # Usage of an earlier key of the same name is not visible to this one.
             made = page.caller.key.created if page.caller.key is not None else 0
             query = msgspec.structs.replace(query, caller=page.caller.name, since=max(query.since, made))
-        # Who asks right after a request finds it here.
+        # Includes a request that has just ended.
         await self._usage.flush()
         if page.settings.server.workers > 1:
             await asyncio.sleep(_SIBLINGS_SECONDS)
@@ -128,7 +129,7 @@ class UsagePages:
 
 
 class BudgetPages:
-    """How much of the caller's budget is used, as the clients of a dialect show it."""
+    """How much of the caller's budget is used, in the form that a dialect's clients show."""
 
     def __init__(self, usage: UsageLedger, quotas: Quotas) -> None:
         self._usage = usage
@@ -145,7 +146,7 @@ class BudgetPages:
 
 
 class LossPages:
-    """`GET /v1/requests/{id}/losses`: what could not cross of a request, reported to the one that sent it."""
+    """`GET /v1/requests/{id}/losses`: what of a request was lost in translation, reported to its sender."""
 
     def __init__(self, shelf: LossShelf) -> None:
         self._shelf = shelf
@@ -154,7 +155,7 @@ class LossPages:
         (id,) = page.asked.ids
         found = await self._shelf.find(page.caller.name, id) if len(id) <= _ID_LONGEST else None
         if found is None:
-            # The same words for the requests of others: a caller must not learn that there are any.
+            # The same message for other callers' requests: a caller must not learn that they exist.
             raise RequestError(
                 "not_found",
                 f"no losses of {id[:_ID_LONGEST]}: it had none, belongs to another caller, or has expired",
@@ -216,7 +217,7 @@ class StatePages:
         if handler is None:
             raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
         if page.body:
-            check_body_form(page.head)  # one in chunks does not show before it has come
+            check_body_form(page.head)  # a chunked body is only visible once it has come
         try:
             await handler(page)
         except StoreDown:

@@ -1,4 +1,4 @@
-"""A way back to the client that remembers what went over it, and waits with the end until that is kept."""
+"""A reply that records what is sent to the client, and delays the end until that is stored."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from wireglot.http.application import Headers, Reply
 
 
 class Recorder:
-    """Implements `Reply` in front of another one, until `release`. After that it only passes on.
+    """Implements `Reply` in front of another one, until `release`. After that it only forwards.
 
-    The last thing written waits for one step of the loop: an end that follows at once takes it along, so that
-    no client holds the terminal event of an answer that is not stored.
+    The last write is delayed for one step of the loop, so that an end which follows at once is held with it:
+    no client may have the terminal event of an answer that is not stored.
     """
 
     def __init__(self, behind: Reply, room: int) -> None:
-        """`room`: bytes of an answer that are remembered; a longer one only passes."""
+        """`room`: maximum bytes of an answer that are recorded; a longer one is only forwarded."""
         self.status = 0
         self.content_type = ""
         self.whole = False
-        """The answer came to its end."""
+        """Whether the answer came to its end."""
         self.too_large = False
         self._behind = behind
         self._loop = asyncio.get_running_loop()
@@ -86,7 +86,7 @@ class Recorder:
         self._behind.on_pressure(pause, resume)
 
     def release(self) -> None:
-        """Let go what waits, and remember nothing more."""
+        """Send what is held back, and record nothing more."""
         self._released = True
         self._stop_timer()
         self._flush()

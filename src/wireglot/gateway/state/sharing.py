@@ -1,4 +1,4 @@
-"""Cool-downs of providers' keys, reported to and heard from all processes that share the counters."""
+"""Cool-downs of providers' keys, shared between all processes that use the same counters."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
 HEAR_SECONDS: Final = 0.75
-"""Between two looks, give or take a third."""
+"""Seconds between two reads, give or take a third."""
 _PRESENT_SECONDS: Final = 10.0
-"""For which a process counts as there after it last said so."""
+"""Seconds for which a process counts as present after its last message."""
 _INSTANCE: Final = "instance"
 _COOL: Final = "cool"
 _REJECTED: Final = "rejected"
 _GAP: Final = "\x1f"
 _LEFT_SECONDS_LEAST: Final = 0.05
-"""What is over sooner is not worth telling."""
+"""Cool-downs shorter than this are not shared."""
 
 
 class Sharing:
-    """Moments are this process's own and travel as the seconds that are left."""
+    """Times are this process's own, and are shared as seconds left."""
 
     def __init__(
         self,
@@ -37,12 +37,12 @@ class Sharing:
         clock: Callable[[], float] | None = None,
         hear_seconds: float = HEAR_SECONDS,
     ) -> None:
-        """`clock` is the one that Health's moments are on: the loop's, where no other is given.
+        """`clock`: the one of Health's times, by default the loop's.
 
-        `hear_seconds` lie between two looks, give or take a third.
+        `hear_seconds`: between two reads, give or take a third.
         """
         self.peers = 1
-        """How many processes share the counters, this one included, as of when they were last heard."""
+        """How many processes share the counters, this one included, as last known."""
         self._counters = counters
         self._instance = _GAP.join((_INSTANCE, instance))
         self._note = note
@@ -52,7 +52,7 @@ class Sharing:
         self._unreported: dict[str, float] = {}
         self._wake = asyncio.Event()
         self.down = False
-        """Whether the counters did not answer when they were last asked."""
+        """Whether the last call to the counters failed."""
         self._guards = Guarded(note, "sharing: tell"), Guarded(note, "sharing: hear")
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -71,7 +71,7 @@ class Sharing:
     async def close(self) -> None:
         await stop(*self._tasks)
 
-    # What this process found out goes out at once.
+    # What this process finds out is shared at once.
 
     def _cooled(self, provider: str, account: str, model: str, until: float) -> None:
         self._add(_GAP.join((_COOL, provider, account, model)), until)
@@ -99,12 +99,12 @@ class Sharing:
         try:
             await self._counters.cool(entries)
         except BaseException:
-            # Reported when they are heard again; what was found out since may last longer.
+            # Reported when the counters answer again; a cool-down found meanwhile may last longer.
             for name in entries:
                 self._unreported[name] = max(unreported[name], self._unreported.get(name, 0.0))
             raise
 
-    # What others found out comes in by and by.
+    # What others found out is read at intervals.
 
     async def _hear(self) -> None:
         await self._safely(self._exchange)
@@ -112,7 +112,7 @@ class Sharing:
             self._wake.set()
 
     async def exchange(self) -> None:
-        """Say that this process is there, and hear what the others say."""
+        """Announce this process, and read what the others share."""
         await self._guards[1].run(self._hear)
 
     async def _exchange(self) -> None:

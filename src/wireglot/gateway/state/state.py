@@ -1,4 +1,4 @@
-"""Everything that is remembered: opened with the process, reloaded with its settings, closed with it."""
+"""All stored state: opened with the process, reloaded with its settings, closed with it."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class State:
         *,
         pace: Pace,
     ) -> None:
-        """`shared`: its vault, where it has one, is used instead of the engine's."""
+        """`shared`: if it has a vault, that is used instead of the engine's."""
         note = observer.note
         seconds = settings.store.timeout
         engine = BoundedEngine(behind, seconds)
@@ -61,7 +61,7 @@ class State:
         counters: Counters
         vault: VaultApart | None = None
         if isinstance(shared, Shared) and isinstance(shared.counters, MemoryCounters):
-            counters = shared.counters  # which never make anybody wait
+            counters = shared.counters  # which never block
         else:
             is_server = bool(settings.store.shared.value)
             within = BoundedShared(shared, seconds, answers_soon=is_server)
@@ -75,7 +75,7 @@ class State:
         self.note = note
         store = settings.store
         self.fleet_log = open_fleet_log(store.url.value, store.shared.value, lambda: behind.documents)
-        """Separate from the bounds of what requests use: it opens no breaker of theirs."""
+        """Separate from the limits for requests: it opens no circuit breaker of theirs."""
         self.store_health = StoreHealth()
         server = settings.server
         self.sealer = sealer = Sealer(
@@ -85,7 +85,7 @@ class State:
         self.documents = WatchedDocuments(engine.documents, sealer, self._unreadable, self.store_health)
         self.vault = SealedVault(vault if vault is not None else engine.vault, sealer, self._unreadable)
         self.vault_apart: VaultApart | None = vault
-        """The vault, where it is not the engine's: wiping a caller must reach it too."""
+        """The vault, if it is not the engine's: wiping a caller must include it."""
         self.ledger = UsageLedger(engine.ledger, settings, self.instance, note)
         self.keys = KeyTable(engine.keys, note, look_seconds=pace.keys_look_seconds)
         self.keys.groups = settings.groups
@@ -114,14 +114,14 @@ class State:
 
     @classmethod
     async def open(cls, settings: Settings, observer: Observer, pace: Pace | None = None) -> State:
-        """Raises StoreUnusable: a gateway that could not remember what it promises does not start."""
+        """Raises StoreUnusable: a gateway that could not store what it promises does not start."""
         store, note = settings.store, observer.note
         engine: Engine
         away = ""
         try:
             engine = await open_engine(store.url.value)
         except StoreDown as down:
-            # Requests that need no state go on without it.
+            # Requests that need no state work without it.
             away = str(down)
             note("error", "store down", detail=away)
             engine = DeferredEngine(store.url.value, away)
@@ -138,7 +138,7 @@ class State:
         return state
 
     async def start(self, health: Health) -> None:
-        """`health` is what is known of the providers: cool-downs are shared with other processes."""
+        """`health`: the state of providers, whose cool-downs are shared with other processes."""
         await self.ledger.start()
         self._sweeper.start(lambda: self.settings)
         await self.keys.start()
@@ -162,11 +162,11 @@ class State:
             part.adopt(settings)
 
     async def drain(self, seconds: float) -> None:
-        """Let what runs without a client finish for so long. A later call with less time overtakes."""
+        """Let background work finish for this long. A later call with less time takes precedence."""
         await self.background.drain(seconds)
 
     async def close(self) -> None:
-        """Every part, whatever becomes of the one before: an unwritten ledger above all."""
+        """Close every part, even if one before it fails: above all an unwritten ledger."""
         await stop(self._watch, self._budget_watch)
         parts: tuple[_Part, ...] = (
             self.background,
@@ -189,23 +189,23 @@ class State:
     async def _close(self, part: _Part) -> None:
         try:
             await part.close()
-        except Exception as bug:  # whatever one part does at the end, all others are closed
+        except Exception as bug:  # even if one part fails, all others are closed
             self.note("error", "bug", type=type(bug).__name__, where=f"close {type(part).__name__}")
 
     # The store itself.
 
     @property
     def trouble(self) -> str:
-        """Why the store or the counters do not answer, "" where both do."""
+        """Why the store or the counters do not answer; "" if both do."""
         opened = (bounds.trouble for bounds in self._bounds.values())
         return self.store_health.trouble or self._counters_trouble or next(filter(None, opened), "")
 
     def health(self) -> dict[str, Any]:
-        """For anyone who asks about the store: its trouble, and how many processes share it."""
+        """The state of the store: its trouble, and how many processes share it."""
         return {"trouble": self.trouble or None, "processes": self.sharing.peers}
 
     async def _look(self) -> None:
-        """Try whether the store takes a write, where nothing else has shown it lately."""
+        """Test whether the store accepts a write, if no other write has shown it lately."""
         is_sure = self.store_health.is_sure and not self.keys.down
         if not is_sure or self._is_left_alone("store"):
             self.store_health.trouble = await _trouble(self.engine)
@@ -213,7 +213,7 @@ class State:
                 self.store_health.written()
                 await self.responses.remove_unstored()
         if not is_sure or self.sharing.down or self._counters_trouble or self._is_left_alone("shared"):
-            # Apart: what must be kept can be kept without them.
+            # Separate: what must be stored can be stored without them.
             self._counters_trouble = await _trouble(self.counters)
         trouble = self.trouble
         if bool(trouble) != self._reported:
@@ -249,7 +249,7 @@ class State:
                 yield (part, calls), breaker
 
     def _is_left_alone(self, part: str) -> bool:
-        """Whether requests do not ask it: only a look at it changes that."""
+        """Whether requests do not call it: only a check changes that."""
         bounds = self._bounds.get(part)
         return bounds is not None and bool(bounds.trouble)
 
@@ -258,7 +258,7 @@ class State:
 
 
 async def _trouble(part: Engine | Counters) -> str:
-    """Why it does not answer, "" where it does."""
+    """Why it does not answer; "" if it does."""
     try:
         await part.check()
     except (StoreDown, StoreUnusable) as down:

@@ -1,4 +1,4 @@
-"""Whether the store takes what it is given, as of a moment ago."""
+"""Whether the store accepts writes, as of a moment ago."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from wireglot.stores.records import Document
 from wireglot.stores.seal import SealedDocuments, Sealer
 
 TRUSTED_SECONDS: Final = 30.0
-"""For which a write that went well says that others will."""
+"""Seconds for which a successful write shows that others will succeed."""
 
 NOT_STORED: Final = Loss(
     "$.store",
@@ -30,24 +30,24 @@ NOT_HELD: Final = Loss(
     "the gateway's store was not available: its conversation does not hold this turn",
     "response",
 )
-"""Of answers that were paid for: they are delivered, and say so."""
+"""For answers that were paid for: they are delivered, and report it."""
 
 T = TypeVar("T")
 
 
 class StoreHealth:
-    """A store that can be read need not take writes (a full disk, a lock): anyone who is about to spend money
-    on an answer that must be kept asks here first."""
+    """A store that can be read may still refuse writes (a full disk, a lock): code that is about to spend
+    money on an answer that must be stored checks here first."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self.trouble = ""
-        """Why it does not, "" where it does."""
+        """Why it does not; "" if it does."""
         self._clock = clock
         self._written: float | None = None
 
     @property
     def is_sure(self) -> bool:
-        """Whether it has taken something lately, and nothing has gone wrong since."""
+        """Whether it has accepted a write lately, and nothing has failed since."""
         return (
             not self.trouble and self._written is not None and self._clock() - self._written < TRUSTED_SECONDS
         )
@@ -56,7 +56,7 @@ class StoreHealth:
         self._written = self._clock()
 
     def suspect(self, down: StoreDown) -> None:
-        """A write has failed. The next look at the store tells whether that lasts."""
+        """A write has failed. The next check of the store shows whether that lasts."""
         self.trouble = self.trouble or str(down)
 
     def check(self) -> None:
@@ -65,7 +65,7 @@ class StoreHealth:
 
 
 class WatchedDocuments(SealedDocuments):
-    """Reports how its writes went: where there are any, no check has to try whether the store accepts
+    """Reports the results of its writes: while there are any, no check has to test whether the store accepts
     them."""
 
     def __init__(
@@ -93,6 +93,6 @@ class WatchedDocuments(SealedDocuments):
         except StoreDown as down:
             self._store_health.suspect(down)
             raise
-        if done:  # what changed nothing has written nothing
+        if done:  # a call that changed nothing has written nothing
             self._store_health.written()
         return done

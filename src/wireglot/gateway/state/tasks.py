@@ -12,32 +12,32 @@ from wireglot.gateway.observe.log import Note
 from wireglot.stores.base import StoreDown
 
 PAUSE_SECONDS: Final = 1.0
-"""After an error of work that waits for its own turn: it must not spin."""
+"""After an error of work that sets its own interval: it must not spin."""
 _STOP_SECONDS: Final = 5.0
-"""For a cancelled task to end."""
+"""Seconds for a cancelled task to end."""
 
 
 class Pace(msgspec.Struct, frozen=True, kw_only=True):
-    """How often what is remembered is looked at, renewed and tried again. Tests go at a pace of their own."""
+    """How often stored state is checked, renewed and retried. Tests use another pace."""
 
     store_look_seconds: float = 2.0
-    """Between two looks whether the store answers."""
+    """Between two checks of whether the store answers."""
     budgets_look_seconds: float = 10.0
-    """Between two looks at how much of their budgets keys have used, for the metrics."""
+    """Between two checks of how much of their budgets keys have used, for the metrics."""
     keys_look_seconds: float = 1.0
-    """Between two looks for changed keys, give or take a fifth: workers do not ask all at once."""
+    """Between two checks for changed keys, give or take a fifth: workers do not read all at once."""
     background_look_seconds: float = 1.0
-    """Between two looks for orders to cancel, which come by another process."""
+    """Between two checks for orders to cancel, which come from another process."""
     background_follow_seconds: float = 0.25
-    """Between two looks into the store for events, where another process works on the response."""
+    """Between two reads of events from the store, if another process works on the response."""
     claim_lease_seconds: float = 30.0
-    """After which an idempotency claim is free again whose process says nothing: it has died."""
+    """After this time without a renewal an idempotency claim is free again: its process has died."""
     claim_beat_seconds: float = 10.0
     """Between two renewals of a claim."""
 
 
 class Guarded:
-    """Runs one kind of work again and again. The same trouble is reported once, until it has gone well
+    """Runs one kind of work repeatedly. The same trouble is reported once, until the work has succeeded
     again."""
 
     def __init__(self, note: Note, where: str) -> None:
@@ -45,15 +45,15 @@ class Guarded:
         self._note = note
         self._where = where
         self.last_bug = ""
-        """The kind of bug that was reported last, "" where it has gone well since."""
+        """The kind of bug that was reported last; "" after a success."""
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> bool:
-        """Whether it went well."""
+        """Returns whether it succeeded."""
         try:
             await work()
         except StoreDown:
-            return False  # State looks at the store, and tells
-        except Exception as bug:  # background work: a bug in it is reported, and it goes on
+            return False  # State checks the store, and reports it
+        except Exception as bug:  # background work: a bug in it is reported, and it continues
             self.failed(bug)
             return False
         self.last_bug = ""
@@ -67,7 +67,8 @@ class Guarded:
     async def forever(
         self, work: Callable[[], Awaitable[None]], every: Callable[[], float] | None = None
     ) -> None:
-        """`every`: seconds to the next turn. Without it the work itself waits until there is something."""
+        """`every`: seconds to the next run. Without it the work itself waits until there is something to
+        do."""
         while True:
             if every is not None:
                 await asyncio.sleep(every())
@@ -76,7 +77,7 @@ class Guarded:
 
 
 async def stop(*tasks: asyncio.Task[None] | None) -> None:
-    """Cancel them and wait for a bounded time: one that does not end must not keep others from closing."""
+    """Cancel tasks and wait for a bounded time: one that does not end must not keep others from closing."""
     found = [task for task in tasks if task is not None]
     for task in found:
         task.cancel()

@@ -22,7 +22,7 @@ class Collection:
     def __init__(
         self, upstream: Dialect, prepared: Prepared, limit: int, held: Callable[[int], None]
     ) -> None:
-        """`held` is informed of all that comes."""
+        """`held` is called with the bytes of all that comes."""
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
@@ -69,7 +69,7 @@ class Collection:
     def response(self) -> Response:
         try:
             response = self._folding.response()
-            # What was reported before the cut is not what the answer came to.
+            # The usage that was reported before the cut is not that of the answer.
             return msgspec.structs.replace(response, usage=None) if self.cut else response
         except StreamFailed as failed:
             raise StreamRefused(failed.error) from None

@@ -1,9 +1,9 @@
-"""The contract of everything that turns an upstream's bytes into a client's, what all of them share, and the
+"""The interface of everything that turns an upstream's bytes into a client's, the code they share, and the
 pump that feeds them.
 
 A feeder is called from the socket's own read, so it never waits. Until its answer has begun a failure is
-raised (`StreamRefused`, or `NoAnswer` for what ends and is none): another attempt may follow. After that a
-failure is reported in the stream.
+raised (`StreamRefused`, or `NoAnswer` for a stream that ends without an answer): another attempt may follow.
+After that a failure is reported in the stream.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ from wireglot.wire.sse import FrameTooLarge
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
 _LINGER_SECONDS: Final = 2.0
-"""For an upstream to close a stream whose end has been seen."""
+"""How long an upstream may take to close a stream whose end has been seen."""
 
 
 class StreamRefused(Exception):
-    """The upstream's stream is an error before it is an answer."""
+    """The upstream's stream begins with an error."""
 
     def __init__(self, error: ApiError) -> None:
         super().__init__(error.message)
@@ -60,16 +60,16 @@ class Feeder(Protocol):
     ended: bool
     """Nothing more will come that the client should see."""
     failure: ApiError | None
-    """Why the stream ended too early, where it did."""
+    """Why the stream ended too early, if it did."""
     moved: bool
-    """Set by everything but keep-alives; anyone who watches clears it."""
+    """Set by everything but keep-alives; cleared by the code that watches it."""
     cut: bool
-    """The answer has ended before its upstream was done; the rest is not wanted."""
+    """The answer has ended before its upstream finished; the rest is not wanted."""
 
     def feed(self, data: bytes) -> None: ...
 
     def finish(self) -> None:
-        """The upstream's end: a stream that is not complete is reported as broken."""
+        """The upstream closed: a stream that is not complete is reported as broken."""
         ...
 
     def fail(self, error: ApiError) -> None:
@@ -77,12 +77,12 @@ class Feeder(Protocol):
         ...
 
     def abandon(self) -> None:
-        """The client has gone: keep the account of what it got."""
+        """The client has left: keep the account of what it received."""
         ...
 
 
 class HoldsEnd(Protocol):
-    """A feeder that waits with the end of an answer until what must be kept of it is kept."""
+    """A feeder that delays the end of an answer until its state is stored."""
 
     holds_end: bool
     """Whether it does so; known at its end."""
@@ -92,7 +92,7 @@ class HoldsEnd(Protocol):
         ...
 
     def release(self, error: ApiError | None = None) -> None:
-        """Let the end go out, or this error in its place."""
+        """Send the end, or this error in its place."""
         ...
 
 
@@ -101,8 +101,8 @@ def too_large() -> TransportFault:
 
 
 def begins(events: list[Event]) -> bool:
-    """Whether an answer has begun: there is something in it, or its end. `Start` and the beginning of a text
-    are promises, which overload can still break."""
+    """Whether an answer has begun: it has content, or its end. `Start` and the beginning of a text do not
+    count: the upstream may still fail with an overload after them."""
     for event in events:
         match event:
             case Delta():
@@ -121,7 +121,7 @@ def begins(events: list[Event]) -> bool:
 
 
 def asked(exchange: Exchange) -> Request | None:
-    """What was asked; None where only its own vendor can read it."""
+    """The client's request; None if only its own vendor can read it."""
     try:
         return exchange.request()
     except RequestError:
@@ -129,22 +129,22 @@ def asked(exchange: Exchange) -> Request | None:
 
 
 def unasked(exchange: Exchange, prepared: Prepared, *, keeps: bool) -> Unasked | None:
-    """What leaves out of an answer that is kept the reasoning which its client did not ask for."""
+    """Removes from a stored answer the reasoning that its client did not ask for."""
     if not keeps or not exchange.withholds_reasoning or prepared.minter is None:
         return None
     return Unasked(prepared.minter, signs=exchange.job.surface.reasoning.signs_texts)
 
 
 def shown_searches(exchange: Exchange, upstream: Dialect, request: Request | None) -> ShownSearches | None:
-    """What shows a client the searches that an upstream of another dialect has run; None: there are none."""
+    """Shows a client the searches that an upstream of another dialect has run; None: there are none."""
     if request is None:
         return None
     return ShownSearches.of(request, upstream.surface, exchange.job.surface, exchange.record.id)
 
 
 def signed(error: ApiError, exchange: Exchange) -> ApiError:
-    """With our request id, which the log has too, and without our secrets, which the upstream knows, and
-    what the caller may not know of the operator's account."""
+    """The error with our request id, which the log has too, and without our secrets, which the upstream
+    knows, and details of the operator's account that the caller may not see."""
     reported = shown(cleaned(error, exchange.redactor.text), exchange)
     return msgspec.structs.replace(reported, request_id=exchange.record.id)
 
@@ -156,7 +156,7 @@ def usage_source(usage: Usage | None, complete: bool) -> UsageSource:
 
 
 class Pump:
-    """Feeds an answer to its end: not beyond it, and not for ever while only keep-alives come."""
+    """Feeds an answer until its end, but not beyond it, and not for ever while only keep-alives come."""
 
     def __init__(
         self,
@@ -166,8 +166,8 @@ class Pump:
         over: Callable[[], None] | None = None,
         waits: Callable[[], bool] | None = None,
     ) -> None:
-        """`over` is called at the end that counts: the upstream may close later. `waits`: whether it
-        is not read for now, which is no silence of its own."""
+        """`over` is called at the final event: the upstream may close later. `waits`: whether reading is
+        paused, which must not count as the upstream's silence."""
         self._tell_over = over
         self._waits = waits
         self._answer = answer

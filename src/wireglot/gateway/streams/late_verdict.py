@@ -1,9 +1,9 @@
-"""Whether a stream that passes through ends as an answer does, once it has begun.
+"""Whether a stream that passes through is still an answer after it has begun.
 
-Most of a stream cannot go wrong and is not read: words, and thoughts before them. Frames are read where calls
-come, and where something else than thoughts comes before a word. The dialect says how such frames are known
-(`StreamMarks`); without its marks every frame is read. What is no answer then ends in the client's own error
-event.
+Most of a stream cannot go wrong and is not parsed: text, and thoughts before it. Frames are parsed if they
+contain calls, or anything but thoughts before the first text. The dialect defines how such frames are
+recognized (`StreamMarks`); without its marks every frame is parsed. A stream that turns out to be no answer
+ends with the client's own error event.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from wireglot.wire.search import holds_any
 class LateVerdict(msgspec.Struct, eq=False):
     new_reader: Callable[[], StreamReader]
     asked: Callable[[], Request | None]
-    """What was asked. It may not have been read so far, and most answers do not need it."""
+    """Returns the request. It may not be parsed yet, and most answers do not need it."""
     marks: StreamMarks | None
     leaves_out: bool = False
     """The client knows a call that the limit cut off (`Watch`)."""
     verdict: ApiError | None = None
-    """Why what came is no answer."""
+    """Why the stream is not an answer."""
     said: bool = False
-    """Whether there is something in it that is no thought."""
+    """Whether it contains anything but thoughts."""
     _opened: bytearray | None = None
-    """The first frames, and others that must be known to read on."""
+    """The first frames, and others that are needed to parse later ones."""
     _reading: tuple[StreamReader, Watch] | None = None
-    """While something is open that could still turn out to be none."""
+    """Set while something is open that may still turn out to be no answer."""
     _in_pieces: bool = False
-    """Whether a call comes in pieces, which the reader puts together: it must see all that comes."""
+    """Whether a call comes in pieces, which the reader joins: it must see everything."""
     _over: bool = False
     _unknown: bool = False
     _twice: bool = False
-    """Two beginnings came: of one answer, which is nothing, or of two."""
+    """Two beginnings came: of one answer, which is harmless, or of two."""
 
     def hear(self, frames: bytes, *, complete: bool) -> bool:
-        """Whole frames, before they go out. After a `verdict` they do not. `complete`: the end of the answer
-        is among them, or was before. Whether they report nothing new: others that only have other words in
-        them need not be heard."""
+        """Check whole frames before they are sent; after a `verdict` they must not be. `complete`: the end of
+        the answer is among them, or came before. Returns whether they contain nothing new: further frames
+        that differ only in their text need not be checked."""
         marks = self.marks
         if self._over:
             return False
@@ -70,7 +70,7 @@ class LateVerdict(msgspec.Struct, eq=False):
         return False
 
     def end(self) -> None:
-        """The upstream says no more."""
+        """The upstream's stream has ended."""
         if self._reading is not None:
             reader, watch = self._reading
             self._judge(watch, reader.end())
@@ -86,18 +86,19 @@ class LateVerdict(msgspec.Struct, eq=False):
         if marks is not None and marks.pieces and marks.pieces in frames:
             self._in_pieces = True
         events = reader.read(frames)
-        if complete:  # some streams have no last event: they end
+        if complete:  # some streams have no last event: they just end
             events = [*events, *reader.end()]
         self._judge(watch, events)
         if self.verdict is not None or marks is None:
             return
-        # All of a block: with a part of its arguments it would look cut off when it is read again.
+        # The whole block: with only a part of its arguments it would look cut off when it is parsed again.
         self._remember(frames, bool(marks.blocks))
         if watch.is_clear and not self._in_pieces:
             self.said, self._reading = True, None
 
     def _remember(self, frames: bytes, needed: bool) -> bool:
-        """Keep the first frames, and others that are needed to read on. Whether these are kept."""
+        """Keep the first frames, and others that are needed to parse later ones. Returns whether these are
+        kept."""
         if self._opened is None:
             self._opened = bytearray(frames)
             return True
@@ -109,7 +110,7 @@ class LateVerdict(msgspec.Struct, eq=False):
         passed = watch.pass_on(events)
         self._unknown = self._unknown or any(type(event) is ForeignEvent for event in events)
         verdict = watch.verdict
-        if verdict is not EMPTY or not self._unknown:  # what we do not know may be an answer
+        if verdict is not EMPTY or not self._unknown:  # unknown content may be an answer
             self.verdict = verdict
         if (self._twice or self._in_pieces) and passed and type(passed[-1]) is Failure:
             self.verdict = passed[-1].error
@@ -117,10 +118,10 @@ class LateVerdict(msgspec.Struct, eq=False):
 
 
 def _thinks(frames: bytes, marks: StreamMarks) -> bool:
-    """Whether there are thoughts in these frames, and no text and no end."""
+    """Whether these frames contain thoughts, and neither text nor an end."""
     return marks.thoughts.search(frames) is not None and marks.more.search(frames) is None
 
 
 def _most_frames(frames: bytes) -> int:
-    """At most so many: a text may look like the beginning of one, and in an array they have none."""
+    """An upper limit: a text may contain `data:`, and the elements of an array have none."""
     return frames.count(b"data:") or len(frames)

@@ -1,4 +1,4 @@
-"""A stream that goes on as it came, byte for byte, while a tap listens to what it reports."""
+"""A stream that is forwarded byte for byte, while a tap reads what it reports."""
 
 from __future__ import annotations
 
@@ -40,9 +40,9 @@ _GAPS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _USUAL_GAPS: Final = (b"\n\n", b"\r\n\r\n")
 _BEHIND_GAP: Final = re.compile(rb"(?<=\n\n)")
 _MAX_GAP_BYTES: Final = 3
-"""Bytes at the end that may be the beginning of a gap."""
+"""Bytes at the end that may be the beginning of a gap between frames."""
 _ESCAPED: Final = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
-"""Letters that JSON may spell otherwise, of those that keys are made of."""
+"""JSON escapes of characters that occur in keys."""
 _PEEKED_BYTES: Final = 64
 
 
@@ -67,16 +67,16 @@ class _Kept:
 
 
 class Passthrough:
-    """The stream as it is. Whole frames only: half a frame of a stream that breaks is never sent.
+    """Forwards a stream unchanged. Only whole frames: half a frame of a stream that breaks is never sent.
 
-    The table at the end of this file lists its states, and what each does with what comes.
+    The table at the end of this file lists its states, and what each does with its input.
     """
 
     def __init__(
         self, exchange: Exchange, prepared: Prepared, client: ClientStream, *, keeps: bool, judged: bool
     ) -> None:
-        """`keeps`: the answer is parsed while its bytes pass unchanged, and its end waits. `judged`:
-        what ends before anything of it has gone out must be an answer; a vendor's own word is taken."""
+        """`keeps`: the answer is parsed while its bytes pass unchanged, and its end waits. `judged`: a stream
+        that ends before anything of it was sent must be an answer; a vendor's own stream is not checked."""
         job = exchange.job
         surface, limit = job.surface, job.settings.limits.event
         new_reader = partial(exchange.codec.stream_reader, prepared.context)
@@ -92,32 +92,32 @@ class Passthrough:
         self._keeps = keeps
         self._framed = job.context.framing == "sse"
         self._buffer = bytearray()
-        """What has come and may not go out yet: half a frame, or an opening that is no answer so far."""
+        """Received bytes that may not be sent yet: half a frame, or an opening that is no answer so far."""
         self._sent = 0
-        """Bytes of an array that go out, or have gone."""
+        """Bytes of an array that have been sent, or are about to be."""
         self._begun = False
-        """Whether anything has gone out."""
+        """Whether anything has been sent."""
         self._tap: Tap = surface.tap(limit)
         self._repair = surface.repair() if surface.repair is not None and not prepared.as_is else None
         usage = surface.upstream.stream_usage if prepared.own_usage and surface.upstream is not None else None
         self._hide = usage.hide if usage is not None else None
-        """Whole frames without the usage that we asked for and the client did not."""
+        """Removes the usage that we asked for and the client did not, from whole frames."""
         leaves_out = surface.client.leaves_out_calls
-        wanted = partial(asked, exchange)  # `self` in it would be a circle
+        wanted = partial(asked, exchange)  # with `self` in it there would be a reference cycle
         self._late = LateVerdict(new_reader, wanted, surface.marks, leaves_out=leaves_out) if judged else None
         self._opening: StreamReader = new_reader()
         self._opening_events: list[Event] = []
         self._kept: _Kept | None = None
         self._one_document: Translation | None = None
-        """Where a whole answer came in place of a stream."""
-        # The words in which frames may differ are those of the dialects with marks.
+        """Set if a whole answer came in place of a stream."""
+        # Only the dialects with marks define the text in which frames may differ.
         self._repeated = RepeatedFrames(limit if surface.marks is not None else 0)
         self._unheard = b""
-        """The last frames that were not shown to the tap, as it would learn nothing but their numbers."""
+        """The last frames that were not passed to the tap, as it would learn nothing but their number."""
 
     def feed(self, data: bytes) -> None:
         if self._repeated.shape is not None and self._repeated.hold(data):
-            # They repeat what others reported, in other words: they need not be read here.
+            # They differ from checked frames only in their text: they need not be parsed here.
             self.moved = True
             self._unheard = data
             if self._kept is not None:
@@ -162,7 +162,7 @@ class Passthrough:
     def _hold(self, data: bytes) -> None:
         """Hold everything back until the first event that is part of an answer."""
         self._buffer += data
-        # The first read may hold a whole answer, and its first event is all that decides: no more is parsed.
+        # The first read may contain a whole answer, but its first event alone decides: no more is parsed.
         for piece in _BEHIND_GAP.split(data):
             events = self._opening.read(piece)
             self._opening_events += events
@@ -185,7 +185,7 @@ class Passthrough:
         self._state.feed(self, held)
 
     def _finish_held(self) -> None:
-        """The end has come, and no part of an answer before it: of a stream, or of one document."""
+        """The end came before any part of an answer: of a stream, or of one document."""
         self._over()
         self._tap.feed(bytes(self._buffer))
         self._tap.close()
@@ -205,8 +205,8 @@ class Passthrough:
         self.failure, self.holds_end = written.failure, written.holds_end
 
     def _judge(self, events: list[Event]) -> None:
-        """Nothing of it has gone out. Raises NoAnswer where it ends, and answers nothing, and StreamRefused
-        where its end is an error."""
+        """Called while nothing of it has been sent. Raises NoAnswer if it ends without an answer, and
+        StreamRefused if its end is an error."""
         last = events[-1] if events else None
         if type(last) is Failure and self._tap.complete:
             raise StreamRefused(last.error)
@@ -216,13 +216,13 @@ class Passthrough:
             self._opening_events += events
         accept(fold(self._opening_events), asked(self._exchange))
 
-    # While an answer goes out.
+    # While an answer is being sent.
 
     def _take_frames(self, data: bytes) -> None:
-        """Raises BadJson at the first frame that a client could not read; those before it have gone out."""
+        """Raises BadJson at the first frame that a client could not parse; those before it have been sent."""
         held, frames, came = self._buffer, data, data
         if held or not data.endswith(_USUAL_GAPS):
-            # A large frame arrives in many reads: no byte is looked at twice, and it is put together once.
+            # A large frame arrives in many reads: no byte is scanned twice, and it is joined once.
             edge = bytes(held[-_MAX_GAP_BYTES:])
             end = _last_frame_end(edge + data)
             frames = bytes(held) + data[: end - len(edge)] if end else b""
@@ -250,7 +250,7 @@ class Passthrough:
         held += data
         whole = self._tap.settled - self._sent
         if self._late is not None and self._tap.complete and held[:whole].rstrip()[-1:] != b"]":
-            return  # judged with the end of the array, which is what its reader waits for
+            return  # checked with the end of the array, which its reader waits for
         if whole > 0:
             elements = bytes(memoryview(held)[:whole])
             del held[:whole]
@@ -262,8 +262,8 @@ class Passthrough:
                 raise BadJson("an element is not JSON")
 
     def _hear(self, data: bytes) -> bool:
-        """Tell the tap what came, before it goes out. False: it was an error that may not go out as it came,
-        and the client has another."""
+        """Pass data to the tap before it is sent. False: it was an error that may not be forwarded unchanged,
+        and the client was sent another."""
         tap = self._tap
         if self._unheard:
             self._hear_last()
@@ -286,7 +286,7 @@ class Passthrough:
         return not _tells_a_secret(data, exchange.redactor) and may_pass(error, data, exchange)
 
     def _pass_up_to_error(self, data: bytes) -> None:
-        """What came together with an error, before it, is part of the answer."""
+        """Frames that came together with an error, before it, are part of the answer."""
         job = self._exchange.job
         tap = job.surface.tap(job.settings.limits.event)
         good = 0
@@ -295,7 +295,7 @@ class Passthrough:
             if tap.error is not None:
                 break
             good += len(frame)
-        if 0 < good < len(data):  # all of it: the error is not found without what came before
+        if 0 < good < len(data):  # the error is only found with the data before it
             self._client.write(self._fitted(data[:good]))
             self._begun = True
 
@@ -305,8 +305,8 @@ class Passthrough:
             self._unheard = b""
 
     def _pass(self, frames: bytes) -> bool:
-        """Whole frames or elements go out. Whether they did as they came, and others will that only have
-        other words in them."""
+        """Send whole frames or elements. Returns whether they were sent unchanged, and others that differ
+        only in their text will be."""
         late, tap, is_known = self._late, self._tap, True
         if late is not None:
             is_known = late.hear(frames, complete=tap.complete)
@@ -320,13 +320,13 @@ class Passthrough:
             self._kept.end += out
         else:
             self._client.write(out, last=tap.ended)
-        if tap.ended and not self._buffer and not self.ended:  # half a line end may still be on its way
+        if tap.ended and not self._buffer and not self.ended:  # half a line end may still come
             self._over()
             self._complete()  # the client need not wait for the upstream to close
         return is_known and is_left and out is frames
 
     def _fitted(self, frames: bytes) -> bytes:
-        """As the client gets them."""
+        """The frames as the client gets them."""
         if self._repair is not None:
             frames = self._repair.repair(frames)
             if self._repair.losses:
@@ -340,7 +340,7 @@ class Passthrough:
         tap.feed(frame)
         return tap.ended
 
-    # How it ends.
+    # The end of a stream.
 
     def _finish_taken(self) -> None:
         self._over()
@@ -353,7 +353,7 @@ class Passthrough:
         self._complete()
 
     def _complete(self) -> None:
-        """The end of a whole answer, unless it is to be kept first."""
+        """The end of a whole answer, unless it must be stored first."""
         tap, late = self._tap, self._late
         is_whole = self._framed or tap.settled == self._sent + len(self._buffer.rstrip())
         if not tap.complete or not is_whole:
@@ -369,14 +369,14 @@ class Passthrough:
             self._client.end()
 
     def _refuse(self, verdict: ApiError) -> None:
-        """What has begun as an answer has turned out to be none. Raises NoAnswer where nothing has gone
-        out."""
+        """A stream that began as an answer has turned out to be none. Raises NoAnswer if nothing has been
+        sent."""
         if not self._begun and verdict not in INTERRUPTIONS:
             raise NoAnswer(verdict, self._tap.usage)
         self._end_with(verdict)
 
     def _break(self, error: ApiError) -> None:
-        """The upstream failed. All of the answer may be there: then what broke was its epilogue."""
+        """The upstream failed. The answer may be complete: then only its epilogue broke."""
         self._hear_last()
         if not self._tap.complete or not self._framed:
             self._end_with(error)
@@ -395,14 +395,14 @@ class Passthrough:
         self.ended, self._state = True, OVER
 
     def _settle(self) -> None:
-        """What is known of the answer by now goes into the record."""
+        """Enter what is known of the answer into the record."""
         if self._unheard:
             self._hear_last()
         tap, record = self._tap, self._exchange.record
         usage = tap.usage
         record.used(usage, usage_source(usage, tap.complete))
         record.stopped(tap.stop)
-        if flaws := getattr(tap, "flaws", None):  # a dialect of one's own need not have any
+        if flaws := getattr(tap, "flaws", None):  # a custom dialect need not have any
             record.flawed(flaws)
         if tap.error is not None:
             record.failed(tap.error)
@@ -424,23 +424,23 @@ class Passthrough:
 
 class _State(NamedTuple):
     feed: Callable[[Passthrough, bytes], None]
-    """Bytes have come."""
+    """Called with data."""
     finish: Callable[[Passthrough], None]
-    """No more will come."""
+    """Called when no more will come."""
 
 
 OPENING: Final = _State(Passthrough._hold, Passthrough._finish_held)
-"""No part of an answer has come: nothing has gone out, and another upstream may still be asked."""
+"""No part of an answer has come: nothing has been sent, and another upstream may still be called."""
 FRAMES: Final = _State(Passthrough._take_frames, Passthrough._finish_taken)
-"""Server-sent events go out."""
+"""Server-sent events are being sent."""
 ELEMENTS: Final = _State(Passthrough._take_elements, Passthrough._finish_taken)
-"""Elements of a JSON array go out."""
+"""Elements of a JSON array are being sent."""
 OVER: Final = _State(Passthrough._ignore, Passthrough._ignore)
-"""The end has come. It has gone out, unless it waits for `release`."""
+"""The end has come. It has been sent, unless it waits for `release`."""
 
 
 def _says(events: list[Event]) -> bool:
-    """Whether there are words in it. Thoughts are none, and calls are judged when they end."""
+    """Whether the events contain text. Thoughts do not count, and calls are checked when they end."""
     others = set()
     for event in events:
         if type(event) is PartStart and type(event.part) is not Text:
@@ -451,12 +451,12 @@ def _says(events: list[Event]) -> bool:
 
 
 def _last_frame_end(data: bytes) -> int:
-    """Where the last whole frame ends, whatever line ends the server uses."""
+    """Where the last whole frame ends, whichever line ends the server uses."""
     return max((at + len(gap) for gap in _GAPS if (at := data.rfind(gap)) >= 0), default=0)
 
 
 def _tells_a_secret(data: bytes, redactor: Redactor) -> bool:
-    """Whether an upstream repeats our key in its complaint, however JSON lets it be spelled."""
+    """Whether an upstream repeats our key in its error message, in any JSON spelling."""
     plain = _ESCAPED.sub(_unescaped, data)
     return redactor.data(plain) != plain
 

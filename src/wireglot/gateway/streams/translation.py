@@ -48,7 +48,7 @@ class Translation:
         *,
         keeps: bool,
     ) -> None:
-        """`keeps`: the answer is collected as it passes, and its end waits until it is kept."""
+        """`keeps`: the answer is collected as it passes, and its end waits until it is stored."""
         self.ended = False
         self.failure: ApiError | None = None
         self.moved = False
@@ -70,10 +70,10 @@ class Translation:
         # Writers keep the text for their last event.
         self._room = exchange.job.settings.limits.response * STREAM_TIMES
         self._buffer: list[Event] = []
-        """Events that promise an answer and are none yet."""
+        """Events that may begin an answer but are not one yet."""
         self._begun = False
         self._flowing = -1
-        """The part of which one more piece of text goes out as it comes."""
+        """The part of which a further piece of text is sent at once."""
         self._leaks_calls = prepared.leaks_calls
         self._cuts = prepared.context.emulates
         self._renamed = prepared.aliases.functions if prepared.leaks_calls else {}
@@ -87,14 +87,14 @@ class Translation:
         self._tells_usage = tells_usage(client_side, self._request)
         self._usage_first = self._tells_usage and client_side.usage_first
         self._unreported = self._tells_usage
-        """Whether the usage of the answer has not been reported yet, and has to be."""
+        """Whether the usage of the answer still has to be reported."""
         self._weight = 0
-        """Of the answer so far, while it is so."""
+        """The weight of the answer so far, while its usage is unreported."""
         self._estimate: Usage | None = None
         self._folding = Folding() if keeps else None
         self._pending: Finish | None = None
         self._own_words: ApiError | None = None
-        """The upstream's error before it was made fit for the client: the log has it."""
+        """The upstream's error before it was adapted for the client, for the log."""
 
     def feed(self, data: bytes) -> None:
         self._room -= len(data)
@@ -110,7 +110,7 @@ class Translation:
             self._take(events)
             self._flowing = self._flows(delta)
             return
-        # One more piece of a text, as most of a stream is: what `_take` comes to for it.
+        # A further piece of a text, as most of a stream is: the same result as `_take`, faster.
         if self._unreported:
             text = delta.text
             self._weight += len(text) * LETTER if text.isascii() else text_weight(text)
@@ -144,7 +144,7 @@ class Translation:
             self._exchange.record.used(usage, usage_source(usage, False))
 
     def events(self, events: list[Event]) -> None:
-        """Events that came by another way than the wire (an answer that was not streamed)."""
+        """Events that did not come over the wire (from an answer that was not streamed)."""
         self._take(events)
 
     def _take(self, events: list[Event]) -> None:
@@ -155,7 +155,7 @@ class Translation:
         events = watch.pass_on(came)
         self._unreported = self._tells_usage and (watch.usage is None or is_unreported(watch.usage))
         if self._emulator is not None and self._emulator.may_cut:
-            # The usage of an answer that is cut is never reported: it is counted from its beginning.
+            # The usage of an answer that is cut off is never reported: it is counted from its beginning.
             self.cut = self._emulator.cut
             self._unreported |= self.cut or type(came[-1]) is not Finish
         if not self._begun:
@@ -202,7 +202,7 @@ class Translation:
             self._client.write(data)
 
     def _estimated(self, reported: Usage | None) -> Usage:
-        """Of an answer that was cut its upstream may have reported the beginning."""
+        """The usage of an answer that was cut off; its upstream may have reported the usage at its start."""
         estimate = self._exchange.estimated_usage(self._weight)
         if reported is None or is_unreported(reported):
             return estimate
@@ -210,8 +210,8 @@ class Translation:
         return msgspec.structs.replace(reported, output=output, raw=None)
 
     def _opening(self, start: Start) -> Start:
-        """The first event, with the name that was asked for, and with what the provider has presumably read:
-        many report that at the end only."""
+        """The first event, with the requested name, and with the estimated input usage: many providers report
+        that at the end only."""
         if self._exchange.job.surface.client.asked_model is not None:
             start = msgspec.structs.replace(start, model=self._exchange.job.model)
         if self._usage_first and is_unreported(start.usage):
@@ -220,7 +220,7 @@ class Translation:
         return start
 
     def _repaired(self, watch: Watch, came: list[Event]) -> list[Event]:
-        """An answer that has come to its end before anything of it went out: judged as a whole one."""
+        """An answer that ended before anything of it was sent: checked as a whole one."""
         assert watch.verdict is not None
         if watch.verdict not in INTERRUPTIONS:
             raise NoAnswer(watch.verdict, watch.usage)
@@ -243,12 +243,13 @@ class Translation:
         return self._folding.response()
 
     def cut_calls(self) -> list[ToolCall]:
-        """Calls that the client has seen begin and that are no part of the answer: its limit cut them off."""
+        """Calls that the client has seen begin and that are not part of the answer: its limit cut them
+        off."""
         return self._folding.cut if self._folding is not None else []
 
     def release(self, error: ApiError | None = None) -> None:
         if self._pending is None:
-            return  # it did not come to its end, and that has been reported
+            return  # it did not end properly, which has been reported
         last: Finish | Failure = self._pending
         others: list[Event] = []
         if error is not None:
@@ -284,7 +285,7 @@ class Translation:
         if losses:
             places = self._exchange.codec.places
             record.lost(answer_located(places, losses))
-        if flaws := getattr(self._reader, "flaws", None):  # a dialect of one's own need not have any
+        if flaws := getattr(self._reader, "flaws", None):  # a custom dialect need not have any
             record.flawed(flaws)
         if type(last) is Finish:
             record.stopped(last.stop.reason)

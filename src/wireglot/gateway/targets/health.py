@@ -1,6 +1,6 @@
-"""What the gateway remembers about its upstreams: cool-downs, rejected keys, open breakers.
+"""The gateway's state about upstreams: cool-downs, rejected keys, open circuit breakers.
 
-The clock is handed in; nothing here waits or does I/O.
+The clock is a parameter; nothing here waits or does I/O.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import Credential
 
 QUARANTINE_SECONDS: Final = 60.0
-"""For which a key that was rejected is not used."""
+"""Seconds for which a rejected key is not used."""
 _ADVICE_LEAST_SECONDS: Final = 1.0
 _ADVICE_MOST_SECONDS: Final = 30.0
 _ADVICE_JITTER: Final = 0.5
@@ -27,18 +27,18 @@ _MAX_RECENT: Final = 1000
 class Breaker:
     """Closed until requests fail; then open, with one probe at a time at growing intervals.
 
-    It opens for anyone's requests fail. What one caller asks for may be what fails, so for all it opens only
-    where the requests of several do: no caller can take a model from the others.
+    It opens for the caller whose requests fail. The failure may be due to that caller's requests, so it opens
+    for all only if the requests of several callers fail: no caller can block a model for the others.
     """
 
     def __init__(self) -> None:
         self._recent: deque[tuple[float, str, bool]] = deque()
         self._row: dict[str, int] = {}
-        """Failures since the last success, by caller."""
+        """Consecutive failures since the last success, by caller."""
         self._failing_since = 0.0
         self._open_until: float | None = None
         self._only: str | None = None
-        """The one caller that it is open for; None: for all."""
+        """The only caller that it is open for; None: it is open for all."""
         self._pause = 0.0
         self._probing = False
 
@@ -47,7 +47,7 @@ class Breaker:
         return self._open_until is not None
 
     def wait(self, now: float, caller: str) -> float:
-        """Seconds until a request may go through; 0: it may now."""
+        """Seconds until a request may be sent; 0: now."""
         if self._open_until is None or not self._concerns(caller):
             return 0.0
         left = self._open_until - now
@@ -56,21 +56,23 @@ class Breaker:
         return 1.0 if self._probing else 0.0
 
     def advice(self, now: float, *, chance: float) -> float:
-        """Seconds a client should wait after a failure: about as long as it has gone on. Agents that obey
-        `retry-after` wait exactly that and try so many times: a constant would end them in a short outage."""
+        """Seconds a client should wait after a failure: about as long as the outage has lasted. Agents that
+        obey `retry-after` wait exactly that, for a fixed number of attempts: a constant would make them give
+        up in a short outage."""
         failing = now - self._failing_since if self._row else 0.0
         wait = min(_ADVICE_MOST_SECONDS, max(_ADVICE_LEAST_SECONDS, failing))
         return wait * (1 + _ADVICE_JITTER * chance)
 
     def begin(self, now: float, caller: str) -> bool:
-        """Whether this request is a probe: how it ends decides, and it must end in one of the three below."""
+        """Whether this request is a probe: its result decides, and it must be reported by one of the three
+        methods below."""
         if self._open_until is None or now < self._open_until or not self._concerns(caller):
             return False
         self._probing = True
         return True
 
     def release(self) -> None:
-        """A probe ended without telling anything (its client left, or it was to blame itself)."""
+        """A probe ended without a result (its client left, or the request was at fault)."""
         self._probing = False
 
     def succeeded(self, policy: BreakerPolicy, now: float, caller: str) -> None:
@@ -83,7 +85,7 @@ class Breaker:
             self._note(policy, now, caller, True)
 
     def failed(self, policy: BreakerPolicy, now: float, caller: str, *, probe: bool = False) -> None:
-        """A whole request failed, whatever number of attempts it took."""
+        """A whole request failed, whatever the number of its attempts."""
         if not self._row:
             self._failing_since = now
         self._row[caller] = self._row.get(caller, 0) + 1
@@ -99,7 +101,7 @@ class Breaker:
             self._probing = False
             self._pause = min(policy.probe_cap, self._pause * 2)
             self._open_until = now + self._pause
-        # Else it was on its way when the breaker opened, or is another caller's.
+        # Otherwise it began before the breaker opened, or is another caller's.
         if self._only is not None and self._fails_for_all(policy):
             self._only = None
             self._open_until = max(self._open_until, now + self._pause)
@@ -136,19 +138,19 @@ class Breaker:
 
 
 class Resting(msgspec.Struct, frozen=True):
-    """A key that is not used for a while, for one model or, where it was rejected, for all."""
+    """A key that is not used for a while, for one model or, if it was rejected, for all."""
 
     provider: str
     account: str
     model: str
     seconds: float
-    """That are left."""
+    """Seconds left."""
     rejected: bool = False
 
 
 class RetryBudget:
-    """Retries may be a fifth of the requests that were answered, so that a failing upstream is not asked to
-    fail faster. Requests that fail earn none: where all do, only what was saved up before is spent."""
+    """Limits retries to a fifth of the answered requests, so that a failing upstream is not overloaded
+    further. Failed requests add nothing: if all fail, only the saved retries are used."""
 
     def __init__(self, ratio: float = 0.2, minimum: float = 3.0, most: float = 100.0) -> None:
         self._ratio = ratio
@@ -166,7 +168,7 @@ class RetryBudget:
 
 
 class Breakers(dict[str, Breaker]):
-    """One for each model of a provider: a model that fails takes no other down."""
+    """One breaker for each model of a provider: a failing model does not affect the others."""
 
     def __missing__(self, route: str) -> Breaker:
         if len(self) >= _MAX_REMEMBERED:  # model names come from clients
@@ -177,7 +179,8 @@ class Breakers(dict[str, Breaker]):
 
 
 class Health:
-    """One process's memory of its upstreams, keyed so that one exhausted model parks no other."""
+    """One process's knowledge about its upstreams, keyed so that one exhausted model does not affect
+    others."""
 
     def __init__(self) -> None:
         self._cool: dict[tuple[str, str, str], float] = {}
@@ -195,8 +198,8 @@ class Health:
         on_cool: Callable[[str, str, str, float], None],
         on_reject: Callable[[str, str, float], None],
     ) -> None:
-        """Be notified of what this process finds out, to tell others. What they tell us is not reported
-        back."""
+        """Call these with what this process finds out, to inform other processes. What they report is not
+        passed back."""
         self._on_cool, self._on_reject = on_cool, on_reject
 
     def open_breakers(self) -> list[str]:
@@ -209,7 +212,7 @@ class Health:
             self._on_cool(provider, account, model, until)
 
     def heard_cool(self, provider: str, account: str, model: str, until: float) -> None:
-        """As another process found it."""
+        """Another process found it."""
         if len(self._cool) >= _MAX_REMEMBERED:  # model names come from clients
             self._cool.clear()
         key = (provider, account, model)
@@ -236,14 +239,14 @@ class Health:
         return max(now, cool, self._rejected.get((provider, account), 0.0))
 
     def last_words(self, provider: str, account: str) -> str:
-        """What the provider said when it rejected a key; "" where another process was reported."""
+        """What the provider said when it rejected a key; "" if another process reported it."""
         return self._last_words.get((provider, account), "")
 
     def is_rejected(self, provider: str, account: str, now: float) -> bool:
         return self._rejected.get((provider, account), 0.0) > now
 
     def resting(self, now: float) -> list[Resting]:
-        """What is not used now, for anyone who looks."""
+        """The keys not used now, for display."""
         cooling = [
             Resting(provider, account, model, until - now)
             for (provider, account, model), until in self._cool.items()
@@ -267,7 +270,7 @@ class Health:
         conversation: str = "",
     ) -> list[Credential]:
         """The keys of a pool in the order to try them: first the one that minted the reasoning of old turns,
-        then always the same one for the same conversation; those that must rest come last."""
+        then always the same one for the same conversation; paused ones come last."""
         if len(pool) < 2:
             return list(pool)
         minters = set(minted_by)

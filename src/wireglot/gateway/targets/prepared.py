@@ -1,4 +1,4 @@
-"""One request made ready for one target: what is sent, and the way back for its answer."""
+"""One request prepared for one target: what is sent, and how its answer is translated."""
 
 from __future__ import annotations
 
@@ -18,33 +18,34 @@ from wireglot.providers.emulation import Emulation
 
 
 class Prepared(msgspec.Struct, frozen=True, kw_only=True):
-    """`raw`: body and answer pass through as bytes; `request` and `aliases` are the way back otherwise."""
+    """`raw`: body and answer pass through as bytes; `request` and `aliases` are needed to translate the
+    answer otherwise."""
 
     outbound: Outbound
     stream: bool
-    """Whether the upstream streams, whatever the client asked for."""
+    """Whether the upstream streams, which may differ from the client's request."""
     raw: bool
     context: Context
     as_is: bool = False
-    """Nothing is repaired, neither of the request nor of its answer: anyone who asked wants the provider's
-    own."""
+    """Nothing is repaired, neither in the request nor in its answer: the caller wants the provider's own."""
     losses: tuple[Loss, ...] = ()
     request: Request | None = None
     asked: Request | None = None
-    """What the upstream is asked, where the gateway has put more into it than the request says."""
+    """The upstream's request, if the gateway has added something to it."""
     aliases: Aliases = Aliases()
     emulation: Emulation | None = None
-    """What is to be done with the answer that the upstream does not, where there is anything."""
+    """What the gateway does to the answer because the upstream does not, if anything."""
     minter: Origin | None = None
-    """Who writes what the answer leaves unsigned, for a client of another dialect to carry."""
+    """The minter of what the answer leaves unsigned, for a client of another dialect to carry."""
     leaks_calls: tuple[LeakFamily, ...] = ()
-    """The tokens in which the provider may leave calls in the text of an answer: it is read, also where the
+    """The tokens of calls that the provider may leave in the text of an answer: it is parsed, also if the
     request passed through."""
     own_usage: bool = False
-    """We asked for the usage at the end of the stream, and not the client: it does not get to see it."""
+    """We requested the usage at the end of the stream, and the client did not: it is not shown to the
+    client."""
     further: int = 0
     """Answers that the client wants in addition to the upstream's one: the gateway requests them."""
     checks: tuple[Safeguard, ...] = ()
-    """What the client wants checked of the answer and the upstream does not: the gateway does."""
+    """Checks of the answer that the client wants and the upstream does not make: the gateway does."""
     unframe: Callable[[Answer], Answer] | None = None
-    """Where streams come in a framing of the host's own."""
+    """Decodes streams in the host's own framing."""

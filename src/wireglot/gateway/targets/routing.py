@@ -1,4 +1,4 @@
-"""Model names -> where requests for them go. Pure: a function of one settings snapshot."""
+"""Model names -> their targets. Pure: a function of one settings snapshot."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from wireglot.providers.spec import provider as known_provider
 
 
 class LostState(msgspec.Struct, frozen=True):
-    """Which reasoning state of an upstream's answers its clients may not send back."""
+    """The reasoning state in an upstream's answers that clients may not send back."""
 
     foreign: bool
     """The upstream's dialect is of another family: clients have no place for its state."""
     shown: bool = False
-    """The plain reasoning of a server that the catalog does not know, dropped by clients. One that has shown
-    some takes it back."""
+    """The plain reasoning of a server that the catalog does not know, dropped by clients. A server that has
+    shown some accepts it back."""
     replaced: bool = False
     """Clients of the upstream's own dialect may send placeholders for its signatures."""
     any: bool = False
     bare: bool = False
-    """Signatures come back without their minter: another model or account would be sent them, in vain."""
+    """Signatures come back without their minter: they would be sent to another model or account, in vain."""
 
 
 def lost_state(client: Surface, upstream: Surface, limits: Limits, *, catalog: bool) -> LostState:
@@ -55,40 +55,40 @@ def lost_state(client: Surface, upstream: Surface, limits: Limits, *, catalog: b
 
 
 class Target(msgspec.Struct, frozen=True):
-    """One upstream as clients of one dialect reach it: a provider, the model there, and the dialect to speak
-    with it."""
+    """One upstream for clients of one dialect: a provider, the model there, and the dialect to use with
+    it."""
 
     provider: Provider
     model: str
     dialect: str
     limits: Limits
     fitter: Fitter
-    """Of requests to these limits."""
+    """Fits requests to these limits."""
     plain: bool
-    """Nothing can need fitting: the dialect's own vendor, or a server we know no limits of."""
+    """No request can need fitting: the dialect's own vendor, or a server without known limits."""
     codec: Dialect
     surface: Surface
-    """What the dialect is over HTTP."""
+    """The dialect over HTTP."""
     upstream: UpstreamSide
     name: str
-    """Of provider and model."""
+    """The name of provider and model."""
     urls: Mapping[Operation, str]
-    """Of the operations that the provider has an endpoint for."""
+    """URLs of the operations that the provider has an endpoint for."""
     minter: Origin | None
-    """The minter of what answers leave unsigned, where the client's dialect is of another family."""
+    """The minter of what answers leave unsigned, if the client's dialect is of another family."""
     lost: LostState
     asked_usage: StreamUsage | None
-    """How its streams are asked what they come to, which the ledger wants to know. A server of which the
-    catalog knows nothing may not take the question."""
+    """How the usage of its streams is requested, for the ledger. A server that the catalog does not know may
+    reject that option."""
     inlines_media: bool = False
-    """Whether it takes no pictures and files by address, so that the gateway may download them."""
+    """Whether it accepts no images and files by URL, so that the gateway may download them."""
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
 
     @property
     def websockets(self) -> WebSockets | None:
-        """How requests reach it over a WebSocket, where it has one."""
+        """How requests are sent to it over a WebSocket, if it has one."""
         spec = self.provider.spec
         return self.surface.websockets if spec.websocket and self.dialect not in spec.forms else None
 
@@ -118,14 +118,14 @@ class RequestTraits(Protocol):
     def facts(self) -> RequestFacts: ...
 
     def prompt_tokens(self) -> int:
-        """An estimate, 0 where the request cannot be read."""
+        """An estimate; 0 if the request cannot be parsed."""
         ...
 
     def has_images(self) -> bool: ...
 
 
 class KnownTraits(msgspec.Struct, frozen=True):
-    """Traits that are known beforehand. By default those of a request that meets no condition."""
+    """Known traits of a request. By default it meets no condition."""
 
     asked_effort: str = ""
     about: RequestFacts = NO_FACTS
@@ -151,8 +151,8 @@ NO_TRAITS: Final = KnownTraits()
 class Router:
     """Caches the routes of the current settings: most requests are for models that others have used.
 
-    `has_conditions`: whether any rule of the settings has one. If none has, a route depends on the model and
-    the client's dialect only, and nothing else of a request is looked at.
+    `has_conditions`: whether any rule of the settings has one. If none has, a route depends only on the model
+    and the client's dialect.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -166,21 +166,21 @@ class Router:
         self._embedding: dict[tuple[str, str, Rule | None], tuple[Target, ...]] = {}
 
     def reads_body(self, settings: Settings, model: str) -> bool:
-        """Whether the request itself may have to be read to find the route of a model."""
+        """Whether the body may have to be parsed to find the route of a model."""
         return any(rule.reads_body for rule in self._matching(settings, model))
 
     def targets(
         self, settings: Settings, model: str, dialect: str, traits: RequestTraits = NO_TRAITS
     ) -> tuple[Target, ...]:
         """Raises a RequestError that says what would help."""
-        if settings is not self._settings:  # reloaded since the request came in: its own routes hold
+        if settings is not self._settings:  # reloaded since the request came in: its own routes apply
             return _checked_route(settings, model, dialect, traits)
         rule = _applying(self._matching(settings, model), traits) if self.has_conditions else None
         key = (model, dialect, rule)
         found = self._routes.get(key)
         if found is None:
             found = _checked_route(settings, model, dialect, traits)
-            if len(self._routes) >= _MAX_ROUTES:  # model names are clients' words
+            if len(self._routes) >= _MAX_ROUTES:  # model names come from clients
                 self._routes.clear()
             self._routes[key] = found
         return found
@@ -188,7 +188,7 @@ class Router:
     def embedding_targets(
         self, settings: Settings, model: str, dialect: str, traits: RequestTraits = NO_TRAITS
     ) -> tuple[Target, ...]:
-        """Those of `targets` that embed, each in the dialect that does."""
+        """The targets of `targets` that embed, each in a dialect that does."""
         targets = self.targets(settings, model, dialect, traits)
         key = (model, dialect, _applying(self._matching(settings, model), traits))
         found = self._embedding.get(key) if settings is self._settings else None
@@ -243,7 +243,7 @@ def route(
 
 
 def known_name(settings: Settings, model: str, plain: str) -> str:
-    """The name of a model on a cloud where [models] has a line for it, or a provider is named before it; else
+    """The name of a model on a cloud if [models] has a rule for it, or a provider is named before it; else
     `plain`, its name on its vendor's own API. A pattern that also matches the plain name is for that one."""
     prefix, slash, _ = model.partition("/")
     if model == plain or (slash and prefix in settings.providers):
@@ -255,7 +255,7 @@ def known_name(settings: Settings, model: str, plain: str) -> str:
 
 
 def named_targets(settings: Settings, model: str) -> list[str]:
-    """What [models] makes of a name, which is the name itself where no rule holds."""
+    """The names that [models] maps a name to; the name itself if no rule applies."""
     rule = _applying(_matching_rules(settings, model), NO_TRAITS)
     return _named(rule, model) if rule is not None else [model]
 
@@ -298,15 +298,15 @@ def _matching_rules(settings: Settings, model: str) -> tuple[Rule, ...]:
 
 
 def _named(rule: Rule, model: str) -> list[str]:
-    """The targets of a rule, with what its pattern matched in them."""
+    """The targets of a rule, with their `*` replaced by what its pattern matched."""
     found = caught(rule.match, model)
     assert found is not None, f"{rule.match} is no rule for {model}"
     return [_filled(target, found) for target in rule.targets]
 
 
 def _rules_for(settings: Settings, model: str) -> list[Rule]:
-    """Those of the very name, then patterns. A name that begins with a provider means that provider: of the
-    patterns only those hold that name it, too (`kimi/*`)."""
+    """Rules for exactly this name, then patterns. A name that begins with a provider means that provider:
+    only patterns that name it, too, apply (`kimi/*`)."""
     exact = [rule for rule in settings.rules if rule.match == model]
     prefix, slash, rest = model.partition("/")
     named = slash and rest and (prefix in settings.providers or prefix in settings.off)
@@ -371,7 +371,7 @@ def _that_embed(targets: Iterable[Target], dialect: str) -> tuple[Target, ...]:
 def _spoken_in(
     provider: Provider, model: str, dialect: str, asking: Surface, *, own: bool, losses: LossPolicy | None
 ) -> Target:
-    """One dialect of a provider, for clients that speak `asking`. `own`: they speak it too."""
+    """The target in one dialect of a provider, for clients that speak `asking`. `own`: they speak it too."""
     stated = limits_of(provider.spec, dialect, model, own=True)
     codec = registry.dialect(dialect)
     spoken_there = codec.surface
@@ -380,7 +380,7 @@ def _spoken_in(
     lost = lost_state(asking, spoken_there, limits, catalog=bool(provider.spec.catalog))
     fitter = Fitter.between(limits, asking.name, dialect)
     refuses = not limits.media_urls and base_limits(dialect).media_urls
-    """What its dialect has a place for: also of clients that speak it."""
+    """Whether the provider rejects media URLs that its dialect allows, also from clients of that dialect."""
     return Target(
         provider,
         model,
@@ -410,8 +410,8 @@ def _urls(provider: Provider, dialect: str, model: str) -> dict[Operation, str]:
 
 
 def _refuses_nothing(limits: Limits, dialect: str) -> bool:
-    """Whether requests need no fitting. Leaked calls are a matter of the answer, and a host of the dialect's
-    own vendor answers an address that it cannot open."""
+    """Whether requests need no fitting. Leaked calls only concern the answer, and a host of the dialect's own
+    vendor reports a URL that it cannot open."""
     return msgspec.structs.replace(limits, leaks_calls=(), file_addresses=None) == base_limits(dialect)
 
 
@@ -421,12 +421,13 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
         return settings.providers[prefix], rest
     if slash and prefix == "models" and rest:  # Gemini's long form
         return _provider_of(settings, rest)
-    # A provider that lists this very name knows better than one with a pattern that happens to fit it.
+    # A provider that lists exactly this name is a better match than one with a pattern that happens to fit
+    # it.
     for provider in settings.providers.values():
         if any(entry.match == name for entry in provider.spec.models):
             return provider, name
     for provider in settings.providers.values():
-        # `ollama/kimi-k3` names a provider: it goes to no other one, unless that one spells its models so.
+        # `ollama/kimi-k3` names a provider: no other one gets it, unless that one names its models this way.
         if any(entry.covers(name) and (not slash or "/" in entry.match) for entry in provider.spec.models):
             return provider, name
     if slash and prefix and rest:
@@ -439,7 +440,7 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
 
 
 def _of_provider(settings: Settings, prefix: str, model: str) -> str:
-    """What to do about a model of a provider that is not on."""
+    """What to do about a model of a provider that is off."""
     if prefix in settings.off:
         problem = f"the provider {prefix} is off: set {settings.off[prefix]}"
     elif prefix in names():

@@ -1,4 +1,4 @@
-"""Which exchanges are turns of one conversation, where the client names no session.
+"""Finds the exchanges that are turns of one conversation, if the client names no session.
 
 A turn continues the exchange whose messages are the beginning of its own. Only hashes of messages are
 compared.
@@ -22,13 +22,13 @@ from wireglot.traces.trace import Row, TurnHashes
 from wireglot.wire.json import BadJson, decode
 
 DERIVED: Final = "turns-"
-"""How such a conversation is called: this, and the id of an exchange of it."""
+"""Prefix of the name of such a conversation, followed by the id of one of its exchanges."""
 _TITLE_LETTERS: Final = 120
 _HASH_BYTES: Final = 8
 
 
 def read_request(name: str, body: bytes) -> Request | None:
-    """The client's body in neutral terms; None where it is no conversation, or too much to take apart."""
+    """The client's body in neutral terms; None if it is not a conversation, or too large to parse."""
     if is_tangled(body):
         return None
     try:
@@ -57,7 +57,8 @@ def history_of(request: Request | None) -> TurnHashes | None:
 
 
 def _pieces(message: Message) -> Iterable[str]:
-    """What is said: not what a client adds or leaves out from turn to turn, as cache marks and reasoning."""
+    """The content to compare, without what a client adds or leaves out from turn to turn, such as cache marks
+    and reasoning."""
     yield message.role
     for part in message.content:
         match part:
@@ -79,7 +80,7 @@ def _other(part: Any) -> str:
 
 
 def title_of(request: Request | None) -> str:
-    """The last words of the user; what programs put in between (in tags, results of tools) is left out."""
+    """The last words of the user; text that programs insert (in tags, tool results) is left out."""
     for message in reversed(request.messages if request is not None else ()):
         if message.role != "user":
             continue
@@ -97,11 +98,11 @@ class _Turn:
         self.row = row
         self.session = session
         self.answered = ""
-        """By the turn that continues it; "": none does."""
+        """The hash of its answer, as in the turn that continues it; "": none continues it."""
 
 
 def with_sessions(rows: Sequence[Row]) -> list[Row]:
-    """Rows in their order, those without a session in the conversation that they continue or begin."""
+    """The rows in their order; those without a session get the conversation that they continue or begin."""
     known: dict[tuple[str, str, str], list[_Turn]] = {}
     roots: dict[tuple[str, str, str], str] = {}
     sessions: dict[str, str] = {}
@@ -123,7 +124,8 @@ def with_sessions(rows: Sequence[Row]) -> list[Row]:
 
 
 def _continued(turns: Sequence[_Turn], row: Row, said: TurnHashes) -> _Turn | None:
-    """Among turns with equal messages: the latest that none continues yet, else one with the same answer."""
+    """Among turns with equal messages: the latest that is not continued yet, else one with the same
+    answer."""
     if not said.before:
         return None
     ended = [turn for turn in turns if turn.row.at + (turn.row.total_ms or 0.0) / 1000 <= row.at + 0.001]

@@ -21,13 +21,13 @@ _COLUMNS: Final = (
 )  # fmt: skip
 _MILLION: Final = 1_000_000
 _FORMULA: Final = tuple("=+-@\t\r\n|%")
-"""With which a cell begins that a spreadsheet takes for one."""
+"""Beginnings of cells that spreadsheets take for formulas."""
 _HEAD: Final = {"version": "1.2", "creator": {"name": "Wireglot", "version": __version__}}
 _encode = msgspec.json.Encoder().encode
 
 
 class ExportFormat(NamedTuple):
-    """How a file begins, what is between its entries, and how it ends."""
+    """The beginning of a file, the separator of its entries, and its end."""
 
     kind: str
     suffix: str
@@ -84,7 +84,7 @@ def _cells(row: Row, currency: str) -> tuple[object, ...]:
 
 
 def as_text(cell: str) -> str:
-    """A text that no spreadsheet takes for a formula: names of models and words of users are anybody's."""
+    """A text that no spreadsheet takes for a formula: names of models and words of users come from anyone."""
     return f"'{cell}" if cell.startswith(_FORMULA) or cell.lstrip().startswith(_FORMULA) else cell
 
 
@@ -93,7 +93,7 @@ def _moment(at: float) -> str:
 
 
 def har_entries(row: Row, trace: Trace | None) -> list[bytes]:
-    """The client's exchange, then each request to a provider, where bodies were recorded."""
+    """The client's exchange, then each request to a provider, if bodies were recorded."""
     if trace is None:
         bare = TraceMessage(method="POST", url=row.path), TraceMessage(status=row.status)
         return [_encode(_entry(row, *bare, began_ms=0.0, ended_ms=row.total_ms, side="client"))]
@@ -117,7 +117,7 @@ def _entry(
     first = answer.frames[0].ms if answer.frames else row.first_ms if side == "client" else None
     wait = max(0.0, (first if first is not None else ended_ms or began_ms) - began_ms)
     receive = max(0.0, (ended_ms or 0.0) - began_ms - wait)
-    # A client asks by a path: HAR wants an address.
+    # A client's request has only a path: HAR requires a URL.
     url = asked.url if "://" in asked.url else f"http://wireglot{asked.url}"
     status = answer.status or (row.status if side == "client" else 0)
     request: dict[str, Any] = {
@@ -170,7 +170,7 @@ def _headers(message: TraceMessage) -> list[dict[str, str]]:
 def _query(url: str) -> list[dict[str, str]]:
     try:
         pairs = parse_qsl(urlsplit(url).query, keep_blank_values=True, max_num_fields=64)
-    except ValueError:  # no address, or more fields than that: the address has them
+    except ValueError:  # not a URL, or too many fields: they stay in the URL alone
         return []
     return [{"name": name, "value": value} for name, value in pairs]
 

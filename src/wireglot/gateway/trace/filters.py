@@ -1,6 +1,6 @@
 """The filter language of the list: `client:codex status:>=400 -loss:harmless "some words"`.
 
-It is parsed here alone: for the page, the API and `wireglot trace list`.
+It is parsed only here: for the page, the API and `wireglot trace list`.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Term(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class FreeText(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a row or its bodies must hold, in lower case."""
+    """Text that a row or its bodies must contain, in lower case."""
 
     text: str
     negated: bool = False
@@ -81,7 +81,7 @@ class FilterField(NamedTuple):
     texts: Callable[[Row], tuple[str, ...]] = lambda _: ()
     number: Callable[[Row], float | None] = lambda _: None
     values: tuple[str, ...] = ()
-    """Those that are known beforehand."""
+    """The fixed values of the field, if it has any."""
 
 
 def _models(row: Row) -> tuple[str, ...]:
@@ -153,7 +153,7 @@ PARAMETERS: Final = (
     "client", "dialect", "model", "provider", "status", "loss", "key", "session", "purpose", "agent",
     "since", "until",
 )  # fmt: skip
-"""Fields that the API also takes as query parameters of their names, each with one exact value."""
+"""Fields that the API also accepts as query parameters of the same name, each with one exact value."""
 
 _QUOTED: Final = r'"(?:[^"\\]|\\.)*"'
 _TERM: Final = re.compile(
@@ -186,7 +186,7 @@ def parse_filter(text: str, now: float) -> Filter:
     if len(text) > MAX_LETTERS:
         raise BadFilter(f"the filter is {len(text)} characters long: expected {MAX_LETTERS} at most")
     found = Filter()
-    run = [0, 0]  # free words one after another are one text, as they are written
+    run = [0, 0]  # consecutive free words are one text, as they are written
     at = 0
     while at < len(text):
         if text[at].isspace():
@@ -229,13 +229,14 @@ def parse_parameters(given: Mapping[str, str], now: float) -> Filter:
 
 
 def _is_field(word: str | None) -> bool:
-    """Whether it would be a term, but for its quotes."""
+    """Whether it would be a term without its quotes."""
     name, colon, _ = (word or "").removeprefix("-").partition(":")
     return bool(colon) and name.lower() in FIELDS
 
 
 def _is_term(found: re.Match[str]) -> bool:
-    """`http://host` and `error: text` are words; so is what has an upper-case name that no field has."""
+    """Whether it is a term: `http://host` and `error: text` are words; so is an upper-case name that is no
+    field."""
     name = found["name"]
     if name.lower() in FIELDS:
         return True
@@ -264,7 +265,7 @@ def _with_term(found: Filter, term: re.Match[str], now: float) -> Filter:
     if field.kind == "time":
         if operator != "=" or len(values) > 1:
             raise BadFilter(f"{shown}: expected {_EXPECTED['time']}")
-        # What is not since a moment was until then.
+        # The negation of "since" a time is "until" that time.
         side = {"since": "until", "until": "since"}[name] if term["not"] else name
         return _within(found, side, _time(shown, values[0], now))
     number = 0.0
@@ -304,7 +305,7 @@ def _unquoted(text: str) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text as a term that means nothing but itself."""
+    """A text as a term that matches it literally."""
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
@@ -327,7 +328,7 @@ def _time(shown: str, text: str, now: float) -> float:
 
 
 def _is_like(text: str, value: str, operator: Operator) -> bool:
-    """`*` stands for anything, also for nothing where there are other characters."""
+    """`*` matches any text, including none if the pattern has other characters."""
     if operator == "~":
         return value in text
     if "*" not in value:

@@ -1,7 +1,6 @@
-"""The fleet as the inspector shows it: rows and bodies of all machines, and commands to all.
+"""The fleet's exchanges for the inspector: rows and bodies of all machines, and commands to all.
 
-Rows lie in its store in the open, as usage does; what providers said of a failure may quote a prompt, so that
-is sealed.
+Rows are stored in clear text, as usage is; providers' error messages may quote a prompt, so they are sealed.
 """
 
 from __future__ import annotations
@@ -33,14 +32,15 @@ from wireglot.traces.trace import Row, Trace
 ROWS: Final = "rows"
 ORDERS: Final = "orders"
 SIGN_OUTS: Final = "sign-outs"
-"""The names of the logs. Sign-outs have their own: many of them push out no order to forget a caller."""
+"""The names of the logs. Sign-outs have a separate one: many of them must not push out an order to forget a
+caller."""
 KEPT_SECONDS: Final = 24 * 3600.0
-"""Of all: a log's entries all stay for the same time."""
+"""For all entries: those of one log are all kept for the same time."""
 _MAX_ROW_ENTRIES: Final = 10_000
 _MAX_ORDERS: Final = 1_000
 _MAX_SIGN_OUTS: Final = 10_000
 ROWS_AT_ONCE: Final = 100
-"""In one entry: so the log takes 100 MB at most, and mostly a tenth of it."""
+"""Rows in one entry: so the log takes at most 100 MB, and usually a tenth of that."""
 _SEALED_FOR: Final = "\0fleet"
 _ERRORS: Final = "row-errors"
 _FORM: Final = b"\x01"
@@ -49,17 +49,17 @@ _MAX_BYTES: Final = 4 * 1024 * 1024
 
 class PackedRows(msgspec.Struct, frozen=True, omit_defaults=True):
     machine: str
-    """All workers of one supervisor have the same."""
+    """The same for all workers of one supervisor."""
     worker: str
     at: float
     rows: list[Row] = []
     """Without their errors."""
     errors: bytes = b""
-    """By id, sealed."""
+    """Errors by id, sealed."""
     dropped: int = 0
-    """Rows that this worker could not tell, since it began."""
+    """Rows that this worker could not report, since it began."""
     forgotten: str | None = None
-    """A caller whose rows up to then must not be shown."""
+    """A caller whose rows until then must not be shown."""
 
 
 _RowsDecoder: Final = msgspec.msgpack.Decoder(PackedRows)
@@ -71,7 +71,7 @@ def pack_rows(
 ) -> PackedRows:
     errors = {row.id: row.error for row in rows if row.error}
     sealed = sealer.seal(_SEALED_FOR, _ERRORS, "", msgspec.json.encode(errors)) if errors else b""
-    # A title is what a user said: it stays with the recording, which is sealed.
+    # A title contains a user's words: it stays with the recording, which is sealed.
     bare = [
         msgspec.structs.replace(row, error="", title="") if row.error or row.title else row for row in rows
     ]
@@ -83,7 +83,7 @@ def packed(value: PackedRows | PeerCommand) -> bytes:
 
 
 async def tell(log: FleetLog, value: PackedRows | PeerCommand) -> None:
-    """Raises StoreDown."""
+    """Append a value to the log. Raises StoreDown."""
     if isinstance(value, PackedRows):
         name, most = ROWS, _MAX_ROW_ENTRIES
     elif value.ended:
@@ -94,7 +94,7 @@ async def tell(log: FleetLog, value: PackedRows | PeerCommand) -> None:
 
 
 def read_rows(entries: Sequence[LogEntry], sealer: Sealer) -> list[tuple[str, PackedRows]]:
-    """With their places. What a later version wrote in another form is left out."""
+    """Packed rows with their places. Entries in the form of a later version are left out."""
     found = []
     for entry in entries:
         try:
@@ -142,12 +142,12 @@ _PAGE: Final = 250
 _FRESH_SECONDS: Final = 0.5
 _CALL_SECONDS: Final = 3.0
 _PAUSE_SECONDS: Final = 2.0
-"""After a failure, before the store is asked again: those who look do not wait for it each time."""
+"""Pause after a failure before the next call to the store: viewers do not wait for it each time."""
 _BEGIN_SECONDS: Final = 1.5
-"""Reading what was, the newest first: what is not read by then stays unread."""
+"""Time for reading past entries, the newest first: what is not read by then is left out."""
 _LATELY_SECONDS: Final = 900.0
 _SILENT_SECONDS: Final = 30.0
-"""After which whatever ran in a process that says nothing has ended with it."""
+"""After this silence of a process all its running exchanges count as ended."""
 
 _pack = msgspec.msgpack.Encoder().encode
 
@@ -155,7 +155,7 @@ _unpack = msgspec.msgpack.Decoder(Row).decode
 
 
 async def _trouble(work: Awaitable[None], seconds: float) -> str:
-    """Why the store did not do it in time, "" where it did."""
+    """Why the store did not do the work in time; "" if it did."""
     try:
         async with asyncio.timeout(seconds):
             await work
@@ -167,7 +167,7 @@ async def _trouble(work: Awaitable[None], seconds: float) -> str:
 
 
 class FleetMember(NamedTuple):
-    """This process, and how it speaks with the others."""
+    """This process, and how it communicates with the others."""
 
     log: FleetLog
     sealer: Sealer
@@ -186,14 +186,14 @@ class FleetRows:
         pause_seconds: float = _PAUSE_SECONDS,
     ) -> None:
         self.trouble = ""
-        """Why what is shown may not be all, "" where it is."""
+        """Why the list may be incomplete; "" if it is not."""
         self._own = own
         self._log = own.log
         self._wall = wall
         self._fresh_seconds = fresh_seconds
         self._pause_seconds = pause_seconds
         self._rows: OrderedDict[str, bytes] = OrderedDict()
-        """By id, in the order in which they were first heard of."""
+        """By id, in the order in which they were first read."""
         self._heard: dict[str, float] = {}
         """When each process was last heard of, by its own clock."""
         self._machines: dict[str, float] = {}
@@ -208,22 +208,23 @@ class FleetRows:
 
     @property
     def machines(self) -> int:
-        """That were heard of lately, as far as they had anything to tell."""
+        """How many machines were heard of recently, this one included. One without rows to report is not
+        counted."""
         since = self._wall() - _LATELY_SECONDS
         return len({self._own.machine, *(name for name, at in self._machines.items() if at > since)})
 
     @property
     def dropped(self) -> int:
-        """Rows that other processes could not tell."""
+        """Rows that other processes could not report."""
         return sum(self._dropped.values())
 
     def listen(self, tell: Callable[[Row], None]) -> Callable[[], None]:
-        """Rows of other machines, as they are read. Whom to call to hear no more."""
+        """Call `tell` with rows of other machines, as they are read. Returns a function that stops it."""
         self._listeners.append(tell)
         return lambda: self._listeners.remove(tell)
 
     async def refresh(self) -> None:
-        """Read what is new, unless that was done just now."""
+        """Read new entries, unless that was done just now."""
         async with self._reading:
             pause = self._pause_seconds if self.trouble else self._fresh_seconds
             if time.monotonic() - self._looked < pause:
@@ -241,7 +242,7 @@ class FleetRows:
                 return
 
     async def _begin(self) -> None:
-        """The newest, as many as are held."""
+        """Read the newest entries, as many as are kept."""
         found: list[LogEntry] = []
         count, before, until = 0, "", time.monotonic() + _BEGIN_SECONDS
         while count < MAX_ROWS and time.monotonic() < until:
@@ -272,7 +273,7 @@ class FleetRows:
         self._dropped[reported.worker] = reported.dropped
         for row in reported.rows:
             if row.at <= self._forgotten.get(row.key, 0.0):
-                continue  # its process had not heard of it yet
+                continue  # its process did not know of the order yet
             self._rows[row.id] = _pack(row)
             if len(self._rows) > MAX_ROWS:
                 self._rows.popitem(last=False)
@@ -303,7 +304,7 @@ class FleetRows:
                     tell(wiped(row))
 
     def _as_it_is(self, row: Row) -> Row:
-        """What ran in a process that has gone runs no more."""
+        """The row's current state: an exchange in a process that has ended is not running any more."""
         if row.state != "running":
             return row
         silent = self._wall() - self._heard.get(row.worker, row.at)
@@ -315,14 +316,14 @@ class FleetRows:
 
 MAX_WAITING_BODIES: Final = 1_000
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Of one exchange, sealed and compressed."""
+"""Maximum size of one exchange, sealed and compressed."""
 _BODY_CALL_SECONDS: Final = 10.0
 
 
 class FleetBodies:
     def __init__(self, own: FleetMember, shelf: TraceShelf, settings: Callable[[], TraceSettings]) -> None:
         self.dropped = 0
-        """Recordings that can be opened on this machine alone: too many at once, or too large."""
+        """Recordings that can be opened on this machine only: too many at once, or too large."""
         self._log = own.log
         self._shelf = shelf
         self._settings = settings
@@ -353,7 +354,7 @@ class FleetBodies:
             del self._waiting[name]
 
     async def find(self, key: str, id: str) -> bytes | None:
-        """As it was handed over. Raises StoreDown."""
+        """The recording as it was handed over. Raises StoreDown."""
         try:
             async with asyncio.timeout(_BODY_CALL_SECONDS):
                 return await self._log.find(key, id)
@@ -369,9 +370,9 @@ class FleetBodies:
                 async with asyncio.timeout(_BODY_CALL_SECONDS):
                     await self._hand_over(name, *self._waiting[name])
             except (StoreDown, TimeoutError):
-                await asyncio.sleep(_PAUSE_SECONDS)  # and then once more
+                await asyncio.sleep(_PAUSE_SECONDS)  # and then one more time
                 continue
-            except Exception:  # a bug with this one, which is reported, holds up no other
+            except Exception:  # a bug with one recording, which is reported, does not block the others
                 self._waiting.pop(name, None)
                 self.dropped += 1
                 self._wake.set()
@@ -382,23 +383,23 @@ class FleetBodies:
         settings = self._settings()
         data = await asyncio.to_thread(self._shelf.sealed, name)
         if data is None:
-            return  # swept, or wiped, meanwhile
+            return  # swept or wiped meanwhile
         if len(data) > min(MAX_BODY_BYTES, settings.fleet_bytes):
             self.dropped += 1
             return
         seconds = settings.keep_hours * 3600
         await self._log.keep(key, id, data, seconds=seconds, max_bytes=settings.fleet_bytes)
-        if name not in self._waiting:  # its caller was wiped while it was under way
+        if name not in self._waiting:  # its caller was wiped while it was being written
             await self._log.forget(key)
 
 
 MAX_WAITING_ROWS: Final = 2_000
 _EVERY_SECONDS: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 10
-"""Of one turn: whatever happens here, requests come first."""
+"""Entries per turn: requests take precedence over this work."""
 _SEND_SECONDS: Final = 5.0
 _BEAT_SECONDS: Final = 10.0
-"""While exchanges run, the others hear of this process at least so often."""
+"""While exchanges run, the other processes hear of this one at least this often."""
 _LAST_WORDS_SECONDS: Final = 1.0
 
 
@@ -410,7 +411,7 @@ class RowSender:
         reported: Callable[[Row], Row],
         most: int = MAX_WAITING_ROWS,
     ) -> None:
-        """`reported`: a row as others may see it."""
+        """`reported`: makes a row as others may see it."""
         self.dropped = 0
         """Rows that are not reported to the others."""
         self.trouble = ""
@@ -436,7 +437,7 @@ class RowSender:
                 await self.turn()
 
     def forget(self, key: str) -> None:
-        """What of a caller was not reported yet."""
+        """Drop a caller's rows that were not reported yet."""
         self._over = deque(each for each in self._over if each[CALLER] != key)
 
     def _take(self, facts: Facts) -> None:
@@ -449,7 +450,7 @@ class RowSender:
         self.trouble = await _trouble(self.turn(), _SEND_SECONDS)
 
     async def turn(self) -> None:
-        """Tell what is new. Raises StoreDown."""
+        """Report new rows. Raises StoreDown."""
         async with self.telling:
             await self._turn()
 
@@ -464,7 +465,7 @@ class RowSender:
             for entry in entries:
                 await tell(self._own.log, entry)
         except BaseException:
-            # Reported again with the next turn: the same row twice is one row.
+            # Reported again with the next turn: the same row twice counts as one.
             for each in reversed(over):
                 if len(self._over) < self._most:
                     self._over.appendleft(each)
@@ -476,7 +477,7 @@ class RowSender:
         self._spoke = time.monotonic()
 
     def _entries(self, running: list[Row], over: list[Facts]) -> list[PackedRows]:
-        """In a thread."""
+        """Runs in a thread."""
         rows = [self._reported(row) for row in (*running, *self._rows.formatted(over))]
         pages = [rows[at : at + ROWS_AT_ONCE] for at in range(0, len(rows), ROWS_AT_ONCE)] or [[]]
         own, now = self._own, time.time()
@@ -484,16 +485,16 @@ class RowSender:
 
 
 _LOOK_SECONDS: Final = 2.0
-"""Between two looks for orders."""
+"""Between two reads of orders."""
 _FOLLOW_SECONDS: Final = 1.0
-"""Between two looks for rows, while a client follows them."""
+"""Between two reads of rows, while a client follows them."""
 _MAX_UNSAID: Final = 100
 _CLOCKS_APART_SECONDS: Final = 60.0
 
 
 def fewer_orders(orders: Sequence[PeerCommand]) -> list[PeerCommand]:
-    """Of more than may wait for the store: the newest. For sign-outs: up to when all sessions of a caller, or
-    of everyone, are over."""
+    """Reduces orders that exceed the number allowed to wait for the store: the newest stay. Sign-outs become
+    one time until which all sessions of a caller, or of everyone, have ended."""
     ends: dict[str, float] = {}
     others = []
     for order in orders:
@@ -526,10 +527,10 @@ class FleetTraces(Peers):
         self._shelf = shelf
         self._settings = settings
         self._unsaid: deque[PeerCommand] = deque()
-        """Orders that the store has not got yet."""
+        """Orders that are not in the store yet."""
         self._places = {ORDERS: "", SIGN_OUTS: ""}
         self._unread_sign_outs: deque[float] = deque(maxlen=_MAX_SIGN_OUTS)
-        """When each was reported that was read since all had been read."""
+        """The times of the sign-outs read since the log was last read to its end."""
         self._is_caught_up = False
         self._trouble = ""
         self._task: asyncio.Task[None] | None = None
@@ -570,7 +571,7 @@ class FleetTraces(Peers):
         listener.when_closed(asyncio.create_task(self._follow()).cancel)
 
     async def _follow(self) -> None:
-        """Keep the rows fresh, until it is cancelled."""
+        """Keep the rows up to date, until it is cancelled."""
         while True:
             await self._rows.refresh()
             await asyncio.sleep(_FOLLOW_SECONDS)
@@ -583,8 +584,8 @@ class FleetTraces(Peers):
     # Orders.
 
     async def command(self, command: PeerCommand) -> str:
-        """To every process of the fleet, within seconds; where it was not given, as soon as the store is
-        back."""
+        """Send a command to every process of the fleet, within seconds; if that fails, as soon as the store
+        is back."""
         self._unsaid.append(command)
         if len(self._unsaid) > _MAX_UNSAID:
             self._unsaid = deque(fewer_orders(self._unsaid))
@@ -606,7 +607,7 @@ class FleetTraces(Peers):
         await self._obey_log(SIGN_OUTS, obey)
         times = self._unread_sign_outs
         if len(times) == _MAX_SIGN_OUTS:
-            # The log holds no more. Older ones may be gone, of sessions that began before these.
+            # The log is full. Older sign-outs may be gone, of sessions that began before these.
             ends = times[0] + _CLOCKS_APART_SECONDS + SESSION_SECONDS
             await obey(PeerCommand(times[0], ended=ENDED_UP_TO, ends=ends), True)
         times.clear()
@@ -625,10 +626,10 @@ class FleetTraces(Peers):
             if len(entries) < _PAGE:
                 return
 
-    # One caller's data goes.
+    # Removing one caller's data.
 
     async def forget(self, key: str, until: float) -> int:
-        """In the store, and in every machine."""
+        """In the store, and on every machine."""
         self.let_go(key, until)
         gone = await self._log.forget(key)
         await self.forget_rows(key, until)
@@ -637,7 +638,7 @@ class FleetTraces(Peers):
         return gone
 
     async def forget_rows(self, key: str, until: float) -> None:
-        async with self._sender.telling:  # what is on its way is in the log then
+        async with self._sender.telling:  # rows being sent are in the log then
             await self._forget_logged(key, until)
 
     async def _forget_logged(self, key: str, until: float) -> None:
@@ -654,7 +655,8 @@ class FleetTraces(Peers):
         self._rows.forget(key, until)
 
     async def _without(self, key: str, until: float, entries: list[LogEntry]) -> None:
-        """Reported once more without the caller's rows, where there are any: an entry has those of many."""
+        """Write entries again without the caller's rows, if they have any: an entry has rows of many
+        callers."""
         for place, reported in await asyncio.to_thread(read_rows, entries, self._own.sealer):
             left = [row for row in reported.rows if row.key != key or row.at > until]
             if len(left) == len(reported.rows):
@@ -673,7 +675,7 @@ class FleetTraces(Peers):
                 )
             await self._log.remove(ROWS, [place])
 
-    # A body.
+    # Bodies.
 
     def offer(self, row: Row) -> None:
         self._bodies.offer(row.key, row.id, file_name(row))

@@ -1,7 +1,7 @@
-"""An exchange while it runs, for anyone who looks: both requests at once, both streams as they grow. A page
-says how far it has got and is given what is new; nothing is made before it is requested.
+"""A running exchange, for viewers: both requests at once, both streams as they grow. A page sends its
+position and gets what is new; nothing is prepared before it is requested.
 
-A secret may come in several events. What may be its beginning is held back until more has come.
+A secret may span several events. What may be its beginning is held back until more has come.
 """
 
 from __future__ import annotations
@@ -34,44 +34,44 @@ from wireglot.http.redaction import Redactor
 from wireglot.traces.trace import Attempt, Row, TraceFrame, TraceMessage, TraceStep
 
 MAX_LOOKED_AT: Final = 8
-"""Exchanges whose events are held as they are shown; of others they are made again."""
+"""Exchanges whose displayed events are cached; those of others are made again."""
 _AT_ONCE_BYTES: Final = 512 * 1024
-"""Of one stream, for one answer to a page: the rest comes with the next."""
+"""Bytes of one stream in one answer to a page: the rest comes with the next."""
 _CONTEXT_EVENTS: Final = 8
 _CONTEXT_BYTES: Final = 16 * 1024
-"""Of events that were shown already, in which a secret may have begun."""
+"""Bytes of events already shown, in which a secret may have begun."""
 _HELD_BYTES: Final = 64 * 1024
-"""No secret is so long: what was held back until then is shown."""
+"""No secret is this long: what was held back until then is shown."""
 _CURSOR: Final = re.compile(r"\d{1,9}\.\d{1,9}\.\d{1,9}", re.ASCII)
-"""How many attempts, events to the client and events of the last attempt a page knows."""
+"""The numbers of attempts, of events to the client and of events of the last attempt that a page has."""
 _STEPS: Final = {"next event": "events", "retry": "retry wait", "key": "key wait"}
-"""What is waited for, as its step is called."""
+"""Names of steps, by what is waited for."""
 
 
 class GrowingTrace(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """What is new of an exchange that runs."""
+    """What is new of a running exchange."""
 
     row: Row
     cursor: str
-    """To be sent with the next question."""
+    """To be sent with the next request."""
     more: bool = False
-    """There is more already."""
+    """More is available already."""
     now_ms: float = 0.0
-    """Since it came in."""
+    """Since the request came in."""
     request: TraceMessage | None = None
-    """The client's; once."""
+    """The client's request; sent once."""
     answer: TraceMessage | None = None
-    """To the client, with its new frames."""
+    """The answer to the client, with its new frames."""
     first_attempt: int = 0
-    """The number of the first of `attempts`: those before it have not changed."""
+    """The number of the first of `attempts`: earlier ones have not changed."""
     attempts: list[Attempt] = []
     """A request is given once; an answer has its new frames."""
     steps: list[TraceStep] = []
-    """All of them. The last one goes on."""
+    """All steps. The last one is in progress."""
 
 
 class _Frames:
-    """Of one stream, as far as they may be shown."""
+    """The frames of one stream, as far as they may be shown."""
 
     def __init__(self) -> None:
         self.frames: list[TraceFrame] = []
@@ -124,7 +124,7 @@ class _Frames:
 
 
 class _Look:
-    """What was made of one exchange."""
+    """The cached display of one exchange."""
 
     def __init__(self, recording: Recording, redactor: Redactor) -> None:
         self.lock = Lock()
@@ -141,7 +141,7 @@ class _Look:
         return self._recording.record.finished > 0
 
     def since(self, row: Row, cursor: str, now: float) -> GrowingTrace:
-        """In a thread."""
+        """Runs in a thread."""
         recording = self._recording
         started = recording.record.started
         if self._scrub is None:
@@ -194,7 +194,7 @@ class _Look:
     def _message(self, side: MessageCopy, frames: _Frames, scrub: Scrubber, skipped: int) -> TraceMessage:
         if side.streamed:
             frames.grow(side, scrub, self._recording.record.started)
-            while frames.more and len(frames.frames) <= skipped:  # it was let go, and is made again
+            while frames.more and len(frames.frames) <= skipped:  # it was dropped, and is made again
                 frames.grow(side, scrub, self._recording.record.started)
         return TraceMessage(
             status=side.status,
@@ -206,7 +206,7 @@ class _Look:
 
 
 def _steps(recording: Recording, row: Row, now: float) -> list[TraceStep]:
-    """With the one that goes on."""
+    """All steps, including the one in progress."""
     record = recording.record
     steps = traced_steps(recording)
     last = recording.stretches[-1][1] if recording.stretches else record.started
@@ -216,10 +216,10 @@ def _steps(recording: Recording, row: Row, now: float) -> list[TraceStep]:
 
 
 class GrowingTraces:
-    """Those that are being viewed now."""
+    """The exchanges that are being viewed now."""
 
     def __init__(self, redactor: Callable[[], Redactor]) -> None:
-        """`redactor`: the one that knows the secrets of now."""
+        """`redactor`: returns the one that knows the current secrets."""
         self._redactor = redactor
         self._looks: OrderedDict[str, _Look] = OrderedDict()
 

@@ -1,4 +1,4 @@
-"""What was recorded of an exchange, as a `Trace`: scrubbed and put in order, in the writer's thread."""
+"""Makes a `Trace` of a recorded exchange: scrubbed and put in order, in the writer's thread."""
 
 from __future__ import annotations
 
@@ -34,13 +34,13 @@ _NO_SECRET: Final = frozenset({"idempotency-key"})
 _SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
 _MASK: Final = MASK.decode()
 _STRING: Final = re.compile(rb'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"(?P<names>\s*+:)?')
-"""Nothing of it is tried twice: otherwise a picture in one event would take two hundred times its size, and
-the interpreter from all other threads for seconds."""
+"""Possessive, so nothing is tried twice: otherwise an image in one event would take two hundred times its
+size, and block all other threads for seconds."""
 _DATA_LINE: Final = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
 _ARRAY_MARKS: Final = b" \t\r\n,[]"
-"""Around each answer of a stream that is one JSON array."""
+"""Characters around each answer of a stream that is one JSON array."""
 _PLACE: Final = "index"
-"""Fields named so, or ending so, say which choice, call or part a string belongs to, in every dialect."""
+"""Fields whose names end with this say which choice, call or part a string belongs to, in every dialect."""
 _ESCAPED: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
 _STAY_ESCAPED: Final = b'"\\'
 _USER: Final = re.compile(r"""(?i)(?P<before>\b[a-z][a-z0-9+.-]{0,30}://)(?P<user>[^/\s?#@"'<>]{0,1000})@""")
@@ -54,12 +54,12 @@ _SERVER_TOKEN: Final = re.compile(
 _SERVERS: Final = b'"mcp'
 _SERVER_KIND: Final = "mcp"
 _TELLING: Final = frozenset({"accept", "accept-language", "content-type", "user-agent"})
-"""Headers for a tool server that are no secret, no matter who names them."""
+"""Headers for a tool server that are not secret."""
 
 
 class Scrubber:
-    """For one exchange: the secrets of the configuration, and the credentials that this request brought. A
-    value of a client's key is known only to the request that brings it."""
+    """For one exchange: hides the secrets of the configuration and the credentials in this request. The value
+    of a client's key is only known from the request that contains it."""
 
     def __init__(
         self, redactor: Redactor, headers: Iterable[tuple[str, str]], url: str, body: bytes = b""
@@ -71,7 +71,7 @@ class Scrubber:
             if not is_secret(name):
                 brought |= _in_urls(value)
         self.unsearched = False
-        """The request has too many parts to look for credentials in it: then none of it may be kept."""
+        """The request has too many parts to search it for credentials: then nothing of it may be kept."""
         try:
             brought |= {_SCHEME.sub("", value) for value in _for_servers(body)}
         except TooManyParts:
@@ -79,7 +79,7 @@ class Scrubber:
         self._redactor = redactor.knowing(value for value in brought if value)
 
     def data(self, data: bytes) -> bytes:
-        """The same object where there is nothing to hide."""
+        """Returns the same object if there is nothing to hide."""
         if b"u00" in data or b"\\/" in data:  # a secret may be spelled with escapes: as \u0071 for q
             read = _ESCAPED.sub(_unescaped, data)
             clean = self._redactor.data(read)
@@ -88,7 +88,7 @@ class Scrubber:
         return self._redactor.data(data)
 
     def open_end(self, data: bytes) -> int:
-        """As the redactor's."""
+        """Like the redactor's."""
         return self._redactor.open_end(data)
 
     def text(self, text: str) -> str:
@@ -97,10 +97,10 @@ class Scrubber:
         return text if clean is data else clean.decode("utf-8", "replace")
 
     def spread(self, pieces: list[tuple[float, bytes]], shown: int = 0) -> list[tuple[float, bytes]]:
-        """A model writes a secret in many small events: none of them holds it, all together do. Strings are
-        joined by their field, and by field within the same choice, call or part. Where a joined text holds a
-        secret, the first event gets the clean text and the others an empty one. `shown`: so many were shown
-        before, and stay as they are: the first of the others gets what is new."""
+        """A model may write a secret in many small events, none of which contains it whole. Strings are
+        joined by their field, and by field within the same choice, call or part. If a joined text contains a
+        secret, the first event gets the clean text and the others an empty one. `shown`: this many events
+        were shown before and do not change: the first of the others gets the new text."""
         documents = [_document(data) for _, data in pieces]
         joined: dict[tuple[Any, ...], list[_Place]] = {}
         for number, document in enumerate(documents):
@@ -122,14 +122,14 @@ class Scrubber:
         ]
 
     def _hide(self, places: list[_Place], shown: int) -> list[int]:
-        """The events that had to change."""
+        """Hide secrets in joined strings. Returns the events that had to change."""
         whole = "".join(place.owner[place.name] for place in places).encode("utf-8", "surrogatepass")
         clean = self.data(whole)
         if clean is whole:
             return []
         text = clean.decode("utf-8", "replace")
         before = "".join(place.owner[place.name] for place in places if place.event < shown)
-        while not text.startswith(before):  # as far as it was clean
+        while not text.startswith(before):  # the part that was clean
             before = before[:-1]
         text = text[len(before) :]
         places = [place for place in places if place.event >= shown]
@@ -160,7 +160,7 @@ class _Place(NamedTuple):
 
 
 def _document(data: bytes) -> Any:
-    """What an event says; None where it is no JSON, or has too many parts to be read."""
+    """The JSON value of an event; None if it is not JSON, or has too many parts to parse."""
     text = b"\n".join(_DATA_LINE.findall(data)) or data.strip(_ARRAY_MARKS)
     if not text.startswith(b"{") or is_tangled(text):
         return None
@@ -217,7 +217,7 @@ def _unescaped(found: re.Match[bytes]) -> bytes:
 
 
 def _in_urls(text: str) -> set[str]:
-    """Credentials in the URLs of a text, as they are spelled there and as they are meant."""
+    """Credentials in the URLs of a text, as they are spelled and decoded."""
     if "=" not in text and "@" not in text:
         return set()
     found = {each["user"].partition(":")[2] for each in _USER.finditer(text)}
@@ -226,7 +226,7 @@ def _in_urls(text: str) -> set[str]:
 
 
 def _plain(text: str) -> str:
-    """Without them."""
+    """The text without them."""
     if "=" not in text and "@" not in text:
         return text
     return _NAMED.sub(_no_value, _USER.sub(_no_user, text))
@@ -245,7 +245,7 @@ def is_secret(header: str) -> bool:
 
 
 def _for_servers(body: bytes) -> set[str]:
-    """What a request has its provider show to tool servers: tokens, and headers of any name."""
+    """Tokens and headers in a request that its provider sends to tool servers."""
     found = set()
     for field in _SERVER_TOKEN.finditer(body):
         with contextlib.suppress(msgspec.DecodeError):
@@ -266,13 +266,13 @@ def _for_servers(body: bytes) -> set[str]:
             for name, value in known.headers.items() if isinstance(known.headers, dict) else ():
                 if isinstance(value, str) and name.lower() not in _TELLING:
                     found.add(value)
-    except msgspec.DecodeError:  # cut short, or none of ours
+    except msgspec.DecodeError:  # cut short, or not one of ours
         pass
     return found
 
 
 def _elements(array: msgspec.Raw) -> list[msgspec.Raw]:
-    """Each as it is written, to be read by itself. Raises TooManyParts."""
+    """The elements of an array, undecoded. Raises TooManyParts."""
     text = bytes(array)
     if not text.startswith(b"["):
         return []
@@ -286,7 +286,7 @@ def _of_server(element: msgspec.Raw) -> _Server:
 
 
 class TooManyParts(Exception):
-    """To look for credentials in it would take the interpreter from everybody."""
+    """Searching it for credentials would block the interpreter for all requests."""
 
 
 class _Asked(msgspec.Struct):
@@ -309,7 +309,7 @@ def _fields(url: str) -> list[tuple[str, str]]:
     query = url.partition("?")[2]
     try:
         return parse_qsl(query, keep_blank_values=True, max_num_fields=64)
-    except ValueError:  # more fields than that: the values by their patterns alone
+    except ValueError:  # too many fields: the values are found by their patterns alone
         return []
 
 
@@ -351,7 +351,7 @@ def _title(said: Request | None, scrub: Scrubber) -> str:
 
 
 def recorded_title(recording: Recording, redactor: Redactor) -> str:
-    """The last words of its user, without secrets: of one of which no trace was made."""
+    """The last words of the user, without secrets, of a recording without a trace."""
     request = recording.request
     body = b"".join(data for _, data in request.pieces)
     scrub = Scrubber(redactor, request.headers, request.url, body)
@@ -398,12 +398,12 @@ def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[s
     if asked.differing is None:
         return known
     whole = msgspec.json.encode(asked.differing)
-    if scrub.unsearched or is_tangled(whole):  # anyone who looks at the trace must read it in one go
+    if scrub.unsearched or is_tangled(whole):  # viewers of the trace must parse it in one step
         notes.append(_UNKEPT)
         return known
     try:
-        clean = msgspec.json.decode(scrub.data(whole), type=msgspec.Raw)  # its grammar alone is looked at
-    except msgspec.DecodeError:  # what was hidden was no part of a text: then none of it is reported
+        clean = msgspec.json.decode(scrub.data(whole), type=msgspec.Raw)  # only its syntax is checked
+    except msgspec.DecodeError:  # a hidden secret was not inside a string: then nothing is reported
         return known
     return {**known, "asked": clean}
 
@@ -427,7 +427,7 @@ def traced_message(side: MessageCopy, scrub: Scrubber, started: float) -> TraceM
 
 
 def _text(data: bytes, *, cut: bool) -> tuple[str, bool]:
-    """As text; what is none, in base64. The last character of what was cut may be half."""
+    """The data as text, or in base64 if it is not text. The last character of cut data may be incomplete."""
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
         return decoder.decode(data, final=not cut), False
@@ -438,7 +438,7 @@ def _text(data: bytes, *, cut: bool) -> tuple[str, bool]:
 def _frames(
     side: MessageCopy, whole: bytes, scrub: Scrubber, dirty: bool, started: float
 ) -> list[TraceFrame]:
-    """Events of a stream, each with the time of its last byte; where there are none, pieces as they came."""
+    """Events of a stream, each with the time of its last byte; without events, the pieces as they came."""
     cut = _events(side, whole) or side.pieces
     if dirty:
         cut = clean_events(cut, scrub)
@@ -451,16 +451,16 @@ def _frames(
 def clean_events(
     cut: list[tuple[float, bytes]], scrub: Scrubber, shown: int = 0
 ) -> list[tuple[float, bytes]]:
-    """One for each, or one for all of them where a secret lies in two. `shown`: see `spread`."""
+    """One result for each event, or one for all if a secret spans two. `shown`: see `spread`."""
     clean = [(at, scrub.data(data)) for at, data in cut]
     joined = b"".join(data for _, data in clean)
-    if scrub.data(joined) is not joined:  # a secret in two events: none of it may be left
+    if scrub.data(joined) is not joined:  # a secret spans two events: nothing of it may be left
         clean = [*cut[:shown], (cut[-1][0], scrub.data(b"".join(data for _, data in cut[shown:])))]
     return scrub.spread(clean, shown)
 
 
 def open_events(cut: list[tuple[float, bytes]], scrub: Scrubber) -> int:
-    """How many at the end must not be shown before more has come: a secret may have begun in them."""
+    """How many events at the end must not be shown before more has come: a secret may begin in them."""
     documents = [_document(data) for _, data in cut]
     joined: dict[tuple[Any, ...], list[tuple[int, bytes]]] = {}
     for number, document in enumerate(documents):
@@ -486,7 +486,7 @@ def is_event_stream(side: MessageCopy) -> bool:
 
 
 def _events(side: MessageCopy, whole: bytes) -> list[tuple[float, bytes]]:
-    """[] where it is no stream of events."""
+    """[] if it is not a stream of events."""
     if not is_event_stream(side):
         return []
     ends = [found.end() for found in EVENT_END.finditer(whole)]

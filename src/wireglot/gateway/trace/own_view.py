@@ -1,5 +1,5 @@
-"""An exchange as a viewer with a client key sees it: what became of its document, and nothing of where it
-went and whose account paid. The same holds for what was recorded, what runs and what would be sent."""
+"""An exchange as a viewer with a client key sees it: what happened to its document, without its target and
+the account that paid. This applies to recorded and running exchanges and to previews."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _HEADERS_SHOWN: Final = frozenset(
     {"accept", "accept-encoding", "content-encoding", "content-length", "content-type", "date", "retry-after",
      "user-agent"}
 )  # fmt: skip
-"""Of those that a provider is sent, or sends: others may name the account."""
+"""Headers of messages to and from a provider that are shown: others may name the account."""
 
 Providers = Mapping[str, Provider]
 
@@ -30,7 +30,7 @@ _replace = msgspec.structs.replace
 
 
 def own_row(row: Row, providers: Providers) -> Row:
-    """The same row where there is nothing to hide."""
+    """Returns the same row if there is nothing to hide."""
     model, error = shown_model(row.model), row.error
     if error:
         error = without_account_text(error, providers.get(row.provider))
@@ -72,7 +72,7 @@ def _own_message(message: TraceMessage, names: Callable[[str], bool]) -> TraceMe
     headers = [each for each in message.headers if each[0].lower() in _HEADERS_SHOWN]
     said = message.body + message.folded + "".join(frame.data for frame in message.frames)
     message = _replace(message, url="", headers=headers)
-    # What a provider says of a failure may name accounts that the configuration does not know.
+    # A provider's error message may name accounts that the configuration does not know.
     if not names(said) and not (message.status >= 400 and names_account(said)):
         return message
     frames = [_replace(frame, data="") for frame in message.frames]

@@ -1,4 +1,4 @@
-"""Exchanges as the inspector asks for them: the list, one of them, its file, its pictures, conversations."""
+"""Pages of the inspector about exchanges: the list, a single one, its file, its images, conversations."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ from wireglot.traces.trace import Row, Trace, TraceMessage
 from wireglot.wire.json import BadJson, decode
 
 PLACES: Final = 32
-"""Of this process."""
+"""Maximum viewers of a live list, in this process."""
 _PLACES_OF_A_KEY: Final = 6
 _PLACES_OF_KEYS: Final = 28
 _PLACES_WITHOUT_KEY: Final = 24
-"""So that neither keys nor anyone who looks after the gateway can keep the other from looking."""
+"""So that neither viewers with keys nor those without can take all places."""
 _TURN_SECONDS: Final = 1.0
-"""After which it is looked whether the gateway ends, or the viewer may look no more."""
+"""Interval of checks whether the gateway stops or the viewer lost access."""
 _PING_SECONDS: Final = 15.0
 _GATHER_SECONDS: Final = 0.05
-"""Rows that come within it go out together."""
+"""Rows that come within this time are sent together."""
 _HEADERS: Final[Headers] = [
     ("content-type", "text/event-stream; charset=utf-8"),
     ("cache-control", "no-store"),
@@ -59,7 +59,7 @@ class Live:
         self._traces = traces
         self._is_draining = is_draining
         self._inside: Counter[str] = Counter()
-        """By client key; "": anyone who looks with the admin secret, or needs none."""
+        """By client key; "": viewers with the admin secret, or without the need for one."""
 
     def _enter(self, key: str) -> None:
         own, of_keys = self._inside[key], self._inside.total() - self._inside[""]
@@ -91,7 +91,7 @@ class Live:
         reply.write(_event("hello", hello))
         last, dropped, fleet = loop.time(), 0, hello["recording"]["fleet"]
         while not self._is_draining() and viewer.holds():
-            if not flowing.is_set():  # what comes meanwhile waits in the listener, which is bounded
+            if not flowing.is_set():  # rows that come meanwhile wait in the listener, which is bounded
                 await asyncio.sleep(_GATHER_SECONDS)
                 continue
             news = await self._traces.titled(await listener.heard(_TURN_SECONDS))
@@ -141,12 +141,12 @@ _WEBP: Final = b"WEBP"
 
 
 class NoPicture(Exception):
-    """There is none at that place, or none that is shown."""
+    """There is no image at that place, or none that may be shown."""
 
 
 def picture(trace: Trace, part: str, pointer: str) -> tuple[str, bytes]:
-    """Its type and its bytes. `part`: `client` or `upstream`, whose document; both requests and whole
-    answers are looked through."""
+    """Its type and its bytes. `part`: `client` or `upstream`, whose document; both requests and whole answers
+    are searched."""
     if len(pointer) <= _POINTER_LETTERS and pointer.startswith("/"):
         for message in _messages(trace, part):
             with contextlib.suppress(BadJson, LookupError):
@@ -166,7 +166,7 @@ def _messages(trace: Trace, part: str) -> list[TraceMessage]:
 
 
 def _raster(text: str) -> tuple[str, bytes]:
-    """Of base64, alone or in a data URL."""
+    """An image in base64, alone or in a data URL."""
     if text[:5].lower() == "data:":
         text = text.partition(",")[2]
     try:
@@ -186,22 +186,22 @@ _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_CONVERSATIONS: Final = 200
 _MAX_CACHE_TURNS: Final = 60
-"""Of a conversation: each is read and compared."""
+"""Maximum turns of a conversation that are read and compared."""
 _MAX_MINUTES: Final = 24 * 60
 _MAX_IDS: Final = 500
 _HABIT_ROWS: Final = 5_000
-"""The newest, of which it is counted what is usually lost."""
+"""The newest rows, among which usual losses are counted."""
 _JOINED_ROWS: Final = 10_000
-"""The newest, among which turns are joined."""
+"""The newest rows, among which turns are joined."""
 _MAX_EXPORTS: Final = 4
 _EXPORTS_OF_A_KEY: Final = 2
 _EXPORTS_OF_KEYS: Final = 3
-"""One is left for anyone who looks after the gateway, however slowly clients with keys read theirs."""
+"""One export is reserved for the operator, however slowly clients with keys read theirs."""
 _EXPORTED_ROWS: Final = 1000
-"""At a time."""
+"""Rows at a time."""
 
 FindLosses = Callable[[str, str], Awaitable[bytes | None]]
-"""Of a caller's request, as their page tells them (JSON)."""
+"""Returns the losses of a caller's request, as their page reports them (JSON)."""
 
 
 class TracePages:
@@ -232,7 +232,7 @@ class TracePages:
             "live": self._live.tell,
         }
 
-    # Many.
+    # Lists.
 
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
         limit = page.number("limit", _PAGE_USUAL, 1, _MAX_PAGE)
@@ -263,7 +263,7 @@ class TracePages:
         return wanted.key(row)
 
     async def _fields(self, page: PageRequest, viewer: Viewer) -> None:
-        """What a filter may name, for people who write one."""
+        """The fields of the filter language, for people who write a filter."""
         fields = [
             {"name": name, "about": field.about, "values": field.values} for name, field in FIELDS.items()
         ]
@@ -275,7 +275,7 @@ class TracePages:
         for row in rows:
             if row.session and row.operation != "count":
                 add_turn(reported.setdefault((row.key, row.session), {}), row)
-        # A lone request that names no session is no conversation.
+        # A single request that names no session is not a conversation.
         found = (
             each for each in reported.values() if each["turns"] > 1 or not each["session"].startswith(DERIVED)
         )
@@ -292,7 +292,7 @@ class TracePages:
         if not any(value.startswith(DERIVED) for value in named):
             return await self._traces.listed(wanted)
         rows = await self._with_sessions(viewer)
-        # Any of its exchanges names a conversation: the first of them may be forgotten by now.
+        # Any of its exchanges can name a conversation: the first one may have been dropped by now.
         names = {f"{DERIVED}{row.id}".lower(): row.session.lower() for row in rows}
         terms = tuple(
             msgspec.structs.replace(term, values=tuple(names.get(value, value) for value in term.values))
@@ -303,11 +303,11 @@ class TracePages:
         return msgspec.structs.replace(wanted, terms=terms).page(rows)
 
     async def _losses(self, page: PageRequest, viewer: Viewer) -> None:
-        """Which features each client loses with each provider, and in how many of their exchanges."""
+        """Which features each client loses with each provider, and in how many exchanges."""
         rows = await self._traces.listed(_seen_by(viewer, Wanted(limit=_HABIT_ROWS)))
         page.send({"pairs": await asyncio.to_thread(loss_habits, rows)})
 
-    # A file of all that match.
+    # A file of all matching exchanges.
 
     async def _export_all(self, page: PageRequest, viewer: Viewer) -> None:
         wanted = _wanted(page, viewer)
@@ -346,14 +346,14 @@ class TracePages:
                 is_first = False
                 await flowing.wait()
             if self._is_draining() or not viewer.holds():
-                reply.abort()  # so that it is not taken for all of it
+                reply.abort()  # so that it is not taken for the complete file
                 return
             rows = await anext(pages, None)
         reply.write(written.tail)
         reply.end()
 
     async def _all_pages(self, wanted: Wanted, viewer: Viewer) -> AsyncIterator[list[Row]]:
-        """All that match, in order; at least one page, which may be empty."""
+        """All matching rows, in order; at least one page, which may be empty."""
         wanted = msgspec.structs.replace(wanted, limit=_EXPORTED_ROWS)
         while True:
             if wanted.texts:
@@ -388,13 +388,13 @@ class TracePages:
             for entry in await asyncio.to_thread(har_entries, seen_row, trace):
                 yield entry
 
-    # One.
+    # Single exchanges.
 
     async def _found(
         self, page: PageRequest, viewer: Viewer, *, reported: bool = True
     ) -> tuple[Row, Trace | None, str]:
-        """A row, what was recorded of it, and why that cannot be shown, where there is more to say. The same
-        words for another key's: a caller must not learn that there is one."""
+        """A row, its recording, and the reason why that cannot be shown, if there is one. The error for
+        another key's exchange is the same as for none: a caller must not learn that it exists."""
         row = await self._row(page, viewer)
         if _hides_error(row, page, viewer):
             return row, None, "recorded for the operator: they name the provider's account"
@@ -423,7 +423,8 @@ class TracePages:
         return trace
 
     async def _get(self, page: PageRequest, viewer: Viewer) -> None:
-        # Links take as long as the translation: a page shows what was recorded first, and asks for them then.
+        # Links take as long as the translation: a page shows the recording first, and requests them
+        # afterwards.
         only = page.query("only")
         row, trace, why = await self._found(page, viewer, reported=only != "recorded")
         if trace is not None:
@@ -438,7 +439,7 @@ class TracePages:
 
     async def _cache(self, page: PageRequest, viewer: Viewer) -> None:
         row = await self._row(page, viewer)
-        if row.session:  # as its client names it: no others need to be looked at
+        if row.session:  # as its client names it: no other rows are needed
             named = Term("session", "=", (row.session.lower(),))
             rows = await self._traces.listed(_seen_by(viewer, Wanted(terms=(named,))))
         else:
@@ -465,8 +466,8 @@ class TracePages:
         page.send({"turns": await self._telling.do(compare)})
 
     async def _running(self, page: PageRequest, viewer: Viewer) -> None:
-        """What is new of one that runs since the `cursor` that an answer before gave. Of one that is over, or
-        of which nothing may be shown, its row."""
+        """What is new of a running exchange since the `cursor` of an earlier answer. For one that has ended,
+        or of which nothing may be shown, its row."""
         row = await self._row(page, viewer)
         if row.state == "running":
             (row,) = await self._traces.titled([row])
@@ -522,7 +523,7 @@ class TracePages:
 
 
 def _wanted(page: PageRequest, viewer: Viewer) -> Wanted:
-    """The filter, the order and the ids of its query."""
+    """The filter, order and ids in the query."""
     given = {name: page.query(name) for name in ("q", *PARAMETERS)}
     try:
         wanted = Wanted.of(parse_parameters(given, time.time()))
@@ -549,7 +550,7 @@ def _seen_by(viewer: Viewer, wanted: Wanted) -> Wanted:
 
 
 def add_turn(reported: dict[str, Any], row: Row) -> None:
-    """One more turn of a conversation. Rows come the newest first."""
+    """Add one more turn to a conversation. Rows come the newest first."""
     if not reported:
         reported.update(session=row.session, key=row.key, client=row.client, model=row.asked, title="",
                     turns=0, first_at=row.at, last_at=row.at, tokens={"input": 0, "output": 0}, cost=None,
@@ -572,7 +573,7 @@ def add_turn(reported: dict[str, Any], row: Row) -> None:
 
 
 def loss_habits(rows: Iterable[Row]) -> list[dict[str, Any]]:
-    """By client and provider: how many exchanges ended, and of each feature how many of them lost it."""
+    """By client and provider: how many exchanges ended, and how many of them lost each feature."""
     pairs: dict[tuple[str, str], tuple[Counter[str], list[int]]] = {}
     for row in rows:
         if row.provider and row.state != "running":
@@ -586,7 +587,7 @@ def loss_habits(rows: Iterable[Row]) -> list[dict[str, Any]]:
 
 
 def _without_bodies(trace: Trace) -> Trace:
-    """Links, places and what streams amount to. Frames keep their number and lose their words."""
+    """Links, places and the results of streams. Frames keep their number and lose their text."""
     replace = msgspec.structs.replace
 
     def bare(message: TraceMessage) -> TraceMessage:

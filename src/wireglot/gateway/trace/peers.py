@@ -1,8 +1,8 @@
 """Other processes of the same gateway: none, the workers of one supervisor, or a fleet (`fleet_traces.py`).
 
-Workers answer questions about their own rows on a socket in their directory. A question is one line of JSON,
+Workers answer requests about their own rows on a socket in their directory. A request is one line of JSON,
 and so is its answer; only a listener gets a line for each row as it changes. A worker that does not answer in
-time is left out: soon where all are asked for a list, later where one of them has what is requested.
+time is left out: after a short time if all are called for a list, later if one of them has what is requested.
 """
 
 from __future__ import annotations
@@ -23,23 +23,23 @@ from wireglot.traces.trace import Row, Trace
 
 _LIST_SECONDS: Final = 2.0
 _EXCHANGE_SECONDS: Final = 15.0
-"""For one exchange: its bodies may be megabytes, which a busy worker takes seconds to make out."""
+"""For one exchange: its bodies may be megabytes, which a busy worker takes seconds to prepare."""
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the worker that answered it has gone"
 _LOOK_SECONDS: Final = 2.0
-"""Between two looks for workers that have come or gone, while a client listens."""
+"""Between two checks for new or ended workers, while a client listens."""
 _HEARD_SECONDS: Final = 5.0
 
 
 _RUNNING: Final = Wanted(terms=(Term("status", "=", ("running",)),))
 SESSION_SECONDS: Final = 8 * 3600
-"""For which a session of the inspector holds."""
+"""How long a session of the inspector is valid."""
 ENDED_UP_TO: Final = "up to"
-"""What is given as `ended` where all sessions that end by a moment are signed out."""
+"""The value of `ended` that signs out all sessions which end by a given time."""
 
 
 class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What every process of the gateway shall do. Any of these, one at a time."""
+    """A command to every process of the gateway: one of these fields at a time."""
 
     at: float
     record_until: float | None = None
@@ -48,7 +48,7 @@ class PeerCommand(msgspec.Struct, frozen=True, omit_defaults=True):
     ends: float = 0.0
     """When it would have ended by itself."""
     whose: str = ""
-    """A hash of whose session it is; "": of an unknown session, and with `ENDED_UP_TO` of all."""
+    """A hash of the session's owner; "": of an unknown session, and with `ENDED_UP_TO` of all."""
     forgotten: str | None = None
 
 
@@ -58,16 +58,16 @@ class Commanded(Protocol):
         ...
 
     def standing(self) -> list[PeerCommand]:
-        """What a process that has just begun must know."""
+        """The commands that a process must know when it begins."""
         ...
 
 
 Obey = Callable[[PeerCommand, bool], Awaitable[None]]
-"""Does what is ordered; whether it was ordered just now."""
+"""Executes a command; the flag says whether it was given just now."""
 
 
 class Peers:
-    """There are none."""
+    """A gateway without other processes."""
 
     @property
     def unsent(self) -> int | None:
@@ -83,60 +83,60 @@ class Peers:
         return None
 
     async def grown(self, id: str, cursor: str) -> GrowingTrace | None:
-        """What is new of one that runs in another process of this machine."""
+        """What is new of an exchange that runs in another process of this machine."""
         return None
 
     async def opened(self, id: str) -> Trace | None:
-        """What another process of this machine holds in its memory."""
+        """The recording in the memory of another process of this machine."""
         return None
 
     async def trace(self, row: Row) -> tuple[Trace | None, str]:
-        """What another machine recorded, or why it cannot be shown here."""
+        """The recording of another machine, or why it cannot be shown here."""
         return None, ""
 
     async def unbooked(self, since: float, until: float) -> list[Row]:
-        """What machines answered, where the usage of others is not in the store of this one."""
+        """Exchanges of other machines whose usage is not in the store of this one."""
         return []
 
     def listen(self, listener: Listener) -> None:
-        """Have it receive what all others have to tell, until it is closed."""
+        """Pass it the rows of all other processes, until it is closed."""
 
     async def command(self, command: PeerCommand) -> str:
-        """To all others. Why it was not given to them, "" where it was."""
+        """Send a command to all others. Returns why that failed, or ""."""
         return ""
 
     async def forget(self, key: str, until: float) -> int:
-        """One caller's rows and bodies. How many bodies there were. Raises StoreDown."""
+        """Remove one caller's rows and bodies. Returns the number of bodies. Raises StoreDown."""
         return 0
 
     async def forget_rows(self, key: str, until: float) -> None:
-        """The same, of rows that were reported to the others. Raises StoreDown."""
+        """The same, for rows that were reported to the others. Raises StoreDown."""
 
     def let_go(self, key: str, until: float) -> None:
-        """The same, of what this process holds of the others."""
+        """The same, for the others' rows in the memory of this process."""
 
     def offer(self, row: Row) -> None:
         """An exchange has been recorded."""
 
     async def dropped(self) -> list[int]:
-        """Of each that answers: exchanges that were to be recorded, and were not."""
+        """For each process that answers: how many exchanges should have been recorded, and were not."""
         return []
 
     def status(self) -> dict[str, Any] | None:
-        """What is known of them, for people."""
+        """The state of the others, for display."""
         return None
 
 
 class PeerRequest(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """Any of these, one at a time."""
+    """A request to a peer: one of these fields at a time."""
 
     rows: Wanted | None = None
     find: str = ""
     forget: str = ""
-    """A key, whose rows go."""
+    """A key whose rows are removed."""
     command: PeerCommand | None = None
     grown: str = ""
-    """An exchange that runs: what is new of it since `cursor`."""
+    """A running exchange: what is new of it since `cursor`."""
     cursor: str = ""
     opened: str = ""
     """An exchange whose bodies are in the memory of its process."""
@@ -174,8 +174,8 @@ class SiblingWorkers(Peers):
         listen: Callable[[], Listener],
         shown: Shown = _unchanged,
     ) -> None:
-        """`answer`: what the others ask this one. `listen`: to its own rows. `shown`: those with what only
-        this process can say of them."""
+        """`answer`: handles requests of the others. `listen`: returns a listener for its own rows. `shown`:
+        adds to rows what only this process knows."""
         self._shown = shown
         self._directory = Path(directory)
         self._own = self._directory / f"rows-{index}.sock"
@@ -219,7 +219,7 @@ class SiblingWorkers(Peers):
 
     async def forget(self, key: str, until: float) -> int:
         await self._ask_all(PeerRequest(forget=key))
-        return 0  # all workers have the same folder of bodies
+        return 0  # all workers share one folder of bodies
 
     async def dropped(self) -> list[int]:
         return [said.dropped for said in await self._ask_all(PeerRequest())]
@@ -227,13 +227,13 @@ class SiblingWorkers(Peers):
     def listen(self, listener: Listener) -> None:
         listener.when_closed(asyncio.create_task(self._listen_all(listener)).cancel)
 
-    # What is asked of others.
+    # Requests to others.
 
     def _others(self) -> list[Path]:
         return [path for path in sorted(self._directory.glob("rows-*.sock")) if path != self._own]
 
     async def _ask_all(self, question: PeerRequest) -> list[PeerResponse]:
-        """What the others say, each that answers."""
+        """The answers of the others, without those that fail."""
         reported = await asyncio.gather(*(self._ask(path, question) for path in self._others()))
         return [each for each in reported if each is not None]
 
@@ -273,11 +273,11 @@ class SiblingWorkers(Peers):
                             running.pop(row.id, None)
                         listener.tell(row)
                     listener.dropped += reported.dropped
-        # Who ends in good order ends its exchanges first.
+        # A worker that shuts down in order ends its exchanges first.
         for row in running.values():
             listener.tell(msgspec.structs.replace(row, state="failed", error=_GONE))
 
-    # What others ask.
+    # Requests of others.
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()

@@ -1,4 +1,4 @@
-"""Which exchanges are recorded: those that the settings say, or all of them for a while."""
+"""Which exchanges are recorded: by the settings, or all of them for a limited time."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class RecordingPolicy:
 
     def __init__(self, settings: TraceSettings) -> None:
         self.active = False
-        """Whether any exchange may have to be recorded: all that a request asks where none is."""
+        """Whether any exchange may have to be recorded: the only check of a request if none is."""
         self.settings = settings
         self._until = 0.0
-        """All bodies are recorded until then: unix seconds."""
+        """All bodies are recorded until this time (unix seconds)."""
         self._ends = 0.0
-        """The same by a monotonic clock: what was requested is a number of minutes."""
+        """The same by a monotonic clock, since the request named a number of minutes."""
         self._timer: asyncio.TimerHandle | None = None
         self._look()
 
@@ -36,7 +36,7 @@ class RecordingPolicy:
         self._look()
 
     def record_until(self, until: float) -> None:
-        """All bodies, up to a moment (unix seconds), whatever the settings say."""
+        """Record all bodies until a time (unix seconds), whatever the settings say."""
         self._until = until
         self._ends = time.monotonic() + until - time.time()
         self._look()
@@ -60,7 +60,7 @@ class RecordingPolicy:
         return self._until if self._ends > time.monotonic() else 0.0
 
     def announcement(self) -> str:
-        """For anyone who starts the gateway: what is said through it is kept for a while. "": it is not."""
+        """For the user who starts the gateway: that its traffic is recorded for a while. "": it is not."""
         minutes = round((self._until - time.time()) / 60)
         if minutes > 0:
             return f"all bodies are recorded for {minutes} minutes (--trace), without secrets, and sealed"
@@ -80,7 +80,7 @@ class RecordingPolicy:
         return trace.sample >= 1.0 or random.random() < trace.sample
 
     def keeps(self, record: Record) -> bool:
-        """Whether what was recorded of an exchange that is over is kept."""
+        """Whether the recording of an ended exchange is kept."""
         if self.until:
             return True
         if not self.may_keep(record):
@@ -94,7 +94,7 @@ class RecordingPolicy:
                 return False
 
     def may_keep(self, record: Record) -> bool:
-        """The same of one that runs: whether anybody may look at what is recorded of it meanwhile."""
+        """The same for a running exchange: whether its recording may be viewed meanwhile."""
         routes = self.settings.routes
         fits = any(caught(each, record.model) is not None for each in routes)
         return bool(self.until) or not routes or fits
@@ -109,7 +109,7 @@ class RecordingPolicy:
 
 
 def _failed(record: Record) -> bool:
-    """A client that leaves is none: people press Esc."""
+    """A client that leaves does not count: people press Esc."""
     if record.outcome == "client_abort":
         return False
     return (

@@ -1,7 +1,7 @@
-"""One exchange while it is recorded: what goes by is held as it is, nothing is copied, read or waited for.
+"""One exchange while it is recorded: data is referenced unchanged; nothing is copied, parsed or waited for.
 
-All of it happens on the loop. What it comes to is made in a thread (`made_trace.py`): by the writer once the
-answer is out, or when it is viewed.
+All of it happens on the loop. The trace is made in a thread (`made_trace.py`): by the writer once the answer
+was sent, or when it is viewed.
 """
 
 from __future__ import annotations
@@ -27,12 +27,13 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 _IN_VALUES: Final = 4
-"""How many times its bytes a conversation takes as values."""
+"""How many times its bytes a parsed conversation takes."""
 _EVENTS: Final = [("content-type", "text/event-stream; charset=utf-8")]
 
 
 class RecordedAttempt(msgspec.Struct, eq=False):
-    """One attempt, without what it was made of: the conversation as values takes several times its bytes."""
+    """One attempt, without the objects it was made of: a parsed conversation takes several times its
+    bytes."""
 
     began: float
     target: Target
@@ -45,14 +46,14 @@ class RecordedAttempt(msgspec.Struct, eq=False):
     answer: MessageCopy | None = None
     error: str = ""
     differing: Request | None = None
-    """What was translated, where that is not just what the client's body says. It is written as JSON."""
+    """The translated request, if it differs from the client's body. It is written as JSON."""
 
 
 class KeepsRecordings(Protocol):
-    """Who decides what becomes of a recording."""
+    """Decides what happens to recordings."""
 
     running: dict[str, Recording]
-    """By their ids."""
+    """By id."""
 
     def over(self, recording: Recording) -> None: ...
 
@@ -69,28 +70,28 @@ class Recording(msgspec.Struct, eq=False):
     answer: MessageCopy
     keeper: KeepsRecordings | None = None
     is_temporary: bool = False
-    """It is in memory alone: nothing says that it should be written."""
+    """In memory only: the settings do not say that it should be written."""
     title: str | None = None
-    """The last words of its user, where they were requested."""
+    """The last words of the user, if they were requested."""
     notes: list[str] = []
     attempts: list[RecordedAttempt] = []
     stretches: list[tuple[str, float]] = []
     """Names, and when each ended."""
     held: int = 0
-    """What it takes of the memory in addition to its messages."""
+    """Memory that it takes in addition to its messages."""
 
     @property
     def lost(self) -> bool:
-        """There was no room for it."""
+        """There was no memory for it."""
         return any(side.lost for side in self.sides())
 
     @property
     def size(self) -> int:
-        """All that it takes of the room."""
+        """All memory that it takes."""
         return self.held + sum(side.held for side in self.sides())
 
     def let_go(self) -> None:
-        """Nothing is held any more."""
+        """Everything was released."""
         for side in self.sides():
             side.let_go()
         for attempt in self.attempts:
@@ -102,7 +103,7 @@ class Recording(msgspec.Struct, eq=False):
         answers = [attempt.answer for attempt in self.attempts if attempt.answer is not None]
         return [self.request, self.answer, *(attempt.request for attempt in self.attempts), *answers]
 
-    # What it is given, as `Tap` says.
+    # Methods of `Tap`.
 
     def passed(self, stretch: str) -> None:
         self.stretches.append((stretch, time.monotonic()))
@@ -160,7 +161,7 @@ class Recording(msgspec.Struct, eq=False):
         if self.attempts:
             self.attempts[-1].error = self.attempts[-1].error or message
 
-    # An exchange that no client waits for, as `TapBeside` says.
+    # An exchange without a waiting client, see `TapBeside`.
 
     def beside(self, head: Head, body: bytes, record: Record) -> Recording:
         record.wiped = self.record.wiped
@@ -180,7 +181,7 @@ class Recording(msgspec.Struct, eq=False):
     def over(self) -> None:
         if self.keeper is not None and self.record.begun:
             self.keeper.over(self)
-        else:  # it was refused, which is reported to its asker
+        else:  # a refusal, which its sender gets
             if self.keeper is not None:
                 self.keeper.running.pop(self.record.id, None)
             self.let_go()
@@ -198,7 +199,7 @@ def recording_of(
     body_bytes: int,
     keeper: KeepsRecordings | None = None,
 ) -> Recording:
-    """Of an exchange that begins: its request is there."""
+    """The recording of an exchange that begins: it has its request."""
     headers, size = list(head.headers.items()), len(body)
     request = MessageCopy(room, body_bytes, head.method, head.target, headers=headers)
     if size > body_bytes or room.held > room.most - size - PIECE_BYTES:
@@ -214,7 +215,7 @@ def recording_of(
 
 
 class RecordedAnswer:
-    """Implements `Answer`: an upstream's that comes another way than over a connection of ours."""
+    """Implements `Answer`, for an upstream's answer that does not come over a connection of ours."""
 
     __slots__ = ("_behind", "_side", "headers", "status")
 
@@ -250,7 +251,7 @@ class RecordedAnswer:
 
 
 class RecordedReply(PassedReply):
-    """A client's that is none of a connection of ours, which tells what goes out over it."""
+    """Records a reply that is not on a connection of ours."""
 
     __slots__ = ("_side",)
 
@@ -278,8 +279,8 @@ _THREAD_NAME: Final = "traces"
 
 
 class Writer:
-    """`write` is called in its thread, `written` in the thread's too: it is given each recording that is
-    through, however that went."""
+    """`write` and `written` are called in the writer's thread: `written` with each recording afterwards,
+    whether or not it succeeded."""
 
     def __init__(
         self,
@@ -306,7 +307,7 @@ class Writer:
         return len(self._waiting) >= self._most
 
     def take(self, recording: Recording) -> None:
-        """Never waits, except for a lock that is never held for long."""
+        """Never waits, except for a lock that is only held briefly."""
         with self._changed:
             self._waiting.append(recording)
             if self._thread is None and not self._closed:
@@ -315,8 +316,8 @@ class Writer:
             self._changed.notify_all()
 
     def forget(self, key: str, until: float, seconds: float) -> int:
-        """Write nothing of one caller, up to a moment. How many waited. What is just being written is waited
-        for, and where that takes longer, removed by its writer."""
+        """Write nothing of one caller, up to a time. Returns how many waited. One being written now is waited
+        for; if that takes longer, its writer removes it."""
 
         def is_theirs(recording: Recording) -> bool:
             return recording.record.caller == key and recording.record.at <= until
@@ -333,7 +334,7 @@ class Writer:
         return len(gone)
 
     def flush(self, seconds: float) -> bool:
-        """Wait until everything is written. Whether it is."""
+        """Wait until everything is written. Returns whether it is."""
         until = time.monotonic() + seconds
         with self._changed:
             while (self._waiting or self._working) and self._thread is not None:
@@ -363,7 +364,7 @@ class Writer:
         try:
             self._write(recording)
             self._trouble = ""
-        except Exception as fault:  # one recording that cannot be written holds up no other
+        except Exception as fault:  # one recording that cannot be written does not block the others
             self.failed += 1
             trouble = (
                 f"{type(fault).__name__}: {fault}" if isinstance(fault, OSError) else type(fault).__name__

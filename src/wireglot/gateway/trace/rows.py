@@ -1,6 +1,6 @@
-"""The last exchanges of this process, without bodies: those that run as their records, those that are over as
-what a row says of them. Rows are made of it when they are requested. Listeners are informed of each as it
-comes and ends; who is too slow misses some, counted.
+"""The last exchanges of this process, without bodies: running ones as their records, ended ones as the facts
+for a row. Rows are made of these when they are requested. Listeners get each row as it begins and ends; a
+slow listener misses some, which are counted.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from wireglot.wire.json import repair_text
 
 MAX_ROWS: Final = 10_000
 _MAX_UNHEARD: Final = 500
-"""Rows that wait for a listener."""
+"""Maximum rows that wait for a listener."""
 _LOOK_SECONDS: Final = 0.25
-"""Between two looks at what has become of running exchanges, while anybody listens."""
+"""Between two checks for changes of running exchanges, while anybody listens."""
 _UNLISTED_OPERATIONS: Final = frozenset(
     {"inspector", "admin", "health", "ready", "metrics", "stub", "telemetry"}
 )
@@ -40,23 +40,25 @@ _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
 _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _MAX_BODIES_BYTES: Final = 8 * 1024 * 1024
-"""Of requests that name no session: held until it is asked which of them are turns of one conversation."""
+"""Bytes of requests that name no session: kept until a page needs to know which of them are turns of one
+conversation."""
 _FREE_TEXTS: Final = (
     "agent", "path", "session", "asked", "model", "stop", "error",
     "purpose_word", "agent_name", "agent_id", "parent_agent_id", "title",
 )  # fmt: skip
-"""Which others wrote."""
+"""For rows written by others."""
 _IS_INPUT: Final = [kind.side == "input" for kind in KINDS.values()]
 _CACHE_READ, _CACHE_WRITE, _REASONING = map(list(KINDS).index, ("cache_read", "cache_write", "reasoning"))
 
 Facts = tuple[Any, ...]
-"""What is kept of an exchange: a tuple of plain values is small, and no business of the collector's."""
+"""The facts kept of an exchange: a tuple of plain values is small, and not tracked by the garbage
+collector."""
 AT, CALLER, ID = 0, 1, 2
-"""Where some of them stand."""
+"""Indexes of some of the facts."""
 
 
 class Listener:
-    """One who hears of rows as they change: the newest of each exchange, in the order of their first news."""
+    """A queue of changed rows: the newest of each exchange, in the order of their first change."""
 
     def __init__(self) -> None:
         self.dropped = 0
@@ -73,7 +75,7 @@ class Listener:
         self._wake.set()
 
     async def heard(self, seconds: float) -> list[Row]:
-        """What there is, or comes within so many seconds."""
+        """The waiting rows, or those that come within this many seconds."""
         if not self._news:
             self._wake.clear()
             try:
@@ -94,7 +96,7 @@ class Listener:
 
 
 class ExchangeRows:
-    """Implements the observer's `RowSink`. All of it belongs to the loop."""
+    """Implements the observer's `RowSink`. Only used on the loop."""
 
     def __init__(self, worker: str, most: int = MAX_ROWS) -> None:
         self._worker = worker
@@ -103,7 +105,7 @@ class ExchangeRows:
         self._over: OrderedDict[str, Facts] = OrderedDict()
         """By id, the oldest first."""
         self._bodies: OrderedDict[str, tuple[str, bytes]] = OrderedDict()
-        """Dialect and body by id, as long as its `history` was not asked for."""
+        """Dialect and body by id, until its `history` is needed."""
         self._bodies_size = 0
         self._histories: dict[str, TurnHashes | None] = {}
         self._reading = asyncio.Lock()
@@ -114,10 +116,10 @@ class ExchangeRows:
         self._over_to: Callable[[Facts], None] | None = None
 
     def tell_over_to(self, take: Callable[[Facts], None]) -> None:
-        """Each one that is over goes there."""
+        """Call `take` with each exchange that ends."""
         self._over_to = take
 
-    # Reported by the observer.
+    # Called by the observer.
 
     def begin(self, record: Record) -> None:
         if record.operation in _UNLISTED_OPERATIONS or record.path.startswith(_UNLISTED_PATHS):
@@ -146,16 +148,16 @@ class ExchangeRows:
             for listener in self._listeners:
                 listener.tell(row)
 
-    # Asked by pages.
+    # Called by pages.
 
     def snapshot(self, ids: Iterable[str] | None = None) -> list[Facts]:
-        """What there is now, for `formatted`: those that run, then those that are over."""
+        """The current facts, for `formatted`: running exchanges, then ended ones."""
         if ids is None:
             return [*map(facts_of, self._running.values()), *self._over.values()]
         return [facts for id in ids if (facts := self._facts(id)) is not None]
 
     def formatted(self, facts: Iterable[Facts]) -> Iterator[Row]:
-        """In any thread: ten thousand take a tenth of a second."""
+        """Can run in any thread: ten thousand take a tenth of a second."""
         titles, histories = self._titles, self._histories
         for each in facts:
             row, id = row_of(each, self._worker), each[ID]
@@ -164,8 +166,8 @@ class ExchangeRows:
             yield row
 
     async def read_histories(self) -> None:
-        """Have rows tell theirs from now on: bodies are read in a thread, and let go."""
-        async with self._reading:  # the next one waits for what this one reads
+        """From now on rows have their history: bodies are parsed in a thread, and dropped."""
+        async with self._reading:  # the next caller waits for this read
             waiting, self._bodies, self._bodies_size = self._bodies, OrderedDict(), 0
             if waiting:
                 found = await asyncio.to_thread(
@@ -174,7 +176,7 @@ class ExchangeRows:
                 self._histories.update((id, found[id]) for id in found.keys() & self._over.keys())
 
     def entitle(self, id: str, title: str) -> None:
-        """The last words of the user of an exchange that was recorded, which are not kept of any other."""
+        """Set the title of a recorded exchange, the last words of its user; others have none."""
         if title and id in self._over:
             self._titles[id] = title
             if self._listeners and (row := self.find(id)) is not None:
@@ -197,8 +199,8 @@ class ExchangeRows:
         return facts_of(record) if record is not None else self._over.get(id)
 
     def forget(self, key: str, until: float = float("inf")) -> bool:
-        """What there is of one caller, up to a moment, also what runs: of that nothing is listed or kept from
-        now on. Whether there was any."""
+        """Drop all rows of one caller, up to a time; running exchanges are not listed or stored from now on.
+        Returns whether there were any."""
         had_any = False
         for record in [each for each in self._running.values() if each.caller == key]:
             if record.at <= until:
@@ -215,7 +217,7 @@ class ExchangeRows:
         return had_any or bool(gone)
 
     def changed(self, seen: dict[str, tuple[object, ...]]) -> list[Row]:
-        """Those that run, as far as they are not as they were `seen`; what is over is taken out of it."""
+        """The running exchanges that differ from `seen`; ended ones are removed from it."""
         for id in seen.keys() - self._running.keys():
             del seen[id]
         found = []
@@ -247,7 +249,7 @@ class ExchangeRows:
         self._seen.clear()
 
     def _look(self) -> None:
-        """What has changed of those that run: records do not report it, so that they cost nothing."""
+        """Find changes of running exchanges: records do not report them, so that they cost nothing."""
         for row in self.changed(self._seen):
             for listener in self._listeners:
                 listener.tell(row)
@@ -269,14 +271,14 @@ def _what_matters(record: Record) -> tuple[object, ...]:
 
 
 def wiped(row: Row) -> Row:
-    """For a page that has it as running: its caller's data was removed meanwhile."""
+    """For a page that shows it as running: its caller's data was removed meanwhile."""
     error = "the data of its caller was removed while it ran"
     return Row(id=row.id, at=row.at, worker=row.worker, key=row.key, state="failed", error=error)
 
 
 def facts_of(record: Record) -> Facts:
-    """All that a row says of a request, as far as it has come, in the order in which `row_of` reads it. Texts
-    are cut, and else as the client or the provider wrote them: see `reported`."""
+    """All values of a row, as far as they are known, in the order in which `row_of` reads them. Texts are cut
+    to length, but otherwise as the client or the provider wrote them: see `reported`."""
     started = record.started
     return (
         round(time.time() - (time.monotonic() - started), 3),
@@ -315,7 +317,7 @@ def facts_of(record: Record) -> Facts:
 
 
 def row_of(facts: Facts, worker: str) -> Row:
-    """Without halves of characters, which a client may send and no text holds."""
+    """Without lone surrogates, which a client may send and which cannot be encoded."""
     (
         at, caller, id, started, finished, first_byte, dialect, operation, path, asked, provider, model,
         upstream_dialect, status, outcome, stop, attempts, agent, about, session, belongs_to,
@@ -384,20 +386,20 @@ def _tokens(kinds: tuple[int, ...], source: str) -> Tokens:
 
 
 def _counted(losses: Sequence[Loss]) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """How many there are of each grade, and of which features: the worst first."""
+    """The number of losses of each grade, and their features: the worst first."""
     grades = tuple(sum_of(loss for loss in losses if loss.grade == grade) for grade in _GRADES)
     features = dict.fromkeys([str(loss.feature) for loss in worst_first(losses)])
     return grades, tuple(features)[:_MAX_FEATURES]
 
 
 def repaired(row: Row) -> Row:
-    """Its texts without halves of characters, which cannot be written down."""
+    """The row without lone surrogates, which cannot be encoded."""
     texts = {name: value for name in _FREE_TEXTS if (value := getattr(row, name))}
     return msgspec.structs.replace(row, **{name: repair_text(value) for name, value in texts.items()})
 
 
 def redacted(row: Row, redactor: Redactor) -> Row:
-    """What others may see of it."""
+    """The row as others may see it."""
     texts = {name: _clean(value, redactor) for name in _FREE_TEXTS if (value := getattr(row, name))}
     changed = {name: value for name, value in texts.items() if value != getattr(row, name)}
     return msgspec.structs.replace(row, **changed) if changed else row

@@ -1,4 +1,4 @@
-"""Search in rows, and in the bodies that were recorded of them: here first, then in the fleet's store."""
+"""Search in rows and in their recorded bodies: on this machine first, then in the fleet's store."""
 
 from __future__ import annotations
 
@@ -27,25 +27,25 @@ class Run(Protocol):
 
 
 class Limiter:
-    """Threads share one interpreter with the loop: dozens of searches at once leave it a fraction."""
+    """Threads share one interpreter with the loop: dozens of searches at once would leave it a fraction."""
 
     def __init__(self, at_once: int, run: Run = asyncio.to_thread) -> None:
-        """`run`: does it in a thread."""
+        """`run`: runs a function in a thread."""
         self._gate = Gate(at_once, _MAX_WAITING * at_once, _WAITING_SECONDS)
         self._run = run
 
     async def do(self, work: Callable[[], T]) -> T:
-        """What the work gives, or raises. Raises RequestError where too many wait already."""
+        """The result of the work. Raises RequestError if too many wait already."""
         await self._gate.enter()
         task = asyncio.ensure_future(self._run(work))
         task.add_done_callback(self._done)
-        # Anyone who leaves meanwhile does not end the work: the next one waits for it all the same.
+        # A client that leaves does not end the work: the next one still waits for it.
         return await asyncio.shield(task)
 
     def _done(self, task: asyncio.Future[Any]) -> None:
         self._gate.leave()
         if not task.cancelled():
-            task.exception()  # reported only to those who still wait
+            task.exception()  # reported only to those that still wait
 
 
 _MAX_ROWS: Final = 2000
@@ -57,22 +57,22 @@ class SearchResult(msgspec.Struct):
     rows: list[Row]
     """The newest first."""
     next: str | None = None
-    """Behind which exchange to go on: there are older ones."""
+    """The exchange after which to continue: there are older ones."""
     unread: int = 0
-    """Recordings among those looked at that do not open here."""
+    """Searched recordings that cannot be opened here."""
 
 
 class _Look(msgspec.Struct):
-    """One search, as far as it has come."""
+    """The state of one search."""
 
     until: float
     found: set[str] = set()
     """Ids."""
     elsewhere: list[tuple[int, Row]] = []
-    """Recorded, and not on this machine, each with its place among the rows."""
+    """Rows recorded on another machine, each with its place among the rows."""
     bodies: int = 0
     looked: int = 0
-    """At so many rows."""
+    """Number of rows searched."""
     unread: set[str] = set()
     """Ids."""
 
@@ -82,18 +82,19 @@ class _Look(msgspec.Struct):
 
 
 class Search:
-    """A piece at a time: who wants to see further asks again from where this one ended."""
+    """Searches a part at a time: a client continues with another request where this one ended."""
 
     def __init__(self, traces: Traces) -> None:
         self._traces = traces
         self._turn = Limiter(1)
 
     async def find(self, wanted: Wanted, limit: int) -> SearchResult:
-        """Those whose words hold the wanted texts, or whose bodies do."""
+        """The rows that contain the wanted texts, or whose bodies do."""
         rows = await self._traces.listed(msgspec.structs.replace(wanted, limit=_MAX_ROWS))
         texts = wanted.texts
         look = await self._turn.do(lambda: self._here(rows, texts, limit))
-        # A time of its own: rows of two machines alternate, and the first distant one would end all of it.
+        # A separate time limit: rows of two machines alternate, and the first remote one would end the
+        # search.
         look.until = time.monotonic() + _SECONDS
         for place, row in look.elsewhere:
             if place > 0 and look.is_late:

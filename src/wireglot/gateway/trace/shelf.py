@@ -1,9 +1,9 @@
-"""Recorded exchanges on the disk: a file each, sealed, for its owner alone, for a while.
+"""Recorded exchanges on disk: a sealed file each, readable only by its owner, for a limited time.
 
-A file's name tells when it was, whose (as a hash) and which: `1767225600000-9f86d081884c7d65-req_....trace`.
-In it lie a mark, the length of the sealed row, the sealed row and the sealed trace. It is written next to its
-place and then renamed, so that anyone who finds it finds it whole. All workers of a machine, and the gateways
-after them, read the same folder.
+A file's name contains its time, its owner (as a hash) and its id:
+`1767225600000-9f86d081884c7d65-req_....trace`. Its content is a mark, the length of the sealed row, the
+sealed row and the sealed trace. It is written under a temporary name and then renamed, so that every reader
+finds it complete. All workers of a machine, and later gateways, read the same folder.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ _MAX_ROWS_KNOWN: Final = 10_000
 _MAX_REPORTED: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0
-"""After which a file that was never finished is abandoned."""
+"""After this time a file that was never finished is abandoned."""
 
 
 _RESTS_NANOSECONDS: Final = 1_000_000_000
@@ -57,7 +57,7 @@ _read_trace: Final = msgspec.json.Decoder(Trace).decode
 
 
 class Kept(msgspec.Struct, frozen=True):
-    """A file that is there."""
+    """An existing file."""
 
     name: str
     at: float
@@ -78,7 +78,7 @@ def _newest(kept: Kept) -> tuple[float, str]:
 
 
 def owner_of(key: str) -> str:
-    """A hash: a key's name may be a person's, and the names of files lie in the open."""
+    """A hash: a key's name may be a person's, and file names are not secret."""
     return hashlib.sha256(f"caller {key}".encode("utf-8", "surrogatepass")).hexdigest()[:16]
 
 
@@ -87,27 +87,27 @@ def file_name(row: Row) -> str:
 
 
 class TraceShelf:
-    """Called in threads: none of it belongs to the loop."""
+    """Called in threads: nothing of it is bound to the loop."""
 
     def __init__(self, folder: Path | None, sealer: Sealer, note: Note) -> None:
-        """`folder`: None for one that is made when it is first needed, and goes with `close`."""
+        """`folder`: None for a temporary one that is made when it is first needed, and removed by `close`."""
         self.folder = folder
         self._is_temporary = folder is None
         self._sealer = sealer
         self._note = note
         self._rows: OrderedDict[str, Row] = OrderedDict()
         self._blocks: dict[str, _Block] = {}
-        """By the names of files, those whose rows `rows` has packed."""
+        """By file name, for files whose rows `rows` has packed."""
         self._lock = Lock()
         self._scanning = Lock()
         self._kept: dict[str, Kept] = {}
-        """As the folder was when it was last read: by name, and the newest first."""
+        """The folder's content when it was last read: by name, the newest first."""
         self._listing: list[Kept] = []
         self._changed = 0
         self._reported: set[str] = set()
 
     def put(self, trace: Trace) -> int:
-        """How many bytes it takes. Raises OSError."""
+        """Returns the file's size in bytes. Raises OSError."""
         row = trace.row
         owner = owner_of(row.key)
         sealed_row = self._sealer.seal(owner, _ROW_KIND, row.id, msgspec.json.encode(row))
@@ -139,7 +139,8 @@ class TraceShelf:
                 changed = self.folder.stat().st_mtime_ns
             except OSError:  # nothing was ever recorded
                 return []
-            # A change within the clock's last tick may not show: a folder that rests is not read again.
+            # A change within the clock's last tick may not show: a folder unchanged for longer is not read
+            # again.
             if changed != self._changed or time.time_ns() - changed < _RESTS_NANOSECONDS:
                 known = self._kept
                 self._kept = dict(self._scanned(known))
@@ -148,7 +149,7 @@ class TraceShelf:
             return self._listing
 
     def row(self, kept: Kept) -> Row | None:
-        """None where it cannot be read: that is reported once."""
+        """None if it cannot be read: that is reported once."""
         with self._lock:
             known = self._rows.get(kept.name)
         if known is not None:
@@ -159,13 +160,13 @@ class TraceShelf:
         except _UNREADABLE as fault:
             self._tell(kept, fault)
             return None
-        if len(self._rows) < _MAX_ROWS_KNOWN:  # of a look at all of them the newest stay
+        if len(self._rows) < _MAX_ROWS_KNOWN:  # a scan of all files leaves the newest ones cached
             self._know(kept.name, row)
         return row
 
     def rows(self, wants: Callable[[Kept], bool]) -> Iterator[Row]:
-        """All of them, for a look that needs all, in no order. What was read stays packed in memory: the next
-        look takes a tenth of the time."""
+        """All rows, for a request that needs all, in no order. They stay packed in memory: the next time
+        takes a tenth."""
         listed, there = self.listed(), self._kept
         with self._lock:
             blocks, packed = dict.fromkeys(self._blocks.values()), dict(self._blocks)
@@ -199,7 +200,7 @@ class TraceShelf:
                 self._blocks.update(dict.fromkeys(names, block))
 
     def _unpack(self, block: _Block) -> None:
-        """Its files are read again with the next look."""
+        """Its files are read again the next time."""
         with self._lock:
             for name in block.names:
                 self._blocks.pop(name, None)
@@ -212,14 +213,15 @@ class TraceShelf:
             return None
 
     def sealed(self, name: str) -> bytes | None:
-        """A file as it lies there, for another machine."""
+        """The raw file, for another machine."""
         try:
             return self._path(name).read_bytes()
         except OSError:
             return None
 
     def opened(self, data: bytes, key: str, id: str) -> Trace:
-        """A file of another machine. Raises Unreadable, or ValueError and its like where it is none."""
+        """Open a file of another machine. Raises Unreadable, or ValueError and its subclasses if it is
+        invalid."""
         return self._opened(data, owner_of(key), id)
 
     def _opened(self, data: bytes, owner: str, id: str) -> Trace:
@@ -231,12 +233,12 @@ class TraceShelf:
         return next((kept for kept in self.listed() if kept.id == id), None)
 
     def reader(self) -> Callable[[str], Trace | None]:
-        """Opens any of those that are here now, by its id."""
+        """Opens any of the files that are here now, by its id."""
         known = {kept.id: kept for kept in self.listed()}
         return lambda id: self.trace(known[id]) if id in known else None
 
     def sweep(self, settings: TraceSettings, now: float | None = None) -> int:
-        """Remove what is past its time, and the oldest of what is too much. The bytes that are left."""
+        """Remove expired files, and the oldest ones above the size limit. Returns the bytes that are left."""
         oldest = (time.time() if now is None else now) - settings.keep_hours * 3600
         held = 0
         for kept in self.listed():
@@ -248,7 +250,7 @@ class TraceShelf:
         return held
 
     def forget(self, key: str, until: float = float("inf")) -> int:
-        """Everything of one caller up to a moment. How many there were."""
+        """Remove all files of one caller up to a time. Returns how many there were."""
         owner = owner_of(key)
         theirs = [kept for kept in self.listed() if kept.owner == owner and kept.at <= until]
         for kept in theirs:
@@ -268,7 +270,7 @@ class TraceShelf:
         return self.folder / name
 
     def _scanned(self, known: Mapping[str, Kept]) -> Iterator[tuple[str, Kept]]:
-        """Only files that were not known are looked at."""
+        """Only new files are examined."""
         assert self.folder is not None, "it has been looked at"
         try:
             entries = os.scandir(self.folder)
@@ -310,7 +312,7 @@ class TraceShelf:
                 self._rows.popitem(last=False)
 
     def _tell(self, kept: Kept, fault: Exception) -> None:
-        """A file that is damaged, or another's, is reported once and otherwise not there."""
+        """A file that is damaged, or foreign, is reported once and otherwise ignored."""
         if (
             isinstance(fault, FileNotFoundError)
             or kept.name in self._reported
@@ -323,7 +325,7 @@ class TraceShelf:
 
 
 def _sealed_row(path: str) -> bytes:
-    """With one read where it is short: there may be a hundred thousand to look at."""
+    """With one read if it is short: there may be a hundred thousand files to scan."""
     file = os.open(path, _READING)
     try:
         data = os.read(file, _FIRST_BYTES)

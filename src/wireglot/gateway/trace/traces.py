@@ -1,7 +1,7 @@
-"""All that is known of exchanges, for anyone who looks: rows of every one, bodies of those that are recorded.
+"""All that is known of exchanges, for the inspector: rows of all, bodies of recorded ones.
 
-One for each process; with several workers each asks the others for their rows, and reads the same files. In a
-fleet all machines tell their rows to its store, and hand over what they record.
+One instance per process; several workers request rows from each other, and read the same files. In a fleet
+all machines report their rows to its store, and upload their recordings.
 """
 
 from __future__ import annotations
@@ -49,16 +49,16 @@ from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import Row, Trace
 
 ROOM_BYTES: Final = 128 * 1024 * 1024
-"""That recordings of this process hold, from the request on until they are on the disk."""
+"""Memory for recordings of this process, from the request until they are on disk."""
 _LAST_WORDS_SECONDS: Final = 2.0
 _FLUSH_SECONDS: Final = 2.0
 _SWEEP_SECONDS: Final = 60.0
 MAX_EXCHANGES: Final = 200
-"""In memory alone."""
+"""Maximum number in memory only."""
 _RUNNING_SHARE: Final = 2
 """How many times `memory_bytes` running exchanges may take in addition."""
 _BESIDE_BODIES_BYTES: Final = 4096
-"""That an exchange takes in addition to its bodies."""
+"""Memory of an exchange in addition to its bodies."""
 
 
 class Traces:
@@ -71,8 +71,8 @@ class Traces:
         *commanded: Commanded,
         asks_for_keys: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`commanded`: who else does what other processes order. `asks_for_keys`: whether a request needs a
-        key now."""
+        """`commanded`: further parts that execute commands of other processes. `asks_for_keys`: whether a
+        request needs a key now."""
         self.worker = f"{socket.gethostname()}/{os.getpid()}"
         self.rows = ExchangeRows(self.worker)
         self.room = Room(ROOM_BYTES)
@@ -80,7 +80,7 @@ class Traces:
         self.memory = RecentRecordings(settings, asks_for_keys)
         self.growing = GrowingTraces(lambda: observer.redactor)
         self.running: dict[str, Recording] = {}
-        """Those of exchanges that are not over, by their ids."""
+        """Recordings of running exchanges, by id."""
         folder = Path(settings.store.folder) / FOLDER if settings.store.folder else None
         self.shelf = TraceShelf(folder, sealer, observer.note)
         self.siblings = Peers()
@@ -103,7 +103,7 @@ class Traces:
         self.memory.adopt(settings)
 
     async def start(self, directory: str = "", index: int = 0, record_until: float = 0.0) -> None:
-        """`directory`: where workers find one another, "" where there is only one."""
+        """`directory`: with the sockets of the workers; "" if there is only one."""
         self._loop = asyncio.get_running_loop()
         self.policy.record_until(record_until)
         if directory:
@@ -148,10 +148,10 @@ class Traces:
 
     @property
     def dropped(self) -> int:
-        """Exchanges that were to be recorded, and were not."""
+        """Exchanges that should have been recorded, and were not."""
         return self._no_room + self._writer.failed
 
-    # What becomes of an exchange.
+    # The life of an exchange.
 
     def begin(self, incoming: Incoming, body: bytes, record: Record) -> Recording | None:
         """None: it is not recorded."""
@@ -170,7 +170,7 @@ class Traces:
         return recording
 
     def over(self, recording: Recording) -> None:
-        """The answer is out, and its record is complete: now it is known whether it is kept."""
+        """The answer was sent, and its record is complete: now it is known whether the recording is kept."""
         record = recording.record
         self.running.pop(record.id, None)
         if record.wiped:
@@ -191,12 +191,12 @@ class Traces:
         if recording.record.recorded:
             self._writer.take(recording)
 
-    # In the writer's thread.
+    # Runs in the writer's thread.
 
     def _write(self, recording: Recording) -> None:
         trace = made_trace(recording, self._observer.redactor, self.worker)
         self.shelf.put(trace)
-        if recording.record.wiped:  # while it was written
+        if recording.record.wiped:  # wiped while it was written
             self.shelf.remove(file_name(trace.row))
             return
         self._soon(lambda: self.fleet.offer(trace.row))
@@ -206,7 +206,7 @@ class Traces:
         self._soon(recording.let_go)
 
     def _soon(self, call: Callable[[], None]) -> None:
-        """On the loop."""
+        """Call it on the loop."""
         with contextlib.suppress(RuntimeError):  # it has ended
             if self._loop is not None:
                 self._loop.call_soon_threadsafe(call)
@@ -214,17 +214,17 @@ class Traces:
     async def _sweep(self) -> None:
         while True:
             await asyncio.to_thread(self.shelf.sweep, self._settings.trace)
-            self.memory.status()  # looks whether a key was made since
+            self.memory.status()  # checks whether a key was created since
             await asyncio.sleep(_SWEEP_SECONDS)
 
-    # What there is.
+    # Reading.
 
     async def listed(self, wanted: Wanted) -> list[Row]:
-        """Of all workers and machines, and of those that ran before; as others may see them."""
+        """Rows of all workers and machines, and of earlier processes, as others may see them."""
         own, *theirs = await asyncio.gather(
             self._own(wanted), self.siblings.rows(wanted), self.fleet.rows(wanted)
         )
-        # Ten thousand take half a second, which the loop has not.
+        # Ten thousand take half a second, too long for the loop.
         return await asyncio.to_thread(lambda: list(map(self.redacted, self._with_kept(wanted, own, theirs))))
 
     async def _own(self, wanted: Wanted) -> list[Row]:
@@ -234,7 +234,7 @@ class Traces:
         return await self.titled(await asyncio.to_thread(lambda: wanted.page(self.rows.formatted(facts))))
 
     async def titled(self, rows: list[Row]) -> list[Row]:
-        """With the titles of those that run, or whose bodies are in memory alone."""
+        """The rows with the titles of those that run, or whose bodies are in memory only."""
         is_on, held = self.memory.is_on, dict[str, Recording]()
         for row in rows:
             found = None
@@ -258,7 +258,7 @@ class Traces:
             each.title = recorded_title(each, self._observer.redactor)
 
     def _with_kept(self, wanted: Wanted, rows: list[Row], theirs: list[list[Row]]) -> list[Row]:
-        """Rows with those that only others or the shelf know, the newest first."""
+        """The rows with those that only others or the shelf have, the newest first."""
         known, found = {row.id for row in rows}, 0
         for others in theirs:
             rows += [row for row in others if row.id not in known]
@@ -267,7 +267,7 @@ class Traces:
         if not in_order and wanted.ids is None:
             return wanted.page(self._with_all_kept(wanted, rows, known))
         before = wanted.before[1] if wanted.before is not None and in_order else None
-        for kept in self.shelf.listed() if wanted.ids is None else ():  # what changes now is in memory
+        for kept in self.shelf.listed() if wanted.ids is None else ():  # recent ones are in memory
             if wanted.limit and found > wanted.limit and in_order:
                 break
             if kept.at < wanted.since - 1 or (before is not None and kept.at > before + 1):
@@ -279,8 +279,8 @@ class Traces:
         return wanted.page(rows)
 
     def _with_all_kept(self, wanted: Wanted, rows: list[Row], known: set[str]) -> list[Row]:
-        """The same for an order for which all must be looked at, one such look at a time. Of what matches as
-        many are held as are wanted."""
+        """The same for an order that requires all rows, for one caller at a time. Only as many matches as
+        wanted are kept."""
         matching = (
             row
             for row in self.shelf.rows(lambda kept: kept.at >= wanted.since - 1 and kept.id not in known)
@@ -290,7 +290,7 @@ class Traces:
             return rows + wanted.first(matching)
 
     async def find(self, id: str) -> Row | None:
-        """As it is now, no matter who has it."""
+        """The current row, from whichever process has it."""
         row = self.rows.find(id) or await self.siblings.find(id)
         row = row or await asyncio.to_thread(self._kept_row, id) or await self.fleet.find(id)
         return self.redacted(row) if row is not None else None
@@ -300,14 +300,14 @@ class Traces:
         return self.shelf.row(kept) if kept is not None else None
 
     async def opened(self, row: Row) -> tuple[Trace | None, str]:
-        """What was recorded of it, or why that cannot be shown here ("": it was not, or is gone)."""
+        """The recording, or why that cannot be shown here ("": it was not recorded, or is gone)."""
         trace = await asyncio.to_thread(self.reader(), row.id)
         if trace is None and row.worker != self.worker and self.memory.is_on:
             trace = await self.siblings.opened(row.id)
         return (trace, "") if trace is not None or not row.recorded else await self.elsewhere(row)
 
     async def grown(self, row: Row, cursor: str) -> tuple[GrowingTrace | None, str]:
-        """What is new of one that runs, or why that cannot be shown here."""
+        """What is new of a running exchange, or why that cannot be shown here."""
         recording = self.running.get(row.id)
         if recording is None:
             grown = await self.siblings.grown(row.id, cursor) if row.worker != self.worker else None
@@ -319,18 +319,18 @@ class Traces:
         return await self.growing.since(recording, self.redacted(row), cursor), ""
 
     def _may_look(self, recording: Recording) -> bool:
-        """Whether anything of one that runs may be shown: what might be kept of it."""
+        """Whether anything of a running exchange may be shown: only if it might be kept."""
         if not recording.is_temporary and self.policy.may_keep(recording.record):
             return True
         return self.memory.is_on and recording.record.caller in ("", LOCAL.name)
 
     async def elsewhere(self, row: Row) -> tuple[Trace | None, str]:
-        """The same, of another machine alone."""
+        """The same, from another machine only."""
         return await self.fleet.trace(row) if self.rows.find(row.id) is None else (None, "")
 
     def reader(self) -> Callable[[str], Trace | None]:
-        """The same, of this process and this machine's files, by id and in a thread: the folder is looked
-        through once."""
+        """The same, for this process and this machine's files, by id and in a thread: the folder is read
+        once."""
         is_in_memory = self.memory.is_on
         files: list[Callable[[str], Trace | None]] = []
 
@@ -346,20 +346,20 @@ class Traces:
         return read
 
     def _made(self, recording: Recording) -> Trace:
-        """Of one in memory, in a thread."""
+        """The trace of a recording in memory, in a thread."""
         trace = made_trace(recording, self._observer.redactor, self.worker)
         row = msgspec.structs.replace(trace.row, recorded=True)
         return msgspec.structs.replace(trace, row=row)
 
     def listen(self) -> Listener:
-        """Hears of the rows of all workers and machines, as they change."""
+        """A listener for the changing rows of all workers and machines."""
         listener = self.rows.listen()
         self.siblings.listen(listener)
         self.fleet.listen(listener)
         return listener
 
     def redacted(self, row: Row) -> Row:
-        """As others may see it."""
+        """The row as others may see it."""
         if not row.recorded and row.id in self.memory:
             row = msgspec.structs.replace(row, recorded=True)
         return redacted(row, self._observer.redactor)
@@ -377,11 +377,11 @@ class Traces:
             "fleet": self.fleet.status(),
         }
 
-    # What all processes do.
+    # Commands to all processes.
 
     async def forget(self, key: str) -> int:
-        """Everything of one caller goes, on all machines. How many recordings there were here. Raises
-        StoreDown where the other machines cannot be informed."""
+        """Remove all data of one caller, on all machines. Returns how many recordings there were here. Raises
+        StoreDown if the other machines cannot be informed."""
         now = time.time()
         self._forget_here(key)
         await self.siblings.forget(key, now)
@@ -389,7 +389,8 @@ class Traces:
         return max(here, await self.fleet.forget(key, now))
 
     def _forget_here(self, key: str, until: float = float("inf")) -> bool:
-        """All that this process holds of one caller, up to a moment, also what runs. Whether it had any."""
+        """Remove one caller's data from this process, up to a time, including running exchanges. Returns
+        whether there was any."""
         had_any = self.rows.forget(key, until)
         self.memory.forget(key, until)
         for recording in [each for each in self.running.values() if each.record.wiped]:
@@ -400,12 +401,14 @@ class Traces:
         return self._writer.forget(key, until, _FLUSH_SECONDS) + self.shelf.forget(key, until)
 
     async def record_for(self, seconds: float) -> str:
-        """All bodies, in all workers and machines. Why it holds for this machine alone, where it does."""
+        """Record all bodies, in all workers and machines. Returns why it applies to this machine only, if it
+        does."""
         until = time.time() + seconds if seconds > 0 else 0.0
         return await self.command(PeerCommand(time.time(), record_until=until))
 
     async def command(self, command: PeerCommand) -> str:
-        """To all workers and machines, this one too. Why it holds for this machine alone, where it does."""
+        """Send a command to all workers and machines, including this one. Returns why it applies to this
+        machine only, if it does."""
         await self._obey(command, True)
         await self.siblings.command(command)
         return await self.fleet.command(command)
@@ -421,7 +424,7 @@ class Traces:
             await asyncio.to_thread(self._forget, command.forgotten, command.at)
 
     async def _answered(self, question: PeerRequest) -> PeerResponse:
-        """What a sibling asks."""
+        """The answer to a sibling's request."""
         if question.rows is not None:
             rows = await self._own(question.rows)
             return PeerResponse(rows=await asyncio.to_thread(lambda: list(map(self.redacted, rows))))
@@ -447,11 +450,11 @@ class Traces:
         return PeerResponse(dropped=self.dropped, standing=standing)
 
 
-# What is in memory alone.
+# Recordings in memory only.
 
 
 def memory_bytes(settings: Settings) -> int:
-    """How much is held under these settings; 0: nothing, since others than the one person may come in."""
+    """How much memory these settings allow; 0: none, since others than the single user may have access."""
     server = settings.server
     is_private = (
         server.inspector == "auto"
@@ -464,20 +467,20 @@ def memory_bytes(settings: Settings) -> int:
 
 
 class RecentRecordings:
-    """The last exchanges of this process with their bodies, in memory alone: what a gateway of one person has
-    to show before anything is recorded. They go with the process, and as soon as anybody needs a key. All of
-    it belongs to the loop, but `find`."""
+    """The last exchanges of this process with their bodies, in memory only: what a single user's gateway can
+    show before anything is recorded. They are dropped with the process, and as soon as anybody needs a key.
+    Only used on the loop, except for `find`."""
 
     def __init__(self, settings: Settings, asks_for_keys: Callable[[], bool]) -> None:
-        """`asks_for_keys`: whether a request needs a key now, also one that was made since."""
+        """`asks_for_keys`: whether a request needs a key now, including one created since."""
         self.most = memory_bytes(settings)
-        """0: it is off. Requests look at nothing else."""
+        """0: it is off. Requests check nothing else."""
         self.room = Room(_RUNNING_SHARE * self.most)
-        """For running exchanges that are to be held here."""
+        """For running exchanges that are to be kept here."""
         self.held = 0
         self._asks_for_keys = asks_for_keys
         self._found: OrderedDict[str, tuple[Recording, int]] = OrderedDict()
-        """With what each takes, the oldest first."""
+        """With the size of each, the oldest first."""
 
     def adopt(self, settings: Settings) -> None:
         self.most = memory_bytes(settings)
@@ -486,14 +489,14 @@ class RecentRecordings:
 
     @property
     def is_on(self) -> bool:
-        """Where a key was made meanwhile, nothing is left."""
+        """After a key was created nothing is left."""
         if self.most and self._asks_for_keys():
             self.clear()
             return False
         return self.most > 0
 
     def put(self, recording: Recording) -> None:
-        """One that is over. What it took of the room for running ones is free again."""
+        """Keep an ended exchange. Its share of the memory for running ones is free again."""
         size, lost = recording.held, recording.request.lost or recording.answer.lost
         size += recording.request.held + recording.answer.held
         for attempt in recording.attempts:
@@ -519,7 +522,7 @@ class RecentRecordings:
         return id in self._found
 
     def forget(self, key: str, until: float = float("inf")) -> None:
-        """Everything of one caller, up to a moment in unix seconds."""
+        """Remove all data of one caller, up to a time in unix seconds."""
         since_then = time.monotonic() - (time.time() - until)
         for id, (held, _) in list(self._found.items()):
             if held.record.caller == key and held.record.started <= since_then:
@@ -530,7 +533,7 @@ class RecentRecordings:
         self.held = 0
 
     def status(self) -> dict[str, Any] | None:
-        """For people; None: it is off."""
+        """For display; None: it is off."""
         if not self.is_on:
             return None
         return {"exchanges": len(self._found), "bytes": self.held, "most_bytes": self.most}

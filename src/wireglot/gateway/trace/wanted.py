@@ -1,4 +1,4 @@
-"""Which rows are asked for: a filter of the list, a page of it, and its order."""
+"""A request for rows: a filter of the list, a page of it, and its order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _SEARCHED: Final = (
     "upstream_dialect", "stop", "error", "purpose", "agent_name", "agent_id", "title",
 )  # fmt: skip
 _NOTHING: Final = 1e300
-"""Larger than anything that a row counts; JSON has no infinity."""
+"""Larger than any number in a row; JSON has no infinity."""
 _LAST_LETTER: Final = "\U0010ffff"
 
 SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
@@ -37,28 +37,28 @@ SORTS: Final[Mapping[str, Callable[[Row], float | str | None]]] = {
     "stop": lambda row: row.stop.lower(),
     "session": lambda row: row.session.lower(),
 }
-"""By which column rows may be sorted."""
+"""The columns by which rows may be sorted."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """JSON as it stands, for sibling workers. "" and 0: whatever it is."""
+    """Sent as JSON to sibling workers. "" and 0: any value."""
 
     terms: tuple[Term, ...] = ()
     texts: tuple[FreeText, ...] = ()
-    """What `Search` looks for, in rows and in bodies: `matches` does not."""
+    """The texts that `Search` looks for, in rows and in bodies: `matches` does not."""
     since: float = 0.0
     until: float = 0.0
     ids: tuple[str, ...] | None = None
-    """Of these exchanges alone, of those that ended lately or run."""
+    """Only these exchanges, of those that run or ended recently."""
     sort: str = "time"
     ascending: bool = False
     before: tuple[float | str, float, str] | None = None
     """The `key` of the last row that was seen."""
     limit: int = 0
     histories: bool = False
-    """Whether rows shall tell theirs."""
+    """Whether rows include their histories."""
     only_key: str | None = None
-    """What anyone who looks may see: the rows of this key alone."""
+    """The only key whose rows the viewer may see."""
     only_since: float = 0.0
 
     @classmethod
@@ -80,7 +80,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         )
 
     def key(self, row: Row) -> tuple[float | str, float, str]:
-        """By which rows are sorted; what has no value comes last."""
+        """The sort key; rows without a value come last."""
         value = SORTS[self.sort](row)
         if value is None:
             value = _NOTHING if self.ascending else -_NOTHING
@@ -95,7 +95,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return bool(key > self.before if self.ascending else key < self.before)
 
     def page(self, rows: Iterable[Row]) -> list[Row]:
-        """Those that match, in order, one of each exchange, as many as are wanted."""
+        """The matching rows, in order, one for each exchange, as many as are wanted."""
         found: dict[str, Row] = {}
         for row in rows:
             if self.matches(row):
@@ -105,20 +105,20 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         return self.first(found.values())
 
     def first(self, rows: Iterable[Row]) -> list[Row]:
-        """In order, as many as are wanted: no more of them are held meanwhile."""
+        """The first rows in order, as many as are wanted: no more of them are kept meanwhile."""
         if not self.limit:
             return sorted(rows, key=self.key, reverse=not self.ascending)
         return (heapq.nsmallest if self.ascending else heapq.nlargest)(self.limit, rows, key=self.key)
 
 
 def holds(row: Row, text: str) -> bool:
-    """Whether any of its words holds the text, in lower case."""
+    """Whether any text of the row contains this one, in lower case."""
     words: list[str] = [getattr(row, name) for name in _SEARCHED]
     return any(text in word.lower() for word in (*words, *row.features))
 
 
 def found_in_row(row: Row, texts: Iterable[FreeText]) -> bool | None:
-    """Whether the row has what is searched for; None: its bodies decide."""
+    """Whether the row contains the texts; None: its bodies decide."""
     missing = False
     for each in texts:
         if holds(row, each.text):

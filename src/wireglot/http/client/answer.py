@@ -1,4 +1,4 @@
-"""One upstream's answer: its head, and its body on the way to its consumer, decompressed where it must be."""
+"""One upstream's answer: its head, and its body on the way to its consumer, decompressed if necessary."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ from wireglot.http.transport import TransportFault
 
 FREE_BYTES: Final = 1024 * 1024
 RATIO: Final = 100
-"""Beyond FREE_BYTES when decoded, a body may not be more than this many times what came over the wire."""
+"""Beyond FREE_BYTES, a decoded body may have at most this many times its bytes on the wire."""
 
 _STEP_BYTES: Final = 256 * 1024
 _GZIP_BITS: Final = 16 + zlib.MAX_WBITS
 
 
 class Line(Protocol):
-    """What an answer may do to the connection that it arrives on."""
+    """The operations of an answer on its connection."""
 
     def hold(self) -> None:
-        """Read no more for now."""
+        """Stop reading for now."""
         ...
 
     def unhold(self) -> None: ...
@@ -38,8 +38,8 @@ class Line(Protocol):
 class HttpAnswer(msgspec.Struct, eq=False):
     """Pieces that arrive before they are consumed are kept, up to `room` bytes; then the socket is not read.
 
-    Exceptions travel as values, not through the future: a future refuses some (StopIteration), and complains
-    about those that were not fetched.
+    Exceptions are passed as values, not through the future: a future refuses some (StopIteration), and logs
+    those that were not retrieved.
     """
 
     line: Line | None
@@ -47,31 +47,32 @@ class HttpAnswer(msgspec.Struct, eq=False):
     loop: asyncio.AbstractEventLoop
     room: int
     waiter: asyncio.Future[None]
-    """Done when the head is there; a second one, at the end. The one that waits for it aborts if it is
+    """Done when the head is complete; a second one, at the end. Its waiter aborts the answer if it is
     cancelled."""
     status: int = 0
     headers: dict[str, str] = {}
     decoder: Decoder | None = None
     error: Exception | None = None
     feed: Callable[[bytes], None] | None = None
-    """Takes the body as it comes, once it is pumped: then there is nothing to do here for a piece of it. Not
-    while it must be decoded first."""
+    """Receives the body as it comes while it is pumped: then a piece needs no work here. Not while it must be
+    decoded first."""
     consumer: Callable[[bytes], None] | None = None
     held: Callable[[int], None] | None = None
     pieces: list[bytes] = []
     size: int = 0
     whole: BytesIO | None = None
-    """The body while it is read as a whole: it grows in place, where joined pieces were there twice."""
+    """The body while it is read as a whole: it grows in place, where joining pieces would need twice the
+    memory."""
     full: bool = False
     paused: bool = False
     copy: MessageCopy | None = None
-    """Takes what comes from now on, decoded, where anybody follows it."""
+    """Receives further data, decoded, if anyone follows it."""
 
-    # The consumer's side
+    # For the consumer
 
     async def read(self, limit: int, held: Callable[[int], None] | None = None) -> bytes:
         """The whole body; TransportFault("too_large") beyond the limit."""
-        # llhttp has checked that it is a number. Decoding removes the header: it counts coded bytes.
+        # llhttp has checked that it is a number. Decoding removes the header, which counts coded bytes.
         if self.size > limit or int(self.headers.get("content-length", 0)) > limit:
             self.abort()
             raise _too_large()
@@ -100,7 +101,7 @@ class HttpAnswer(msgspec.Struct, eq=False):
         return self.pieces[0] if len(self.pieces) == 1 else b"".join(self.pieces)
 
     async def pump(self, feed: Callable[[bytes], None]) -> None:
-        """Hand each piece of the body to `feed`, and return at its end."""
+        """Pass each piece of the body to `feed`, and return at its end."""
         try:
             if self.pieces:
                 kept = b"".join(self.pieces)
@@ -141,7 +142,7 @@ class HttpAnswer(msgspec.Struct, eq=False):
         self.waiter = self.loop.create_future()
         return self.waiter
 
-    # The connection's side
+    # For the connection
 
     def take(self, body: bytes) -> None:
         """A piece of the body. Raises what `feed` raises, and TransportFault."""
@@ -169,8 +170,8 @@ class HttpAnswer(msgspec.Struct, eq=False):
                 self.line.hold()
 
     def given_up(self) -> Exception:
-        """The error, for the one that raises it: held here too, it would be in a circle with the frames that
-        it passes, and these be freed much later."""
+        """The error for the caller to raise: keeping it here would create a reference cycle with the frames
+        that it passes, and delay their release."""
         error, self.error = self.error, None
         assert error is not None
         return error
@@ -178,7 +179,7 @@ class HttpAnswer(msgspec.Struct, eq=False):
     def end(self, error: Exception | None) -> None:
         """Nothing more will come; the connection is no longer ours."""
         self.line = None
-        # What consumes it holds it too: a circle is freed much later.
+        # The consumer references this answer: breaking the cycle frees both at once.
         self.feed = self.consumer = self.held = self.copy = None
         if error is None and self.decoder is not None:
             try:
@@ -195,8 +196,8 @@ def _too_large() -> TransportFault:
 
 
 def decoder_for(coding: str) -> Decoder | None:
-    """For a content coding, which was not asked for; a small body must not become a huge one. None where the
-    body is not coded. What we cannot undo is the server's fault: we asked for identity."""
+    """The decoder for a content coding, although we ask for identity; a small body must not become a huge
+    one. None if the body is not coded. A coding that we cannot undo is the server's fault."""
     name = coding.strip().lower()
     if name in ("", "identity"):
         return None
@@ -214,7 +215,7 @@ class Decoder:
 
     def __init__(self, *, gzip: bool) -> None:
         self._gzip = gzip
-        # Servers send "deflate" with and without its zlib header: the first byte tells which.
+        # Servers send "deflate" with and without its zlib header: the first byte shows which.
         self._inflate = zlib.decompressobj(_GZIP_BITS) if gzip else None
         self._consumed = 0
         self._produced = 0
@@ -250,6 +251,6 @@ class Decoder:
             raise TransportFault("too_large", "the upstream's answer grows too large when decompressed")
 
     def finish(self) -> None:
-        """The body is over: was it whole?"""
+        """The body has ended: raises if it is incomplete."""
         if self._consumed and not (self._inflate is not None and self._inflate.eof):
             raise TransportFault("broken", "the upstream's compressed answer ended too early")

@@ -1,4 +1,5 @@
-"""The way to the upstreams: HTTP/1.1 over pooled connections. No redirect is followed, no cookie kept."""
+"""The HTTP client for upstreams: HTTP/1.1 over pooled connections. No redirect is followed, no cookie
+kept."""
 
 from __future__ import annotations
 
@@ -25,21 +26,21 @@ if TYPE_CHECKING:
 _BODILESS: Final = frozenset({"GET", "HEAD"})
 _GOODBYE: Final = 408
 _MAX_ROUTES: Final = 1024
-"""URLs kept with what was made of them (a URL may hold a model's name, so there is no end of them)."""
+"""Cached URLs, parsed (a URL may contain a model's name, so their number is unlimited)."""
 _MAX_HEADS: Final = 64
-"""Heads kept for one URL: headers that are new each time must not fill the memory."""
+"""Cached heads of one URL: headers that differ each time must not fill the memory."""
 
 _OURS: Final = frozenset({
     "host", "content-length", "transfer-encoding", "connection", "keep-alive", "accept-encoding", "te",
     "trailer", "upgrade", "expect", "proxy-connection", "proxy-authorization",
 })  # fmt: skip
-"""What frames a message is ours to say: a second opinion on it would let one request hide another."""
+"""Headers that frame a message are ours to set: a second value could let one request hide another."""
 _OF_BODIES: Final = frozenset({"accept", "content-type"})
-"""Not said of a WebSocket, which has no body."""
+"""Not sent for a WebSocket, which has no body."""
 
 
 class HttpTransport:
-    """Implements `Transport`. To be used in one event loop, the one that first sends."""
+    """Implements `Transport`. Bound to the event loop that first sends."""
 
     def __init__(
         self,
@@ -49,8 +50,8 @@ class HttpTransport:
         ssl_context: ssl.SSLContext | None = None,
         screen: Screen | None = None,
     ) -> None:
-        """`screen` may refuse the addresses of an upstream before they are connected to. Those of a proxy
-        are not its concern."""
+        """`screen` may refuse the addresses of an upstream before they are connected to. Those of a proxy are
+        not checked."""
         self._limits = limits
         self._now = now
         self._context = ssl_context
@@ -62,13 +63,13 @@ class HttpTransport:
         self._closed = False
 
     def adopt(self, limits: ClientLimits) -> None:
-        """Go over to new limits."""
+        """Apply new limits."""
         self._limits = limits
         for pool in self._pools.values():
             pool.limits = limits
 
     async def send(self, request: Outbound, timeouts: Timeouts) -> HttpAnswer:
-        """Send a request; return when the head of its answer is there."""
+        """Send a request; returns when the head of its answer is complete."""
         key = (request.method, request.url, request.proxy, request.pool)
         route = self._routes.get(key) or self._route(key)
         pool, body, method = route.pool, request.body, request.method
@@ -82,7 +83,7 @@ class HttpTransport:
                 try:
                     connection = await pool.obtain(timeouts, fresh=retry)
                 except TransportFault as fault:
-                    fault.sent = retry  # by the first attempt, for all we know
+                    fault.sent = retry  # the first attempt may have sent it
                     raise
             reused = connection.reused
             answer = connection.start(head, body, timeouts, room, bodiless=method == "HEAD")
@@ -92,19 +93,19 @@ class HttpTransport:
                 answer.abort()
                 raise
             if answer.status:
-                # A goodbye to a connection that waits, on its way while our request was (RFC 9110, 15.5.9).
+                # A goodbye to an idle connection that crossed our request (RFC 9110, 15.5.9).
                 if answer.status != _GOODBYE or retry or not (reused and connection.answered_at_once):
                     return answer
                 answer.abort()
             elif retry or not connection.stale:
                 raise answer.given_up()
-            # The server had closed a connection of the pool, and we learned of it only by using it.
+            # The server had closed a pooled connection, which we noticed only by using it.
             retry = True
 
     async def open_socket(self, request: Outbound, timeouts: Timeouts, limit: int) -> UpstreamSocket:
-        """A WebSocket at the URL of a request, with its headers, for messages up to `limit` bytes. Raises
-        TransportFault, and SocketRefused where the upstream does not switch to it."""
-        from wsproto.events import Request  # only gateways open any: other commands start sooner without it
+        """Open a WebSocket at the URL of a request, with its headers, for messages up to `limit` bytes.
+        Raises TransportFault, and SocketRefused if the upstream does not switch to it."""
+        from wsproto.events import Request  # only used by gateways: other commands start faster without it
 
         from wireglot.http.client.websocket import SocketRefused, UpstreamSocket
 
@@ -115,13 +116,13 @@ class HttpTransport:
         sent = [header for header in request.headers if header[0] not in _OURS | _OF_BODIES]
         if authorization:
             sent.append(("proxy-authorization", authorization))
-        _rendered("", sent)  # raises for what no header may hold
+        _rendered("", sent)  # raises for invalid header values
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in sent]
         dialer, loop = self._dialing(), asyncio.get_running_loop()
         socket = await dialer.connect(
             origin, timeouts, lambda: UpstreamSocket(loop, limit, self._sockets.discard)
         )
-        if not socket.usable:  # an end that comes with the last bytes of a TLS handshake is seen before this
+        if not socket.usable:  # a close that comes with the last bytes of a TLS handshake is seen before this
             raise SocketRefused(0)
         self._sockets.add(socket)
         await socket.open(Request(origin.authority, target, extra_headers=headers), timeouts.connect)
@@ -188,11 +189,11 @@ class HttpTransport:
 
 
 class _Route(msgspec.Struct, eq=False):
-    """The way to one URL. Most heads differ in nothing but the length, so the rest is kept."""
+    """A prepared URL. Most heads differ only in the length, so the rest is cached."""
 
     pool: Pool
     start: str
-    """What every head begins with."""
+    """The beginning of every head."""
     heads: dict[tuple[tuple[str, str], ...], bytes] = {}
 
     def render(self, headers: Headers) -> bytes:
@@ -207,7 +208,7 @@ class _Route(msgspec.Struct, eq=False):
 def _rendered(start: str, headers: Headers) -> bytes:
     lines = [f"{name}: {value}\r\n" for name, value in headers if name not in _OURS]
     text = start + "".join(lines)
-    # Counting what we wrote finds a line break smuggled in by any of the values.
+    # Counting the lines detects a line break smuggled in by any of the values.
     wrote = start.count("\n") + len(lines)
     if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
         raise TransportFault("protocol", "a request header holds a control character", sent=False)
@@ -220,7 +221,7 @@ def _rendered(start: str, headers: Headers) -> bytes:
 
 
 def _opening(method: str, origin: HttpOrigin, target: str) -> str:
-    """What every request to one URL begins with."""
+    """The beginning of every request to one URL."""
     target, authorization = _through_proxy(origin, target)
     lines = [f"{method} {target} HTTP/1.1", f"host: {origin.authority}", "accept-encoding: identity"]
     if authorization:
@@ -229,7 +230,7 @@ def _opening(method: str, origin: HttpOrigin, target: str) -> str:
 
 
 def _through_proxy(origin: HttpOrigin, target: str) -> tuple[str, str]:
-    """The target as the peer of the connection wants it, and our credentials for it: a proxy that reads the
+    """The target as the connection's peer needs it, and our credentials for the peer: a proxy that reads the
     requests itself gets the whole URL."""
     proxy = origin.proxy
     if proxy is not None and proxy.scheme == "http" and not origin.tls:
@@ -238,11 +239,11 @@ def _through_proxy(origin: HttpOrigin, target: str) -> tuple[str, str]:
 
 
 class Pool:
-    """The connections to one origin: the last one used is used first, and there are never too many.
+    """The connections to one origin: the last one used is used first, and their number is limited.
 
-    A slot is a connection, or the right to open one. Waiters are served in the order they came.
+    A slot is a connection, or the right to open one. Waiters are served in order of arrival.
 
-    A slot that becomes free passes to the first waiter directly: a later one cannot take it first.
+    A free slot is passed to the first waiter directly: a later one cannot take it first.
     """
 
     __slots__ = ("_closed", "_connections", "_dial", "_idle", "_slots", "_waiters", "limits")
@@ -285,9 +286,10 @@ class Pool:
         return None
 
     async def obtain(self, timeouts: Timeouts, *, fresh: bool = False) -> ClientConnection:
-        """A connection, when there may be one more: at once or soon, else TransportFault("busy").
+        """A connection, at once or after a short wait, else TransportFault("busy").
 
-        `fresh`: not one that was used before."""
+        `fresh`: not one that was used before.
+        """
         while not self._closed:
             if fresh and self._idle and self._slots >= self.limits.pool:
                 self._idle.pop(0).drop()
@@ -300,7 +302,7 @@ class Pool:
                         continue
                     if not fresh:
                         return given
-                    self._slots += 1  # ours, before dropping the connection gives one away
+                    self._slots += 1  # taken before dropping the connection gives one away
                     given.drop()
             try:
                 connection = await self._dial(self, timeouts)
@@ -322,7 +324,7 @@ class Pool:
         loop = asyncio.get_running_loop()
         waiter: asyncio.Future[ClientConnection | None] = loop.create_future()
         self._waiters.append(waiter)
-        # A timer and not `asyncio.timeout`: one that is served when it fires keeps what it got.
+        # A timer, not `asyncio.timeout`: a waiter that is served when it fires keeps its slot.
         timer = loop.call_later(limits.queue_time, _give_up, waiter)
         try:
             connection = await waiter
@@ -345,7 +347,7 @@ class Pool:
         return connection
 
     def release(self, connection: ClientConnection) -> None:
-        """A connection whose exchange is over, fit for another."""
+        """Return a connection whose exchange is over and which can be used again."""
         if self._closed or self._slots > self.limits.pool:
             connection.drop()
             return
@@ -357,7 +359,7 @@ class Pool:
             self._idle.append(connection)
 
     def forget(self, connection: ClientConnection) -> None:
-        """A connection that is closed."""
+        """Remove a closed connection."""
         if connection not in self._connections:
             return
         self._connections.remove(connection)

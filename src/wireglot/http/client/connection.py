@@ -1,7 +1,7 @@
-"""One connection to an upstream: one exchange at a time, and between them a place in the pool.
+"""One connection to an upstream: one exchange at a time, and a place in the pool in between.
 
-Its clock is a single timer, which finds out what is due when it fires, and arms itself again. A request that
-goes as usual touches no timer at all: the one armed before is due earlier than anything new.
+It has a single timer, which checks what is due when it fires, and is set again. A normal request does not
+touch the timer: the one already set is due earlier than anything new.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from wireglot.http.transport import Timeouts, TransportFault
 HEAD_BYTES: Final = 64 * 1024
 HEAD_FIELDS: Final = 200
 INTERIM_ANSWERS: Final = 8
-"""How many 1xx answers may come before the real one."""
+"""Maximum 1xx answers before the real one."""
 
 _JOINED_BYTES: Final = 64 * 1024
-"""Larger bodies are not copied to stand behind their head in one piece of memory."""
+"""Larger bodies are not copied to be sent in one piece with their head."""
 
 _AT_ONCE_SECONDS: Final = 5.0
-"""A server that had closed the connection before the request came says so within a round trip."""
+"""A server that had closed the connection before the request came reports it within a round trip."""
 
 _OFFERED: Final = re.compile(r"\btimeout\s*=\s*\"?(\d{1,9})")
 _ROUND_TRIP_SECONDS: Final = 1.0
-"""That a request may be on its way while the server's time runs out."""
+"""How long a request may be on its way while the server's idle time ends."""
 
 _SLACK_SECONDS: Final = 0.001
 """uvloop counts in milliseconds: a timer may fire this much too early."""
@@ -41,11 +41,11 @@ _NAMES: Final[dict[bytes, str]] = {}
 _NAMES_MAX: Final = 1024
 
 _SPENT: Final = HttpResponseParser(object())
-"""In place of the parser of a connection that is closed."""
+"""Replaces the parser of a closed connection."""
 
 
 class Home(Protocol):
-    """The pool a connection belongs to."""
+    """The pool of a connection."""
 
     def release(self, connection: ClientConnection) -> None: ...
 
@@ -53,7 +53,7 @@ class Home(Protocol):
 
 
 class ClientConnection(asyncio.Protocol):
-    """Parses with one llhttp parser for its whole life. `reused`: it has carried an exchange before."""
+    """Parses with one llhttp parser for its whole life. `reused`: it has had an exchange before."""
 
     __slots__ = (
         "_answer", "_blocked", "_bodiless", "_closed", "_due", "_ended_early", "_expiry", "_fields",
@@ -65,7 +65,7 @@ class ClientConnection(asyncio.Protocol):
     def __init__(self, home: Home, loop: asyncio.AbstractEventLoop, now: Callable[[], float]) -> None:
         self.reused = False
         self.on_answered: Callable[[asyncio.Transport], None] | None = None
-        """Called once, when the first answer is whole."""
+        """Called once, when the first answer is complete."""
         self._home = home
         self._loop = loop
         self._now = now
@@ -74,7 +74,7 @@ class ClientConnection(asyncio.Protocol):
         self._ended_early = False
         self._answer: HttpAnswer | None = None
         self._pieces: list[bytes] = []
-        # The parser takes its callbacks when it is made; this one then runs without a Python frame.
+        # The parser looks up its callbacks when it is created; this one then runs without a Python frame.
         self.on_body = self._pieces.append
         self._parser = HttpResponseParser(self)
         self._refused: TransportFault | None = None
@@ -86,12 +86,12 @@ class ClientConnection(asyncio.Protocol):
         self._expiry = math.inf
         """Until when it may stay in the pool."""
         self._held = False
-        """The answer is not read for now."""
+        """Reading of the answer is paused."""
         self._blocked = False
         """Some of the request is unsent: `_unsent` bytes of it."""
         self._unsent = 0
 
-    # What the pool and the transport call
+    # Called by the pool and the transport
 
     @property
     def usable(self) -> bool:
@@ -107,8 +107,8 @@ class ClientConnection(asyncio.Protocol):
 
     @property
     def stale(self) -> bool:
-        """Ended without a byte of an answer, after having carried others: it was closed while it waited. One
-        that was closed later may have been at work on the request."""
+        """Ended without a byte of an answer, after earlier exchanges: it was closed while idle. One that was
+        closed later may have processed the request."""
         return self.reused and not self.heard and self._ended_early and self.answered_at_once
 
     @property
@@ -116,7 +116,7 @@ class ClientConnection(asyncio.Protocol):
         return self._now() - self._started < _AT_ONCE_SECONDS
 
     def start(self, head: bytes, body: bytes, timeouts: Timeouts, room: int, *, bodiless: bool) -> HttpAnswer:
-        """Send a request. `bodiless`: its answer has no body whatever its head says (HEAD)."""
+        """Send a request. `bodiless`: its answer has no body, whatever its head says (HEAD)."""
         assert self._answer is None
         assert self._transport is not None
         answer = self._answer = HttpAnswer(self, self._loop, room, self._loop.create_future())
@@ -128,7 +128,7 @@ class ClientConnection(asyncio.Protocol):
         self._head_done = self._whole = self._keep = self._blocked = False
         self._timeouts = timeouts
         self._started = self._last = self._now()
-        """`_last`: when something of the answer came."""
+        """`_last`: when anything of the answer came."""
         due = self._started + min(timeouts.first_byte, timeouts.total)
         if due < self._due:
             self._arm(due)
@@ -141,7 +141,7 @@ class ClientConnection(asyncio.Protocol):
         return answer
 
     def rest(self, expiry: float) -> None:
-        """Wait in the pool, for this many seconds at most, and no longer than the server says it will."""
+        """Wait in the pool, at most for this many seconds, and no longer than the server allows."""
         self.reused = True
         if "keep-alive" in self._headers:
             expiry = min(expiry, _offered_seconds(self._headers["keep-alive"]))
@@ -165,7 +165,7 @@ class ClientConnection(asyncio.Protocol):
         self._close()
 
     def sever(self) -> None:
-        """Close; the one that waits for an answer gets the error."""
+        """Close; a waiter for an answer gets the error."""
         self._fail(TransportFault("broken", "the gateway is shutting down"))
 
     def _reading(self) -> asyncio.Transport:
@@ -179,17 +179,17 @@ class ClientConnection(asyncio.Protocol):
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
-        self._parser = _SPENT  # it holds our callbacks: a circle
+        self._parser = _SPENT  # it references our callbacks: a cycle
         if self._transport is not None:
-            # A polite close would wait for the peer, and first send what is left of the request.
+            # A graceful close would wait for the peer, and first send the rest of the request.
             self._transport.abort()
         self._home.forget(self)
 
-    # asyncio's side
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not asyncio's by descent
-        # pause_writing then means that something of the request is unsent, resume_writing that all is gone.
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses of asyncio's
+        # pause_writing then means that something of the request is unsent, resume_writing that all is sent.
         self._transport.set_write_buffer_limits(high=0)
 
     def pause_writing(self) -> None:
@@ -200,18 +200,19 @@ class ClientConnection(asyncio.Protocol):
     def resume_writing(self) -> None:
         self._blocked = False
         if self._answer is not None and not self._head_done:
-            self._last = self._now()  # only now does the wait for the answer begin
+            self._last = self._now()  # the wait for the answer begins only now
             self._arm(self._last + self._timeouts.first_byte)
 
     def data_received(self, data: bytes) -> None:
         answer = self._answer
         if answer is None:
-            # Without a request: a server that speaks while idle says goodbye, or is out of step.
+            # Without a request: a server that sends data while idle is closing the connection, or out of
+            # sync.
             self._close()
             return
         self.heard = True
         had_head = self._head_done
-        if had_head:  # before it is whole a byte changes nothing: a head may not dribble for ever
+        if had_head:  # an incomplete head may not come in endless small pieces
             self._last = self._now()
         try:
             if not had_head and len(data) > HEAD_BYTES:
@@ -224,7 +225,7 @@ class ClientConnection(asyncio.Protocol):
             if not self._whole:
                 self._fail(self._refused or _not_http())
                 return
-            self._keep = False  # the answer is whole; what follows it is not ours
+            self._keep = False  # the answer is complete; what follows it is not ours
         pieces = self._pieces
         if pieces:
             self._quiet = 0
@@ -237,7 +238,7 @@ class ClientConnection(asyncio.Protocol):
                         size = len(body)
                         if size > copy.left or copy.room.held > copy.room.most - size - PIECE_BYTES:
                             copy.add(body)
-                        else:  # as `add`, but without a call for each piece
+                        else:  # like `add`, but without a call for each piece
                             copy.size += size
                             copy.left -= size
                             copy.held += size + PIECE_BYTES
@@ -246,13 +247,13 @@ class ClientConnection(asyncio.Protocol):
                     feed(body)
                 else:
                     answer.take(body)
-            except Exception as error:  # what feed raises belongs to the consumer
+            except Exception as error:  # an exception of feed belongs to the consumer
                 self._fail(error)
                 return
             if self._answer is not answer:
                 return  # feed aborted it
         elif not self._whole:
-            # Heads, trailers and chunk extensions without end; body bytes reset the count.
+            # Limits endless heads, trailers and chunk extensions; body bytes reset the count.
             self._quiet += len(data)
             if self._quiet > HEAD_BYTES:
                 self._fail(_head_too_large())
@@ -287,11 +288,11 @@ class ClientConnection(asyncio.Protocol):
             self._ended_early = True
             self._fail(TransportFault("broken", "the upstream closed the connection too early"))
 
-    # The parser's side
+    # Called by the parser
 
     def on_message_begin(self) -> None:
         if self._whole:
-            raise _not_http()  # bytes behind the answer: stop here, data_received closes
+            raise _not_http()  # bytes after the answer: stop here, data_received closes
         if self._interim:
             self._headers = {}
             self._fields = 0
@@ -342,7 +343,7 @@ class ClientConnection(asyncio.Protocol):
         self._refused = fault
         raise fault
 
-    # How an exchange ends
+    # The end of an exchange
 
     def _finish(self, answer: HttpAnswer) -> None:
         self._answer = None
@@ -350,7 +351,7 @@ class ClientConnection(asyncio.Protocol):
         if self.on_answered is not None:
             self.on_answered(self._transport)
             self.on_answered = None
-        # An answer before the request was sent whole leaves the rest of it in the way of the next one.
+        # If the answer ends before the request is sent completely, the rest of it blocks the next one.
         if self._keep and not self._transport.get_write_buffer_size() and not self._transport.is_closing():
             if self._held:
                 self.unhold()
@@ -369,7 +370,7 @@ class ClientConnection(asyncio.Protocol):
     def _backlog(self) -> int:
         return self._transport.get_write_buffer_size() if self._transport is not None else 0
 
-    # The clock
+    # The timer
 
     def _came(self) -> None:
         """Begin to wait for the next piece of the answer."""
@@ -421,13 +422,13 @@ class ClientConnection(asyncio.Protocol):
 
 
 def _offered_seconds(keep_alive: str) -> float:
-    """How long a connection may rest by its server's own words (`Keep-Alive: timeout=5`)."""
+    """How long a connection may be idle according to its server (`Keep-Alive: timeout=5`)."""
     offered = _OFFERED.search(keep_alive)
     return max(0.0, int(offered[1]) - _ROUND_TRIP_SECONDS) if offered is not None else math.inf
 
 
 def _known(name: bytes) -> str:
-    """Names repeat from answer to answer; a server that invents new ones does not fill the memory."""
+    """Cached, since names repeat; a server that invents new ones cannot fill the memory."""
     text = name.decode("latin-1").lower()
     if len(_NAMES) < _NAMES_MAX:
         _NAMES[name] = text

@@ -1,4 +1,5 @@
-"""Opening a connection: name, address, proxy, TLS. Nothing of a request is sent before all of it has held."""
+"""Opens a connection: name, address, proxy, TLS. Nothing of a request is sent before all of these have
+succeeded."""
 
 from __future__ import annotations
 
@@ -26,7 +27,7 @@ Address = tuple[socket.AddressFamily, str, int]
 Reach = Callable[[Address], Awaitable[socket.socket]]
 Dialed = TypeVar("Dialed", ClientConnection, "UpstreamSocket")
 Screen = Callable[[HttpOrigin, Sequence[Address]], None]
-"""Gets the addresses that are about to be connected to, and raises where one must not be."""
+"""Called with the addresses that are about to be connected to; raises if one is not allowed."""
 
 _PROBES: Final = {"TCP_KEEPIDLE": 15, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """TCP keep-alive: seconds before the first probe and between probes, and how many are sent. Without it a peer
@@ -75,7 +76,7 @@ class Dialer:
         return self.connect(origin, timeouts, partial(ClientConnection, home, self._loop, self._now))
 
     async def connect(self, origin: HttpOrigin, timeouts: Timeouts, make: Callable[[], Dialed]) -> Dialed:
-        """A connection on which nothing was sent yet, read by what `make` makes."""
+        """A connection on which nothing was sent yet, with the protocol that `make` creates."""
         again = False
         while True:
             sock = await self._reach(origin, timeouts.connect)
@@ -88,10 +89,10 @@ class Dialer:
                     await self._loop.create_connection(factory, sock=sock)
                 return connection
             except BaseException as fault:  # the socket is closed, whatever it was
-                # Given up as soon as made, asyncio would see a TLS connection off politely, and wait.
+                # Otherwise asyncio would shut down a TLS connection gracefully, and wait.
                 connection.drop()
                 sock.close()
-                # A server that cannot take up a session should say so and go on without. Some fail.
+                # A server that cannot resume a session should say so and continue without. Some fail.
                 refused = isinstance(fault, TransportFault) and fault.problem == "tls"
                 if again or not refused or not self._sessions.forget(origin):
                     raise
@@ -101,7 +102,7 @@ class Dialer:
         for lookup in self._lookups.values():
             lookup.cancel()
 
-    # The way to the upstream
+    # Connecting to the upstream
 
     async def _reach(self, origin: HttpOrigin, seconds: float) -> socket.socket:
         proxy = origin.proxy
@@ -140,7 +141,7 @@ class Dialer:
         return sock
 
     async def _resolve(self, host: str, port: int, seconds: float) -> list[Address]:
-        # One lookup for all who ask: a name server that stalls holds one thread, not all of them.
+        # One lookup is shared by all callers: a name server that stalls blocks one thread, not all of them.
         lookup = self._lookups.get((host, port))
         if lookup is None:
             lookup = self._lookups[host, port] = self._loop.create_task(self._look_up(host, port))
@@ -153,7 +154,7 @@ class Dialer:
         except asyncio.CancelledError:
             if not lookup.cancelled():
                 raise
-            addresses = []  # not we were cancelled but the lookup, by close
+            addresses = []  # the lookup was cancelled by close, not the caller
         if not addresses:
             _need_descriptor()
             raise TransportFault("dns", "could not resolve the upstream's name", sent=False) from None
@@ -168,7 +169,7 @@ class Dialer:
 
     async def _connect_to(self, address: Address) -> socket.socket:
         family, host, port = address
-        sock = _open(family)  # OSError: a family this machine has not
+        sock = _open(family)  # OSError: the machine does not support this family
         try:
             sock.setblocking(False)
             for option in _OPTIONS:
@@ -200,7 +201,7 @@ class Dialer:
         except TimeoutError:
             raise TransportFault("tls", "the upstream's TLS handshake took too long", sent=False) from None
         except OSError as fault:
-            if fault.errno in _NO_DESCRIPTOR:  # the authorities are files
+            if fault.errno in _NO_DESCRIPTOR:  # the CA certificates are files
                 raise _busy() from None
             raise TransportFault("tls", "the upstream ended the TLS handshake", sent=False) from None
 
@@ -216,7 +217,7 @@ def _open(family: socket.AddressFamily) -> socket.socket:
 
 @lru_cache(maxsize=1024)
 def literal(host: str, port: int) -> list[Address] | None:
-    """The address that a host is, None where it is a name."""
+    """The address if the host is one; None if it is a name."""
     try:
         version = ipaddress.ip_address(host).version
     except ValueError:
@@ -225,7 +226,7 @@ def literal(host: str, port: int) -> list[Address] | None:
 
 
 def _need_descriptor() -> None:
-    """A lookup needs descriptors as well, and does not say that it had none."""
+    """A lookup needs descriptors as well, and does not report their lack."""
     with contextlib.suppress(OSError):
         _open(socket.AF_INET).close()
 
@@ -239,7 +240,8 @@ def _unreachable() -> TransportFault:
 
 
 def interleaved(addresses: Iterable[Address]) -> list[Address]:
-    """The families in turn, the resolver's first choice first: one that is broken holds up the other once."""
+    """The families alternate, the resolver's first choice first: a broken family delays the other only
+    once."""
     families: dict[socket.AddressFamily, list[Address]] = {}
     for address in addresses:
         families.setdefault(address[0], []).append(address)
@@ -252,9 +254,9 @@ async def first_reached(
 ) -> socket.socket:
     """Reach one of several addresses (RFC 8305, Happy Eyeballs): one that does not answer is not waited for.
 
-    The next address is tried when the one before has failed, or has not connected in a moment; then both are
-    on their way, and the first to connect is taken. A family that leads nowhere costs that moment.
-    Raises the OSError of the last address to fail, and at once whatever is no OSError.
+    The next address is tried when the one before has failed, or has not connected within `head_start`; then
+    both are tried, and the first to connect is used. A broken family costs that time. Raises the OSError of
+    the last address to fail, and at once whatever is no OSError.
     """
     loop = asyncio.get_running_loop()
     attempts: list[asyncio.Task[socket.socket]] = []
@@ -294,27 +296,27 @@ async def _end(attempts: list[asyncio.Task[socket.socket]]) -> None:
     for attempt in attempts:
         attempt.cancel()
     for ended in await asyncio.gather(*attempts, return_exceptions=True):
-        if isinstance(ended, socket.socket):  # connected in the same moment as the one that is taken
+        if isinstance(ended, socket.socket):  # connected in the same moment as the one that is used
             ended.close()
 
 
 class Sessions:
-    """The newest TLS session of each origin, so that the next connection need not shake hands in full.
+    """The newest TLS session of each origin, so that the next connection needs no full handshake.
 
-    asyncio and uvloop make their TLS objects themselves, with `wrap_bio` of the context that they are handed,
-    and know no sessions: so a context that knows one is put before the real one.
+    asyncio and uvloop create their TLS objects themselves, with `wrap_bio` of the context that they are
+    given, and do not support sessions: so a context with a session wraps the real one.
     """
 
     def __init__(self) -> None:
         self._kept: dict[HttpOrigin, ssl.SSLSession] = {}
 
     def context(self, real: ssl.SSLContext, origin: HttpOrigin) -> ssl.SSLContext:
-        """What to connect with: `real` itself, where no session is known."""
+        """The context to connect with: `real` itself if no session is known."""
         session = self._kept.get(origin)
         return real if session is None else _Resuming(real, session)
 
     def keep(self, origin: HttpOrigin, transport: Any) -> None:
-        """After an answer: in TLS 1.3 tickets come behind the handshake."""
+        """Called after an answer: in TLS 1.3 tickets come after the handshake."""
         spoken = transport.get_extra_info("ssl_object")
         session = spoken.session if spoken is not None else None
         if session is None or not session.has_ticket:
@@ -324,12 +326,12 @@ class Sessions:
         self._kept[origin] = session
 
     def forget(self, origin: HttpOrigin) -> bool:
-        """Whether there was one."""
+        """Returns whether there was one."""
         return self._kept.pop(origin, None) is not None
 
 
 class _Resuming(ssl.SSLContext):
-    """Nothing is set on it and nothing is read from it: whatever it is asked for is the real one's."""
+    """Its own attributes are never set or read: every access goes to the real context."""
 
     _real: ssl.SSLContext
     _session: ssl.SSLSession

@@ -1,5 +1,5 @@
-"""Where a request goes: URLs, origins and proxies, and the way through a proxy on a raw socket, before
-anything of ours is said to the upstream."""
+"""Targets of requests: URLs, origins and proxies, and the handshake with a proxy on a raw socket, before
+anything is sent to the upstream."""
 
 from __future__ import annotations
 
@@ -31,7 +31,8 @@ class Proxy(msgspec.Struct, frozen=True):
 
 
 class HttpOrigin(msgspec.Struct, frozen=True):
-    """Whom a connection reaches and on whose behalf: connections are shared only within one."""
+    """The target of a connection, and the credentials it is used with: connections are shared only within
+    one."""
 
     scheme: str
     host: str
@@ -45,7 +46,7 @@ class HttpOrigin(msgspec.Struct, frozen=True):
 
     @property
     def authority(self) -> str:
-        """As the Host header has it."""
+        """In the form of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _PORTS[self.scheme] else f"{host}:{self.port}"
 
@@ -76,7 +77,7 @@ def _address(url: str, schemes: tuple[str, ...], message: str) -> tuple[str, int
         host = (parts.hostname or "").encode("ascii" if url.isascii() else "idna").decode("ascii")
         port = parts.port
     except ValueError:
-        # Not chained: the text of a ValueError may hold the URL, and with it a password.
+        # Not chained: the message of a ValueError may contain the URL, and with it a password.
         raise _unusable(message) from None
     if parts.scheme not in schemes or not host or any(ord(c) <= 32 for c in url):
         raise _unusable(message)
@@ -103,7 +104,7 @@ async def tunnel(
         if not data or len(head) > _HEAD_BYTES:
             raise _refused()
     status = head.split(b"\r\n", 1)[0].split(b" ")
-    # In TLS the client speaks first: bytes behind the head are not the upstream's.
+    # In TLS the client speaks first: bytes after the head are not the upstream's.
     if (
         len(status) < 2
         or not status[0].startswith(b"HTTP/1.")

@@ -1,5 +1,5 @@
-"""A WebSocket to an upstream (RFC 6455): one request at a time, each a message; its answer is the messages up
-to its last one.
+"""A WebSocket to an upstream (RFC 6455): one request at a time, each one message; its answer consists of the
+messages up to the final one.
 
 Compression is not offered: what an upstream sends is never larger than its bytes.
 """
@@ -33,20 +33,21 @@ TOO_LARGE: Final = 1009
 _NORMAL: Final = 1000
 _UNSENT: Final = 1006
 _MAX_QUIET_BYTES: Final = 64 * 1024
-"""Of control frames between two messages: a flood of pings is no answer."""
+"""Maximum bytes of control frames between two messages: a flood of pings is no answer."""
 _MAX_UNREAD_BYTES: Final = 64 * 1024
 """Pings of an upstream that leaves more than this unread are not answered."""
 _AT_ONCE_SECONDS: Final = 5.0
-"""As of a pooled connection: one that the upstream had closed before a request came ends within this time."""
+"""As for a pooled connection: one that the upstream had closed before a request came ends within this
+time."""
 _GOODBYE_SECONDS: Final = 1.0
 _SLACK_SECONDS: Final = 0.001
 
 ReadMessage = Callable[[bytes, HttpAnswer], bool]
-"""Gets each message of an answer, sets its head with the first, hands on its body. True: it was the last."""
+"""Gets each message of an answer, sets its head with the first, passes on its body. True: it was the last."""
 
 
 class SocketRefused(Exception):
-    """The upstream did not switch to a WebSocket. `status`: of its answer, 0 where there was none."""
+    """The upstream did not switch to a WebSocket. `status`: of its answer, 0 if there was none."""
 
     def __init__(self, status: int) -> None:
         super().__init__(f"status {status}")
@@ -54,7 +55,7 @@ class SocketRefused(Exception):
 
 
 class UpstreamSocket(asyncio.Protocol):
-    """Implements `Line`, for the answer that is on its way. `reused`: it has carried one before."""
+    """Implements `Line`, for the answer in progress. `reused`: it has had one before."""
 
     def __init__(
         self, loop: asyncio.AbstractEventLoop, limit: int, forget: Callable[[UpstreamSocket], None]
@@ -62,7 +63,7 @@ class UpstreamSocket(asyncio.Protocol):
         """`limit`: bytes of one message. `forget` is called once, when it is closed."""
         self.reused = False
         self.close_code = 0
-        """The upstream's, once it has closed it."""
+        """The upstream's close code, once it has closed the WebSocket."""
         self.opened = loop.time()
         self.on_answered: Callable[[asyncio.Transport], None] | None = None
         self._loop = loop
@@ -71,7 +72,7 @@ class UpstreamSocket(asyncio.Protocol):
         self._protocol = WSConnection(ConnectionType.CLIENT)
         self._transport: asyncio.Transport | None = None
         self._status: asyncio.Future[int] | None = None
-        """Of the upgrade, while it is waited for."""
+        """The status of the upgrade, while that is awaited."""
         self._closed = False
         self._arriving = bytearray()
         self._quiet = 0
@@ -108,7 +109,7 @@ class UpstreamSocket(asyncio.Protocol):
 
     @property
     def stale(self) -> bool:
-        """Ended without a word after having carried another answer: it was closed while it waited."""
+        """Ended without any data after an earlier answer: it was closed while idle."""
         return self.reused and not self._heard and self._loop.time() - self._started < _AT_ONCE_SECONDS
 
     def start(self, frame: bytes, timeouts: Timeouts, room: int, read: ReadMessage) -> HttpAnswer:
@@ -138,25 +139,25 @@ class UpstreamSocket(asyncio.Protocol):
             self._reading().resume_reading()
 
     def drop(self) -> None:
-        """Close at once: there is no other way to cancel a request."""
+        """Close at once: a request cannot be cancelled otherwise."""
         self._answer = None
         if self._transport is not None:
             self._transport.abort()
         self._release()
 
     def close(self) -> None:
-        """Say goodbye, if it is open."""
+        """Send a close frame, if it is open."""
         if self.usable and self._answer is None and self._protocol.state is ConnectionState.OPEN:
             transport = self._reading()
             transport.write(self._protocol.send(CloseConnection(code=_NORMAL)))
             transport.close()
-            self._loop.call_later(_GOODBYE_SECONDS, transport.abort)  # the peer need not agree
+            self._loop.call_later(_GOODBYE_SECONDS, transport.abort)  # the peer may not answer
             self._release()
         else:
             self.sever()
 
     def sever(self) -> None:
-        """Close at once; the one that waits for an answer gets the error."""
+        """Close at once; a waiter for an answer gets the error."""
         self._fail(TransportFault("broken", "the gateway is shutting down"))
 
     def _reading(self) -> asyncio.Transport:
@@ -174,10 +175,10 @@ class UpstreamSocket(asyncio.Protocol):
         self._arriving = bytearray()
         self._forget(self)
 
-    # asyncio's side
+    # Called by asyncio
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's are not asyncio's by descent
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's are no subclasses of asyncio's
 
     def data_received(self, data: bytes) -> None:
         if self._closed:
@@ -189,7 +190,7 @@ class UpstreamSocket(asyncio.Protocol):
                 self._take(event)
                 if not self.usable:
                     return
-        except RemoteProtocolError:  # only of the handshake: later ones are events
+        except RemoteProtocolError:  # only in the handshake: later ones are events
             self._refused(0)
             return
         if self._quiet > _MAX_QUIET_BYTES:
@@ -207,7 +208,7 @@ class UpstreamSocket(asyncio.Protocol):
             self._refused(0)
             self._fail(TransportFault("broken", f"the upstream closed its WebSocket too early ({code})"))
 
-    # The protocol's side
+    # Protocol events
 
     def _take(self, event: Event) -> None:
         if isinstance(event, TextMessage):
@@ -218,7 +219,7 @@ class UpstreamSocket(asyncio.Protocol):
         elif isinstance(event, BytesMessage):
             self._fail(TransportFault("protocol", "the upstream's WebSocket sent what is no text"))
         elif isinstance(event, CloseConnection):
-            if self._protocol.state is ConnectionState.OPEN:  # no close of the upstream's
+            if self._protocol.state is ConnectionState.OPEN:  # without a close of the upstream's
                 self._fail(TransportFault("protocol", "the upstream's WebSocket sent frames that are none"))
             else:
                 self._lost(event.code)
@@ -228,7 +229,7 @@ class UpstreamSocket(asyncio.Protocol):
             self._refused(event.status_code)
 
     def _refused(self, status: int) -> None:
-        """The upgrade has its answer, 101 where it is none."""
+        """The upgrade's answer; 101 if it is not one."""
         if self._status is not None and not self._status.done():
             self._status.set_result(status)
 
@@ -246,12 +247,12 @@ class UpstreamSocket(asyncio.Protocol):
     def _take_message(self, message: bytes) -> None:
         answer = self._answer
         if answer is None:
-            self.close()  # without a request: it says goodbye, or is out of step
+            self.close()  # without a request: the upstream is closing, or out of sync
             return
         had_head = bool(answer.status)
         try:
             is_last = self._read(message, answer)
-        except Exception as error:  # what the consumer raises belongs to it
+        except Exception as error:  # an exception of the consumer belongs to it
             self._fail(error)
             return
         if self._answer is not answer:
@@ -261,7 +262,7 @@ class UpstreamSocket(asyncio.Protocol):
         elif not had_head and not answer.waiter.done():
             answer.waiter.set_result(None)
 
-    # How an exchange ends
+    # The end of an exchange
 
     def _finish(self, answer: HttpAnswer) -> None:
         self._answer = None
@@ -283,7 +284,7 @@ class UpstreamSocket(asyncio.Protocol):
         if answer is not None:
             answer.end(error)
 
-    # The clock
+    # The timer
 
     def _tick(self) -> None:
         self._timer = None
@@ -320,8 +321,8 @@ class UpstreamSocket(asyncio.Protocol):
 
 
 def text_frame(message: bytes) -> bytes:
-    """A message as a client sends it. To mask a megabyte takes ten milliseconds: large ones are made in a
-    worker thread, off the connection that they go out on."""
+    """A message in a client's frame. Masking a megabyte takes ten milliseconds: large frames are made in a
+    worker thread, independently of the connection."""
     return Connection(ConnectionType.CLIENT).send(TextMessage(data=message.decode()))
 
 

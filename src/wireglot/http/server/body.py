@@ -1,4 +1,4 @@
-"""The bodies of requests as they arrive: of a known length, or in chunks, which are read strictly."""
+"""Request bodies as they arrive: of a known length, or in chunks, which are parsed strictly."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _SIZE: Final = re.compile(rb"([0-9A-Fa-f]{1,16})(?:" + _EXTENSION + rb")*")
 _SIZE_LINE_BYTES: Final = 256
 _FREE_CHUNKS: Final = 16_384
 _MEAN_CHUNK_BYTES: Final = 128
-"""The smallest average of a long body: single bytes would cost us more than their sender."""
+"""The smallest average chunk of a long body: single bytes would cost us more than their sender."""
 
 _AT_SIZE: Final = 0
 _IN_DATA: Final = 1
@@ -26,16 +26,16 @@ class TooLarge(Exception):
     """The body has passed its limit."""
 
 
-# Both gather in a `BytesIO`, which hands out what it holds without a copy: a list of parts joined at the end
-# would for a moment be the body twice. But to grow, it copies all it has.
+# Both collect in a `BytesIO`, which returns its content without a copy: a list of parts joined at the end
+# would for a moment be the body twice. But to grow, it copies all its content.
 
 _JOINED_BYTES: Final = 2 * 1024 * 1024
 _JOINED_PARTS: Final = 64
-"""Up to here they are joined: many small parts take more room than their bytes."""
+"""Up to this many they are joined: many small parts take more memory than their bytes."""
 
 
 class SizedBody:
-    """A body whose length was declared, and is within its limit."""
+    """A body whose declared length is within its limit."""
 
     __slots__ = ("_gathered", "_missing", "_parts", "rest")
 
@@ -44,7 +44,7 @@ class SizedBody:
         self._gathered = io.BytesIO() if length > _JOINED_BYTES else None
         self._missing = length
         self.rest: bytes | None = None
-        """Once the body is whole: the bytes after it."""
+        """Set when the body is complete: the bytes after it."""
 
     def body(self) -> bytes:
         return b"".join(self._parts) if self._gathered is None else self._gathered.getvalue()
@@ -83,7 +83,7 @@ class ChunkedBody:
         self._chunks = 0
         self._size = 0
         self.rest: bytes | None = None
-        """Once the body is whole: the bytes after it."""
+        """Set when the body is complete: the bytes after it."""
 
     def body(self) -> bytes:
         return self._gathered.getvalue()
@@ -105,7 +105,7 @@ class ChunkedBody:
         end = data.find(b"\r\n", at)
         if end < 0:
             held = data[at:]
-            # A line end that is not CRLF, or a line without end, will not become a good size any more.
+            # A line end that is not CRLF, or a line without end, cannot become a valid size any more.
             if len(held) > _SIZE_LINE_BYTES or b"\n" in held or b"\r" in held[:-1]:
                 raise _malformed("a chunk size that is not one")
             self._held = held
@@ -117,7 +117,7 @@ class ChunkedBody:
         self._chunks += 1
         if self._chunks > _FREE_CHUNKS + self._size // _MEAN_CHUNK_BYTES:
             raise _malformed("too many small chunks")
-        # Judged by what the chunk announces: there is no need to see it arrive.
+        # Checked when the chunk announces its size: it need not arrive first.
         if self._size + size > self._limit:
             raise TooLarge
         self._left = size

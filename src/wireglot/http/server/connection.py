@@ -1,4 +1,4 @@
-"""The clients' connections: requests in, one at a time and in order, each answered by one task."""
+"""The clients' connections: requests are read one at a time and in order, each answered by one task."""
 
 from __future__ import annotations
 
@@ -46,31 +46,32 @@ from wireglot.http.server.phases import (
 )
 
 _MAX_REFUSALS: Final = 100
-"""A connection ends after this many refusals in a row: it serves no one."""
+"""A connection ends after this many consecutive refusals: it is useless."""
 _MAX_SKIPPED_BYTES: Final = 64 * 1024
-"""The longest rest of a body that is read past to keep a connection."""
+"""The longest rest of a body that is skipped to keep a connection."""
 _MAX_AHEAD_BYTES: Final = 64 * 1024
 """A client that has sent more than this of further requests is not read until there is room again."""
 _UNREAD_SECONDS: Final = 1.0
-"""A client that has sent too much ahead is not read, so nothing shows when it leaves: its request runs on
-for this long, then the connection is cut."""
+"""A client that has sent too much ahead is not read, so its disconnect is not noticed: its request continues
+for this long, then the connection is closed."""
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
 _SLOWEST_BYTES_A_SECOND: Final = 1024
 _MAX_TURNED_AWAY: Final = 64
-"""Connections over the limit that get an answer; the next ones are just cut."""
+"""Connections over the limit that get a response; further ones are just closed."""
 _ONE_WRITE_BYTES: Final = 64 * 1024
-"""Up to here head and body are joined; a larger body is not copied for it."""
+"""Up to this size head and body are joined; a larger body is not copied for it."""
 _SHORT_BYTES: Final = 1024
 _CHUNK_HEADS: Final = tuple(b"%x\r\n" % size for size in range(_SHORT_BYTES))
-"""Of nearly all chunks: one is an event of a stream. To format a head takes longer than all else for it."""
+"""The heads of nearly all chunks: one is an event of a stream. Formatting a head would take longer than all
+else."""
 _UNSENT_OPTION: Final = getattr(socket, "TCP_NOTSENT_LOWAT", None)
 _INT_MAX: Final = 2**31 - 1
 _LOCAL: Final = ("127.", "::ffff:127.")
 
 
 class Hub:
-    """What the connections of one server share: the application, limits, who is there, what is running."""
+    """Shared by the connections of one server: the application, limits, connections, running tasks."""
 
     def __init__(
         self,
@@ -80,17 +81,17 @@ class Hub:
         on_refusal: Callable[[str, str], None] = lambda code, message: None,
     ) -> None:
         """`account`: one that others share; without it, the server's own. `on_refusal` gets the code and
-        message of the first error of each code: the client that it is for may not be able to read it."""
+        message of the first error of each code: its client may not be able to read it."""
         self.app = app
         self.limits = limits
         self.account = account if account is not None else ByteAccount(limits.buffered)
-        """Of bodies that are arriving or in the hands of a handler, and of what clients have yet to take."""
+        """Bodies that are arriving or being handled, and output that clients have yet to take."""
         self.loop: asyncio.AbstractEventLoop
         self.context: contextvars.Context
         """Requests run in copies of it: one that starts where another ends must not inherit its variables."""
         self.connections: set[ServerConnection] = set()
         self.tasks: set[asyncio.Task[None]] = set()
-        """Running handlers: the loop itself holds tasks only weakly."""
+        """Running handlers: the loop itself keeps only weak references to tasks."""
         self.status_lines = StatusLines(time.time())
         self.draining = False
         self.empty = asyncio.Event()
@@ -99,15 +100,15 @@ class Hub:
         """How often each error of the HTTP class was given, by its code."""
         self._on_refusal = on_refusal
         self._peers: Counter[str] = Counter()
-        """Connections by address; those of this machine are not counted."""
+        """Connections by address; those from this machine are not counted."""
 
     def open(self) -> None:
-        """Belong to the loop that is running now."""
+        """Bind to the running event loop."""
         self.loop = asyncio.get_running_loop()
         self.context = contextvars.copy_context()
 
     def enter(self, connection: ServerConnection, peer: str) -> int:
-        """Count a new connection. Gives by how many there are too many, here or from its address."""
+        """Count a new connection. Returns by how many the limit is exceeded, in total or for its address."""
         self.connections.add(connection)
         excess = len(self.connections) - self.limits.connections
         if peer and peer != "::1" and not peer.startswith(_LOCAL):
@@ -139,14 +140,14 @@ class Hub:
 
 
 class Backlog(msgspec.Struct, eq=False):
-    """Requests that wait for their turn."""
+    """Received requests that wait for their turn."""
 
     transport: asyncio.Transport
     data: bytes = b""
     at: int = 0
     """Where in `data` they begin: taking one does not move the others."""
     is_full: bool = False
-    """Whether reading is paused, and with it all news of the client: also that it has gone."""
+    """Whether reading is paused: then a disconnect is not noticed either."""
 
     def put(self, data: bytes, at: int) -> None:
         self.data = data
@@ -159,7 +160,7 @@ class Backlog(msgspec.Struct, eq=False):
         self.put(self.data[self.at :] + data, 0)
 
     def take(self) -> tuple[bytes, int]:
-        """All of it, and where it begins; what is left after one request is `put` back."""
+        """All data, and where it begins; what is left after one request is `put` back."""
         data, at = self.data, self.at
         self.data = b""
         self.at = 0
@@ -171,14 +172,14 @@ class Backlog(msgspec.Struct, eq=False):
         self.read_on()
 
     def read_on(self) -> None:
-        """Read again if there is room again."""
+        """Resume reading if there is room again."""
         if self.is_full and len(self.data) - self.at <= _MAX_AHEAD_BYTES:
             self.is_full = False
             self.transport.resume_reading()
 
 
 class ServerConnection(asyncio.Protocol):
-    """One client's connection; `phases` says which phase may follow which."""
+    """One client's connection; `phases` defines which phase may follow which."""
 
     __slots__ = (
         "_backlog", "_begun", "_body", "_called", "_flushed", "_have", "_heard", "_inbound", "_known",
@@ -194,31 +195,31 @@ class ServerConnection(asyncio.Protocol):
         self._transport: asyncio.Transport | None = None
         self._phase = HEAD
         self._partial = b""
-        """A head that has not arrived in full."""
+        """A head that has not arrived completely."""
         self._scanned = 0
         self._backlog: Backlog
         self._called = False
-        """Whether the loop will call for what is waiting."""
+        """Whether the loop will call for the waiting data."""
         self._refusals = 0
         self._known: KnownHead | None = None
         self._inbound: Inbound | None = None
         self._body: SizedBody | ChunkedBody | None = None
         self._have = 0
         self._owed = 0
-        """Bytes that wait for a client, as far as they are on the account."""
+        """Bytes that wait for a client, as counted in the account."""
         self._left = 0
         self._reply: ServerReply | None = None
         self._task: asyncio.Task[None] | None = None
         self._upgrade: Upgrade | None = None
         self._begun = self._heard = hub.loop.time()
         self._written = 0
-        """All bytes handed to the transport so far."""
+        """All bytes passed to the transport so far."""
         self._moved = self._begun
-        """When the client was last seen to take some; how many it had taken then, how many were left."""
+        """When the client was last seen to take some data; how much it had taken then, how much was left."""
         self._flushed = 0
         self._pending = 0
 
-    # What the loop calls.
+    # Called by the loop.
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -229,7 +230,7 @@ class ServerConnection(asyncio.Protocol):
         self._transport.set_write_buffer_limits(high=pending)
         sock = transport.get_extra_info("socket")
         if _UNSENT_OPTION is not None and sock is not None:
-            # The system, too, should hold no more that is not on its way: it would take megabytes.
+            # The system's buffer should be small, too: it would take megabytes.
             with contextlib.suppress(OSError):  # not TCP
                 sock.setsockopt(socket.IPPROTO_TCP, _UNSENT_OPTION, min(pending, _INT_MAX))
         excess = hub.enter(self, self.peer)
@@ -261,7 +262,8 @@ class ServerConnection(asyncio.Protocol):
                 self.close()
 
     def eof_received(self) -> bool:
-        # Half-closed counts as gone: no client of these APIs does it and still waits for its answer.
+        # A half-closed connection counts as closed: no client of these APIs does it and still waits for its
+        # answer.
         if self._reply is not None:
             self._leave(self._reply)
         self._phase = CLOSING
@@ -294,11 +296,12 @@ class ServerConnection(asyncio.Protocol):
             self._call()
 
     def _owe(self, size: int) -> None:
-        """Count what waits for a client that reads slower than we write, until it has been taken."""
+        """Count the data that waits for a client which reads slower than we write, until it has been
+        taken."""
         self.hub.account.owe(size - self._owed)
         self._owed = size
 
-    # What the reply calls.
+    # Called by the reply.
 
     def write(self, data: bytes) -> None:
         if self._transport is not None:
@@ -323,7 +326,7 @@ class ServerConnection(asyncio.Protocol):
             self._take_waiting()
 
     def speak(self, upgrade: Upgrade) -> None:
-        """Another protocol from now on. What has come ahead is its own."""
+        """Another protocol from now on. Data already received belongs to it."""
         self._phase = UPGRADED
         self._upgrade = upgrade
         data, at = self._backlog.take()
@@ -332,7 +335,7 @@ class ServerConnection(asyncio.Protocol):
             upgrade.receive(data[at:])
 
     def linger(self) -> None:
-        """Everything is said: the client may read it before the connection ends."""
+        """Everything is sent: the client may read it before the connection ends."""
         self._reply = self._task = self._upgrade = None
         transport = self._transport
         if transport is None or transport.is_closing():
@@ -343,22 +346,22 @@ class ServerConnection(asyncio.Protocol):
         transport.write_eof()
 
     def cut(self, *, flush: bool) -> None:
-        """End the connection in the middle of an answer, so that the client sees that it is not whole."""
+        """End the connection in the middle of an answer, so that the client sees that it is incomplete."""
         self._reply = self._task = None
         if flush:
             self.close()
         elif self._transport is not None:
-            # Without chunks a plain end would look like a whole answer: only a reset shows it.
+            # Without chunks a normal end would look like a complete answer: only a reset shows it.
             sock = self._transport.get_extra_info("socket")
             if sock is not None:
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
             self._phase = CLOSING
             self._transport.abort()
 
-    # What the server calls.
+    # Called by the server.
 
     def sweep(self, now: float, limits: ServerLimits) -> None:
-        """End what has been waited for long enough; called about once a second."""
+        """Close connections whose time limits have passed; called about once a second."""
         if self._transport is None:
             return
         if self._is_stuck(now, self._transport.get_write_buffer_size(), limits):
@@ -399,12 +402,12 @@ class ServerConnection(asyncio.Protocol):
     # Reading.
 
     def _take_request(self, data: bytes, at: int) -> None:
-        """Read one head, and its body if it is there. What follows waits until this one is answered."""
+        """Read one head, and its body if it has arrived. What follows waits until this one is answered."""
         if self.pressed:
-            # A client that does not read its answers gets no more: they would pile up here without end.
+            # A client that does not read its answers gets no more: they would accumulate without limit.
             self._wait(data, at)
             return
-        # RFC 9112 2.2: an empty line before a request is overlooked.
+        # RFC 9112 2.2: an empty line before a request is ignored.
         start = at + 2 if data.startswith(b"\r\n", at) else at
         end = data.find(b"\r\n\r\n", start)
         if end < 0:
@@ -427,7 +430,7 @@ class ServerConnection(asyncio.Protocol):
         self._backlog.read_on()
 
     def _wait(self, data: bytes, at: int) -> None:
-        """Let the others go first, and the client take what it has been sent."""
+        """Let other connections go first, and the client read what it was sent."""
         self._phase = WAITING
         self._partial = b""
         self._backlog.put(data, at)
@@ -459,7 +462,7 @@ class ServerConnection(asyncio.Protocol):
         self._scanned = len(data)
 
     def _admit(self, inbound: Inbound, data: bytes, at: int) -> None:
-        """Let a request in or answer it at once. What follows its head begins at `at`."""
+        """Admit a request or answer it at once. The data after its head begins at `at`."""
         hub = self.hub
         app, head, length, limit = hub.app, inbound.head, inbound.length, 0
         try:
@@ -584,17 +587,17 @@ class ServerConnection(asyncio.Protocol):
         self._refuse(plain_refusal(status, code, message))
 
     def _refuse(self, refusal: Refusal, *, head_only: bool = False) -> None:
-        """The connection's last answer, given although more may still arrive."""
+        """The connection's last answer, sent although more data may still arrive."""
         self._drop_body()
         self._partial = b""
         self._backlog.drop()
         ServerReply(self, head_only, True, 1).send(refusal.status, refusal.headers, refusal.body)
         self.linger()
 
-    # Waiting no longer.
+    # Time limits.
 
     def _is_stuck(self, now: float, pending: int, limits: ServerLimits) -> bool:
-        """Whether the client has not taken, for `write_stall`, what was pending then (or 64 KiB of it)."""
+        """Whether the client has not taken, within `write_stall`, what was pending then (or 64 KiB of it)."""
         flushed = self._written - pending
         if not pending or flushed >= self._flushed + min(self._pending, limits.write_pending):
             self._moved = now
@@ -616,7 +619,7 @@ class ServerConnection(asyncio.Protocol):
 
 class ServerReply(msgspec.Struct, eq=False):
     """Implements `Reply` for one request of a connection. Once it is over it writes nothing, whatever its
-    handler still does with it."""
+    handler still calls."""
 
     connection: ServerConnection
     head_only: bool
@@ -624,17 +627,17 @@ class ServerReply(msgspec.Struct, eq=False):
     """Whether the connection ends with this answer."""
     minor: int
     size: int = 0
-    """Bytes of the request's body, which are held for as long as its handler runs."""
+    """Bytes of the request's body, which is kept as long as its handler runs."""
     started: bool = False
     over: bool = False
-    """Answered in full, cut, or the client has gone."""
+    """Answered completely, aborted, or the client has disconnected."""
     pause: Callable[[], None] | None = None
     resume: Callable[[], None] | None = None
     chunked: bool = False
     held: bytes = b""
     """A head that waits for the first bytes of its body."""
     copy: MessageCopy | None = None
-    """Takes what goes out, where anybody follows it."""
+    """Receives what is sent, if anyone follows it."""
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         if self.over:
@@ -667,7 +670,7 @@ class ServerReply(msgspec.Struct, eq=False):
             return
         self.chunked = self.minor == 1
         if not self.chunked:
-            self.close = True  # HTTP/1.0 knows the end of such a body only by the end of the connection
+            self.close = True  # in HTTP/1.0 such a body ends only with the connection
         if (copy := self.copy) is not None:
             copy.status, copy.headers, copy.streamed = status, list(headers), True
         self.held = self._begin(status, headers, "transfer-encoding: chunked\r\n" if self.chunked else "")
@@ -684,7 +687,7 @@ class ServerReply(msgspec.Struct, eq=False):
             size = len(data)
             if size > copy.left or copy.room.held > copy.room.most - size - PIECE_BYTES:
                 copy.add(data)
-            else:  # as `add`, but without a call for each event of a stream
+            else:  # like `add`, but without a call for each event of a stream
                 copy.size += size
                 copy.left -= size
                 copy.held += size + PIECE_BYTES
@@ -697,7 +700,7 @@ class ServerReply(msgspec.Struct, eq=False):
         if self.held:
             data = self.held + data
             self.held = b""
-        # As `ServerConnection.write`, but without a call for each event of a stream.
+        # Like `ServerConnection.write`, but without a call for each event of a stream.
         connection, transport = self.connection, self.connection._transport
         if transport is not None:
             connection._written += len(data)
@@ -724,7 +727,7 @@ class ServerReply(msgspec.Struct, eq=False):
         self.connection.cut(flush=self.chunked)
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
-        """Implements `UpgradableReply`, as the next three."""
+        """Implements `UpgradableReply`, like the next three."""
         if self.over:
             return
         connection = self.connection
@@ -765,7 +768,7 @@ class ServerReply(msgspec.Struct, eq=False):
             pause()
 
     def handled(self, task: asyncio.Task[None]) -> None:
-        """The handler is through: whatever it has left unanswered is answered for it."""
+        """The handler has ended: a missing answer is sent for it."""
         hub = self.connection.hub
         hub.tasks.discard(task)
         hub.account.give(self.size)

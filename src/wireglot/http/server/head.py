@@ -1,8 +1,8 @@
-"""The head of a request, read strictly: what two parsers could read differently is refused here.
+"""The head of a request, parsed strictly: what two parsers could read differently is refused here.
 
-Written by hand because the strict checks have to look at every byte anyway, and a second parser behind them
-cost more than they do. The tests hold it against llhttp: what is accepted here, llhttp reads the same way.
-Heads of answers are written here too, and the plain JSON errors given before a dialect is known.
+Written by hand because the strict checks have to look at every byte anyway, and a second parser cost more
+than they do. The tests compare it with llhttp: what is accepted here, llhttp reads the same way. Heads of
+answers are written here too, and the plain JSON errors sent before a dialect is known.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ CHUNKED: Final = -1
 
 
 class Malformed(Exception):
-    """Bytes that are not a request we read. The connection ends with the answer."""
+    """Bytes that are not a valid request. The connection ends with the answer."""
 
     def __init__(self, status: int, code: str, message: str) -> None:
         super().__init__(message)
@@ -34,7 +34,7 @@ class Malformed(Exception):
 
 
 class Inbound(msgspec.Struct, frozen=True):
-    """A head, and what it says of the bytes after it and of the connection."""
+    """A parsed head, with the framing of its body and the state of the connection."""
 
     head: Head
     length: int
@@ -49,8 +49,8 @@ _REQUEST_LINE: Final = re.compile(r"([A-Z]{1,32}) ([!-~]+) HTTP/(\d)\.(\d)")
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._\-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
 _ABSOLUTE: Final = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})*)+")
-# Escapes that would make another path of it: backslash, dot, semicolon and the controls. An encoded slash is
-# for the application to judge: model names hold them.
+# Escapes that would change the path: backslash, dot, semicolon and control characters. An encoded slash is
+# left to the application: names of models contain them.
 _HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[Ee]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
 _QUERY: Final = re.compile(r"[!-\"$-~]*")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)(?=\r\n|\Z)", re.IGNORECASE)
@@ -59,7 +59,7 @@ _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")
 _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 128)
 
 _TLS: Final = b"\x16\x03"
-"""How the hello of a handshake begins."""
+"""The beginning of a TLS handshake."""
 TLS_NOT_SPOKEN: Final = (
     "TLS is not spoken at this port: begin the client's base URL with http:// instead of https://"
 )
@@ -68,31 +68,31 @@ _ONCE: Final = frozenset({
     "authorization", "content-length", "content-type", "expect", "host", "origin", "transfer-encoding",
     "x-api-key", "x-goog-api-key",
 })  # fmt: skip
-"""A second one of these would let two readers choose differently."""
+"""A second one of these could be interpreted differently by another reader."""
 
 _REPEATED: Final = frozenset({
     "accept", "accept-encoding", "accept-language", "anthropic-beta", "anthropic-version", "cache-control",
     "connection", "content-type", "host", "openai-beta", "originator", "sec-fetch-mode", "user-agent",
     "x-app", "x-goog-api-client",
 })  # fmt: skip
-"""Headers that a client sends the same way every time; none of them holds a secret."""
+"""Headers that a client sends the same way every time; none of them contains a secret."""
 
 _FRAMING: Final = frozenset({"content-length", "transfer-encoding"})
-"""What says where a body ends."""
+"""Headers that define where a body ends."""
 
 _REMEMBERED_LINES: Final = 2048
 _REMEMBERED_BYTES: Final = 256
 
 _fields: Final[dict[str, tuple[str, str]]] = {}
-"""Header lines read before: most lines of a request are those of the last one."""
+"""Cached header lines: most lines of a request are those of the last one."""
 _names: Final[dict[str, str]] = {}
-"""Header names as they were written, and in lower case."""
+"""Header names as written -> in lower case."""
 _lines: Final[dict[str, tuple[str, str, str, str, int]]] = {}
-"""Request lines read before; never one with a query, which may hold a key."""
+"""Cached request lines; never one with a query, which may contain a key."""
 
 
 def read_head(raw: bytes, peer: str, limits: HeadLimits) -> Inbound:
-    """Read a head, given without the empty line that ends it."""
+    """Parse a head, given without the empty line that ends it."""
     size = len(raw)
     lines = raw.decode("latin-1").split("\r\n")
     fields = len(lines) - 1
@@ -137,17 +137,17 @@ def read_head(raw: bytes, peer: str, limits: HeadLimits) -> Inbound:
 
 
 def check_partial(held: bytes, start: int, limits: HeadLimits) -> None:
-    """Refuse a head that cannot become good any more, so that nothing waits for its end.
+    """Refuse a head that cannot become valid any more, so that nothing waits for its end.
 
-    `start`: how much of it has been looked at before.
+    `start`: how much of it has been checked before.
     """
     first_end = held.find(b"\r\n")
-    # + 3: what stands of the empty line at the end does not count.
+    # + 3: the part of the final empty line that has arrived does not count.
     if len(held) > limits.header_total + 3 or (first_end < 0 and len(held) > limits.url + 64):
         if first_end < 0:
             raise Malformed(414, "url_too_long", f"the request line is longer than {limits.url} bytes")
         raise Malformed(431, "headers_too_large", f"headers of more than {limits.header_total} bytes")
-    # Two bytes back: a line end may have been cut in the middle.
+    # Two bytes back: a line end may have been split.
     if _STRAY.search(held, max(0, start - 2)):
         if held.startswith(_TLS):
             raise Malformed(400, "tls_not_spoken", TLS_NOT_SPOKEN)
@@ -182,7 +182,7 @@ def _request_line(line: str) -> tuple[str, str, str, str, int]:
     if target[0] != "/":
         if not _ABSOLUTE.fullmatch(target):
             raise Malformed(400, "invalid_target", "the target is not a path")
-        # Its path is taken once the Host header is known to name the same host.
+        # Its path is used once the Host header is known to name the same host.
         return method, target, "", "", int(minor)
     path, query = _split(target)
     found = method, target, path, query, int(minor)
@@ -196,7 +196,7 @@ def _request_line(line: str) -> tuple[str, str, str, str, int]:
 def _split(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
     if "//" in path:
-        # What a base URL with a slash at its end makes of a client's path.
+        # A base URL with a trailing slash makes this of a client's path.
         message = "two slashes in a row: take the one off the end of the client's base URL"
         raise Malformed(400, "invalid_target", message)
     if not _PATH.fullmatch(path) or _HIDDEN.search(path):
@@ -220,12 +220,12 @@ def _field(line: str) -> tuple[str, str]:
     if not colon:
         raise Malformed(400, "invalid_header", "a header line that is not `name: value`")
     if name in _FRAMING and ("\t" in value or value.endswith(" ")):
-        # Legal, and no client writes it. Who stands before us may read it otherwise and see another body.
+        # Legal, but no client writes it. A proxy before us may read it differently and see another body.
         raise Malformed(400, "invalid_framing", f"white space after or a tab in {name}")
     value = value.strip(" \t")
     if name == "host" and not _HOST.fullmatch(value):
         raise Malformed(400, "invalid_host", "the Host header is not a host name and a port")
-    # Of the letters of Latin-1 only the ten digits are decimal.
+    # In Latin-1 only the ten digits are decimal.
     if name == "content-length" and not (value.isdecimal() and len(value) <= _MAX_LENGTH_DIGITS):
         raise Malformed(400, "invalid_content_length", "Content-Length is not one decimal number")
     if (name in _REPEATED or name.startswith("x-stainless-")) and len(line) <= _REMEMBERED_BYTES:
@@ -271,15 +271,15 @@ def _expects(value: str, minor: int) -> bool:
 
 
 class KnownHead(Familiar, eq=False):
-    """The last head of a connection: the next one differs from it in nothing but the length of its body.
+    """The last head of a connection: the next one differs from it only in the length of its body.
 
-    An agent sends the same forty lines with every turn. A head like the one before is not read again, and
-    what the application has found out about it need not be found out again. It is held as it came, with its
-    key, for no longer than its connection.
+    An agent sends the same forty lines with every turn. A repeated head is not parsed again, and the
+    application's results about it need not be computed again. It is kept unparsed, with its key, no longer
+    than its connection.
     """
 
     before: bytes
-    """What is before the digits of the length, and what is after them."""
+    """The bytes before the digits of the length, and those after them."""
     after: bytes
     inbound: Inbound
     limits: HeadLimits
@@ -287,7 +287,7 @@ class KnownHead(Familiar, eq=False):
     """No line of a head of this size is too long."""
 
     def again(self, raw: bytes, limits: HeadLimits) -> Inbound | None:
-        """What `read_head` makes of it; None where it is another one."""
+        """The result of `read_head`; None if it is another head."""
         before, after = self.before, self.after
         if not raw.startswith(before) or not raw.endswith(after) or limits is not self.limits:
             return None
@@ -308,12 +308,12 @@ class KnownHead(Familiar, eq=False):
 
 
 def remember(raw: bytes, inbound: Inbound, limits: HeadLimits) -> KnownHead | None:
-    """None where nothing is said of the length of a body, or not plainly."""
+    """None if it has no plain length of a body."""
     found = _LENGTH.search(raw) if inbound.length > 0 else None
     if found is None:
         return None
     head = inbound.head
-    # Of its own: what the application makes of this one concerns no other.
+    # A copy: changes by the application must not affect others.
     copy = Head(head.method, head.target, head.path, head.query, head.headers.copy(), peer=head.peer)
     kept = Inbound(copy, inbound.length, inbound.keep_alive, inbound.expects_continue, inbound.minor)
     max_size = min(limits.url, limits.header_line, limits.header_total)
@@ -327,12 +327,12 @@ BODILESS: Final = frozenset({204, 304})
 
 _PHRASES: Final = {status.value: status.phrase for status in HTTPStatus} | {529: "Overloaded"}
 _OURS: Final = frozenset({"connection", "content-length", "date", "keep-alive", "transfer-encoding"})
-"""Framing belongs to the server; a handler that names them is not asked."""
+"""Framing belongs to the server; these headers of a handler are ignored."""
 _UNFIT: Final = re.compile(r"[^\t -~\x80-\xff]")
 
 
 class StatusLines(dict[int, str]):
-    """`HTTP/1.1 200 OK` and the date, made once a second for each status in use."""
+    """`HTTP/1.1 200 OK` and the date, cached for a second for each status in use."""
 
     def __init__(self, now: float) -> None:
         super().__init__()

@@ -9,19 +9,20 @@ from typing import Final
 HEAD: Final = 0
 """Waiting for a head, or within one."""
 BODY: Final = 1
-"""The head is let in; its body arrives."""
+"""The head is admitted; its body arrives."""
 ANSWERING: Final = 2
-"""The application has the request; what arrives now waits."""
+"""The application has the request; data that arrives now waits."""
 WAITING: Final = 3
-"""More has arrived; it is read once the client has taken its answers and the others have had their turn."""
+"""More data has arrived; it is read once the client has taken its answers and other connections have had
+their turn."""
 SKIPPING: Final = 4
-"""Reading past the rest of a body whose request has been refused."""
+"""Skipping the rest of a body whose request has been refused."""
 LINGERING: Final = 5
-"""The last answer is out; what still arrives is thrown away, so that the client can read the answer."""
+"""The last answer is sent; further data is discarded, so that the client can read the answer."""
 CLOSING: Final = 6
 """Nothing is read any more."""
 UPGRADED: Final = 7
-"""Another protocol is spoken: what arrives is handed on as it is."""
+"""Another protocol is spoken: data is passed on unchanged."""
 
 FOLLOWS: Final[Mapping[int, frozenset[int]]] = {
     HEAD: frozenset({BODY, ANSWERING, WAITING, SKIPPING, LINGERING, CLOSING}),
@@ -33,4 +34,4 @@ FOLLOWS: Final[Mapping[int, frozenset[int]]] = {
     LINGERING: frozenset({CLOSING}),
     CLOSING: frozenset({CLOSING}),
 }
-"""A refusal that leaves nothing behind it stays in HEAD: the connection is ready for the next request."""
+"""A refusal without a remaining body stays in HEAD: the connection is ready for the next request."""

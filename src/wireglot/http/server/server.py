@@ -18,7 +18,7 @@ _BACKLOG_CONNECTIONS: Final = 1024
 _SLOWEST_TICK_SECONDS: Final = 1.0
 _FASTEST_TICK_SECONDS: Final = 0.01
 _FLUSH_SECONDS: Final = 1.0
-"""For what is still on its way out when a drain closes its connections."""
+"""For unsent output when a drain closes its connections."""
 
 
 class HttpServer:
@@ -31,14 +31,14 @@ class HttpServer:
         account: ByteAccount | None = None,
         on_refusal: Callable[[str, str], None] = lambda code, message: None,
     ) -> None:
-        """As of `Hub`."""
+        """As for `Hub`."""
         self._hub = Hub(app, limits, account, on_refusal)
         self._listeners: list[asyncio.Server] = []
         self._timer: asyncio.TimerHandle | None = None
         self._due = 0.0
 
     def adopt(self, limits: ServerLimits) -> None:
-        """Go over to new limits: they hold at once, for connections that are open too."""
+        """Apply new limits at once, also to open connections."""
         self._hub.limits = limits
         self._hub.account.limit = limits.buffered
 
@@ -53,8 +53,8 @@ class HttpServer:
 
     @property
     def buffered(self) -> int:
-        """Bytes on the account: of request bodies that are arriving or in the hands of a handler, of answers
-        that clients have yet to take, and of others that share it."""
+        """Bytes in the account: request bodies that are arriving or being handled, output that clients have
+        yet to take, and data of others that share it."""
         return self._hub.account.held
 
     @property
@@ -63,7 +63,7 @@ class HttpServer:
         return dict(self._hub.refused)
 
     async def listen(self, host: str, port: int, *, reuse_port: bool = False) -> tuple[str, int]:
-        """Accept connections at an address; gives the real one (for port 0)."""
+        """Accept connections at an address; returns the real one (for port 0)."""
         self._hub.open()
         listener = await self._hub.loop.create_server(
             partial(ServerConnection, self._hub),
@@ -78,14 +78,14 @@ class HttpServer:
 
     @property
     def bound(self) -> tuple[str, ...]:
-        """The addresses it listens on: a name may stand for several."""
+        """The addresses it listens on: a name may resolve to several."""
         sockets = (socket for listener in self._listeners for socket in listener.sockets)
         return tuple(str(socket.getsockname()[0]) for socket in sockets)
 
     async def drain(self, seconds: float) -> None:
         """Accept nothing more, let requests finish for SECONDS, cancel the others, close everything.
 
-        A second call with less time overtakes the first. A cancelled handler may still end its answer.
+        A second call with less time takes precedence. A cancelled handler may still end its answer.
         """
         hub = self._hub
         hub.draining = True
@@ -133,13 +133,13 @@ class HttpServer:
         hub = self._hub
         now = hub.loop.time()
         hub.status_lines.set_date(time.time())
-        # After a pause of the whole process what the clients have sent meanwhile has not been read yet.
+        # After a pause of the whole process, data that clients have sent meanwhile has not been read yet.
         if now - self._due < _SLOWEST_TICK_SECONDS:
             limits = hub.limits
             for connection in tuple(hub.connections):
                 try:
                     connection.sweep(now, limits)
-                except Exception as problem:  # the application is asked for its words; the others must go on
+                except Exception as problem:  # the application words the error; others must continue
                     hub.report("a connection could not be ended in good order", problem)
                     connection.abort()
         self._schedule()

@@ -1,6 +1,7 @@
-"""A WebSocket on a connection of the server (RFC 6455): handshake, text messages both ways, pings, the end.
+"""A WebSocket on a connection of the server (RFC 6455): handshake, text messages in both directions, pings,
+the close.
 
-Extensions are declined, compression with them: what a client sends is never larger than its bytes.
+Extensions are declined, including compression: what a client sends is never larger than its bytes.
 """
 
 from __future__ import annotations
@@ -27,17 +28,17 @@ INTERNAL: Final = 1011
 _MAX_WAITING: Final = 32
 """Messages that wait for their turn."""
 _MAX_UNANSWERED: Final = 2
-"""Pings without an answer: then the client is taken for gone."""
+"""Unanswered pings after which the client is considered gone."""
 _KEY_BYTES: Final = 16
 _REASON_CHARACTERS: Final = 100
 _UNSENT: Final = (1005, 1006, 1015)
-"""Codes that stand for no code."""
+"""Codes that mean "no code"."""
 
 
 class SocketLimits(Protocol):
     @property
     def message(self) -> int:
-        """Bytes of one message, and of all that wait."""
+        """Bytes of one message, and of all waiting ones."""
         ...
 
     @property
@@ -47,11 +48,11 @@ class SocketLimits(Protocol):
 
 
 class SocketClosed(Exception):
-    """The client has closed the WebSocket, or it was closed for a fault of the client's."""
+    """The client has closed the WebSocket, or it was closed for the client's protocol error."""
 
 
 def handshake_problem(head: Head) -> str:
-    """What is wrong with a request for a WebSocket, "" where nothing is."""
+    """What is wrong with a request for a WebSocket; "" if it is valid."""
     headers = head.headers
     if headers.get("upgrade", "").strip().lower() != "websocket":
         return "upgrade: expected websocket"
@@ -67,11 +68,11 @@ def handshake_problem(head: Head) -> str:
 
 
 class WebSocket:
-    """One that is open. Its messages are read one after the other with `receive`; each is held, and counted
+    """An open WebSocket. Its messages are read one after the other with `receive`; each is kept, and counted
     as memory of the process, until `done`."""
 
     def __init__(self, head: Head, reply: UpgradableReply, limits: SocketLimits) -> None:
-        """The handshake must be a good one."""
+        """The handshake must be valid."""
         self._reply = reply
         self._limits = limits
         self._protocol = Connection(ConnectionType.SERVER)
@@ -82,7 +83,7 @@ class WebSocket:
         self._held = 0
         """All bytes that are counted."""
         self._arrived = 0
-        """Of the messages that wait, and the one that is arriving."""
+        """Bytes of the waiting messages, and of the one that is arriving."""
         self._waiter: asyncio.Future[None] | None = None
         self._unanswered = 0
         self._hooks: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
@@ -90,9 +91,9 @@ class WebSocket:
         self.draining = False
         self.closed = False
         self.fault: tuple[int, str] | None = None
-        """The close code and what the client did wrong, where that ended it."""
+        """The close code and the client's error, if that ended it."""
         self.on_gone: Callable[[], object] | None = None
-        """Called where the client closes it, or has to be let go."""
+        """Called if the client closes it, or has to be disconnected."""
         upgrade = Upgrade(receive=self._received, drain=self._drain, pause=self._pause, resume=self._resume)
         key = head.headers["sec-websocket-key"].encode()
         headers = [("upgrade", "websocket"), ("sec-websocket-accept", generate_accept_token(key).decode())]
@@ -102,8 +103,8 @@ class WebSocket:
     # Messages.
 
     async def receive(self, seconds: float) -> bytes | None:
-        """The next message, in UTF-8, once the client has taken what it was sent; None where there is none
-        for so long, or the server is shutting down. Raises SocketClosed."""
+        """The next message, in UTF-8, once the client has taken what it was sent; None if there is none
+        within this time, or the server is shutting down. Raises SocketClosed."""
         deadline = self._loop.time() + seconds
         while True:
             if self.closed:
@@ -127,7 +128,8 @@ class WebSocket:
         self.hold(-len(message))
 
     def hold(self, size: int) -> bool:
-        """Count bytes that are held here; fewer, where it is below 0. Whether there is room for them."""
+        """Count bytes that are held here; a negative number releases them. Returns whether there is room for
+        them."""
         self._held += size
         return self._reply.hold(size)
 
@@ -146,34 +148,34 @@ class WebSocket:
         self._wake()
 
     def release(self) -> None:
-        """Its task is over: nothing is held any more."""
+        """Its task is over: all memory is released."""
         self.close(INTERNAL)
         self._messages.clear()
         self._arriving = bytearray()
         self.hold(-self._held)
 
     def on_pressure(self, answer: object, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        """As of `Reply.on_pressure`, for one answer of those that are on their way."""
+        """As for `Reply.on_pressure`, for one of the answers in progress."""
         self._hooks[answer] = pause, resume
         if self._pressed:
             pause()
 
     def answered(self, answer: object) -> None:
-        """It is no longer on its way."""
+        """An answer is no longer in progress."""
         self._hooks.pop(answer, None)
 
-    # What the connection calls.
+    # Called by the connection.
 
     def _received(self, data: bytes) -> None:
         if not self.closed:
-            self._unanswered = 0  # whatever it is, the client is there
+            self._unanswered = 0  # any data shows that the client is there
             self._protocol.receive_data(data)
             for event in self._protocol.events():
                 if not self._take(event):
                     break
 
     def _take(self, event: Event) -> bool:
-        """Whether it is still open."""
+        """Returns whether it is still open."""
         if isinstance(event, TextMessage):
             self._take_text(event)
         elif isinstance(event, BytesMessage):
@@ -182,7 +184,7 @@ class WebSocket:
             if not self._pressed:  # a client that does not read gets no answers
                 self._write(event.response())
         elif isinstance(event, CloseConnection):
-            if self._protocol.state is ConnectionState.OPEN:  # no close of the client's: frames that are none
+            if self._protocol.state is ConnectionState.OPEN:  # invalid frames, without the client's close
                 self._fail(event.code, event.reason or "")
             else:
                 self._let_go(NORMAL if event.code in _UNSENT else event.code, event.reason or "")
@@ -207,7 +209,7 @@ class WebSocket:
                 self._wake()
 
     def _fail(self, code: int, reason: str) -> None:
-        """Close it for a fault of the client's."""
+        """Close it for the client's protocol error."""
         self.fault = code, reason
         self._let_go(code, reason)
 
@@ -232,11 +234,12 @@ class WebSocket:
             resume()
 
     def _ping(self) -> None:
-        """Show that we are here, and see whether the client is: an idle connection may be cut on its way."""
+        """Keep the connection alive, and check whether the client is: an idle connection may be dropped on
+        its way."""
         if self._unanswered >= _MAX_UNANSWERED:
             self._let_go(GOING_AWAY, "no answer to pings")
             return
-        if not self._pressed:  # the server sees to those that read nothing at all
+        if not self._pressed:  # the server disconnects those that read nothing
             self._unanswered += 1
             self._write(Ping())
         self._timer = self._loop.call_later(self._limits.ping, self._ping)

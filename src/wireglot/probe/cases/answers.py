@@ -182,7 +182,8 @@ _SAY_LETTERS: Final = f"Reply with exactly this and nothing else: {_LETTERS}"
 
 
 def _costs_more(talk: Talk, question: ProbeQuestion, tokens: int, what: str, value: str = "") -> None:
-    """What reaches the model is paid for: so it is seen, whatever the model makes of it."""
+    """Checks that a feature reaches the model by its cost: the input tokens increase, whatever the model
+    answers."""
     bare = counted(talk.ask(ask(HELLO)))
     reply = talk.optional(question, what, value) if what else talk.ask(question)
     must_speak(reply)

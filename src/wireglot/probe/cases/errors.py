@@ -83,7 +83,7 @@ def wrong_type(talk: Talk) -> None:
 
 
 def _limited(talk: Talk, most: object) -> dict[str, Any]:
-    """A question with this limit, by whatever name the dialect has for it."""
+    """A request with this limit, in the dialect's field for it."""
     body = _body(talk)
     settings = body.get(talk.wire.settings, body)
     for name in LIMITS:
@@ -219,7 +219,7 @@ def models(talk: Talk) -> None:
 
 @LISTS.case("listed")
 def listed(talk: Talk) -> None:
-    """On any of its pages: SDKs read on."""
+    """On any of its pages, since SDKs read all of them."""
     wanted, names, page = talk.model.removeprefix("models/"), set[str](), ""
     while wanted not in names:
         document = talk.document(_list(talk, page))

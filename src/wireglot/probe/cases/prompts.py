@@ -1,4 +1,4 @@
-"""What the cases ask about: questions that any model can answer, and that the demo model understands."""
+"""Prompts of the cases: questions that any model can answer, and that the demo model understands."""
 
 from __future__ import annotations
 
@@ -35,7 +35,8 @@ WEATHER_FORCED: Final = ask(ONE_CITY, tools=(WEATHER,), choice="required")
 
 
 def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
-    """An answer with at least one call. An endpoint that refuses the tool choice is asked without."""
+    """An answer with at least one call. If an endpoint refuses the tool choice, the request is repeated
+    without it."""
     try:
         reply = talk.stream(question) if question.stream else talk.ask(question)
     except Refused:
@@ -47,7 +48,7 @@ def called(talk: Talk, question: ProbeQuestion = WEATHER_FORCED) -> ProbeReply:
 
 
 def with_results(question: ProbeQuestion, reply: ProbeReply, *results: ProbeResult) -> ProbeQuestion:
-    """The question again, the model's turn as it came, and what its tools said. The choice that forces a
+    """The request again, with the model's turn unchanged and the results of its tools. A choice that forces a
     call is left out: with it the model would never answer in text."""
     turns = (*question.turns, Said(tuple(reply.items)), Results(results))
     return replace(question, turns=turns, choice="", named="", stream=False)
@@ -68,7 +69,7 @@ def check_made_several(reply: ProbeReply) -> None:
 
 
 def check_distinct(reply: ProbeReply) -> None:
-    """Neither by their ids nor by their arguments can one be taken for another."""
+    """Neither ids nor arguments may be equal."""
     names = [found.id for found in reply.calls if found.id]
     if len(set(names)) < len(names):
         raise Broken(f"two calls have one id: {names}")

@@ -23,7 +23,7 @@ _TYPES: Final[dict[str, tuple[type, ...]]] = {
 
 
 def misfit(value: Any, schema: dict[str, Any], root: dict[str, Any] | None = None, path: str = "$") -> str:
-    """What does not fit, and where; "" where it fits."""
+    """What does not fit, and where; "" if it fits."""
     root = schema if root is None else root
     if "$ref" in schema:
         name = str(schema["$ref"]).removeprefix("#/$defs/")

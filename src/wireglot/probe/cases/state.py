@@ -1,4 +1,4 @@
-"""Cases about answers that are kept: fetched, gone on with, deleted, cancelled."""
+"""Cases about stored answers: fetched, continued, deleted, cancelled."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _path(talk: Talk, id: str, verb: str = "") -> str:
 
 
 def _post(talk: Talk, question: ProbeQuestion) -> Got:
-    """Sent again each time: what is kept of an answer of another case may be deleted by now."""
+    """Sent again each time: another case's stored answer may be deleted by now."""
     return talk.post(encode(talk.wire.body(talk.model, question)), talk.path("generate"), fresh=True)
 
 
@@ -47,7 +47,7 @@ def _read(talk: Talk, got: Got) -> ProbeReply:
 
 @contextmanager
 def _kept(talk: Talk, text: str = HELLO) -> Iterator[ProbeReply]:
-    """An answer that the endpoint keeps for the time of a case."""
+    """An answer that the endpoint stores for the duration of a case."""
     got = _post(talk, _asked(text))
     if got.status in INVALID:
         raise NotApplicable(f"it keeps no answers: {talk.refusal(got)}")

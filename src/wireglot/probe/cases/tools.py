@@ -51,8 +51,8 @@ def arguments_of(reply: ProbeReply) -> dict[str, Any]:
 
 
 def forced(talk: Talk, question: ProbeQuestion) -> ProbeReply:
-    """With a tool that must be called, where the endpoint takes that of a plain one. What else is refused
-    then is refused for the tool's sake."""
+    """With a tool that must be called, if the endpoint accepts that for a plain one. A further refusal is
+    then due to the tool."""
     if talk.wire.has_tool_choice:
         try:
             talk.optional(WEATHER_FORCED, "tool_choices", "required")
@@ -190,7 +190,7 @@ _ARGUMENTS: Final = '{"city":"Paris"}'
 
 
 def _reported(reply: ProbeReply, *signs: str) -> None:
-    """Numbers are repeated by any model that has seen them."""
+    """Any model repeats numbers that it has seen."""
     must_speak(reply)
     missing = [sign for sign in signs if sign.split()[0] not in reply.text]
     if 0 < len(missing) < len(signs):
@@ -200,7 +200,7 @@ def _reported(reply: ProbeReply, *signs: str) -> None:
 
 
 def _after_call(talk: Talk, text: str, *, stream: bool = False, **form: bool) -> ProbeQuestion:
-    """The model's own call as it came, and this as its result."""
+    """The model's own call unchanged, with this text as its result."""
     reply = called(talk, replace(WEATHER_FORCED, stream=stream))
     results = (ProbeResult(call, text, **form) for call in reply.calls)
     return with_results(WEATHER_FORCED, reply, *results)

@@ -1,4 +1,4 @@
-"""Anthropic Messages as the probe writes it and reads whole answers."""
+"""Anthropic Messages: the probe's writer, and its reader of whole answers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ STOPS: Final[dict[str, Stop]] = {
 }
 
 
-# Fields that the vendor's OpenAPI document requires though they may be null, by where they are.
+# Nullable fields that the vendor's OpenAPI document requires, by their place.
 MESSAGE_NULLS: Final = ("stop_sequence", "stop_details", "container")
 USAGE_NULLS: Final = (
     "cache_creation",
@@ -53,7 +53,7 @@ BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"text": ("citations",), "tool_
 
 
 def counted(usage: At) -> ProbeUsage:
-    """Its input holds neither what was read from the cache nor what was written to it."""
+    """Its input includes neither tokens read from the cache nor those written to it."""
     read = usage.maybe_number("cache_read_input_tokens")
     written = usage.maybe_number("cache_creation_input_tokens")
     details = usage.get("output_tokens_details") if usage.has("output_tokens_details") else None
@@ -252,7 +252,7 @@ class _Reader(ProbeReader):
                 self._closed_call(number, block, said)
 
     def _closed_call(self, number: int, block: dict[str, Any], said: str) -> None:
-        """What stands in the start and what the deltas say are never to be joined (R-AJ-07)."""
+        """The input in the start and that in the deltas must never be joined (R-AJ-07)."""
         begun = block.get("input")
         if begun and said:
             self.add(
@@ -299,7 +299,7 @@ _THINKING: Final[tuple[dict[str, Any], ...]] = (
     {"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "low"}},
     {"thinking": {"type": "enabled", "budget_tokens": 1024}},
 )
-"""As models from 4.6 on want it, and as older ones and most clones do."""
+"""The form for models from 4.6 on, and the one for older ones and most clones."""
 _PICTURE: Final = {
     "type": "image",
     "source": {"type": "base64", "media_type": PICTURE_TYPE, "data": PICTURE},

@@ -1,4 +1,4 @@
-"""Gemini's generateContent as the probe writes and reads it, with the grammar of its streams."""
+"""Gemini's generateContent: the probe's writer and reader, with the grammar of its streams."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class GeminiWire(GoogleWire):
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
         if isinstance(document, list) and len(document) == 1:
-            document = document[0]  # as Google itself does it without `alt=sse`
+            document = document[0]  # as Google itself does without `alt=sse`
         error = At(document).get("error")
         if error.number("code") != status:
             raise error.get("code").broken(f"the HTTP status, {status}")
@@ -119,7 +119,7 @@ class GeminiWire(GoogleWire):
 
 
 def _text(at: At, name: str) -> str:
-    """A text that need not be there."""
+    """An optional text."""
     return at.text(name) if at.has(name) else ""
 
 
@@ -149,7 +149,7 @@ def finished(reply: ProbeReply, candidate: At) -> None:
 
 
 def counted(usage: At) -> ProbeUsage:
-    """Thoughts are counted in addition to the answer's tokens; counts of nothing are left out."""
+    """Thoughts are counted in addition to the answer's tokens; counts of 0 are omitted."""
     thoughts = usage.maybe_number("thoughtsTokenCount")
     return ProbeUsage(
         input=usage.number("promptTokenCount") + (usage.maybe_number("toolUsePromptTokenCount") or 0),
@@ -196,7 +196,7 @@ def _tool(offer: Offer) -> dict[str, Any]:
     if offer.description:
         made["description"] = offer.description
     if offer.schema is not None:
-        # The older field takes a part of JSON Schema only; more servers know it.
+        # The older field accepts only a part of JSON Schema; more servers know it.
         plain = "additionalProperties" not in offer.schema and "$schema" not in offer.schema
         made["parameters" if plain else "parametersJsonSchema"] = offer.schema
     return made

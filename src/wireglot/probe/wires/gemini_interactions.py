@@ -1,4 +1,4 @@
-"""Gemini's Interactions API as the probe writes and reads it, with the grammar of its streams."""
+"""Gemini's Interactions API: the probe's writer and reader, with the grammar of its streams."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ _DELTAS: Final = {
     "thought_signature": "thought",
     "arguments_delta": "function_call",
 }
-"""The type of step that a delta is for."""
+"""The type of step that a delta belongs to."""
 
 
 class InteractionsWire(GoogleWire):
@@ -102,7 +102,7 @@ class InteractionsWire(GoogleWire):
 
 
 def _text(at: At, name: str) -> str:
-    """A text that need not be there."""
+    """An optional text."""
     return at.text(name) if at.has(name) else ""
 
 
@@ -133,7 +133,7 @@ def finished(reply: ProbeReply, at: At) -> None:
 
 
 def counted(usage: At) -> ProbeUsage:
-    """Thoughts are next to the answer's tokens, what hosted tools read is next to the prompt's."""
+    """Thoughts are counted besides the answer's tokens, input of hosted tools besides the prompt's."""
     thoughts = usage.maybe_number("total_thought_tokens")
     return ProbeUsage(
         input=usage.number("total_input_tokens") + (usage.maybe_number("total_tool_use_tokens") or 0),
@@ -188,7 +188,7 @@ def _tool(offer: Offer) -> dict[str, Any]:
 
 
 class _Step(msgspec.Struct):
-    """A step of a stream, put together from its deltas."""
+    """A step of a stream, joined from its deltas."""
 
     kind: str
     begun: dict[str, Any]
@@ -291,7 +291,7 @@ class _Reader(ProbeReader):
                 self._begin_call(step)
 
     def _begin_call(self, step: At) -> None:
-        """Some servers leave out the arguments here."""
+        """Some servers omit the arguments here."""
         try:
             step.text("id", filled=True)
             step.text("name", filled=True)
@@ -301,7 +301,7 @@ class _Reader(ProbeReader):
             self.add("calls", str(broken))
 
     def _current(self, at: At) -> _Step | None:
-        """The open step, which the event must be for."""
+        """The open step, which the event must belong to."""
         index = at.number("index")
         if not self.is_open:
             self.add("order", f"{at.path}: {at.value['event_type']} of step {index}, and no step is open")

@@ -1,4 +1,4 @@
-"""Ollama's `/api/chat` as the probe writes and reads it, with the grammar of its streams of JSON lines."""
+"""Ollama's `/api/chat`: the probe's writer and reader, with the grammar of its streams of JSON lines."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _STOPS: Final[dict[str, Stop]] = {
     "unload": "other",
 }
 _THINKING: Final = (True, "low")
-"""Most models take a boolean; those with levels (gpt-oss) take a word too."""
+"""Most models accept a boolean; those with levels (gpt-oss) accept a word too."""
 _LATEST: Final = ":latest"
 
 
@@ -67,11 +67,11 @@ class OllamaWire(Wire):
     def frames(self, body: bytes) -> list[ProbeFrame]:
         lines = body.decode("utf-8", "replace").split("\n")
         if not lines[-1].strip():
-            lines.pop()  # the last line has its end
+            lines.pop()  # the last line is terminated
         return [_frame(line.strip()) for line in lines]
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
-        """The status is all that tells one kind from another."""
+        """Only the status distinguishes kinds of errors."""
         return "error", At(document).text("error", filled=True)
 
     def models(self, document: Any) -> list[str]:
@@ -123,7 +123,7 @@ def finished(reply: ProbeReply, at: At) -> None:
 
 
 def counted(at: At) -> ProbeUsage:
-    """Counts of nothing are left out, as of a prompt that was cached."""
+    """Counts of 0 are omitted, as for a cached prompt."""
     return ProbeUsage(input=at.maybe_number("prompt_eval_count") or 0, output=at.number("eval_count"))
 
 
@@ -213,10 +213,10 @@ class _Reader(ProbeReader):
             self._call(call)
         if at.boolean("done"):
             self._done(at)
-        message.is_("role", "assistant")  # last: what it says is read all the same
+        message.is_("role", "assistant")  # last: its text is read all the same
 
     def _identity(self, at: At) -> None:
-        """Each line has the time at which it was made."""
+        """Each line has its own time."""
         model = at.text("model", filled=True)
         at.text("created_at", filled=True)
         if not self.lines:
@@ -250,7 +250,7 @@ class _Reader(ProbeReader):
         self.unless(self.ends == 1, "ending", f"done was reported {self.ends} times, expected once")
         self.reply.has_indexes = any(index is not None for index in self.indexes)
         if self.reply.has_indexes:
-            # Servers before 0.12.6 leave out an index of 0.
+            # Servers before 0.12.6 omit an index of 0.
             found = [index or 0 for index in self.indexes]
             self.unless(found == list(range(len(found))), "indexes", f"the calls have the indexes {found}")
         if self.thought:

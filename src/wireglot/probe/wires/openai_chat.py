@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions as the probe writes and reads it, with the grammar of its streams."""
+"""OpenAI Chat Completions: the probe's writer and reader, with the grammar of its streams."""
 
 from __future__ import annotations
 
@@ -221,7 +221,7 @@ class _Reader(ProbeReader):
         try:
             name, model = at.text("id", filled=True), at.text("model", filled=True)
             created = at.number("created")
-        except Broken as broken:  # what it says can be read all the same
+        except Broken as broken:  # its text can be read all the same
             self.add("identity", str(broken))
             return
         if not self.chunks:

@@ -1,4 +1,4 @@
-"""OpenAI Responses as the probe writes it and reads whole answers."""
+"""OpenAI Responses: the probe's writer, and its reader of whole answers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from wireglot.probe.reply import At, Broken, ProbeFrame, ProbeReply, ProbeUsage,
 from wireglot.probe.wires.wire import ProbeReader, Wire, check_object
 
 _PRESENT: Final = ("parallel_tool_calls", "tool_choice", "tools")
-"""The SDK's type has them without a default: code reads them without asking."""
+"""The SDK's type has them without a default: code reads them without a check."""
 
 _REASONS: Final[dict[str, Stop]] = {"max_output_tokens": "length", "content_filter": "other"}
 
@@ -98,7 +98,7 @@ _TEXTS: Final = {
     "response.reasoning_text": ("content_index", "text"),
     "response.function_call_arguments": ("", "arguments"),
 }
-"""Events that have `.delta` and `.done`: which index tells the part, and the field of the whole text."""
+"""Events with `.delta` and `.done`: the index that identifies the part, and the field of the whole text."""
 
 
 class _Item(msgspec.Struct):
@@ -122,13 +122,13 @@ class _Reader(ProbeReader):
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if (not frame.data and frame.lines) or frame.data == "[DONE]":
-            return  # a comment, or what OpenAI's SDK leaves alone
+            return  # a comment, or an event that OpenAI's SDK ignores
         document = self.document(frame, number)
         if document is None:
             return
         kind = str(document.get("type"))
         at = At(document, f"frame {number} ({kind})")
-        if frame.event and frame.event != kind:  # the SDK goes by the type, and needs no name
+        if frame.event and frame.event != kind:  # the SDK uses the type, and needs no name
             self.add("frames", f"frame {number}: `event: {frame.event}` over data of type {kind!r}")
         if any(last in self.seen for last in _LAST):
             self.add("ending", f"{at.path}: behind the last event")

@@ -1,4 +1,4 @@
-"""What a dialect is to the probe, and what its readers share."""
+"""The probe's interface of a dialect, and what its readers share."""
 
 from __future__ import annotations
 
@@ -12,24 +12,24 @@ from wireglot.wire.json import BadJson, decode
 
 
 class Wire(ABC):
-    """Writes questions and reads answers. Readers of whole answers raise Broken; those of streams read on and
-    note what is wrong, so that one fault does not hide all others."""
+    """Writes requests and parses answers. Readers of whole answers raise Broken; those of streams continue
+    and note errors, so that one fault does not hide all others."""
 
     name: ClassVar[str]
     key_header: ClassVar[tuple[str, str]] = ("authorization", "Bearer ")
-    """The header that carries a key, and what stands before the key in it."""
+    """The header that carries a key, and the prefix of the key in it."""
     key_refusals: ClassVar[tuple[int, ...]] = (401, 403)
     """Statuses of a request without a key, or with a wrong one."""
     turns: ClassVar[str] = "messages"
-    """The field of a body that holds the conversation."""
+    """The field of a body that contains the conversation."""
     settings: ClassVar[str] = ""
-    """The field of a body that holds the settings; empty: the body itself."""
+    """The field of a body that contains the settings; empty: the body itself."""
     thinking_ways: ClassVar[int] = 2
     stream_type: ClassVar[str] = "text/event-stream"
     """The content type of a stream."""
     has_answer_ids: ClassVar[bool] = True
     has_call_ids: ClassVar[bool] = True
-    """Whether every call has an id. Without, one may have it all the same."""
+    """Whether every call has an id. If not, one may still have an id."""
     has_tool_choice: ClassVar[bool] = True
     requires_turns: ClassVar[bool] = True
     """Whether a request without a conversation is invalid."""
@@ -44,11 +44,12 @@ class Wire(ABC):
     def stream_reader(self, question: ProbeQuestion) -> ProbeReader: ...
 
     def frames(self, body: bytes) -> list[ProbeFrame]:
-        """The events of a stream. Those without data were none."""
+        """The events of a stream. Frames without data do not count."""
         return frames_of(body)
 
     def error(self, document: Any, status: int) -> tuple[str, str]:
-        """Its kind and its message. Raises Broken where it is no error of the dialect. As OpenAI has it."""
+        """Its kind and its message. Raises Broken if it is not an error of the dialect. Default: OpenAI's
+        form."""
         error = At(document).get("error")
         kind = error.text("type", filled=True)
         for name in ("param", "code"):
@@ -57,7 +58,7 @@ class Wire(ABC):
         return kind, error.text("message", filled=True)
 
     def models(self, document: Any) -> list[str]:
-        """The names in a list of models. As OpenAI has it."""
+        """The names in a list of models. Default: OpenAI's form."""
         at = At(document)
         at.is_("object", "list")
         names = []
@@ -69,11 +70,11 @@ class Wire(ABC):
         return names
 
     def next_page(self, document: Any) -> str:
-        """The query that lists further models; empty where there are none. OpenAI's list has one page."""
+        """The query for further models; empty if there are none. OpenAI's list has one page."""
         return ""
 
     def count_body(self, model: str, question: ProbeQuestion) -> dict[str, Any] | None:
-        """None: the dialect does not count."""
+        """None: the dialect does not count tokens."""
         return None
 
     def count(self, document: Any) -> int:
@@ -81,7 +82,7 @@ class Wire(ABC):
 
 
 class ProbeReader(ABC):
-    """Reads a stream to its end, and collects what is wrong with it."""
+    """Reads a stream to its end, and collects its violations."""
 
     def __init__(self) -> None:
         self.reply = ProbeReply()
@@ -116,7 +117,7 @@ class ProbeReader(ABC):
 
 
 def check_object(arguments: str, place: str) -> None:
-    """Raises Broken where the text of a call's arguments is no JSON object."""
+    """Raises Broken if the text of a call's arguments is not a JSON object."""
     try:
         found = decode(arguments.encode()) if arguments else {}
     except BadJson as bad:

@@ -1,4 +1,4 @@
-"""What a journal asks of the operating system: to reserve, write, read, sync and lock files."""
+"""The operating system calls of a journal: to reserve, write, read, sync and lock files."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ else:
     _pwrite, _pread = os.pwrite, os.pread
 
     def lock_file(fd: int, *, wait: bool = False) -> bool:
-        """Be the one holder of a file, until it is closed or the process ends, however it ends."""
+        """Become the only holder of a file, until it is closed or the process ends, however it ends."""
         try:
             fcntl.flock(fd, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -44,7 +44,8 @@ else:
         return True
 
 
-# Neither exists everywhere. Where room cannot be reserved, a full disk shows when a row is written.
+# Not available everywhere. Without them no space can be reserved, and a full disk is noticed when a row is
+# written.
 _fallocate = getattr(os, "posix_fallocate", None)
 _fdatasync = getattr(os, "fdatasync", os.fsync)
 
@@ -56,26 +57,27 @@ _NUMBERS: Final = {  # <asm/unistd.h>
 }
 _FDSYNC: Final = 3
 _TELLS: Final = 1
-"""IOCB_FLAG_RESFD: the descriptor is notified."""
+"""IOCB_FLAG_RESFD: notify the descriptor."""
 _REQUEST: Final = struct.Struct("<QIiHhIQQqQII")
 """struct iocb of <linux/aio_abi.h>: data, key, flags, operation, priority, file, buffer, bytes, offset,
-reserved, how it tells, whom."""
+reserved, flags of the notification, its descriptor."""
 _EVENT: Final = struct.Struct("<QQqq")
 """struct io_event: data, request, result, second result."""
 MAX_FILES: Final = 32
-"""Of one sync: more than a journal begins between two of them."""
+"""Per sync: more than a journal begins between two of them."""
 
 
 class KernelSync:
-    """Syncs that the kernel does by itself (asynchronous I/O of Linux), one at a time: `submit`, then
-    `collect` when `descriptor` can be read. Raises OSError.
+    """Syncs by the kernel itself (asynchronous I/O of Linux), one at a time: `submit`, then `collect` when
+    `descriptor` can be read. Raises OSError.
 
-    A thread that has synced must have the interpreter before it can tell anybody, and a busy loop gives that
-    up only once in a while. The kernel does not need the interpreter.
+    A thread that has synced needs the interpreter before it can report that, and a busy loop releases it only
+    once in a while. The kernel does not need the interpreter.
     """
 
     def __init__(self, numbers: Sequence[int]) -> None:
-        # None of these calls waits: to give the interpreter up for one is the wait that this is to save.
+        # These calls do not block: releasing the interpreter for them would cause the wait that this class
+        # avoids.
         self._syscall = ctypes.PyDLL(None, use_errno=True).syscall
         self._syscall.restype = ctypes.c_long
         self._numbers = [ctypes.c_long(number) for number in numbers]
@@ -97,7 +99,7 @@ class KernelSync:
 
     @classmethod
     def open(cls) -> KernelSync | None:
-        """None where there is none, or it is not allowed."""
+        """None if it does not exist, or is not allowed."""
         numbers = _NUMBERS.get(platform.machine())
         if sys.platform != "linux" or numbers is None or struct.calcsize("P") != 8:
             return None
@@ -107,7 +109,7 @@ class KernelSync:
             return None
 
     def submit(self, files: Sequence[int]) -> None:
-        """Begin to sync these. Which a kernel or a file system may refuse: then nothing has begun."""
+        """Begin to sync these files. A kernel or a file system may refuse: then nothing has begun."""
         count = len(files)
         if count > MAX_FILES:
             raise OSError("too many files for one sync")
@@ -117,7 +119,7 @@ class KernelSync:
                 number * _REQUEST.size,
                 *(0, 0, 0, _FDSYNC, 0, fd, 0, 0, 0, 0, _TELLS, self.descriptor),
             )
-        # It may take some and refuse the next: those that it took are waited for, the rest has failed.
+        # It may accept some and refuse the next: the accepted ones are waited for, the rest has failed.
         taken = self._syscall(self._numbers[_IO_SUBMIT], self._context, ctypes.c_long(count), self._list)
         if taken < 0:
             raise _last_error()
@@ -125,7 +127,7 @@ class KernelSync:
         self._problem = 0 if taken == count else -1
 
     def collect(self) -> int | None:
-        """0 where all were synced, else the number of an error; None where some are still under way."""
+        """0 if all were synced, else the number of an error; None if some are still in progress."""
         try:
             os.eventfd_read(self.descriptor)
         except BlockingIOError:
@@ -144,14 +146,15 @@ class KernelSync:
         return None if self._under_way else self._problem
 
     def close(self) -> None:
-        """When nothing is under way. In a thread, because the kernel takes tens of milliseconds for it."""
+        """Called when nothing is in progress. In a thread, because it takes the kernel tens of
+        milliseconds."""
         try:
             threading.Thread(target=self._destroy, name="wireglot-journal-close", daemon=True).start()
         except RuntimeError:  # no thread can be started
             self._destroy()
 
     def _destroy(self) -> None:
-        syscall = ctypes.CDLL(None, use_errno=True).syscall  # one that lets others run meanwhile
+        syscall = ctypes.CDLL(None, use_errno=True).syscall  # a call that releases the interpreter
         if syscall(self._numbers[_IO_DESTROY], self._context) < 0:
             raise _last_error()
         os.close(self.descriptor)
@@ -163,14 +166,14 @@ def _last_error() -> OSError:
 
 
 class Disk:
-    """All raise OSError."""
+    """All methods raise OSError."""
 
     def reserve(self, fd: int, size: int) -> None:
         if _fallocate is not None:
             _fallocate(fd, 0, size)
 
     def write(self, fd: int, data: bytes | bytearray, at: int) -> None:
-        """All of it."""
+        """Writes all of it."""
         if _pwrite(fd, data, at) != len(data):
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
@@ -181,7 +184,7 @@ class Disk:
         _fdatasync(fd)
 
     def kernel_sync(self) -> KernelSync | None:
-        """What syncs without a thread, where there is such a thing. It passes `sync` by."""
+        """A sync without a thread, if the system supports it. It does not use `sync`."""
         return None
 
 

@@ -1,8 +1,8 @@
-"""The files of one process's journal: made ahead of need, in a directory that it holds while it lives.
+"""The files of one process's journal: created ahead of need, in a directory that it locks while it lives.
 
-A file is a header, then framed rows, then whatever it held before. A frame is the length of a row, a
-checksum, and the row in MessagePack. Checksums begin from the file's own salt, so that rows left over from
-its last use are never taken for rows of this one.
+A file is a header, then framed rows, then old data. A frame is the length of a row, a checksum, and the row
+in MessagePack. Checksums begin from the file's own salt, so that rows left over from its last use are never
+taken for rows of this one.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ _DECODER: Final = msgspec.msgpack.Decoder(UsageRow)
 
 
 def frame(row: UsageRow, buffer: bytearray, salt: int) -> None:
-    """Add a row to `buffer`. Raises UnicodeEncodeError, and has then added nothing."""
+    """Add a row to `buffer`. Raises UnicodeEncodeError, and then adds nothing."""
     body = _ENCODER.encode(row)
     buffer += _FRAME.pack(len(body), zlib.crc32(body, salt)) + body
 
 
 def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
-    """The whole rows at the beginning of `data`, at most `limit`, and how many bytes they take."""
+    """The complete rows at the beginning of `data`, at most `limit`, and how many bytes they take."""
     rows: list[UsageRow] = []
     at = 0
     with memoryview(data) as view:
@@ -55,13 +55,13 @@ def unframe(data: bytes, salt: int, limit: int) -> tuple[list[UsageRow], int]:
             try:
                 rows.append(_DECODER.decode(body))
             except msgspec.MsgspecError:
-                break  # of a version that is not ours
+                break  # of another version
             at += _FRAME_BYTES + length
     return rows, at
 
 
 class Segment:
-    """Written from its beginning to its end, read behind. Its file stays as large as it was made."""
+    """One file, written from its beginning to its end and read later. Its size never changes."""
 
     __slots__ = ("disk", "end", "fd", "number", "path", "safe", "salt", "size")
 
@@ -70,12 +70,12 @@ class Segment:
         self.fd = fd
         self.size = size
         self.path = path
-        """None: the file has no name, and goes with the process."""
+        """None: the file has no name, and ends with the process."""
         self.number = 0
         self.salt = 0
         self.end = BEGIN
         self.safe = BEGIN
-        """What lies before it is known to be on the disk."""
+        """Everything before this offset is known to be on disk."""
 
     @classmethod
     def create(cls, fd: int, size: int, path: Path | None, disk: Disk) -> Segment:
@@ -89,18 +89,18 @@ class Segment:
         return cls(fd, size, path, disk)
 
     def begin(self, number: int) -> None:
-        """Forget what it holds. `number` is its place among its siblings."""
+        """Discard its content and begin again. `number` is its place among its siblings."""
         self.salt, self.number = secrets.randbits(32), number
         self.end = self.safe = BEGIN
         self.touch()
 
     def forget(self) -> None:
-        """Its rows are in the store: anyone who finds the file need not read it."""
-        with contextlib.suppress(OSError):  # then they are applied once more, which changes nothing
+        """Its rows are in the store: a process that finds the file need not read it."""
+        with contextlib.suppress(OSError):  # otherwise they are applied again, which has no effect
             self.disk.write(self.fd, bytes(BEGIN), 0)
 
     def touch(self) -> None:
-        """Write the header; also to find out whether the file can be written."""
+        """Write the header; also to test whether the file can be written."""
         self.disk.write(self.fd, _HEADER.pack(_MAGIC, self.salt, self.number), 0)
 
     def put(self, framed: bytes | bytearray) -> None:
@@ -111,7 +111,7 @@ class Segment:
         self.disk.sync(self.fd)
 
     def rewrite(self) -> bool:
-        """Write again what may not be on the disk. False where it can no longer be read itself."""
+        """Write again what may not be on disk. False if it cannot be read back itself."""
         data = self.disk.read(self.fd, self.end - self.safe, self.safe)
         intact = unframe(data, self.salt, len(data))[1] == self.end - self.safe
         self.touch()
@@ -120,14 +120,14 @@ class Segment:
         return intact
 
     def rows(self, at: int, limit: int, amount: int) -> tuple[list[UsageRow], int]:
-        """Rows from a place on, of at most `amount` bytes, and the place behind them."""
+        """Rows from an offset on, of at most `amount` bytes, and the offset after them."""
         data = self.disk.read(self.fd, min(amount, self.end - at), at)
         rows, used = unframe(data, self.salt, limit)
         return rows, at + used
 
 
 def number_of(path: Path) -> int:
-    """The place of a file among its siblings; 0 where it holds no rows."""
+    """The place of a file among its siblings; 0 if it contains no rows."""
     with path.open("rb") as file:
         header = file.read(BEGIN)
     if len(header) < BEGIN:
@@ -137,20 +137,20 @@ def number_of(path: Path) -> int:
 
 
 def read_segment(path: Path) -> list[UsageRow]:
-    """All rows of a file that no process writes any more; those before the first that is torn or damaged."""
+    """All rows of a file that no process writes any more, up to the first torn or damaged one."""
     data = path.read_bytes()
     _, salt, _ = _HEADER.unpack_from(data)
     return unframe(data[BEGIN:], salt, len(data))[0]
 
 
 LOCK: Final = "lock"
-"""In each process's directory, held by its owner; in the directory above, by the one that makes or takes
-one."""
+"""In each process's directory, held by its owner; in the directory above, by the process that creates or
+takes over one."""
 
 
 @contextlib.contextmanager
 def held(folder: Path) -> Generator[None, None, None]:
-    """While directories of journals are made, taken or removed: one process at a time."""
+    """Held while directories of journals are created, taken over or removed: by one process at a time."""
     fd = os.open(folder / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
     try:
         lock_file(fd, wait=True)
@@ -160,15 +160,16 @@ def held(folder: Path) -> Generator[None, None, None]:
 
 
 class Shelf:
-    """`spares` are the files that can be written from their beginning."""
+    """The files of a journal. `spares` can be written from their beginning."""
 
     def __init__(self, home: Path | None, size: int, most: int, disk: Disk) -> None:
-        """`home`: None for files without a name, which go with the process. `most`: files of `size` bytes."""
+        """`home`: None for files without a name, which end with the process. `most`: files of `size`
+        bytes."""
         self.home = home
         self.spares: deque[Segment] = deque()
         self._size = size
         self._most = most
-        # A journal that ends with its process need not be promised room.
+        # A journal that ends with its process needs no reserved space.
         self._ahead = most if home is not None else 1
         self._made = 0
         self._disk = disk
@@ -176,22 +177,22 @@ class Shelf:
         self._lock = -1
 
     def room(self, waste: int) -> int:
-        """Bytes in files that are there, of which each may leave `waste` at its end."""
+        """Free bytes in existing files, of which each may leave `waste` unused at its end."""
         files = len(self.spares)
         if self.home is None:
-            files += self._most - self._made  # made when they are needed
+            files += self._most - self._made  # created when they are needed
         return files * (self._size - BEGIN - waste)
 
     @property
     def lacks(self) -> bool:
-        """Whether another file should be made."""
+        """Whether another file should be created."""
         return self._made < self._most and len(self.spares) < self._ahead
 
     def kernel_sync(self) -> KernelSync | None:
         return self._disk.kernel_sync()
 
     def enter(self) -> None:
-        """Have a directory, and its lock."""
+        """Create and lock a directory."""
         home = self.home
         if home is None or self._lock >= 0:
             return
@@ -207,7 +208,7 @@ class Shelf:
                 return
             if self.home is None:
                 fd, name = tempfile.mkstemp(prefix="wireglot-journal-")
-                with contextlib.suppress(PermissionError):  # Windows keeps the name of an open file
+                with contextlib.suppress(PermissionError):  # Windows does not remove the name of an open file
                     os.unlink(name)
                 path = None
             else:
@@ -217,7 +218,7 @@ class Shelf:
             self._made += 1
 
     def leave(self, written: Collection[Segment], *, keep: bool) -> None:
-        """Close everything; with `keep`, what was written stays for the next process, and nothing else."""
+        """Close everything; with `keep`, only written files stay, for the next process."""
         for segment in (*written, *self.spares):
             os.close(segment.fd)
             if segment.path is not None and not (keep and segment in written):
@@ -226,13 +227,13 @@ class Shelf:
             return
         if not keep:
             (self.home / LOCK).unlink(missing_ok=True)
-            with contextlib.suppress(OSError):  # not empty: its content is not ours
+            with contextlib.suppress(OSError):  # not empty: the remaining content is not ours
                 self.home.rmdir()
         os.close(self._lock)
 
 
 class Orphan:
-    """The journal of a process that has gone, ours as long as it is held."""
+    """The journal of a process that has ended, ours as long as it is locked."""
 
     def __init__(self, path: Path, lock: int) -> None:
         self.path = path
@@ -240,14 +241,15 @@ class Orphan:
         self._lock = lock
 
     def rows(self) -> Iterator[list[UsageRow]]:
-        """File by file, the oldest first."""
+        """The rows file by file, the oldest first."""
         numbered = [(number_of(path), path) for path in self.path.glob(f"*{SUFFIX}")]
         for number, path in sorted(numbered):
             if number:
                 yield read_segment(path)
 
     def remove(self) -> None:
-        """Its rows are in the store. The lock goes last: a half-removed journal is still one."""
+        """Called when its rows are in the store. The lock is removed last: a half-removed journal is still
+        one."""
         for path in sorted(self.path.iterdir()):
             if path.name != LOCK:
                 path.unlink()
@@ -256,14 +258,14 @@ class Orphan:
         self.release()
 
     def release(self) -> None:
-        """Leave it to another, if it is still ours."""
+        """Leave it to another process, if it is still ours."""
         if self._lock >= 0:
             lock, self._lock = self._lock, -1
             os.close(lock)
 
 
 def orphans(folder: Path, own: str) -> list[Orphan]:
-    """Take over every journal in `folder` whose process has gone. What cannot be opened is left alone."""
+    """Take over every journal in `folder` whose process has ended. What cannot be opened is left alone."""
     if not folder.is_dir():
         return []
     found = []
@@ -274,7 +276,7 @@ def orphans(folder: Path, own: str) -> list[Orphan]:
             try:
                 lock = os.open(path / LOCK, os.O_RDWR)
             except FileNotFoundError:
-                # No process makes one while we hold the folder: its removal was cut short.
+                # No process creates one while we hold the folder: its removal was interrupted.
                 with contextlib.suppress(OSError):
                     path.rmdir()
                 continue
@@ -296,7 +298,7 @@ def orphans(folder: Path, own: str) -> list[Orphan]:
 
 
 def _drop_spares(path: Path) -> None:
-    """Room that its process had reserved, and holds no row that the store may lack."""
+    """Remove space that its process had reserved, without rows that the store may lack."""
     for spare in path.glob(f"*{SUFFIX}"):
         if not number_of(spare):
             spare.unlink()

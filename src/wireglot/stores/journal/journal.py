@@ -1,10 +1,10 @@
-"""The journal of usage: what a request writes of itself to the local disk, before any store is asked.
+"""The journal of usage: rows that a request writes to the local disk, before any call to a store.
 
-A row is in the kernel's hands when `append` returns, so it outlives the process; it is on the disk when
-`synced` resolves, so it outlives the machine's power. Those with a waiting caller may be gathered: they are
-written at once at the end of the loop's turn. One sync is for everybody, and there is one at a
-time. Rows are read behind, in order, and a file whose rows have all reached the store is used again. Files
-are made ahead of need: a disk that fills up takes none of the room that was promised.
+When `append` returns, the kernel has the row, so it survives the process; when `synced` resolves, it is on
+disk, so it survives a power failure. Rows with a waiting caller may be gathered: they are written at once at
+the end of the loop's turn. One sync is shared by all, and only one runs at a time. Rows are read later, in
+order, and a file whose rows have all reached the store is used again. Files are created ahead of need: a disk
+that fills up does not take the reserved space.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SEGMENT_BYTES: Final = 4 * 1024 * 1024
 LIMIT_MIN_BYTES: Final = 64 * 1024
 _SEGMENTS_MIN: Final = 4
 _ROW_MAX_BYTES: Final = 4 * 1024
-"""More than a row takes; what may stay empty at the end of a file."""
+"""More than a row takes; the space that may stay unused at the end of a file."""
 _READ_BYTES: Final = 256 * 1024
 RECENT_ROWS: Final = 4096
 
 
 class JournalFull(Exception):
-    """The row was not written: there is no room left, or the disk refuses it."""
+    """The row was not written: there is no space left, or the disk refuses it."""
 
 
 class Position(msgspec.Struct, frozen=True):
@@ -44,7 +44,7 @@ class Position(msgspec.Struct, frozen=True):
 
 
 class Journal:
-    """One process's own. All methods belong to one event loop."""
+    """The journal of one process. All methods belong to one event loop."""
 
     def __init__(
         self,
@@ -59,9 +59,9 @@ class Journal:
         timing: Timing = TIMING,
         disk: Disk = DISK,
     ) -> None:
-        """`folder` holds a directory for each process; None: files without a name, gone with the process.
-        `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept at hand. `patient`:
-        a disk that does not answer is waited for, however long."""
+        """`folder` holds a directory for each process; None: files without a name, which end with the
+        process. `limit` and `segment` are bytes, of all files and of one; `recent` rows are kept in memory.
+        `patient`: wait for a disk that does not answer without a limit."""
         self.limit = limit = max(limit, LIMIT_MIN_BYTES)
         self.folder = folder
         self.damaged = 0
@@ -73,16 +73,17 @@ class Journal:
         self._current: Segment | None = None
         self._read_at = BEGIN
         self._recent: deque[tuple[UsageRow, int, int]] = deque()
-        """The last rows, with the number of their file and the place behind each: while the store keeps up,
+        """The last rows, each with the number of its file and the offset after it: while the store keeps up,
         none is read back from its file."""
         self._recent_max = recent
         self._recalls_all = True
-        """These are all that were not applied. Otherwise there are none: they had become too many."""
+        """Whether these are all that were not applied. Otherwise there are none: they had become too many."""
         self._sequence = 0
         self._unwritten = bytearray()
-        """The last rows, framed for the current file: written with the next, or at the loop's next turn."""
+        """The last rows, framed for the current file: written with the next one, or at the loop's next
+        turn."""
         self._doubtful = range(0)
-        """Rows that were damaged before they were on the disk."""
+        """Rows that were damaged before they were on disk."""
         self.syncer = Syncer(
             self._shelf, sync=sync, repair=self._repair, is_well=self._put_soon, timing=timing
         )
@@ -93,7 +94,7 @@ class Journal:
         await self.syncer.start()
 
     async def close(self) -> None:
-        """What the store has not got stays on the disk for the next process; of what it has, nothing does."""
+        """Rows that the store does not have stay on disk for the next process; the others are removed."""
         with contextlib.suppress(OSError):
             self._put()
         await self.syncer.stop()
@@ -102,18 +103,18 @@ class Journal:
 
     @property
     def trouble(self) -> str:
-        """Why nothing can be written, "" where it can."""
+        """Why nothing can be written; "" if it can."""
         return self.syncer.trouble
 
     # Writing.
 
     @property
     def room(self) -> int:
-        """Bytes that can be written for sure."""
+        """Bytes that can certainly be written."""
         return self._left + self._shelf.room(_ROW_MAX_BYTES)
 
     def takes(self, leave: int = 0) -> bool:
-        """Whether another row can be written, and as many bytes after it."""
+        """Whether another row can be written, and this many bytes after it."""
         leave += _ROW_MAX_BYTES
         return not self.syncer.trouble and (self._left >= leave or self.room >= leave)
 
@@ -132,11 +133,11 @@ class Journal:
 
     @property
     def appended(self) -> int:
-        """The sequence of the last row that is in the kernel's hands."""
+        """The sequence number of the last row that the kernel has."""
         return self.syncer.appended
 
     def append(self, row: UsageRow, leave: int = 0, *, gather: bool = False) -> int:
-        """Write a row, and tell its sequence. `leave` are bytes that must be left for rows promised earlier.
+        """Write a row and return its sequence number. `leave`: bytes reserved for rows promised earlier.
         `gather`: it need not be written before `synced` resolves. Raises JournalFull."""
         syncer, segment, unwritten = self.syncer, self._current, self._unwritten
         if syncer.trouble:
@@ -167,7 +168,7 @@ class Journal:
             unwritten.clear()
             syncer.appended = self._sequence + 1
             if at and syncer.waiting:
-                syncer.ask_sync()  # it took along what others wait for
+                syncer.ask_sync()  # it included rows that others wait for
         self._sequence += 1
         if self._recalls_all:
             self._recent.append((row, segment.number, segment.end + len(unwritten)))
@@ -177,7 +178,7 @@ class Journal:
         return self._sequence
 
     def synced(self, sequence: int) -> Wait:
-        """Resolves when the row is on the disk, or where it cannot be: see `holds`."""
+        """Resolves when the row is on disk, or if that fails: see `holds`."""
         return self.syncer.wait_for(sequence)
 
     def awaits_disk(self, sequence: int) -> bool:
@@ -192,18 +193,17 @@ class Journal:
 
     @property
     def unsynced(self) -> int:
-        """How many went on without the disk, whether they waited for it or not."""
+        """How many callers continued without the disk, whether they waited for it or not."""
         return self.syncer.let_go
 
     def holds(self, sequence: int) -> bool:
-        """Whether the row is as safe as it is meant to be: on the disk, or without syncs in the kernel's
-        hands."""
+        """Whether the row is as safe as configured: on disk, or without syncs in the kernel."""
         syncer = self.syncer
         safe = syncer.covered if syncer.sync else syncer.appended
         return safe >= sequence and sequence not in self._doubtful
 
     def _put(self) -> None:
-        """Write what is not written."""
+        """Write the rows that are not written yet."""
         if self._unwritten:
             assert self._current is not None, "it was framed for it"
             self._current.put(self._unwritten)
@@ -213,21 +213,21 @@ class Journal:
                 self.syncer.ask_sync()
 
     def _put_soon(self) -> None:
-        """At the end of the loop's turn. What fails is written later, with whatever comes then; who waits for
-        it does not."""
+        """Called at the end of the loop's turn. A failed write is repeated with the next rows; callers that
+        wait for it are released."""
         if self._unwritten and not self.syncer.trouble:
             try:
                 self._put()
             except OSError as problem:
                 self._failed(problem)
             else:
-                self.syncer.ask_later()  # those that waited may have gone
+                self.syncer.ask_later()  # those that waited may have left
 
     def _roll(self) -> Segment:
         try:
             self._put()
             if not self._shelf.spares:
-                self._shelf.make()  # rows came faster than the thread made files
+                self._shelf.make()  # rows came faster than the thread created files
             if not self._shelf.spares:
                 raise JournalFull("the journal is full")
         except OSError as problem:
@@ -244,7 +244,7 @@ class Journal:
         self._current = self.syncer.current = segment
         self._written.append(segment)
         if self._shelf.lacks:
-            self.syncer.ask()  # it makes another
+            self.syncer.ask()  # it creates another
         return segment
 
     def _failed(self, problem: OSError) -> JournalFull:
@@ -254,10 +254,10 @@ class Journal:
         syncer.ask()
         return JournalFull(syncer.trouble)
 
-    # Reading behind.
+    # Reading.
 
     def read(self, limit: int) -> tuple[list[UsageRow], Position]:
-        """The next rows that were not applied, the oldest first; none where all were."""
+        """The next rows that were not applied, the oldest first; none if all were."""
         if self._unwritten:
             self._put_soon()
         while self._written:
@@ -274,7 +274,7 @@ class Journal:
                 rows, behind = segment.rows(self._read_at, limit, _READ_BYTES)
             if rows:
                 return rows, Position(segment.number, behind)
-            # Its end, or a place that can no longer be read: nothing behind such a place can be trusted.
+            # Its end, or a place that can no longer be read: nothing after such a place can be trusted.
             self.damaged += self._read_at < segment.end
             if segment is self._current:
                 self._read_at = segment.end
@@ -305,8 +305,8 @@ class Journal:
         self._shelf.spares.append(segment)
 
     def _repair(self) -> bool:
-        """After a failed sync it is unknown what is on the disk, and another would not try again: the
-        system takes what it could not write for written. Whether it is written once more."""
+        """After a failed sync it is unknown what is on disk, and another sync would not try again: the system
+        considers what it could not write as written. Returns whether it was written again."""
         try:
             intact = [segment.rewrite() for segment in self._written if segment.safe < segment.end]
         except OSError as problem:
@@ -319,7 +319,8 @@ class Journal:
 
 
 def legible(row: UsageRow) -> UsageRow:
-    """The same with letters that can be written, where a client's word holds halves of them."""
+    """The row with lone surrogates, which a client's text may contain, replaced by characters that can be
+    written."""
     changed = {
         name: value.encode("utf-8", "replace").decode()
         for name in ("caller", "session", "model", "upstream_model")

@@ -1,5 +1,5 @@
-"""Who syncs a journal, for everybody who waits: the kernel where it does that by itself, else a thread. The
-thread also makes files ahead of need, and repairs what a sync that failed may have lost."""
+"""Syncs a journal for all that wait: by the kernel itself if it can, else in a thread. The thread also
+creates files ahead of need, and repairs what a failed sync may have lost."""
 
 from __future__ import annotations
 
@@ -19,37 +19,37 @@ from wireglot.stores.journal.files import Segment, Shelf
 
 
 class Timing(NamedTuple):
-    """Seconds."""
+    """Times in seconds."""
 
     gather: float = 0.003
     """Between two syncs while many wait."""
     later: float = 0.075
-    """Time for which a row without a waiting caller may be unsynced."""
+    """How long a row without a waiting caller may be unsynced."""
     retry: float = 1.0
-    """Until what failed is tried again."""
+    """Until a failed operation is retried."""
     patience: float = 2.0
-    """After which, or up to twice that, no caller waits for a disk that does not answer."""
+    """After this time, or up to twice that, no caller waits for a disk that does not answer."""
     sleep: Callable[[float], None] = time.sleep
 
 
 TIMING: Final = Timing()
 
 _CROWD: Final = 3
-"""So many wait: from here on a sync that many share saves more than the moment of gathering costs each."""
+"""With this many waiting, a shared sync saves more than the gathering time costs each."""
 
 _Mark = tuple[Segment, int, int]
 """A file, its number and its end when it was synced: by now it may be used again."""
 
 
 class _Flight(NamedTuple):
-    """A sync that is under way: the last row that it covers, and the files, the current one last."""
+    """A sync in progress: the last row that it covers, and the files, the current one last."""
 
     target: int
     marks: list[_Mark]
 
 
 class Syncer:
-    """Its public methods belong to the loop."""
+    """Its public methods must be called on the loop."""
 
     def __init__(
         self,
@@ -60,28 +60,28 @@ class Syncer:
         is_well: Callable[[], None],
         timing: Timing = TIMING,
     ) -> None:
-        """`repair` writes again what a sync that failed may have lost, `is_well` is called when a disk
-        works again; both are called on the loop."""
+        """`repair` writes again what a failed sync may have lost, `is_well` is called when a disk works
+        again; both are called on the loop."""
         self.sync = sync
         self.trouble = ""
-        """Why nothing can be written, "" where it can."""
-        # Between the loop and the thread: each is written by one of them only.
+        """Why nothing can be written; "" if it can."""
+        # Shared by the loop and the thread: each attribute is written by one of them only.
         self.current: Segment | None = None
         self.rolled: deque[Segment] = deque()
         self.appended = 0
-        """The sequence of the last row that is in the kernel's hands, and of the last that is on the disk."""
+        """The sequence number of the last row that the kernel has, and of the last one on disk."""
         self.covered = 0
         self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self.patient = True
-        """Who waits does so until the disk has answered."""
+        """Whether callers wait until the disk has answered, without a limit."""
         self.let_go = 0
-        """How many who waited went on before their row was on the disk."""
+        """How many callers continued before their row was on disk."""
         self._kernel: KernelSync | None = None
-        """Where there is one the thread does not sync. After a failure it is left to the thread for good."""
+        """If it exists, the thread does not sync. After a failure the thread syncs for good."""
         self._flight: _Flight | None = None
-        """The sync that is under way in the kernel."""
+        """The sync that the kernel is running."""
         self._due = False
-        """Another has been asked for."""
+        """Another sync was requested."""
         self._expected = 0
         """Rows since the last sync began for which a caller may come to wait."""
         self._last = 0.0
@@ -96,7 +96,7 @@ class Syncer:
         self._stopping = False
         self._crowded = False
         self._unsure = False
-        """A sync has failed: what it was to write must be written again before the next."""
+        """A sync has failed: its data must be written again before the next."""
         self._wake = threading.Lock()
         self._wake.acquire()
         self._thread: threading.Thread | None = None
@@ -112,7 +112,7 @@ class Syncer:
         self._thread.start()
 
     async def stop(self) -> None:
-        """After a last sync."""
+        """Ends after a last sync."""
         for timer in (self._later, self._overdue):
             if timer is not None:
                 timer.cancel()
@@ -127,10 +127,10 @@ class Syncer:
             self._thread = None
 
     def ask(self) -> None:
-        """There is something to do."""
+        """Wake the thread."""
         if not self._asked:
             self._asked = True
-            with contextlib.suppress(RuntimeError):  # it was asked before, and has not looked yet
+            with contextlib.suppress(RuntimeError):  # it was woken already, and has not checked yet
                 self._wake.release()
 
     def ask_sync(self, expected: int = 0) -> None:
@@ -143,20 +143,19 @@ class Syncer:
         elif not self._due:
             self._due = True
             if self._flight is None:
-                # Those of the same turn share it.
+                # Requests of the same turn share it.
                 self._loop.call_soon(self._submit)
 
     def ask_later(self) -> None:
-        """There is a row without a waiting caller; it is synced with the next one that has one, or in a
-        moment."""
+        """There is a row without a waiting caller; it is synced with the next one that has one, or soon."""
         if self.sync and self._later is None:
             self._later = self._loop.call_later(self._timing.later, self._is_later)
 
     def wait_for(self, sequence: int) -> Wait:
-        """Until the row is on the disk, or cannot be."""
+        """Resolves when the row is on disk, or cannot be."""
         if not self.sync or self.trouble or self.covered >= sequence:
             return _AT_ONCE
-        # One for each who waits: anyone who goes away takes only its own along.
+        # One for each caller: cancelling one must not affect others.
         future = self._loop.create_future()
         self.waiting.append((sequence, future))
         if self.appended >= sequence and (self._flight is None or self._flight.target < sequence):
@@ -170,7 +169,7 @@ class Syncer:
             if segment.number == number:
                 segment.safe = end
         waiting = self.waiting
-        for _ in range(len(waiting)):  # who begins first need not be the first to wait
+        for _ in range(len(waiting)):  # calls may not begin to wait in the order of their rows
             sequence, future = waiting.popleft()
             if sequence > target:
                 waiting.append((sequence, future))
@@ -183,7 +182,7 @@ class Syncer:
         self.ask_sync()
 
     def _watch(self) -> None:
-        """One look for all who wait now: those who still do by then go on."""
+        """One timer for all that wait now: those that still wait when it fires continue."""
         last, _ = max(self.waiting, key=itemgetter(0))
         self._overdue = self._loop.call_later(self._timing.patience, self._is_overdue, last)
 
@@ -199,7 +198,7 @@ class Syncer:
             self._unsure = False
             self.ask()
 
-    # The kernel.
+    # Syncs by the kernel.
 
     def _submit(self) -> None:
         kernel, current = self._kernel, self.current
@@ -232,12 +231,12 @@ class Syncer:
         self._due = False
 
     def _arrived(self) -> None:
-        """Something may have been synced."""
+        """A sync may have finished."""
         kernel, flight = self._kernel, self._flight
         assert kernel is not None
         try:
             problem = kernel.collect()
-        except OSError as fault:  # what became of it is unknown
+        except OSError as fault:  # its result is unknown
             problem = fault.errno or errno.EIO
         if problem is None or flight is None:
             return
@@ -280,7 +279,7 @@ class Syncer:
         last = 0.0
         while True:
             self._wake.acquire(True, pause)
-            self._asked = False  # what is written from here on asks again
+            self._asked = False  # rows written from here on wake it again
             stopping = self._stopping
             if self._crowded and self._kernel is None and self.appended > self.covered and not stopping:
                 rest = last + self._timing.gather - time.monotonic()
@@ -318,8 +317,8 @@ class Syncer:
             self._tell_loop(self.settle, target, marks)
 
     def _prepare(self) -> float:
-        """See whether a disk that failed works again, and make one more file where there should be one.
-        Seconds until there is more to do; -1: nothing before it is asked for."""
+        """Check whether a failed disk works again, and create a file if one is needed. Returns the seconds
+        until there is more to do; -1: nothing before the next request."""
         try:
             self._shelf.enter()
             current = self.current
@@ -349,7 +348,7 @@ class Syncer:
             self._tell_loop(self._is_well)
 
     def _tell_loop(self, work: Callable[..., None], *given: Any) -> None:
-        with contextlib.suppress(RuntimeError):  # it has ended, and everybody who waited with it
+        with contextlib.suppress(RuntimeError):  # it has ended, and all callers with it
             self._loop.call_soon_threadsafe(work, *given)
 
 
@@ -364,7 +363,7 @@ def _synced(segment: Segment) -> _Mark:
 
 
 class AtOnce:
-    """Nothing to wait for."""
+    """A wait that is already over."""
 
     def __await__(self) -> Generator[Any, None, None]:
         yield from ()

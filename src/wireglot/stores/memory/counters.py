@@ -1,4 +1,4 @@
-"""Limits of one process. They run on the monotonic clock, so no clock that is set frees or locks anything."""
+"""Limits of one process. They use the monotonic clock, so that setting the clock frees or locks nothing."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from wireglot.stores.claims import Weighed, filled
 from wireglot.stores.records import Budget, Denied, Rate
 
 TIDY_ABOVE: Final = 4096
-"""With more rates or budgets than this, those that are over are looked for and dropped."""
+"""With more rates or budgets than this, expired ones are searched and dropped."""
 
 
 class MemoryCounters(Counters):
@@ -21,7 +21,7 @@ class MemoryCounters(Counters):
         clock: Callable[[], float] = time.monotonic,
         wall: Callable[[], float] = time.time,
     ) -> None:
-        """Both in seconds: `wall` is asked only for the end of budgets."""
+        """Both in seconds: `wall` is used only for the end of budgets."""
         self._clock = clock
         self.wall = wall
         self._rates: dict[str, float] = {}
@@ -105,7 +105,7 @@ class MemoryCounters(Counters):
             del self._locks[name]
 
     async def check(self) -> None:
-        """Always there."""
+        """Always available."""
 
     async def close(self) -> None:
         """Nothing to close."""

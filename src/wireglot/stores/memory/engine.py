@@ -166,9 +166,9 @@ class MemoryVault:
         self.shelves: dict[str, dict[str, VaultEntry]] = {}
         """By caller and name; none is empty."""
         self.lacking: set[str] = set()
-        """Callers of whom there was nothing when it was last looked for, and nothing has come since."""
+        """Callers that had nothing at the last look-up, and nothing has been stored since."""
         self.inserted = 0
-        """How many entries so far."""
+        """The number of entries stored so far."""
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         until = self._clock() + seconds * 1000
@@ -198,7 +198,7 @@ class MemoryVault:
         return [entry for shelf in self.shelves.values() for entry in shelf.values()]
 
     def expire(self, now: int) -> int:
-        """How many were past their time."""
+        """Returns how many had expired."""
         gone = [entry for entry in self.everything() if entry.expires <= now]
         for entry in gone:
             del self.shelves[entry.caller][entry.name]
@@ -212,7 +212,7 @@ class MemoryKeys:
         self.rows: dict[str, KeyRow] = {}
         self._version = 0
         self._revisions: dict[str, int] = {}
-        """The version that each was written with."""
+        """The version with which each was written."""
 
     async def version(self) -> int:
         return self._version
@@ -263,7 +263,7 @@ _GROUPS: Final[dict[str, Callable[[UsageRow], str]]] = {
 
 class MemoryLedger:
     def __init__(self, clock: Callable[[], int] = lambda: int(time.time() * 1000)) -> None:
-        """`clock` tells unix milliseconds."""
+        """`clock` returns unix milliseconds."""
         self._clock = clock
         self.usage: dict[str, UsageRow] = {}
         self.beats: dict[str, int] = {}
@@ -282,7 +282,7 @@ class MemoryLedger:
         return dict(Counter(feature for row in self._chosen(query) for feature in dict.fromkeys(row.losses)))
 
     async def sum_up(self, until: int) -> bool:
-        return False  # rows in memory are added up as they are
+        return False  # rows in memory need no sums
 
     async def rows(self, query: UsageQuery, *, limit: int, newest_first: bool = True) -> list[UsageRow]:
         found = sorted(self._chosen(query), key=lambda row: (row.started, row.id), reverse=newest_first)
@@ -390,7 +390,7 @@ VERSION: Final = 1
 
 class MemoryEngine:
     def __init__(self, *, clock: Clock = wall_clock) -> None:
-        # Typed as what they are: the engine reaches below their protocols to sweep and export.
+        # Concrete types: the engine uses more than their protocols to sweep and export.
         self._documents = MemoryDocuments(clock)
         self._vault = MemoryVault(clock)
         self._ledger = MemoryLedger(clock)
@@ -401,7 +401,7 @@ class MemoryEngine:
         self.keys: Keys = self._keys
 
     async def check(self) -> None:
-        """Always there."""
+        """Always available."""
 
     async def sweep(
         self, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]

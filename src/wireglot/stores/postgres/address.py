@@ -1,4 +1,4 @@
-"""What a `postgresql://` URL asks for: a schema, hosts, a pooler on the way, and how the server is known."""
+"""Parses a `postgresql://` URL: schema, hosts, a pooler, and how the server is verified."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from wireglot.stores.servers import Host, read_host, read_port
 _MODES: Final = ("disable", "allow", "prefer", "require", "verify-ca", "verify-full")
 _FILES: Final = ("sslrootcert", "sslcert", "sslkey", "sslcrl")
 _SYSTEM: Final = "system"
-"""As libpq 16 has it: the system's authorities, in place of a file."""
+"""As in libpq 16: the system's authorities, in place of a file."""
 _VERSIONS: Final = {"TLSv1.2": ssl.TLSVersion.TLSv1_2, "TLSv1.3": ssl.TLSVersion.TLSv1_3}
 
 
 def tls_context(options: Mapping[str, str]) -> ssl.SSLContext | None:
-    """Raises StoreUnusable where an option makes no sense or its file cannot be used."""
+    """Raises StoreUnusable if an option is invalid or its file cannot be used."""
     authority = options.get("sslrootcert", "")
     mode = options.get("sslmode", "verify-full" if authority else "")
     if mode and mode not in _MODES:
@@ -70,7 +70,7 @@ def _version(options: Mapping[str, str], name: str, default: ssl.TLSVersion) -> 
 
 
 def _usual_authority() -> str:
-    """libpq's places before the system's."""
+    """libpq's locations, before the system's."""
     named = os.environ.get("PGSSLROOTCERT", "")
     own = Path("~/.postgresql/root.crt").expanduser()
     return named or (str(own) if own.is_file() else _SYSTEM)
@@ -78,7 +78,7 @@ def _usual_authority() -> str:
 
 DEFAULT_SCHEMA: Final = "wireglot"
 _NAME_MAX_BYTES: Final = 63
-"""PostgreSQL would cut a longer one silently, and two schemas could become one."""
+"""PostgreSQL would truncate a longer name silently, and two schemas could become one."""
 _PLACE: Final = "expected a host, host:port or several with commas; one port for all, or one for each"
 _OURS: Final = ("schema", "pooler")
 _WRITERS: Final = ("any", "primary", "read-write")
@@ -87,16 +87,16 @@ _WRITERS: Final = ("any", "primary", "read-write")
 
 class PostgresAddress(msgspec.Struct, frozen=True):
     dsn: str
-    """As the driver reads it."""
+    """In the driver's format."""
     schema: str
     hosts: tuple[Host, ...] = ()
-    """Where there are several, one of which takes writes."""
+    """Set if there are several, one of which accepts writes."""
     writer: str = "any"
-    """Which of them: target_session_attrs."""
+    """Which of them to use: target_session_attrs."""
     pooled: bool = False
-    """A pooler gives every transaction another session: nothing of a session may be relied on."""
+    """A pooler gives every transaction another session: no state of a session can be relied on."""
     tls: SSLContext | None = None
-    """None: as the driver reads `sslmode`."""
+    """None: as the driver interprets `sslmode`."""
 
     @property
     def quoted_schema(self) -> str:
@@ -104,7 +104,7 @@ class PostgresAddress(msgspec.Struct, frozen=True):
 
 
 def read_address(url: str) -> PostgresAddress:
-    """`?schema=` and `?pooler=transaction` are ours; the other options mean what they mean to libpq."""
+    """`?schema=` and `?pooler=transaction` are ours; the other options have libpq's meaning."""
     base, _, query = url.partition("?")
     pairs = parse_qsl(query, keep_blank_values=True)
     options = dict(pairs)
@@ -117,10 +117,11 @@ def read_address(url: str) -> PostgresAddress:
     try:
         hosts = _hosts(base, options)
     except ValueError:
-        # Neither name nor port is repeated: a password with a sign in it may have been read as one.
+        # Neither name nor port is repeated: a part of a password with special characters may have been parsed
+        # as one.
         raise StoreUnusable(f"store.url: not a PostgreSQL URL: {_PLACE}") from None
     several = len(hosts) > 1
-    # A pooler follows a failover itself, and what it leads to cannot be asked outside of a transaction.
+    # A pooler follows a failover itself, and its server cannot be queried outside of a transaction.
     writer = options.get("target_session_attrs", "read-write" if several and not pooled else "any")
     if writer not in _WRITERS:
         raise StoreUnusable(f"store.url: target_session_attrs must be one of {', '.join(_WRITERS)}")
@@ -146,14 +147,14 @@ def _hosts(base: str, options: Mapping[str, str]) -> tuple[Host, ...]:
 
 
 _KNOWN_SHARE: Final = 0.4
-"""Of the time there is, what the host of the last connection gets alone."""
+"""The share of the time limit that the host of the last connection gets alone."""
 
 
 class HostConnector:
-    """What the driver's pool calls for a new connection.
+    """Called by the driver's pool for a new connection.
 
-    The driver itself asks the hosts in turn within one time limit: a first one that is silent (its machine
-    has gone, nothing refuses) would use it up for ever. Here the one that was right before is tried first,
+    The driver itself tries the hosts in turn within one time limit: a first one that does not answer (its
+    machine is down, nothing refuses) would always use it up. Here the last successful host is tried first,
     and then all of them at once.
     """
 
@@ -172,7 +173,7 @@ class HostConnector:
                 **options,
             )
 
-        # Not known until it answers again: anyone who waits may leave before the time is up.
+        # Unknown until it answers again: the caller may be cancelled before the time is up.
         known, self._known = self._known, None
         if known is not None:
             with suppress(
@@ -201,7 +202,7 @@ class HostConnector:
 
 
 async def _drop(tasks: list[asyncio.Task[Any]]) -> None:
-    """Also one that came at the same moment as the one that is used."""
+    """Also closes one that connected at the same moment as the one that is used."""
     for task in tasks:
         task.cancel()
     for late in await asyncio.gather(*tasks, return_exceptions=True):
@@ -210,7 +211,7 @@ async def _drop(tasks: list[asyncio.Task[Any]]) -> None:
 
 
 def _weight(problem: BaseException) -> int:
-    """What a server said tells more than that another one is away."""
+    """A server's answer is more informative than another server's absence."""
     if isinstance(problem, asyncpg.PostgresError):
         return 3
     if isinstance(problem, asyncpg.TargetServerAttributeNotMatched):

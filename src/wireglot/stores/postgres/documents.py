@@ -27,13 +27,13 @@ _REPLACE: Final = (
 )
 INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
 _ID_MAX_LETTERS: Final = 1000
-"""PostgreSQL's indexes hold no more than about 2,700 bytes for a row."""
+"""PostgreSQL's indexes allow at most about 2,700 bytes for a row."""
 _IDLE_MILLISECONDS: Final = "15000"
-"""Between two statements of one that holds a lock: anyone who is silent for longer has gone."""
+"""Between two statements of a session that holds a lock: after a longer silence its client is gone."""
 
 
 class _AlreadyThere(Exception):
-    """Takes the whole transaction back."""
+    """Rolls the whole transaction back."""
 
 
 class PostgresDocuments:
@@ -51,7 +51,7 @@ class PostgresDocuments:
                     if written < len(values[0]):
                         raise _AlreadyThere
             except _AlreadyThere:
-                # A lost connection may have hidden that our own first try was written.
+                # A lost connection may have hidden that our own first attempt was written.
                 return turn > 0 and await _are_ours(connection, values)
             return True
 
@@ -95,9 +95,9 @@ class PostgresDocuments:
 
         async def work(connection: Connection, turn: int) -> int:
             async with connection.transaction():
-                # One at a time for a parent; the lock ends with the transaction, or soon after our machine
-                # has gone. The numbers are read by a statement of their own, so that it sees what the
-                # one before us wrote.
+                # One at a time for a parent; the lock ends with the transaction, or soon after our machine is
+                # gone. The numbers are read by a separate statement, so that it sees what the previous one
+                # wrote.
                 await connection.execute(
                     "SELECT set_config('idle_in_transaction_session_timeout', $2, true), "
                     "pg_advisory_xact_lock(hashtextextended(array_to_string($1::text[], '|'), 0))",
@@ -182,7 +182,7 @@ class PostgresDocuments:
         return [document(row) for row in await self._pool.fetch(query, *values)]
 
     async def _delete(self, where: str, *values: object) -> int:
-        """What had expired goes too, and does not count."""
+        """Expired ones are deleted too, but not counted."""
         # The command's count is that of the last part: the rows it selects.
         return await self._pool.change(
             f"WITH gone AS (DELETE FROM documents {where} RETURNING {LIVE} AS live) "
@@ -192,8 +192,8 @@ class PostgresDocuments:
 
 
 def columns(documents: Sequence[Document], *, sort: bool = True) -> list[list[Any]]:
-    """As arrays, each document once (the last one holds). Always in the same order: two writers that lock the
-    same rows cannot then wait for each other."""
+    """As arrays, each document once (the last one counts). Always in the same order: two writers that lock
+    the same rows cannot then wait for each other."""
     rows = {}
     for one in documents:
         if len(one.id) > _ID_MAX_LETTERS or len(one.parent) > _ID_MAX_LETTERS:
@@ -276,11 +276,11 @@ _REVISE = """
 WITH next AS (UPDATE keys_version SET version = version + 1 RETURNING version)
 UPDATE keys SET revision = next.version FROM next WHERE name = ANY($1::text[])
 """
-"""The next version, which the keys of these names are written with."""
+"""The next version, with which the keys of these names are written."""
 
 
 class PostgresKeys:
-    """Few, read often, written by people."""
+    """Keys are few, read often, and changed by people."""
 
     def __init__(self, pool: PostgresPool) -> None:
         self._pool = pool
@@ -318,7 +318,7 @@ class PostgresKeys:
                         "SELECT body FROM keys WHERE name = $1 FOR UPDATE", name
                     )
                     if turn and there == body:
-                        return True  # our own first try was written, and its answer lost
+                        return True  # our own first attempt was written, and its answer lost
                     if there is None or read_key(row.name, there) != over:
                         return False
                 instead = "NOTHING" if new else "UPDATE SET body = $2"
@@ -330,7 +330,7 @@ class PostgresKeys:
                 if touched(written):
                     await connection.execute(_REVISE, [name])
                     return True
-                # A lost connection may have hidden that our own first try was written.
+                # A lost connection may have hidden that our own first attempt was written.
                 return bool(
                     turn
                     and await connection.fetchval("SELECT body = $2 FROM keys WHERE name = $1", name, body)
@@ -344,13 +344,13 @@ class PostgresKeys:
                 gone = touched(await connection.execute("DELETE FROM keys WHERE name = $1", to_text(name)))
                 if gone:
                     await connection.execute(_REVISE, [])
-                return bool(gone or turn)  # a lost connection may have hidden that our first try did it
+                return bool(gone or turn)  # a lost connection may have hidden that our first attempt did it
 
         return await self._pool.run(work)
 
 
 async def load_keys(connection: Connection, rows: list[KeyRow]) -> None:
-    """What is there already stays as it is."""
+    """Existing keys are not changed."""
     written = await connection.fetch(
         "INSERT INTO keys (name, body) SELECT * FROM unnest($1::text[], $2::bytea[]) ON CONFLICT DO NOTHING "
         "RETURNING name",

@@ -42,7 +42,7 @@ from wireglot.stores.sql import USAGE_COLUMNS, from_text, to_text
 
 BATCH_ROWS: Final = 500
 
-# What another process is removing right now is skipped, not waited for.
+# Rows that another process is removing right now are skipped, not waited for.
 _EXPIRED_DOCUMENTS: Final = """
 DELETE FROM documents WHERE expires > 0 AND expires <= $1 AND ctid = ANY(ARRAY(
     SELECT ctid FROM documents WHERE expires > 0 AND expires <= $1 ORDER BY expires LIMIT $2
@@ -73,7 +73,7 @@ DELETE FROM documents d USING chosen c
 WHERE d.tenant = c.tenant AND d.kind = c.kind AND d.id = c.id AND c.freed_before < $2
 RETURNING c.size
 """
-# A process is heard of by the server's clock, so its silence is measured by it too.
+# Heartbeats are stored with the server's clock, so silence is measured by it too.
 _CRASHED: Final = f"""
 UPDATE usage SET outcome = 'crash', finished = $1
 WHERE outcome = ''
@@ -88,7 +88,7 @@ DELETE FROM instances WHERE heard < {NOW} - $1::bigint
 async def sweep(
     pool: PostgresPool, now: int, *, usage_before: int, dead_before: int, kinds: Mapping[str, KindLimits]
 ) -> Swept:
-    # First the crashes: a row that is closed and too old goes in the same sweep.
+    # Crashes first: a row that is closed and too old is removed by the same sweep.
     crashed = 0
     if dead_before:
         silence = now - dead_before
@@ -102,7 +102,7 @@ async def sweep(
 
 
 async def _remove(pool: PostgresPool, statement: str, until: int) -> Counter[str]:
-    """By kind. Batches in separate transactions, so that no row stays locked for long."""
+    """Counts by kind. Batches in separate transactions, so that no row stays locked for long."""
     gone: Counter[str] = Counter()
     while rows := await pool.fetch(statement, until, BATCH_ROWS, seconds=LONG_SECONDS):
         gone.update(from_text(row[0]) for row in rows)
@@ -137,7 +137,7 @@ async def _evict(pool: PostgresPool, kinds: Mapping[str, KindLimits]) -> dict[st
 
 
 async def everything(pool: PostgresPool) -> AsyncIterator[Record]:
-    """As of one moment, by a cursor: the store may be larger than the memory."""
+    """A snapshot, by a cursor: the store may be larger than the memory."""
     async with pool.reading() as connection:
         async for record in connection.cursor("SELECT body FROM keys ORDER BY name", timeout=LONG_SECONDS):
             yield key_row(record["body"])
@@ -209,8 +209,8 @@ _SIZE = (
 
 
 class PostgresEngine:
-    """Open it with `open`. A pool of up to eight connections. Before PgBouncer in transaction mode, the URL
-    says `?pooler=transaction`."""
+    """Open it with `open`. A pool of up to eight connections. For PgBouncer in transaction mode, add
+    `?pooler=transaction` to the URL."""
 
     def __init__(self, pool: PostgresPool, address: PostgresAddress) -> None:
         self._pool = pool
@@ -224,7 +224,7 @@ class PostgresEngine:
     async def open(
         cls, url: str, *, connect_seconds: float = CONNECT_SECONDS, command_seconds: float = COMMAND_SECONDS
     ) -> PostgresEngine:
-        """Brings the tables up to date. `?schema=` names the schema; it is created where it is missing."""
+        """Brings the tables up to date. `?schema=` names the schema; it is created if it is missing."""
         address = read_address(url)
         pool = await PostgresPool.open(
             address, connect_seconds=connect_seconds, command_seconds=command_seconds
@@ -237,7 +237,7 @@ class PostgresEngine:
         return cls(pool, address)
 
     async def check(self) -> None:
-        """A write that changes nothing: a standby answers reads, and is of no use."""
+        """A write that changes nothing: a standby would answer reads, but cannot be used."""
         await self._pool.execute("UPDATE keys_version SET version = version WHERE false")
 
     async def sweep(
@@ -295,7 +295,7 @@ class PostgresEngine:
         await load_records(self._pool, records)
 
     def lacks(self, caller: str) -> bool:
-        return False  # another machine may keep anything at any moment
+        return False  # another machine may store something at any moment
 
     def kept_mark(self, caller: str) -> Hashable:
         return 0

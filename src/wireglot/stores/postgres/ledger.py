@@ -1,4 +1,4 @@
-"""Requests: begun once, completed once."""
+"""Rows of requests: begun once, completed once."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ from wireglot.stores.usage_sums import (
 T = TypeVar("T")
 
 _LARGEST: Final = 1 << (63 - len(COUNTS).bit_length())
-"""A provider that counts beyond it must not keep the other rows from being written; all token counts of a row
-together still are a bigint."""
+"""A provider that reports more must not keep the other rows from being written; with this limit the sum of
+all token counts of a row is still a bigint."""
 _ARRAYS: Final[dict[Sort, str]] = {
     "text": "text[]",
     "word": "text[]",
@@ -82,7 +82,7 @@ def _from_column(column: Column, value: Any) -> Any:
         case "text":
             return from_text(value)
         case "word":
-            # Interned: msgspec leaves out a default only where it is the very same object.
+            # Interned: msgspec omits a default only if it is the very same object.
             return sys.intern(from_text(value))
         case "list":
             return msgspec.json.decode(value, type=tuple[str, ...])
@@ -92,7 +92,7 @@ def _from_column(column: Column, value: Any) -> Any:
 _SQL: Final = UsageSql(
     day="to_char(to_timestamp(started / 1000) AT TIME ZONE 'UTC', 'YYYY-MM-DD')",
     session="md5(session) = md5({}) AND session = {}",
-    cast="::numeric",  # a row's counts are bigints that need not be one together
+    cast="::numeric",  # the sum of a row's counts may exceed a bigint
 )
 _SUMS: Final = SumsSql(_SQL, nothing="[]")
 _MARK: Final = (
@@ -162,8 +162,8 @@ class PostgresLedger:
     async def _mark(self, work: UnsummedCells, token: str) -> None:
         async def mark(connection: Connection, _: int) -> None:
             async with connection.transaction():
-                # Waits for those who have written a row and not yet committed it: they cannot see the mark,
-                # and we could not see their row.
+                # Waits for writers that have not committed their rows yet: they cannot see the mark, and we
+                # could not see their rows.
                 await connection.execute(
                     f"SELECT pg_advisory_xact_lock({WRITERS_LOCK})", timeout=LONG_SECONDS
                 )
@@ -174,7 +174,7 @@ class PostgresLedger:
     async def _keep(self, rows: list[tuple[Any, ...]], token: str) -> None:
         async def keep(connection: Connection, _: int) -> None:
             async with connection.transaction():
-                # Locked: anyone who changes a row of a cell from now on removes the sums, too.
+                # Locked: a writer that changes a row of a cell from now on removes the sums, too.
                 found = await connection.fetch(_MARKED, token, timeout=LONG_SECONDS)
                 marked = set(map(tuple, found))
                 chosen = [row for row in rows if row[:2] in marked]
@@ -194,7 +194,7 @@ class PostgresLedger:
             statement, values = next(steps)
             while True:
                 found = await connection.fetch(statement, *values, timeout=LONG_SECONDS)
-                # What is made of many rows must not hold up the loop.
+                # Large results must not block the loop.
                 done, following = await asyncio.to_thread(_next_step, steps, found)
                 if done is not None:
                     return done.result
@@ -224,7 +224,7 @@ class PostgresLedger:
         )
 
     async def beat(self, instance: str) -> None:
-        """By the server's clock: those of the machines may differ by more than a life is worth."""
+        """By the server's clock: the machines' clocks may differ too much."""
         await self._pool.execute(
             f"INSERT INTO instances (instance, heard) VALUES ($1, {NOW}) "
             "ON CONFLICT (instance) DO UPDATE SET heard = greatest(instances.heard, excluded.heard)",
@@ -247,12 +247,12 @@ class _Done(NamedTuple, Generic[T]):
 def _next_step(steps: Steps[T], found: Sequence[Any]) -> tuple[_Done[T] | None, Statement]:
     try:
         return None, steps.send(found)
-    except StopIteration as done:  # no thread can hand this one over
+    except StopIteration as done:  # a thread cannot pass this exception on
         return _Done(done.value), ("", ())
 
 
 def _each_once(rows: Sequence[UsageRow]) -> Iterable[UsageRow]:
-    """One statement touches a row once."""
+    """One statement must not contain a row twice."""
     chosen: dict[str, UsageRow] = {}
     for row in rows:
         known = chosen.get(row.id)

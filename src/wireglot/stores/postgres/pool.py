@@ -1,4 +1,4 @@
-"""The pool of connections, and what happens when one of them fails (FAULTS 101)."""
+"""The pool of connections, and the handling of failed ones (FAULTS 101)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from wireglot.stores.base import StoreDown, StoreUnusable
 from wireglot.stores.postgres.address import HostConnector, PostgresAddress
 from wireglot.stores.servers import tls_fault
 
-# The driver's pool tells of every try to reconnect, with a traceback; what matters of it StoreDown tells.
+# The driver's pool logs every reconnect with a traceback; StoreDown reports what matters.
 logging.getLogger("asyncpg.pool").setLevel(logging.CRITICAL)
 
 Connection = Any
@@ -29,13 +29,13 @@ COMMAND_SECONDS: Final = 5.0
 LONG_SECONDS: Final = 60.0
 """For reports and the sweep, for which no request waits."""
 _SILENCE_SECONDS: Final = 0.5
-"""Anyone who waited so long on a connection did not just leave early."""
+"""A caller that waited this long for a connection did not just leave early."""
 _PAUSES_SECONDS: Final = (0.02, 0.1, 0.3)
-"""Before a second, third and fourth try."""
+"""Before a second, third and fourth attempt."""
 TRIES: Final = 1 + len(_PAUSES_SECONDS)
 
 _LOST_STATES: Final = ("08", "57P01", "57P02", "57P03", "25006")
-"""The connection has gone, or leads to a server that does not write any more: all others are suspect."""
+"""The connection is lost, or its server does not accept writes any more: all others are suspect."""
 _AGAIN_STATES: Final = ("40001", "40P01", "53300", "55P03", "0A000")
 """Serialization failure, deadlock, too many connections, lock not available; a statement prepared before
 another process changed the tables."""
@@ -55,20 +55,20 @@ _REASONS: Final = {
 }
 FAILURES: Final = (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError)
 _CONFIGURATION_STATES: Final = ("28", "3D000", "42501", "0A000", "42704")
-"""What waiting does not repair."""
+"""Errors that waiting does not fix."""
 _POOLER_STATE: Final = "08P01"
-"""With it PgBouncer refuses settings that a session begins with."""
+"""PgBouncer's error for settings at the start of a session."""
 
 
 class PostgresPool:
-    """Runs pieces of work on a connection; again, where it is known to help."""
+    """Runs work on a connection, with retries if they are known to help."""
 
     def __init__(self, pool: Any, connect_seconds: float, address: PostgresAddress) -> None:
         self._pool = pool
         self._connect_seconds = connect_seconds
         self._several_hosts = bool(address.hosts)
         self._before = f"SET LOCAL search_path = {address.quoted_schema}" if address.pooled else ""
-        """What a transaction begins with where a session is not ours to keep."""
+        """The beginning of a transaction if sessions are not ours to keep."""
 
     @classmethod
     async def open(
@@ -78,11 +78,11 @@ class PostgresPool:
         connect_seconds: float = CONNECT_SECONDS,
         command_seconds: float = COMMAND_SECONDS,
     ) -> PostgresPool:
-        """Raises StoreUnusable where waiting would not help."""
+        """Raises StoreUnusable if waiting would not help."""
         settings = {"application_name": "wireglot"}
         options: dict[str, Any] = {"ssl": address.tls} if address.tls is not None else {}
         if address.pooled:
-            # Neither a setting nor a prepared statement would be there in the next transaction.
+            # Settings and prepared statements would not exist in the next transaction.
             options["statement_cache_size"] = 0
         else:
             settings |= {"search_path": address.quoted_schema, "jit": "off"}
@@ -100,17 +100,18 @@ class PostgresPool:
                     reset=_as_it_is,
                     **options,
                 )
-        except ssl.SSLError as problem:  # one of them is a ValueError, too
+        except ssl.SSLError as problem:  # some are ValueErrors, too
             raise down(problem, at_open=True) from None
         except (ValueError, asyncpg.ClientConfigurationError):
-            # The driver's own words may repeat the URL, and with it the password.
+            # The driver's message may repeat the URL, and with it the password.
             raise StoreUnusable("store.url: not a PostgreSQL URL the driver understands") from None
         except FAILURES as problem:
             raise down(problem, at_open=True) from None
         return cls(pool, connect_seconds, address)
 
     async def run(self, work: Callable[[Connection, int], Awaitable[T]]) -> T:
-        """`work` gets a connection and how many tries came before: after a lost one, it may have happened."""
+        """`work` gets a connection and the number of earlier attempts: after a lost connection, one of these
+        may have succeeded."""
         for turn in range(TRIES):
             if turn:
                 await asyncio.sleep(_PAUSES_SECONDS[turn - 1] * random.uniform(0.5, 1.5))
@@ -118,7 +119,7 @@ class PostgresPool:
                 return await self._once(work, turn)
             except FAILURES as problem:
                 if _is_ours(problem):
-                    raise  # no server could do it: a fault of this program
+                    raise  # no server could do it: a bug in this program
                 if _is_lost(problem):
                     await self._pool.expire_connections()
                 if turn == TRIES - 1 or not _worth_another(problem):
@@ -133,29 +134,29 @@ class PostgresPool:
                 return await work(connection, turn)
             return await self._in_transaction(connection, work, turn)
         except (TimeoutError, OSError, asyncio.CancelledError):
-            # A silent server would not answer the driver's polite cancellation either, and anyone who waited
+            # A silent server would not answer the driver's cancel request either, and a caller that waited
             # for it has waited long enough.
             connection.terminate()
             if self._several_hosts and asyncio.get_running_loop().time() - began > _SILENCE_SECONDS:
-                # Its machine may have gone, and another host be the primary by now.
+                # Its machine may be down, and another host be the primary by now.
                 await self._pool.expire_connections()
             raise
         finally:
-            # Whatever is wrong with the connection now, the work has its own answer.
+            # Whatever is wrong with the connection now, the work has its own result.
             with suppress(*FAILURES):
                 await self._pool.release(connection, timeout=1.0)
 
     async def _in_transaction(
         self, connection: Connection, work: Callable[[Connection, int], Awaitable[T]], turn: int
     ) -> T:
-        """Two journeys more. Transactions of the work itself are savepoints in it."""
+        """Two more round trips. Transactions of the work itself become savepoints."""
         transaction = connection.transaction()
         await transaction.start()
         try:
             await connection.execute(self._before)
             answer = await work(connection, turn)
         except (TimeoutError, OSError, asyncio.CancelledError):
-            raise  # the connection is given up, and the transaction with it
+            raise  # the connection is closed, and the transaction with it
         except BaseException:
             await transaction.rollback()
             raise
@@ -170,7 +171,7 @@ class PostgresPool:
         return await self.run(work)
 
     async def execute(self, query: str, *values: object, seconds: float | None = None) -> int:
-        """How many rows it touched."""
+        """Returns the number of affected rows."""
 
         async def work(connection: Connection, _: int) -> int:
             return touched(await connection.execute(query, *values, timeout=seconds))
@@ -178,8 +179,8 @@ class PostgresPool:
         return await self.run(work)
 
     async def change(self, query: str, *values: object) -> int:
-        """How many rows it touched, also where the answer to a first try was lost: of what that one did,
-        another would find nothing left. The count is known before the commit."""
+        """Returns the number of affected rows, even if the answer to a first attempt was lost: another
+        attempt would find nothing left to change. The count is known before the commit."""
         most = 0
 
         async def work(connection: Connection, _: int) -> int:
@@ -192,7 +193,7 @@ class PostgresPool:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[Connection]:
-        """A connection that sees one moment of the store, for as long as it takes."""
+        """A connection that sees a snapshot of the store, for as long as needed."""
         try:
             async with (
                 self._pool.acquire(timeout=self._connect_seconds) as connection,
@@ -213,7 +214,8 @@ class PostgresPool:
 
 
 async def _as_it_is(_: Connection) -> None:
-    """Nothing here changes a session, so a connection needs no second journey before its next use."""
+    """Nothing here changes a session, so a connection needs no reset, and no second round trip, before its
+    next use."""
 
 
 def touched(status: str) -> int:
@@ -222,7 +224,7 @@ def touched(status: str) -> int:
 
 
 def down(problem: BaseException, *, at_open: bool = False) -> StoreDown | StoreUnusable:
-    """In our own words: the server's may hold names of hosts and users."""
+    """In our own words: the server's may contain names of hosts and users."""
     state = _state(problem)
     if at_open and state.startswith(_CONFIGURATION_STATES):
         return StoreUnusable(f"store.url: PostgreSQL cannot be used: {_reason(state)}")
@@ -259,7 +261,7 @@ def _tls_fault(problem: BaseException) -> str:
 
 
 def _is_ours(problem: BaseException) -> bool:
-    """A value no column can hold. A certificate that is not trusted is a ValueError, too."""
+    """A value that no column can store. An untrusted certificate is a ValueError, too."""
     if isinstance(problem, ssl.SSLError):
         return False
     return isinstance(problem, ValueError) or _state(problem).startswith("22")
@@ -276,7 +278,7 @@ def _is_lost(problem: BaseException) -> bool:
 
 
 def _worth_another(problem: BaseException) -> bool:
-    """Not after silence: anyone who waits has waited long enough."""
+    """Not after a silence: the caller has waited long enough."""
     if isinstance(problem, asyncpg.PostgresError):
         return _state(problem).startswith(_LOST_STATES + _AGAIN_STATES)
     return not isinstance(problem, TimeoutError | ssl.SSLError)

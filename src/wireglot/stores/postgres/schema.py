@@ -1,4 +1,4 @@
-"""The tables, and how older ones become today's. Only ever add to the end of `MIGRATIONS`."""
+"""The tables and their migrations. Only ever add to the end of `MIGRATIONS`."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from wireglot.stores.postgres.pool import LONG_SECONDS, Connection, PostgresPool
 from wireglot.stores.sql import Sort, added_columns
 from wireglot.stores.usage_sums import COLUMNS, DAY, DIMENSIONS, HOUR, MARKS, SUM_NUMBERS, SUMMED_FROM, SUMS
 
-# COLLATE "C": names are compared as bytes, the same on every server, whatever its locale.
-# STORAGE EXTERNAL: sealed bodies do not shrink, so PostgreSQL need not try.
+# COLLATE "C": names are compared as bytes, the same on every server, whatever its locale. STORAGE EXTERNAL:
+# sealed bodies cannot be compressed, so PostgreSQL need not try.
 _FIRST: Final = """
 CREATE TABLE documents (
     tenant text COLLATE "C" NOT NULL,
@@ -104,22 +104,22 @@ _ADDED: Final = {
 }
 
 
-# Tables that can be computed from the others: they need no version, and the triggers keep them right, by
-# whichever program rows are written.
+# Tables that are derived from the others: they need no version, and triggers keep them right, whichever
+# program writes rows.
 WRITERS_LOCK: Final = "hashtextextended('wireglot usage ' || current_schema(), 0)"
-"""Shared by all that are writing rows of usage."""
+"""Held in shared mode by all that write rows of usage."""
 _SPANS: Final = (HOUR, DAY)
 
 
 def _sums(schema: str) -> str:
-    """`schema`: quoted. A trigger runs with the search path of anybody."""
+    """`schema`: quoted. A trigger runs with any caller's search path."""
     marks, sums, usage = f"{schema}.{MARKS}", f"{schema}.{SUMS}", f"{schema}.usage"
     columns = ", ".join(
         f"{name} {_sum_type(name)} NOT NULL" for name in COLUMNS if name not in ("span", "at")
     )
     lock = WRITERS_LOCK.replace("current_schema()", "TG_TABLE_SCHEMA")
     cells = " UNION ".join(f"SELECT {span}, started - started % {span} FROM changed" for span in _SPANS)
-    # In one order, so that two writers do not wait for each other.
+    # Always in the same order, so that two writers do not wait for each other.
     unsum = (
         f"PERFORM pg_advisory_xact_lock_shared({lock}); DELETE FROM {marks} WHERE (span, at) IN ("
         f"SELECT span, at FROM {marks} WHERE (span, at) IN (%s) ORDER BY span, at FOR UPDATE); RETURN NULL;"
@@ -175,8 +175,8 @@ def _sum_type(name: str) -> str:
 async def migrate(
     pool: PostgresPool, address: PostgresAddress, migrations: tuple[str, ...] = MIGRATIONS
 ) -> None:
-    """All steps in one transaction: it has happened or it has not, whenever the process dies. The lock makes
-    a second process wait, and then find nothing left to do."""
+    """All steps in one transaction: complete or not at all, whenever the process dies. The lock makes a
+    second process wait, and then find nothing left to do."""
 
     async def work(connection: Connection, _: int) -> None:
         async with connection.transaction():
@@ -218,8 +218,8 @@ async def migrate(
 
 
 async def _add_columns(connection: Connection) -> None:
-    """With their defaults no table is rewritten, and anyone who writes rows without them meanwhile goes
-    on."""
+    """With defaults no table is rewritten, and programs that write rows without these columns continue to
+    work."""
     found = await connection.fetch(
         "SELECT attrelid::regclass::text, attname FROM pg_attribute "
         "WHERE attrelid IN ('usage'::regclass, 'keys'::regclass) AND attnum > 0 AND NOT attisdropped"
@@ -239,7 +239,7 @@ async def _add_columns(connection: Connection) -> None:
 
 
 async def _version(connection: Connection, address: PostgresAddress) -> int:
-    """0 where there is nothing yet. Nothing is created that exists: the user may lack the right to."""
+    """0 if there is nothing yet. Nothing is created that exists: the user may lack the permission."""
     if await connection.fetchval("SHOW server_encoding") != "UTF8":
         raise StoreUnusable("store.url: the database's encoding must be UTF8")
     if not await connection.fetchval("SELECT 1 FROM pg_namespace WHERE nspname = $1", address.schema):
@@ -264,14 +264,14 @@ class DatabaseLook(msgspec.Struct, frozen=True):
     server: str
     schema: str
     version: int
-    """Of the schema; 0 where there is none yet."""
+    """Of the schema; 0 if there is none yet."""
     known: int
     """The newest that this program knows."""
     read_only: bool
 
 
 async def look_at_database(url: str) -> DatabaseLook:
-    """Raises StoreUnusable or StoreDown, in the words in which a start would."""
+    """Raises StoreUnusable or StoreDown, with the same messages as a start."""
     address = read_address(url)
     pool = await PostgresPool.open(address)
 

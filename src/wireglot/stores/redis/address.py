@@ -1,4 +1,4 @@
-"""What a `redis://` URL asks for: how keys begin, how the server is known, and who knows where it is."""
+"""Parses a `redis://` URL: the prefix of keys, how the server is verified, and its Sentinels."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ _OPTIONS: Final = (
 )  # fmt: skip
 _CHECKS: Final = {"required": ssl.CERT_REQUIRED, "optional": ssl.CERT_OPTIONAL, "none": ssl.CERT_NONE}
 _FALSE: Final = ("0", "f", "false", "n", "no")
-"""As the driver reads it."""
+"""As the driver parses it."""
 
 
 def tls_context(options: Mapping[str, str], *, encrypted: bool) -> ssl.SSLContext | None:
-    """Of the options that begin with `ssl_`. Raises StoreUnusable where one makes no sense."""
+    """From the options that begin with `ssl_`. Raises StoreUnusable if one is invalid."""
     named = [name for name in options if name.startswith("ssl_")]
     if not encrypted:
         if named:
@@ -64,12 +64,12 @@ _OURS: Final = ("prefix", "sentinel_username", "sentinel_password")
 
 class RedisAddress(msgspec.Struct, frozen=True):
     url: str
-    """As the driver reads it: without TLS, and with Sentinels its host stands for the primary they name."""
+    """In the driver's format: without TLS, and with Sentinels its host is a placeholder for the primary."""
     prefix: str
     tls: SSLContext | None = None
     sentinels: tuple[tuple[str, int], ...] = ()
     service: str = ""
-    """The name under which the Sentinels know the primary."""
+    """The Sentinels' name of the primary."""
     sentinel_username: str = ""
     sentinel_password: str = ""
 

@@ -1,4 +1,4 @@
-"""Limits and agreements of a fleet. Every key ends by itself: nothing grows for ever."""
+"""Limits and agreements of a fleet. Every key expires: nothing grows for ever."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class RedisVault:
         start = self._start(caller)
 
         async def work() -> None:
-            # Each value stands for itself, so no transaction is needed: one journey is.
+            # The values are independent, so no transaction is needed, but one round trip is enough.
             async with self._pool.client.pipeline(transaction=False) as journey:
                 for name, body in entries.items():
                     journey.set(start + name, body, px=max(1, seconds * 1000))
@@ -47,8 +47,8 @@ class RedisVault:
         return {name: value for name, value in zip(names, values, strict=True) if value is not None}
 
     async def forget(self, caller: str) -> int:
-        """Remove everything of a tenant. How many there were."""
-        # The prefix is the owner's own word: its stars are no wildcards.
+        """Remove everything of a tenant. Returns how many there were."""
+        # The operator chooses the prefix: a `*` in it is not a wildcard.
         pattern = re.sub(r"([*?\[\]\\^-])", r"\\\1", self._start(caller)) + "*"
 
         async def work() -> int:
@@ -67,12 +67,12 @@ class RedisVault:
         await self._pool.close()
 
     def _start(self, caller: str) -> str:
-        """Of one length for every tenant: no name of one can be read as a name of another."""
+        """Of the same length for every tenant: no name of one can be taken for a name of another."""
         return f"{self._prefix}v:{hashlib.sha256(caller.encode('utf-8', 'surrogatepass')).hexdigest()[:32]}:"
 
 
 class RedisCounters(Counters):
-    """Its timeouts are short: anyone who asks can decide without it (FAULTS 100)."""
+    """Its timeouts are short: callers can decide without it (FAULTS 100)."""
 
     def __init__(self, pool: RedisPool, prefix: str, vault: RedisVault) -> None:
         self._pool = pool
@@ -82,7 +82,7 @@ class RedisCounters(Counters):
     async def take(self, claims: Sequence[Rate | Budget]) -> Denied | None:
         if not claims:
             return None
-        # Not again after a lost connection: what is taken twice is given back once.
+        # Not retried after a lost connection: what is taken twice is returned once.
         denied = await self._pool.script(scripts.TAKE, *self._arguments(claims), again=False)
         if not denied:
             return None
@@ -133,7 +133,7 @@ class RedisCounters(Counters):
         await self._pool.run(lambda: self._pool.client.ping())
 
     async def close(self) -> None:
-        """The vault too: it was opened with the counters."""
+        """Closes the vault too: it was opened with the counters."""
         await self._pool.close()
         await self._vault.close()
 
@@ -161,10 +161,10 @@ async def open_redis(
     url: str, *, connect_seconds: float = 0.25, call_seconds: float = 0.25, vault_seconds: float = 2.0
 ) -> tuple[RedisCounters, RedisVault]:
     """`?prefix=` begins every key (`wireglot:`). One server, one address that follows a failover, or the
-    primary that Sentinels name: a Redis Cluster is not supported, since a limit's keys would lie on several
-    of its nodes.
+    primary that Sentinels name: a Redis Cluster is not supported, since a limit's keys would be on several of
+    its nodes.
 
-    Raises StoreUnusable where waiting would not help, StoreDown where it might.
+    Raises StoreUnusable if waiting would not help, StoreDown if it might.
     """
     address = read_address(url)
     try:
@@ -173,7 +173,7 @@ async def open_redis(
             for connect, call in ((connect_seconds, call_seconds), (vault_seconds, vault_seconds))
         ]
     except (ValueError, TypeError, AttributeError, RedisError):
-        # The driver's own words may repeat the URL, and with it the password.
+        # The driver's message may repeat the URL, and with it the password.
         raise StoreUnusable("store.shared: not a Redis URL the driver understands") from None
     prefix = address.prefix
     vault = RedisVault(pools[1], prefix)
@@ -187,7 +187,7 @@ async def open_redis(
 
 
 async def _meet(pool: RedisPool) -> None:
-    """With the vault's patience: at the start there is time, and the first connection takes the longest."""
+    """With the vault's time limit: at the start there is time, and the first connection takes the longest."""
     if pool.sentinels is not None:
         await pool.sentinels.meet()
     try:
@@ -210,7 +210,7 @@ async def _version(pool: RedisPool) -> tuple[int, ...]:
     try:
         reported = await pool.client.info("server")
     except RedisError:
-        return ()  # some hosted servers keep it to themselves; the first command will tell
+        return ()  # some hosted servers do not report it; the first command will show
     if reported.get("redis_mode") == "cluster":
         raise StoreUnusable("store.shared: a Redis Cluster is not supported; use one server with replicas")
     return tuple(

@@ -1,5 +1,4 @@
-"""The log of a fleet in Redis, where nothing else is shared: a stream for each, and values that end by
-themselves."""
+"""The log of a fleet in Redis, if nothing else is shared: a stream for each log, and values that expire."""
 
 from __future__ import annotations
 
@@ -21,10 +20,10 @@ _BODY: Final = b"body"
 
 
 class RedisLog:
-    """Implements `FleetLog`. With connections of its own: what is large here is in no limit's way."""
+    """Implements `FleetLog`. With separate connections, so that large values do not delay limits."""
 
     def __init__(self, url: str) -> None:
-        """Connects when it is first asked. Raises StoreUnusable."""
+        """Connects with the first call. Raises StoreUnusable."""
         address = read_address(url)
         try:
             self._pool = RedisPool(address, connect_seconds=_SECONDS, call_seconds=_SECONDS)
@@ -79,7 +78,7 @@ class RedisLog:
         return f"{self._prefix}fleet:{log}"
 
     def _shelf(self) -> list[str]:
-        """When each was kept, and how large they are."""
+        """The keys of the times and sizes of uploads."""
         return [f"{self._prefix}traces", f"{self._prefix}traces-bytes"]
 
     def _start(self, caller: str) -> str:

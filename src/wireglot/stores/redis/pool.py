@@ -1,4 +1,4 @@
-"""The pool of connections, and what happens when one of them fails (FAULTS 100)."""
+"""The pool of connections, and the handling of failed ones (FAULTS 100)."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from wireglot.stores.redis.address import RedisAddress
 from wireglot.stores.servers import tls_fault
 
 _HANDSHAKE_FACTOR: Final = 4
-"""Two journeys more, and sums for both sides: it takes longer than a connection that is not encrypted."""
+"""Two more round trips, and computation on both sides: it takes longer than an unencrypted connection."""
 
 
 class RedisConnection(Connection):
-    """`primary` tells where it is at the moment of connecting; its certificate has to be for that address."""
+    """`primary` returns its address at the time of connecting; its certificate has to be for that address."""
 
     def __init__(
         self,
@@ -56,17 +56,17 @@ def connection_options(
         "socket_connect_timeout": connect_seconds * (1 if tls is None else _HANDSHAKE_FACTOR),
         "socket_timeout": call_seconds,
         "socket_keepalive": True,
-        # We say ourselves what is tried again: a claim that is taken twice would be lost to the budget.
+        # Retries are ours: a claim that is taken twice would be lost to the budget.
         "retry": Retry(NoBackoff(), 0),
-        # Names come from clients, and may hold half a surrogate pair.
+        # Names come from clients, and may contain half a surrogate pair.
         "encoding_errors": "surrogatepass",
-        # Version 2 is what every server speaks, and needs no greeting.
+        # Every server supports version 2, and it needs no greeting.
         "protocol": 2,
     }
 
 
 class Sentinels:
-    """All are asked at once: the machine of one may have gone together with that of the primary."""
+    """All are queried at once: the machine of one may have failed together with that of the primary."""
 
     def __init__(self, address: RedisAddress, *, seconds: float) -> None:
         self._service = address.service
@@ -78,7 +78,7 @@ class Sentinels:
         ]
 
     async def meet(self) -> None:
-        """Raises StoreUnusable where waiting would not help, StoreDown where it might."""
+        """Raises StoreUnusable if waiting would not help, StoreDown if it might."""
         try:
             await self.primary()
         except _NobodyKnows as nobody:
@@ -92,7 +92,7 @@ class Sentinels:
             raise StoreDown("Redis: no Sentinel can be reached that names a primary") from None
 
     async def primary(self) -> tuple[str, int]:
-        """As the first says that knows one."""
+        """The primary's address, from the first Sentinel that knows it."""
         tasks = [asyncio.create_task(self._ask(client)) for client in self._clients]
         problems: list[BaseException | None] = []
         try:
@@ -147,7 +147,8 @@ _REASONS: Final[tuple[tuple[type[faults.RedisError], str], ...]] = (
 
 
 class RedisScript:
-    """Lua that runs in one step on the server. Sent whole where the server does not know it (any more)."""
+    """A Lua script that runs in one step on the server. Sent whole if the server does not know it (any
+    more)."""
 
     def __init__(self, source: str) -> None:
         self.source = source
@@ -156,7 +157,7 @@ class RedisScript:
 
 class RedisPool:
     def __init__(self, address: RedisAddress, *, connect_seconds: float, call_seconds: float) -> None:
-        """Raises ValueError or TypeError where the URL makes no sense."""
+        """Raises ValueError or TypeError if the URL is invalid."""
         self.sentinels = Sentinels(address, seconds=connect_seconds) if address.sentinels else None
         options: dict[str, Any] = {"max_connections": CONNECTIONS_MAX, "timeout": call_seconds}
         options |= connection_options(
@@ -169,7 +170,7 @@ class RedisPool:
         self.client: Redis = Redis(connection_pool=self._pool)
 
     async def run(self, work: Callable[[], Awaitable[T]], *, again: bool = True) -> T:
-        """`again`: harmless if it happens twice, so a lost connection is replaced by another."""
+        """`again`: harmless if it happens twice, so it is retried on a new connection after a lost one."""
         try:
             try:
                 return await work()
@@ -207,7 +208,7 @@ class RedisPool:
 
 
 def _reason(problem: faults.RedisError) -> str:
-    """In our own words: the server's may hold names of hosts and users."""
+    """In our own words: the server's may contain names of hosts and users."""
     if fault := tls_fault(problem):
         return f"cannot be trusted: {fault}"
     for kind, reason in _REASONS:

@@ -1,7 +1,7 @@
-"""What must happen in one step, in Lua. The clock is the server's: those of the machines do not matter.
+"""Atomic operations in Lua. They use the server's clock: those of the machines do not matter.
 
-Times are milliseconds, written with three digits after the point: Lua's own way of writing a number would
-round today's date to minutes.
+Times are milliseconds, written with three digits after the point: Lua's default number format would round
+today's date to minutes.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ local function exact(number) return string.format('%.3f', number) end
 local function whole(number) return string.format('%.0f', math.ceil(number)) end
 """
 
-# A rate's state is the moment at which its bucket will be empty.
+# A rate's state is the time at which its bucket will be empty.
 _RATE: Final = """
 local function filled(tat, amount, limit, window)
     local full = math.max(tat, now) + amount * window / limit
@@ -33,7 +33,7 @@ end
 """
 
 # KEYS: one for each claim. ARGV: for each claim `rate` or `budget`, amount, limit, and the window or the end.
-# Answers nothing, or the number of the claim that has to wait longest and its milliseconds.
+# Returns nothing, or the number of the claim with the longest wait and its milliseconds.
 TAKE: Final = RedisScript(
     _NOW
     + _RATE
@@ -66,8 +66,8 @@ return false
 """
 )
 
-# As TAKE, but never denied. A budget that has not begun (it was evicted, the server was restarted) stays so:
-# it will be seeded from the ledger.
+# Like TAKE, but never denied. A budget that has not begun (it was evicted, the server was restarted) stays
+# so: it will be seeded from the ledger.
 SETTLE: Final = RedisScript(
     _NOW
     + _RATE
@@ -85,7 +85,7 @@ return false
 """
 )
 
-# Places are a sorted set by the moment at which they become free.
+# Places are a sorted set by the time at which they become free.
 ENTER: Final = RedisScript(
     _NOW
     + """
@@ -113,7 +113,7 @@ return false
 """
 )
 
-# Names and the milliseconds they have left. Only reads: it is asked often.
+# Names and the milliseconds they have left. Read-only, since it is called often.
 COOLING: Final = RedisScript(
     _NOW
     + """
@@ -139,8 +139,7 @@ return false
 """
 )
 
-# What was handed over: names in a sorted set by the moment of their end, sizes in a hash; its field '' has
-# the sum.
+# Uploads: names in a sorted set by their expiry, sizes in a hash; its field '' has the sum.
 _DROP: Final = """
 local function drop(shelf, sizes, name)
     redis.call('ZREM', shelf, name)

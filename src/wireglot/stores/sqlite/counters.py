@@ -1,10 +1,10 @@
-"""Limits and agreements between the processes of one machine, in a small file of their own.
+"""Limits and agreements between the processes of one machine, in a separate small file.
 
-Nothing in it has to survive a loss of power, so it is not flushed at every step, and the ledger's commits do
+Nothing in it has to survive a power failure, so it is not flushed at every step, and the ledger's commits do
 not wait for it.
 
 Its times are the machine's clock, the only one that processes share. When that clock is set back, everything
-moves back with it: no limit, place, cool-down or lock lasts longer for it.
+moves back with it: no limit, place, cool-down or lock lasts longer because of it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ T = TypeVar("T")
 COUNTERS: Final = Format("a file of wireglot's counters", COUNTERS_ID, COUNTERS_STEPS, "NORMAL")
 
 SET_BACK_MS: Final = 1000
-"""Earlier by this than what was seen before is a clock that was set back, not a race of two processes."""
+"""If the clock is earlier by this much than before, it was set back; less is a race of two processes."""
 
 TIDY_EVERY_MS: Final = 60_000
 
@@ -160,7 +160,7 @@ class SqliteCounters(Counters):
         await self._database.close()
 
     async def _write(self, work: Callable[[apsw.Connection, float], T]) -> T:
-        """The time is taken under the lock: the one before has no later one."""
+        """The time is read under the lock, so that it never decreases."""
 
         def write(connection: apsw.Connection) -> T:
             now = self._database.now_exactly()
@@ -209,7 +209,7 @@ def _fill(connection: apsw.Connection, name: str, level: float) -> None:
 
 
 def _spent(connection: apsw.Connection, name: str, now: float) -> int | None:
-    """None: it has not begun, or its time is over."""
+    """None: it has not begun, or has expired."""
     value: int | None = connection.execute(
         "SELECT value FROM budgets WHERE name = ? AND until > ?", (name, now)
     ).get

@@ -1,4 +1,4 @@
-"""Documents and keys in tables. Sealed values go in and out as they are."""
+"""Documents and keys in tables. Sealed values are not changed."""
 
 from __future__ import annotations
 

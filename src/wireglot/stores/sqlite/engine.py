@@ -1,4 +1,4 @@
-"""A whole store in one file, and a look at such a file that leaves it alone."""
+"""A whole store in one file, and a read-only look at such a file."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class SqliteEngine:
         return cls(await Database.open(path, STORE, clock=clock, busy=busy))
 
     async def check(self) -> None:
-        """Writes a little: a full disk answers every question but that one."""
+        """Writes a little: a full disk only fails writes."""
 
         def write(connection: apsw.Connection) -> None:
             connection.execute("UPDATE revisions SET value = value + 1 WHERE name = 'check'")
@@ -152,7 +152,7 @@ class SqliteEngine:
         await self._database.write(write, lambda: self._vault.words.change(callers))
 
     async def close(self) -> None:
-        self._vault.words.remove()  # others make another one
+        self._vault.words.remove()  # others create another one
         await self._database.close()
 
 
@@ -173,7 +173,7 @@ def _size_on_disk(path: Path) -> int:
 _LOOK_BUSY_SECONDS: Final = 2.0
 _READ_SECONDS: Final = 10.0
 _STEPS: Final = 20_000
-"""Of SQLite's machine, between two looks at the time."""
+"""Steps of SQLite's virtual machine between two checks of the time."""
 
 
 class FileLook(msgspec.Struct, frozen=True):
@@ -183,13 +183,13 @@ class FileLook(msgspec.Struct, frozen=True):
     """The newest that this program knows."""
     size: int
     is_read_through: bool
-    """Or the time for it was over before anything was found."""
+    """True also if the time ended before a problem was found."""
     keys: int
     """Of clients."""
 
 
 def look_at_file(path: Path) -> FileLook:
-    """Raises StoreUnusable or StoreDown, in the words in which a start would. Blocks."""
+    """Raises StoreUnusable or StoreDown, with the same messages as a start. Blocks."""
     require_version()
     try:
         size = path.stat().st_size
@@ -201,7 +201,7 @@ def look_at_file(path: Path) -> FileLook:
     except apsw.Error as error:
         raise StoreUnusable(explain(error, path)) from None
     try:
-        # Another's file is not changed, not even by the end of its WAL.
+        # A foreign file is not changed, not even by the end of its WAL.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(round(_LOOK_BUSY_SECONDS * 1000))
         recognise(connection, path, STORE)
@@ -221,7 +221,7 @@ def look_at_file(path: Path) -> FileLook:
 
 
 def _read_through(connection: apsw.Connection) -> bool:
-    """Whether all of it was read; raises CorruptError where something is wrong."""
+    """Whether all of it was read; raises CorruptError if it is damaged."""
     deadline = time.monotonic() + _READ_SECONDS
     connection.set_progress_handler(lambda: time.monotonic() > deadline, _STEPS)
     try:

@@ -1,4 +1,4 @@
-"""Opening a file with care: a foreign, damaged or newer file is reported and not changed."""
+"""Opens a file safely: a foreign, damaged or newer file is reported and not changed."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ OLDEST_VERSION: Final = (3, 51, 3)
 _TEMPORARY: Final = threading.Lock()
 BUSY_SECONDS: Final = 5.0
 CHECKED_BYTES: Final = 32 << 20
-"""A larger file is not read through at every start; what is wrong with it shows when it is used."""
+"""A larger file is not checked at every start; damage is noticed when it is used."""
 
 
 class Format(msgspec.Struct, frozen=True):
@@ -32,11 +32,11 @@ class Format(msgspec.Struct, frozen=True):
     steps: Sequence[str]
     synchronous: Literal["FULL", "NORMAL"] = "FULL"
     columns: Mapping[str, Mapping[str, str]] = {}
-    """By table and name, the definitions of columns that are added where a table lacks them."""
+    """By table and name, the definitions of columns to add if a table lacks them."""
     indexes: Sequence[str] = ()
-    """Of these columns, made where they are lacking."""
+    """Indexes of these columns, created if they are missing."""
     derived: Sequence[str] = ()
-    """Tables and triggers that can be computed from the others, `TABLE {exists} name ...`."""
+    """Tables and triggers that are derived from the others, `TABLE {exists} name ...`."""
     checked_bytes: int = CHECKED_BYTES
 
 
@@ -49,8 +49,8 @@ def open_file(
         _create(path, form)
     deadline = time.monotonic() + busy
     while True:
-        # Switching to WAL needs the file alone and does not wait for it, so two processes that begin at the
-        # same moment try again here.
+        # Switching to WAL needs exclusive access and does not wait for it, so two processes that start at the
+        # same time retry here.
         try:
             return _open(path, form, busy, create)
         except (apsw.BusyError, apsw.LockedError) as error:
@@ -62,7 +62,7 @@ def open_file(
 
 
 def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
-    """A connection that only reads, of a file that `open_file` has opened."""
+    """A read-only connection to a file that `open_file` has opened."""
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     _settle(connection, busy)
     # A reader that checkpoints would do a writer's work while others wait for it.
@@ -72,8 +72,9 @@ def open_reader(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
 
 
 def open_reports(path: Path, *, busy: float = BUSY_SECONDS) -> apsw.Connection:
-    """The same for reports, which sort a whole table: what exceeds the cache is in an unnamed file, so that
-    no report takes memory in proportion to the rows. It is next to the database: others may be read-only."""
+    """The same for reports, which sort a whole table: data that exceeds the cache is put into an unnamed
+    file, so that no report takes memory in proportion to the rows. It is next to the database: other folders
+    may be read-only."""
     connection = open_reader(path, busy=busy)
     connection.pragma("temp_store", "FILE")
     with _TEMPORARY:  # one directory for the whole process, which may not change while it is in use
@@ -100,15 +101,15 @@ _ODD_FILES: Final = ("no such table", "no such column", "unsupported file format
 
 
 def is_damage(error: Exception) -> bool:
-    """Whether the file is not what it was when it was opened. Our own SQL is sound: a table that is missing
-    was taken away, and text that is none was written over."""
+    """Whether the file has been damaged since it was opened. Our own SQL is correct: a missing table was
+    removed, and invalid text was overwritten."""
     if isinstance(error, apsw.SQLError):
         return str(error).startswith(_ODD_FILES)
     return isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError)
 
 
 def explain(error: Exception, path: Path) -> str:
-    """A line for people: what is the matter with the file, and what to do about it."""
+    """A message for the user: what is wrong with the file, and what to do about it."""
     match error:
         case apsw.BusyError() | apsw.LockedError():
             return f"{path}: another process keeps it locked"
@@ -139,8 +140,8 @@ def _create(path: Path, form: Format) -> None:
     except OSError as error:
         raise StoreUnusable(f"{path.parent}: cannot be made ({error.strerror})") from error
     try:
-        # Closing any other descriptor of a database file would drop this process's locks on it, so a file
-        # that exists is never opened but by SQLite.
+        # Closing any other descriptor of a database file would release this process's locks on it, so an
+        # existing file is only ever opened by SQLite.
         if not path.exists():
             _make(path, form)
     except OSError as error:
@@ -152,14 +153,15 @@ def _create(path: Path, form: Format) -> None:
 
 
 def _make(path: Path, form: Format) -> None:
-    """A new file gets its name when it is ours from its first page on. So one of 0 bytes was never made here:
-    it held something, and the one that took it for new would let everybody in whose keys it had."""
+    """A new file gets its name once its first page identifies it as ours. So one of 0 bytes was never created
+    here: it has lost its content, and taking it for a new store would admit callers without the keys it
+    had."""
     unready = path.with_name(f".{path.name}.{os.getpid()}-{secrets.token_hex(4)}")
     try:
         os.close(os.open(unready, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
         connection = apsw.Connection(str(unready), flags=apsw.SQLITE_OPEN_READWRITE)
         try:
-            # Before WAL, which the file's first page must not need.
+            # Before WAL, which must not need the file's first page.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.pragma("application_id", form.application_id)
         finally:
@@ -167,7 +169,7 @@ def _make(path: Path, form: Format) -> None:
         try:
             os.link(unready, path)
         except FileExistsError:
-            return  # another process was quicker
+            return  # another process was faster
         except OSError:  # a file system without links
             if not path.exists():
                 os.rename(unready, path)
@@ -178,7 +180,7 @@ def _make(path: Path, form: Format) -> None:
 def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connection:
     connection = apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READWRITE)
     try:
-        # Until we know that it is ours, not even the WAL of the file is touched.
+        # Until the file is known to be ours, not even its WAL is touched.
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1)
         connection.set_busy_timeout(round(busy * 1000))
         empty = recognise(connection, path, form)
@@ -193,7 +195,7 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
             raise StoreUnusable(f"{path}: cannot be written (read-only)")
         connection.config(apsw.SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0)
         if empty:
-            # Before WAL, so that the file itself says whose it is from its first page on.
+            # Before WAL, so that the file itself identifies its owner from its first page on.
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.pragma("application_id", form.application_id)
         _tighten(path)
@@ -209,8 +211,8 @@ def _open(path: Path, form: Format, busy: float, create: bool) -> apsw.Connectio
 
 
 def recognise(connection: apsw.Connection, path: Path, form: Format) -> bool:
-    """Whether it is new; raises where it is not ours, from the future or damaged."""
-    # All of one moment: another process may be making it.
+    """Whether it is new; raises if it is foreign, from a later version or damaged."""
+    # A consistent snapshot: another process may be creating it.
     connection.execute("BEGIN")
     application_id, version = connection.pragma("application_id"), connection.pragma("user_version")
     tables = connection.execute("SELECT count(*) FROM sqlite_schema").get
@@ -234,20 +236,20 @@ def _refuse_newer(version: int, path: Path, form: Format) -> None:
 
 
 def _settle(connection: apsw.Connection, busy: float) -> None:
-    """What every connection wants."""
+    """The settings of every connection."""
     connection.set_busy_timeout(round(busy * 1000))
     connection.execute(
         "PRAGMA mmap_size = 0; PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;"
         " PRAGMA temp_store = MEMORY; PRAGMA secure_delete = FAST; PRAGMA journal_size_limit = 67108864;"
         " PRAGMA cache_size = -8192"
-    ).fetchall()  # some of them answer, and what comes after an answer waits until it has been read
+    ).fetchall()  # some return rows, and the statement after these waits until they have been read
 
 
 def _migrate(connection: apsw.Connection, path: Path, form: Format) -> None:
     while connection.pragma("user_version") < len(form.steps):
         connection.execute("BEGIN IMMEDIATE")
-        # What fails in here ends with the connection being closed, which takes the step back.
-        # Read again under the lock: another process may have taken the step meanwhile.
+        # An error in here closes the connection, which rolls the step back. The version is read again under
+        # the lock: another process may have taken the step meanwhile.
         version = connection.pragma("user_version")
         if version < len(form.steps):
             connection.execute(form.steps[version])
@@ -272,7 +274,8 @@ def _lacking(connection: apsw.Connection, table: str, columns: Mapping[str, str]
 
 
 def _tighten(path: Path) -> None:
-    """Files that were made with an open umask are closed to others; the WAL takes its mode from here."""
+    """Remove other users' access to files that were created with an open umask; the WAL takes its mode from
+    here."""
     if path.stat().st_mode & 0o077:
         try:
             path.chmod(0o600)

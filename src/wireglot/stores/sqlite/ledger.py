@@ -1,4 +1,4 @@
-"""The ledger in a table. The database adds up; only sums cross over to Python."""
+"""The ledger in a table. The database does the sums; only these are passed to Python."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ _ROW: Final = f"({', '.join('?' * len(USAGE))})"
 
 WRITE: Final = f"INSERT INTO usage ({USAGE_COLUMNS}) VALUES {_ROW}"
 
-# Every step of a statement gives Python's lock away and must get it back, against the loop that answers
-# requests: many rows at a step are much cheaper than one. A few sizes, so that few statements are compiled.
+# Every step of a statement releases Python's lock and must get it back, against the loop that answers
+# requests: many rows in a step are much cheaper than one. A few sizes, so that few statements are compiled.
 _SIZES: Final = (64, 16, 4, 1)
 
 
@@ -110,7 +110,7 @@ class SqliteLedger:
             return False
         token = secrets.token_hex(8)
         marks = [(work.span, at, token) for at in work.cells]
-        # What is lost with the power is added up again.
+        # Sums lost in a power failure are computed again.
         await self._database.write(
             lambda connection: connection.executemany(_MARK, marks).fetchall(), synced=False
         )
@@ -123,7 +123,7 @@ class SqliteLedger:
 
     async def _keep(self, rows: list[tuple[Any, ...]], token: str) -> None:
         def write(connection: apsw.Connection) -> None:
-            # Of cells that are still marked: a row that came meanwhile is not in these sums.
+            # Only cells that are still marked: a row that came meanwhile is not in these sums.
             marked = set(
                 connection.execute(f"SELECT span, at FROM {MARKS} WHERE token = ? AND ready = 0", (token,))
             )
@@ -161,7 +161,7 @@ class SqliteLedger:
 
     async def sessions(self, caller: str, *, limit: int, before: int = 0, beyond: str = "") -> list[Session]:
         def read(connection: apsw.Connection) -> list[Session]:
-            # The page is found in the index alone; the rows are read only for the sessions on it.
+            # The page is found in the index alone; rows are read only for the sessions on it.
             page: list[Any] = connection.execute(
                 "SELECT session FROM usage WHERE caller = :caller AND session != '' GROUP BY session"
                 " HAVING :before = 0 OR (max(started), session) < (:before, :beyond)"

@@ -1,6 +1,6 @@
-"""The tables, as steps forward. A step that has been released never changes; a new one is added at the end.
+"""The tables, as migration steps. A released step never changes; a new one is added at the end.
 
-`PRAGMA user_version` counts the steps a file has taken. Each is one transaction with that number in it.
+`PRAGMA user_version` counts the steps applied to a file. Each is one transaction that also sets that number.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ STORE_ID: Final = 0x57474C54
 COUNTERS_ID: Final = 0x57474C43
 
 # Bodies are large, so documents and vault have a rowid and a separate index: a b-tree that is ordered by its
-# key keeps whole rows in its inner pages.
+# key stores whole rows in its inner pages.
 _STORE_1: Final = """
 CREATE TABLE documents (
     tenant TEXT NOT NULL,
@@ -113,7 +113,7 @@ _SUM_COLUMNS: Final = ", ".join(
 
 
 def _unsum(*rows: str) -> str:
-    """Of a trigger: what is known of the hour and the day of a row no longer holds."""
+    """Part of a trigger: the sums of the row's hour and day are not valid any more."""
     return " ".join(
         f"DELETE FROM {MARKS} WHERE span = {span} AND at = {row}.started - {row}.started % {span};"
         for row in rows
@@ -135,8 +135,8 @@ STORE_DERIVED: Final = (
     f"TRIGGER {{exists}} {MARKS}_gone AFTER DELETE ON {MARKS}"
     f" BEGIN DELETE FROM {SUMS} WHERE span = OLD.span AND at = OLD.at; END",
 )
-"""What can be computed again from the other tables: it needs no version, and older programs keep it right
-without knowing of it."""
+"""Tables that are derived from the others: they need no version, and older programs keep them right without
+knowing them."""
 
 # Times are unix milliseconds with a fraction. `clock` is the last time seen: see counters.py.
 _COUNTERS_1: Final = """

@@ -1,4 +1,4 @@
-"""Removing in small steps: each is a short transaction of its own, so that no writer waits for long."""
+"""Removes records in small steps: each is a short separate transaction, so that no writer waits for long."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from wireglot.stores.sqlite.worker_threads import Database
 
 STEP_ROWS: Final = 500
 STEP_DOCUMENTS: Final = 100
-"""Fewer: documents may be large, and each page of one has to be given back."""
+"""Fewer: documents may be large, and each page of one has to be freed."""
 
 FREE_PAGES: Final = 1000
-"""Given back to the file system in one step."""
+"""Returned to the file system in one step."""
 
 
 async def sweep(
@@ -112,7 +112,7 @@ async def _evict(database: Database, kind: str, limit: int) -> int:
 
 
 def _crashed(connection: apsw.Connection, dead_before: int, now: int) -> int:
-    """A process that never said that it is alive counts as heard of when its request began."""
+    """A process that never reported is treated as if it had done so when its request began."""
     open_instances: list[Any] = connection.execute(
         "SELECT DISTINCT instance FROM usage WHERE outcome = ''"
     ).fetchall()
@@ -141,7 +141,8 @@ def _old_usage(connection: apsw.Connection, before: int) -> int:
 
 
 def _shrink(connection: apsw.Connection) -> bool:
-    """Gives back what is free beyond a tenth of the file: what is left will be needed again soon."""
+    """Returns free pages beyond a tenth of the file to the file system: the rest will be needed again
+    soon."""
     free, pages = connection.pragma("freelist_count"), connection.pragma("page_count")
     if free <= max(FREE_PAGES, pages // 10):
         return False

@@ -18,29 +18,30 @@ from wireglot.wire.json import encode_text
 
 _WORD_BYTES: Final = 8
 _WORDS: Final = 512
-"""A page of them: what is kept of one caller is seldom news to another."""
+"""A page of them: an entry of one caller seldom changes the word of another."""
 _BINARY: Final = getattr(os, "O_BINARY", 0)
 """Without it, Windows changes line ends."""
 
 Seen = tuple[int, int, bytes]
-"""Which file the store is, and a caller's word with it."""
+"""Identifies the store's file, with a caller's word."""
 
 
 class KeptWords:
-    """Shows every process that shares a store whether anything was kept in its vault, without reading that.
+    """Shows every process that shares a store whether anything was stored in its vault, without reading the
+    vault.
 
     Next to the store is a small file (`wireglot.db-kept`) of words, each for a group of callers. A process
-    that keeps something of a caller changes its word once that can be found, and before it is reported as
-    kept. So one that found nothing, and finds the word as it was before, would find nothing again.
+    that stores something of a caller changes its word once that can be read, and before it is reported as
+    stored. So a process that found nothing, and finds the word unchanged, would find nothing again.
     """
 
     def __init__(self, store: Path) -> None:
         self._store = str(store)
-        # Where SQLite itself puts its files: next to the target of a link.
+        # Next to the target of a link, like SQLite's own files.
         self._path = os.path.realpath(store) + "-kept"
 
     def look(self, caller: str) -> Seen | None:
-        """None where it is not known. Reads a page that lies in memory: the loop may do it."""
+        """None if it is unknown. Reads a page that is in memory: the loop may do it."""
         try:
             store = os.stat(self._store)
             file = os.open(self._path, os.O_RDONLY | _BINARY)
@@ -54,7 +55,7 @@ class KeptWords:
         return (store.st_dev, store.st_ino, word) if len(word) == _WORD_BYTES else None
 
     def begin(self, caller: str) -> Seen | None:
-        """As `look`, where that could not tell: makes the file. Its first words were in none before it."""
+        """Like `look`, if that returned None: creates the file. Its first words are new ones."""
         self.remove()
         with contextlib.suppress(OSError):
             file = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | _BINARY, 0o600)
@@ -65,8 +66,8 @@ class KeptWords:
         return self.look(caller)
 
     def change(self, callers: Iterable[str]) -> None:
-        """Something of these is kept. Without the file nothing relies on it. Never the same word again: two
-        may change it at once."""
+        """Something of these callers is stored. Without the file nothing relies on it. Words never repeat:
+        two processes may change one at once."""
         places = set(map(_place, callers))
         if not places:
             return
@@ -82,7 +83,7 @@ class KeptWords:
             self.remove()
 
     def remove(self) -> None:
-        """Anyone who relies on it asks the store, and makes another one."""
+        """A process that relies on it then reads the store, and creates another one."""
         with contextlib.suppress(OSError):
             os.unlink(self._path)
 
@@ -92,7 +93,7 @@ def _place(caller: str) -> int:
 
 
 LACKING_SECONDS: Final = 60.0
-"""A version from before the words keeps without a word."""
+"""A version from before the words stores without changing one."""
 _MAX_LACKING: Final = 4096
 """Callers: about 1 MB."""
 
@@ -103,7 +104,7 @@ class SqliteVault:
         self._database = database
         self._clock = clock
         self._lacking: dict[str, tuple[float, Seen]] = {}
-        """Callers of whom there was nothing: until when that counts, and what their words were before."""
+        """Callers with nothing stored: until when that counts, and what their words were before."""
 
     async def keep(self, caller: str, entries: Mapping[str, bytes], seconds: int) -> None:
         expires = self._database.now() + seconds * 1000
@@ -116,8 +117,8 @@ class SqliteVault:
                 rows,
             )
 
-        # A caller that stops waiting for it does not undo it. The end of an answer waits for this, and not
-        # for the disk, which takes tens of milliseconds when it is busy.
+        # A caller that stops waiting does not undo it. The end of an answer waits for this, but not for the
+        # disk, which takes tens of milliseconds when it is busy.
         await self._database.write(write, lambda: self.words.change([caller]), synced=False)
 
     async def recall(self, caller: str, names: Sequence[str]) -> dict[str, bytes]:
@@ -125,9 +126,9 @@ class SqliteVault:
         tenant = to_text(caller)
 
         def read(connection: apsw.Connection) -> tuple[dict[str, bytes], Seen | None]:
-            # Before the look into the store: what is kept behind it is news.
+            # Read before the store: an entry written after that changes it.
             seen = self.words.look(caller) or self.words.begin(caller)
-            # One statement for all of them: a conversation of a hundred turns asks for three hundred.
+            # One statement for all of them: a conversation of a hundred turns has three hundred names.
             found = connection.execute(
                 "SELECT wanted.key, body FROM json_each(?) AS wanted CROSS JOIN vault"
                 " WHERE tenant = ? AND name = wanted.value AND expires > ?",

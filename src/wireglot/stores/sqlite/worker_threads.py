@@ -1,7 +1,7 @@
 """Threads that do the file's work, so that the event loop never waits for a disk.
 
 Each thread has one connection. Jobs are plain functions of that connection; a caller's future is resolved on
-the caller's own loop, and a caller who has gone away changes nothing for the thread.
+the caller's own loop, and a cancelled caller changes nothing for the thread.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ T = TypeVar("T")
 GATHER_SECONDS: Final = 0.002
 """Between two commits while many wait."""
 BATCH_JOBS: Final = 256
-"""That share one commit at most."""
+"""Maximum jobs that share one commit."""
 
 
 class WatchedConnection:
-    """The connection of a thread: made again where it broke, or where its file was replaced."""
+    """The connection of a thread: opened again if it broke, or if its file was replaced."""
 
     def __init__(
         self, path: Path, connect: Callable[[], apsw.Connection], first: apsw.Connection | None = None
@@ -54,7 +54,7 @@ class WatchedConnection:
         try:
             file = _identity(self.path)
         except OSError as error:
-            # A deleted file can be written on and on; everything would be gone with the process.
+            # A deleted file can still be written; everything would be lost with the process.
             raise StoreDown(
                 f"{self.path}: has been removed or moved while in use; put it back, or restart"
             ) from error
@@ -70,7 +70,7 @@ class WatchedConnection:
     def drop(self) -> None:
         if self._connection is not None:
             connection, self._connection = self._connection, None
-            # It is dropped because it is broken: that it cannot even be closed well is no news.
+            # It is dropped because it is broken: an error while closing it adds nothing.
             with contextlib.suppress(apsw.Error):
                 connection.close(True)
 
@@ -91,7 +91,7 @@ class _Job(msgspec.Struct, Generic[T], eq=False):
 
 
 class WorkerThread:
-    """Jobs one after the other, each by itself: for reading."""
+    """Runs jobs one after the other, each separately: for reading."""
 
     def __init__(self, name: str, connection: WatchedConnection) -> None:
         self._connection = connection
@@ -107,9 +107,9 @@ class WorkerThread:
         *,
         synced: bool = True,
     ) -> T:
-        """`after` is called in the thread when the work has been done, or could not be, whether a caller
-        still waits for it or not, and before its result is returned. Not `synced`: it survives the process at
-        once, and a power cut from the next synced write on."""
+        """`after` is called in the thread when the work has been done, or has failed, whether a caller still
+        waits for it or not, and before its result is returned. Not `synced`: it survives the process at once,
+        and a power failure from the next synced write on."""
         if self._closed:
             raise StoreDown(f"{self._connection.path}: is closed")
         loop = asyncio.get_running_loop()
@@ -118,7 +118,7 @@ class WorkerThread:
         return await job.future
 
     async def close(self) -> None:
-        """What was asked before is still done."""
+        """Earlier jobs are still done."""
         if not self._closed:
             self._closed = True
             self._queue.put(None)
@@ -152,12 +152,11 @@ class WorkerThread:
                 continue
             try:
                 job.result = job.work(self._connection.get())
-            except Exception as error:  # it belongs to the one who waits for this work, not to the thread
+            except Exception as error:  # passed to the caller of this work; the thread continues
                 job.error = self._reported(error)
 
     def _reported(self, error: Exception) -> Exception:
-        """As it is reported to the caller: what is the file's fault is StoreDown, what is ours stays what it
-        is."""
+        """The error for the caller: StoreDown if the file is at fault; our own bugs unchanged."""
         damaged = is_damage(error)
         if damaged or isinstance(error, apsw.IOError | apsw.CantOpenError):
             self._connection.drop()
@@ -181,8 +180,8 @@ _OUTAGES: Final = (
 
 
 class WriterThread(WorkerThread):
-    """The process's one writer. Calls at about the same time share one commit; none is answered
-    before it. An idle store commits at once; a busy one every few milliseconds."""
+    """The only writer of the process. Calls at about the same time share one commit; none returns before it.
+    An idle store commits at once; a busy one every few milliseconds."""
 
     def __init__(self, name: str, connection: WatchedConnection) -> None:
         self._crowded = False
@@ -206,9 +205,9 @@ class WriterThread(WorkerThread):
     def _serve(self, batch: list[_Job[Any]]) -> None:
         try:
             self._commit(batch)
-        except Exception as error:  # it belongs to those who wait for the batch
+        except Exception as error:  # passed to the callers of the batch
             if len(batch) > 1 and isinstance(error, apsw.FullError):
-                # One that is too large for the space that is left must not take the others with it.
+                # One that does not fit into the remaining space must not make the others fail.
                 for job in batch:
                     self._serve([job])
             else:
@@ -237,13 +236,13 @@ class WriterThread(WorkerThread):
 
     def _step(self, connection: apsw.Connection, job: _Job[Any]) -> None:
         if job.future.cancelled():
-            return  # the caller was informed that it has not happened
+            return  # the caller was told that it has not happened
         job.error = None
         connection.execute("SAVEPOINT step")
         try:
             job.result = job.work(connection)
-        except Exception as error:  # it belongs to the one who waits for this step
-            # After some failures SQLite has taken the whole transaction back: then no call has taken effect.
+        except Exception as error:  # passed to the caller of this step
+            # After some errors SQLite has rolled the whole transaction back: then no call has taken effect.
             if not connection.in_transaction:
                 raise
             connection.execute("ROLLBACK TO step")
@@ -252,7 +251,7 @@ class WriterThread(WorkerThread):
 
     def _reported_in_step(self, error: Exception) -> Exception:
         if is_damage(error) or isinstance(error, apsw.IOError | apsw.CantOpenError):
-            # The connection is not to be trusted with the others' commit.
+            # The connection cannot be trusted with the others' commit.
             raise error
         return self._reported(error)
 
@@ -266,12 +265,12 @@ def _deliver(batch: list[_Job[Any]]) -> None:
         try:
             loop.call_soon_threadsafe(_settle, jobs)
         except RuntimeError:
-            # The loop has ended, and with it everybody who waited.
+            # The loop has ended, and with it all callers.
             continue
 
 
 def _settle(jobs: list[_Job[Any]]) -> None:
-    """On the caller's loop."""
+    """Runs on the caller's loop."""
     for job in jobs:
         if job.future.done():
             continue
@@ -305,8 +304,7 @@ class Database:
     async def open(
         cls, path: str, form: Format, *, clock: Clock = time.time, busy: float = BUSY_SECONDS
     ) -> Database:
-        """The file is made or brought up to date here, so that what is wrong with it is reported at the
-        start."""
+        """The file is created or migrated here, so that its problems are reported at the start."""
         file = Path(path).expanduser().absolute()
         connection = await asyncio.to_thread(open_file, file, form, busy=busy)
         return cls(file, form, clock, busy, connection)
@@ -318,7 +316,7 @@ class Database:
         return self._clock() * 1000
 
     async def close(self) -> None:
-        # The writer last: the last connection of all cleans up after itself.
+        # The writer last: the last connection of all cleans up.
         await self._reader.close()
         await self._reports.close()
         await self._writer.close()

@@ -6,9 +6,9 @@
         ...
         assert upstream.requests[0].path == "/v1/messages"
 
-It serves every dialect under its official paths, `/v1` or `/v1beta` before them or not, and any model name.
-The server runs in a thread of its own, on a free port. It runs alone too:
-`python -m wireglot.testing.scripted_upstream --port N`.
+It serves every dialect under its official paths, `/v1` or `/v1beta` before them or not, and accepts any model
+name. The server runs in a separate thread, on a free port. It can also be run alone: `python -m
+wireglot.testing.scripted_upstream --port N`.
 """
 
 from wireglot.testing.scripted_upstream.behaviour import FAULTS, Behaviour, Fault, Recorded

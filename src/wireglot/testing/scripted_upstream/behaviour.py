@@ -1,4 +1,4 @@
-"""What the scripted upstream does with a request, well or badly, and what it remembers of it."""
+"""The scripted upstream's reaction to a request, good or bad, and its record of it."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ _USUAL_SIZES: dict[Fault, int] = {"interim-flood": 1_000, "huge-headers": 64 * 1
 class Behaviour(msgspec.Struct, frozen=True, kw_only=True):
     """By default the demo model's answer in the dialect of the path, as a provider would send it.
 
-    `error` answers with that status in the dialect. `pieces` is a body of the test's own, sent chunked, one
-    write each; `body` one with a length; both under `status` and `headers`. `delay` (seconds) comes before
-    the head, `gap` between two pieces. `gate` is waited for: before the head, or with `after` (and no fault)
-    once so many pieces are sent. `frames` are raw bytes over a WebSocket in place of messages.
+    `error` answers with that status in the dialect. `pieces` is the test's own body, sent chunked, one write
+    each; `body` one with a length; both under `status` and `headers`. `delay` (seconds) comes before the
+    head, `gap` between two pieces. `gate` is waited for: before the head, or with `after` (and no fault) once
+    this many pieces are sent. `frames` are raw bytes over a WebSocket in place of messages.
     """
 
     fault: Fault = ""
@@ -108,13 +108,13 @@ class Recorded(msgspec.Struct, eq=False):
     headers: dict[str, str]
     body: bytes
     connection: int
-    """Which connection brought it, counted from 1: the same number means the connection was kept."""
+    """The number of its connection, counted from 1: the same number means the connection was kept."""
     raw: bytes = b""
-    """The head as it came, with the case and order of its headers."""
+    """The raw head, with the case and order of its headers."""
     message: bytes = b""
-    """As it came over a WebSocket; `body` is the same with what it goes on from."""
+    """The message over a WebSocket; `body` is the same with the input that it continues."""
     done: threading.Event = msgspec.field(default_factory=threading.Event)
-    """Set when its answer has been sent, or given up."""
+    """Set when its answer has been sent, or abandoned."""
     abandoned: threading.Event = msgspec.field(default_factory=threading.Event)
     """Set when the peer left before the answer was complete."""
 
@@ -133,15 +133,15 @@ _CODE_ASSIST: Final[dict[str, dict[str, Any]]] = {
     "retrieveUserQuota": {"buckets": []},
     "listExperiments": {"experimentIds": [], "flags": []},
 }
-"""What Gemini CLI asks before its first turn."""
+"""Gemini CLI's requests before its first turn."""
 _PROXY_PAGE: Final = (
     b"<!doctype html><html><head><title>502 Bad Gateway</title></head><body>nginx</body></html>"
 )
-"""What a proxy in front of a provider sends instead of its answer."""
+"""The response of a proxy in front of a provider."""
 
 
 def answer_for(request: Recorded, behaviour: Behaviour) -> Served:
-    """What is sent, before the connection spoils it."""
+    """The answer, before the connection damages it."""
     target = target_of(request.path, request.query, request.headers)
     name = target.dialect if target is not None else "openai-chat"
     if behaviour.error:
@@ -164,7 +164,7 @@ def answer_for(request: Recorded, behaviour: Behaviour) -> Served:
         case "redirect":
             return Served(307, [("location", behaviour.location or "http://127.0.0.1:9/")], ())
     if request.headers.get("upgrade", "").lower() == "websocket":
-        # Codex goes on over HTTP after this status, and only after this one at once.
+        # Codex switches to HTTP after this status, and at once only after this one.
         return refused(name, ApiError("invalid_request", "There are no WebSockets here.", 426))
     if target is None:
         return _unknown(request)

@@ -1,4 +1,4 @@
-"""The scripted upstream: its server in a thread of its own, what was received, and what comes next."""
+"""The scripted upstream: its server in a separate thread, the received requests, and the next behaviours."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ class Connection(asyncio.Protocol):
     async def _answer_in_messages(
         self, line: UpgradedConnection, request: Recorded, behaviour: Behaviour, served: Served
     ) -> bool:
-        """Whether the connection goes on."""
+        """Returns whether the connection continues."""
         await self._pass(behaviour.delay)
         fault, after = behaviour.fault, behaviour.after
         if behaviour.frames is None:
@@ -215,7 +215,7 @@ class Connection(asyncio.Protocol):
     # Writing
 
     async def _answer(self, request: Recorded, behaviour: Behaviour, served: Served) -> bool:
-        """Whether the connection goes on."""
+        """Returns whether the connection continues."""
         fault = behaviour.fault
         await self._pass(behaviour.delay)
         held = behaviour.after if behaviour.gate is not None and not fault else None
@@ -268,7 +268,7 @@ class Connection(asyncio.Protocol):
         return False
 
     async def _loosely_framed(self, behaviour: Behaviour, served: Served) -> None:
-        """Without a length (the close ends it), or with one that is longer than what comes."""
+        """Without a length (the close ends it), or with one that is larger than the body."""
         self._head(served, behaviour, len(served.body) + 100 if behaviour.fault == "short-body" else -1)
         for piece in served.pieces:
             await self._write(piece)
@@ -320,7 +320,7 @@ class Connection(asyncio.Protocol):
         if self._left.is_set():
             raise PeerLeft
         self._transport.write(data)
-        await asyncio.sleep(0)  # one write is one packet, and others get their turn
+        await asyncio.sleep(0)  # one write is one packet, and other tasks can run
         await self._writable.wait()
 
     async def _pass(self, seconds: float) -> None:
@@ -352,7 +352,7 @@ Decide = Callable[[Recorded], Behaviour | None]
 
 
 class ScriptedUpstream:
-    """`decide` sees each request before the queue does; None leaves it to the queue."""
+    """`decide` gets each request before the queue; None leaves it to the queue."""
 
     def __init__(
         self,
@@ -363,12 +363,12 @@ class ScriptedUpstream:
         decide: Decide | None = None,
         websockets: bool = False,
     ) -> None:
-        """`websockets`: Responses can also be had over one. Otherwise an upgrade is refused."""
+        """`websockets`: Responses is also available over one. Otherwise an upgrade is refused."""
         self.requests: list[Recorded] = []
         self.otherwise = Behaviour()
-        """What is done when the queue is empty."""
+        """The behaviour when the queue is empty."""
         self.connections = 0
-        """How many were ever made."""
+        """The number of connections ever made."""
         self._host = host
         self._port = port
         self._tls = tls
@@ -377,14 +377,14 @@ class ScriptedUpstream:
         self._queue: deque[Behaviour] = deque()
         self._open: set[Connection] = set()
         self._changed = threading.Condition()
-        self._loop = asyncio.SelectorEventLoop()  # whatever loop the tests themselves run on
+        self._loop = asyncio.SelectorEventLoop()  # whatever loop the tests themselves use
         self._thread = threading.Thread(target=self._run, name="scripted-upstream", daemon=True)
         self._ready = threading.Event()
         self._problem: OSError | None = None
 
     @property
     def url(self) -> str:
-        """Without a path: `/v1` and the like are up to the client."""
+        """Without a path: the client adds `/v1` and the like."""
         scheme = "https" if self._tls is not None else "http"
         return f"{scheme}://{self._host}:{self._port}"
 
@@ -397,7 +397,7 @@ class ScriptedUpstream:
         return len(self._open)
 
     def next(self, *behaviours: Behaviour) -> None:
-        """What to do with the next requests, one each."""
+        """The behaviours for the next requests, one each."""
         self._queue.extend(behaviours)
 
     def reset(self) -> None:
@@ -407,7 +407,7 @@ class ScriptedUpstream:
         self.otherwise = Behaviour()
 
     def wait_for(self, count: int = 1, timeout: float = 60.0) -> list[Recorded]:
-        """The requests, once there are so many."""
+        """The requests, once there are this many."""
         with self._changed:
             if not self._changed.wait_for(lambda: len(self.requests) >= count, timeout):
                 raise TimeoutError(f"{len(self.requests)} requests came, not {count}")

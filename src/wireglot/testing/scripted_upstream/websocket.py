@@ -1,4 +1,4 @@
-"""The scripted upstream over a WebSocket: what its connection keeps, and answers as messages."""
+"""The scripted upstream over a WebSocket: its connection's state, and answers as messages."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class UpgradedConnection:
         return "\r\n".join([*lines, f"sec-websocket-accept: {token}", "", ""]).encode()
 
     def receive(self, data: bytes) -> bytes:
-        """What to send back at once."""
+        """Returns what to send back at once."""
         self._protocol.receive_data(data)
         reply = b""
         for event in self._protocol.events():
@@ -64,7 +64,7 @@ class UpgradedConnection:
         return self._protocol.send(TextMessage(data=text))
 
     def request(self, message: bytes) -> tuple[Recorded, str]:
-        """A message as the request that it is, and the error that it gets before it is one."""
+        """A message as a request, and its error if it is not a valid one."""
         spoken, upgrade = self._spoken, self._upgrade
         asked = spoken.read(decode(message))
         assert asked is not None, "a request"
@@ -80,7 +80,7 @@ class UpgradedConnection:
         return recorded, error
 
     def events(self, request: Recorded, served: Served) -> list[str]:
-        """An answer as messages. The last one is kept, for the next request to go on from."""
+        """An answer as messages. The last answer is kept, for the next request to continue from."""
         spoken = self._spoken
         self._kept.clear()
         if served.status != 200:

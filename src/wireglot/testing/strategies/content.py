@@ -29,14 +29,14 @@ from wireglot.testing.strategies import samples
 T = TypeVar("T")
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 
-# No surrogates: they are not text, and the JSON layer has repaired them before a dialect looks.
+# No surrogates: they are not text, and the JSON layer has replaced them before a dialect sees them.
 _ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 _TEXTS = st.one_of(st.sampled_from(samples.TEXTS), st.sampled_from(samples.TEXTS), _ANY_TEXT)
 _DIGIT = st.integers(0, 9)
 
 
 class DrawSource:
-    """One draw in progress, and what may appear in it."""
+    """One draw in progress, and what may occur in it."""
 
     def __init__(self, draw: Draw, plain: bool, origins: Sequence[str]) -> None:
         self.draw = draw
@@ -59,7 +59,7 @@ class DrawSource:
 
     def text(self) -> str:
         text = cast(str, self.draw(_TEXTS))
-        return text if text.strip() or not self.plain else "Hello"  # not everyone takes blank text
+        return text if text.strip() or not self.plain else "Hello"  # some dialects refuse blank text
 
     def maybe(self, make: Callable[[], T], of_ten: int = 1) -> T | None:
         return make() if self.rare(of_ten) else None
@@ -189,7 +189,7 @@ class ContentSource(DrawSource):
         allowed = self.known(samples.FOREIGN_ANSWERS)
         if allowed and self.rare():
             parts.insert(self.draw(st.integers(0, len(parts))), self.one(allowed))
-        if self.rare():  # interleaved thinking, prose behind calls
+        if self.rare():  # interleaved thinking, text after calls
             parts.append(self.reasoning() if self.chance(5) else self.words(answer=True))
         return tuple(parts)
 
@@ -210,7 +210,7 @@ class ContentSource(DrawSource):
             role,
             content,
             name="alice" if role == "user" and only_text and self.rare() else "",
-            # A turn with calls or results has no object of its own in every dialect.
+            # A turn with calls or results has no separate object in every dialect.
             extra=self.extra("message") if only_text else None,
         )
 

@@ -1,4 +1,4 @@
-"""Plain data the strategies choose from: texts, schemas, and what each dialect alone has a word for."""
+"""Plain data the strategies choose from: texts, schemas, and features of single dialects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from wireglot.ir.request import HostedTool
 from wireglot.ir.safeguards import TOOL_CALLS, CallVerdict, Safeguard, SafeguardResult
 
 MAIN: Final = ("anthropic", "openai-chat", "openai-responses", "gemini")
-"""The dialects that have extras of their own; the other registered ones are envelopes around Gemini."""
+"""The dialects with their own extras; the other registered ones are envelopes around Gemini."""
 
 TEXTS: Final = (
     "Hello",
@@ -89,7 +89,7 @@ WAV: Final = "UklGRiQAAABXQVZF"
 MP4: Final = "AAAAGGZ0eXBtcDQy"
 
 UNKNOWN: Final[tuple[Any, ...]] = ("new", 1, True, {"a": [1, None]}, ["x"], None, 0, "", {})
-"""Values of fields no one has heard of yet; the last few carry no information."""
+"""Values of unknown fields; the last few carry no information."""
 
 EXTRA_HOMES: Final[dict[str, frozenset[str]]] = {
     "anthropic": frozenset(
@@ -103,7 +103,7 @@ EXTRA_HOMES: Final[dict[str, frozenset[str]]] = {
         {"request", "message", "text", "reasoning", "call", "result", "media", "tool", "response"}
     ),
 }
-"""Where the wire of a dialect has an object that can hold an unknown field."""
+"""The objects in a dialect's wire format that can contain an unknown field."""
 
 REASONING_SIGNATURES: Final = (
     Signature("EqQBCkgIARABGAIiQL8=", Origin("anthropic")),
@@ -132,7 +132,7 @@ FOREIGN_ANSWERS: Final = (
     ),
     Foreign("gemini", "executableCode", {"executableCode": {"language": "PYTHON", "code": "print(1)"}}),
 )
-"""Parts of an assistant turn that one dialect alone knows. (Chat's assistant turns have none.)"""
+"""Parts of an assistant turn that only one dialect knows. (Chat's assistant turns have none.)"""
 
 FOREIGN_QUESTIONS: Final = (
     Foreign("anthropic", "container_upload", {"type": "container_upload", "file_id": "file_1"}),

@@ -226,7 +226,7 @@ class AnswerSource(ContentSource):
         return [Delta(delta.index, piece) for piece in pieces if piece]
 
     def interleaved(self, parts: list[list[Event]]) -> list[Event]:
-        """The events of the leading run of tool calls, taken in turns (or of the first part alone)."""
+        """The events of the leading run of tool calls, interleaved (or of the first part alone)."""
         run = [parts.pop(0)]
         while parts and _is_call(run[0]) and _is_call(parts[0]):
             run.append(parts.pop(0))

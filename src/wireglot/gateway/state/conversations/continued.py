@@ -1,7 +1,7 @@
-"""Conversations that the gateway holds for dialects that know none: their turns are put back and kept.
+"""Conversations that the gateway stores for dialects that have none: their turns are put back and stored.
 
-A request that brings its own history (a turn of the model) is taken at its word: nothing is put before it,
-and what it says is held from then on. System messages are not held; they come with each request.
+A request with its own history (a turn of the model) is complete: nothing is put before it, and its history
+replaces the stored one. System messages are not stored; they come with each request.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from wireglot.stores import StoreDown
 
 
 class Continuing:
-    """Puts the turns of a conversation before a request, and has the next one kept."""
+    """Puts the stored turns of a conversation before a request, and has the next one stored."""
 
     def __init__(self, conversations: ConversationStore, store_health: StoreHealth, note: Note) -> None:
         self.note = note
@@ -32,7 +32,7 @@ class Continuing:
         self.conversations = conversations
 
     async def load(self, exchange: Exchange) -> None:
-        """A step for dialects that know no conversations: one that the client names is put before its
+        """A step for dialects without conversations: the one that the client names is put before its
         request."""
         try:
             self.store_health.check()
@@ -69,7 +69,7 @@ class Continuing:
 
 
 class _KeepsTurn(KeepsAll):
-    """The new messages and the answer to them, held before the answer's end is reported."""
+    """The new messages and the answer to them, stored before the answer's end is reported."""
 
     def __init__(
         self,
@@ -97,7 +97,7 @@ class _KeepsTurn(KeepsAll):
                 job.caller.name, kept, items, job.context, begins=self._begins, whole=self._whole
             )
         except StoreDown as down:
-            # The answer is paid for: it goes out, and says what is missing.
+            # The answer is paid for: it is sent, and reports what was not stored.
             self._continuing.store_health.suspect(down)
             self._continuing.note("error", "not stored", id=self._exchange.record.id, detail=str(down))
             self._exchange.lose(NOT_HELD)

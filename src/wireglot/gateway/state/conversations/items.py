@@ -1,4 +1,4 @@
-"""Items: what a conversation is made of, as stores hold it and as every dialect reads it."""
+"""Items: the elements of a conversation, as stores keep them and as every dialect reads them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COUNTER_DIGITS: Final = 6
 
 
 def item_form() -> ItemForm:
-    """How items lie in stores, no matter who speaks."""
+    """The form of items in stores, whatever the client's dialect."""
     stored = surface(ITEMS).stored
     assert stored is not None, f"{ITEMS} stores nothing"
     assert stored.items is not None, f"{ITEMS} has no items"
@@ -36,7 +36,7 @@ def stored_of(job: Job) -> Stored:
 
 
 class Stem:
-    """Ids for the items of one request that have none. All begin alike behind their prefix and are counted,
+    """Ids for the items of one request that have none. All share a stem after their prefix and are numbered,
     so that one entry in a store is enough to find any of them."""
 
     def __init__(self, context: Context, *material: str) -> None:
@@ -47,7 +47,7 @@ class Stem:
 
 
 def stem_of(id: str) -> str:
-    """What an id begins with that came from a Stem; "" where it did not."""
+    """The common beginning of an id made from a Stem; "" if the id was not."""
     return _stem(id) if is_minted(id) else ""
 
 
@@ -59,8 +59,8 @@ def _stem(id: str) -> str:
 
 
 def items_of(messages: Iterable[Message], context: Context, response: str = "") -> list[KeptItem]:
-    """One item for each thought, call, result and picture of the model, and for each stretch of text (and of
-    the client's media) between them."""
+    """One item for each thought, call, result and image of the model, and for each run of text (and of the
+    client's media) between them."""
     items: list[KeptItem] = []
     cut = item_form().cut
     for message in messages:
@@ -72,7 +72,7 @@ def items_of(messages: Iterable[Message], context: Context, response: str = "") 
 
 
 def as_wire(kept: KeptItem, context: Context) -> dict[str, Any]:
-    """An item as it lies in stores, no matter who brought it."""
+    """An item as it is stored, whichever dialect it came from."""
     if kept.item is not None:
         return kept.item
     message = kept.message
@@ -80,7 +80,7 @@ def as_wire(kept: KeptItem, context: Context) -> dict[str, Any]:
     return item_form().render_item(message, kept.id, context)
 
 
-# Items as the turns they stand for.
+# Items -> messages.
 
 
 def parsed(items: list[dict[str, Any]], context: Context) -> Request:
@@ -91,7 +91,7 @@ def parsed(items: list[dict[str, Any]], context: Context) -> Request:
 def turns_of(
     items: Iterable[KeptItem], context: Context, dialect_name: str
 ) -> tuple[list[Message], tuple[AnyTool, ...]]:
-    """The messages that items stand for, in order, and the tools that they brought along."""
+    """The messages that items represent, in order, and the tools declared in them."""
     messages: list[Message] = []
     tools: tuple[AnyTool, ...] = ()
     stored = surface(dialect_name).stored
@@ -100,7 +100,7 @@ def turns_of(
         if wire:
             request = parsed([kept.item for kept in run if kept.item is not None], context)
             tools += request.tools
-            # Where items are known each of them is a message; elsewhere a turn is one.
+            # In dialects with items, each one is a message; elsewhere a turn is one.
             messages += request.messages if knows_items else _merged(request.messages)
             continue
         for kept in run:
@@ -124,8 +124,8 @@ def _merged(messages: Iterable[Message]) -> list[Message]:
 
 
 def joined_turns(messages: Iterable[Message]) -> list[Message]:
-    """Calls that were made together as one message, and their results as one: neither is put in another order
-    to be next to its partner. Messages that have a form of their own stay apart."""
+    """Joins calls that were made together into one message, and their results into another; they are not
+    reordered to be next to each other. Messages with a form of their dialect stay separate."""
     joined: list[Message] = []
     for message in messages:
         last = joined[-1] if joined else None
@@ -145,7 +145,7 @@ def _is_bare(message: Message) -> bool:
 
 
 def with_tools(tools: tuple[AnyTool, ...], brought: tuple[AnyTool, ...]) -> tuple[AnyTool, ...]:
-    """The request's own tools, and those that its history brought and it does not state itself."""
+    """The request's own tools, and those from its history that it does not declare itself."""
     names = {(tool.namespace, tool.name) for tool in tools if isinstance(tool, Tool)}
     return (
         *tools,

@@ -1,4 +1,4 @@
-"""`/v1/conversations`: conversations and their items, made, shown, changed and deleted."""
+"""`/v1/conversations`: creates, shows, changes and deletes conversations and their items."""
 
 from __future__ import annotations
 
@@ -161,7 +161,7 @@ def _items(value: Any, page: PageRequest) -> list[KeptItem]:
             )
     context = context_of(page)
     try:
-        parsed(value, context)  # what no request could be made of is not kept
+        parsed(value, context)  # items that cannot be part of a request are not stored
     except RequestError as fault:
         place = fault.error.param.replace("input[", "items[", 1)
         message = fault.error.message.replace("input[", "items[", 1)
@@ -197,7 +197,7 @@ def _metadata(value: Any) -> dict[str, str]:
 
 _MAX_SHOWN_ITEMS: Final = 1000
 _ROWS: Final = 100
-"""Of a session's requests, the last ones, whose dialects are reported."""
+"""Maximum number of a session's last requests whose dialects are reported."""
 
 
 class SessionPages:
@@ -232,8 +232,8 @@ class SessionPages:
     async def _named(
         self, page: PageRequest, wanted: int, before: tuple[int, str] | None
     ) -> tuple[dict[str, Session], list[Session]]:
-        """What the ledger knows, by id, and those of it that nothing is held of. Those that are held have a
-        place of their own in the list: where they leave too few, more is read."""
+        """The sessions in the ledger, by id, and those of them that are not stored conversations. Stored ones
+        have their own place in the list; if they leave too few others, more are read."""
         last, id = before or (0, "")
         limit, caller, made = wanted, page.caller.name, _made(page)
         while True:
@@ -248,7 +248,7 @@ class SessionPages:
     async def get(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
         caller = page.caller.name
-        await self._usage.flush()  # who asks right after a request finds it here
+        await self._usage.flush()  # a request that has just ended is included
         seen = await self._conversations.seen(caller, id)
         if seen is None:
             session = await self._counted(page, id)
@@ -268,7 +268,7 @@ class SessionPages:
 
     async def delete(self, page: PageRequest) -> None:
         (id,) = page.asked.ids
-        # Rows that are still on their way to the store would bring the name back.
+        # Rows that are not in the store yet would create the name again.
         if not await self._usage.flush():
             raise unavailable(f"session {id!r}")
         held = await self._conversations.delete(page.caller.name, id)
@@ -278,7 +278,7 @@ class SessionPages:
         page.send({"id": id, "object": "session.deleted", "deleted": True})
 
     async def _counted(self, page: PageRequest, id: str) -> Session | None:
-        """What the ledger knows of one session."""
+        """The ledger's data about one session."""
         caller = page.caller.name
         query = UsageQuery(caller=caller, session=id, since=_made(page))
         totals = await self._ledger.totals(query)
@@ -286,7 +286,7 @@ class SessionPages:
             return None
         total = totals[0]
         rows = await self._ledger.rows(query, limit=_ROWS)
-        # Titles, sub-agents and the gateway's own questions about an answer are in the session, too.
+        # Titles, sub-agents and the gateway's own requests about an answer belong to the session, too.
         said = (row for row in rows if row.operation == "generate" and row.purpose in ("", "main"))
         latest = next(said, rows[0])
         dialects = tuple(dict.fromkeys(row.dialect for row in reversed(rows)))
@@ -309,7 +309,7 @@ class SessionPages:
 
 
 def _made(page: PageRequest) -> int:
-    """When the caller's key was made: what another key of its name did before is not its to see."""
+    """When the caller's key was created: it may not see what an earlier key of the same name did."""
     return page.caller.key.created if page.caller.key is not None else 0
 
 
@@ -342,7 +342,7 @@ def _of_session(session: Session) -> dict[str, Any]:
 
 
 def _one(page: PageRequest, session: Session | None, entry: dict[str, Any]) -> dict[str, Any]:
-    """With what only the page of one session tells."""
+    """An entry of the list with the details that only the page of one session shows."""
     route, last = (session.route, session.last_request) if session is not None else ("", "")
     return {**entry, "route": route or None, "last_request": last or None, "currency": page.settings.currency}
 
@@ -362,7 +362,7 @@ def _no_session(id: str) -> RequestError:
 
 
 def _cursor(text: str) -> tuple[int, str] | None:
-    """The last entry that was seen: when it was used, and its id."""
+    """The last entry of the previous page: when it was used, and its id."""
     if not text:
         return None
     used, dot, id = text.partition(".")

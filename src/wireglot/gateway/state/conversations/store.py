@@ -1,10 +1,10 @@
 """Conversations and their items in the store.
 
-A conversation has an unguessable `part`, and its items are under that: what another request still adds to
-a conversation that was deleted never appears in a later one of the same name. Where a client brings a whole
-history, its items are written under a part of their own, in one step with the entry that makes it the current
-one: readers see all of the old items or all of the new ones. Of two such histories at once one holds; a turn
-that is added meanwhile goes to that one. Entries outlive what they stand for until its items are removed.
+A conversation has an unguessable `part`, under which its items are stored: an item that another request adds
+after the conversation was deleted never appears in a later one of the same name. If a client sends a whole
+history, its items are written under a new part, in one step with the entry that makes it the current one:
+readers see all of the old items or all of the new ones. Of two such histories at once one becomes current; a
+turn that is added meanwhile goes to that one. Entries are kept until the items of their part are removed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _METADATA: Final = msgspec.json.Decoder(dict[str, str])
 _ITEM: Final = msgspec.json.Decoder(KeptItem)
 _DAY_MS: Final = 24 * 3600 * 1000
 _RENEWED: Final = 0.9
-"""What is left of a conversation's time when all of it is given the whole time again."""
+"""A conversation's time is extended to the whole when less than this fraction of it is left."""
 
 
 class Placed(msgspec.Struct, frozen=True):
@@ -51,7 +51,8 @@ class Placed(msgspec.Struct, frozen=True):
 
 
 class Seen(msgspec.Struct, frozen=True):
-    """A conversation, when it was last used, when it and its items expire (unix milliseconds; 0: never)."""
+    """A conversation, when it was last used, and when it and its items expire (unix milliseconds; 0:
+    never)."""
 
     kept: KeptConversation
     used: int
@@ -77,11 +78,11 @@ class ConversationStore:
         return _seen(found[0]) if found else None
 
     async def known(self, caller: str, ids: Sequence[str]) -> set[str]:
-        """Which of these are held."""
+        """Which of these conversations are stored."""
         return {document.id for document in await self._documents.get(caller, CONVERSATION, ids)}
 
     async def recent(self, caller: str, limit: int, before: tuple[int, str] | None = None) -> list[Seen]:
-        """The last used first."""
+        """The most recently used first."""
         found = await self._documents.recent(caller, CONVERSATION, limit=limit, before=before)
         return [_seen(document) for document in found]
 
@@ -93,7 +94,8 @@ class ConversationStore:
         context: Context,
         metadata: dict[str, str] | None = None,
     ) -> bool:
-        """The conversation with its first items, in one step. False, and nothing written, where it exists."""
+        """Create the conversation with its first items, in one step. False, and nothing written, if it
+        exists."""
         until = self._until(now_ms())
         documents = [
             Document(caller, CONVERSATION, kept.id, pack(kept), created=now_ms(), expires=until),
@@ -107,13 +109,13 @@ class ConversationStore:
     async def metadata(
         self, caller: str, conversations: Sequence[KeptConversation]
     ) -> dict[str, dict[str, str]]:
-        """Those of all of them, by their ids."""
+        """The metadata of all of them, by id."""
         found = await self._documents.get(caller, METADATA, [kept.part for kept in conversations])
         by_part = {document.id: _METADATA.decode(document.body) for document in found}
         return {kept.id: by_part.get(kept.part, {}) for kept in conversations}
 
     async def update(self, caller: str, kept: KeptConversation, metadata: dict[str, str]) -> bool:
-        """Change its metadata. False where it has been deleted."""
+        """Change its metadata. False if it has been deleted."""
         seen = await self.seen(caller, kept.id)
         if seen is None or seen.kept.part != kept.part:
             return False
@@ -124,7 +126,8 @@ class ConversationStore:
         return False
 
     async def delete(self, caller: str, id: str) -> bool:
-        """It is gone at once. Where its items could not be removed, asking again removes them."""
+        """Delete a conversation, with immediate effect. Items that could not be removed are removed by the
+        next call."""
         there = await self._documents.delete(caller, CONVERSATION, [id]) > 0
         return await self._clear(caller, id) or there
 
@@ -145,12 +148,12 @@ class ConversationStore:
             found = await self._documents.pieces(
                 caller, ITEM, part, after=after, before=before, limit=limit, newest_first=newest_first
             )
-            # Nothing there: they may have been exchanged since we asked where they lie.
+            # No items: they may have been replaced since their part was looked up.
             if found or await self._current(caller, kept) == part:
                 return [Placed(document.number, _ITEM.decode(document.body)) for document in found]
 
     async def items_named(self, caller: str, kept: KeptConversation, ids: Iterable[str]) -> dict[str, Placed]:
-        """Those that are there, by id."""
+        """The existing ones of these items, by id."""
         part = await self._current(caller, kept)
         found = await self._documents.get(caller, ITEM, [_piece(part, id) for id in ids])
         placed = (Placed(document.number, _ITEM.decode(document.body)) for document in found)
@@ -173,12 +176,12 @@ class ConversationStore:
         begins: bool,
         whole: bool = False,
     ) -> None:
-        """Hold a turn: at the end of its conversation, or (`whole`) instead of all that it held. Nothing is
-        kept of it where the conversation was deleted meanwhile."""
+        """Store a turn: at the end of its conversation, or (`whole`) replacing all earlier items. Nothing is
+        stored if the conversation was deleted meanwhile."""
         if begins:
             if await self.begin(caller, kept, items, context):
                 return
-            found = await self.find(caller, kept.id)  # another request has begun it meanwhile
+            found = await self.find(caller, kept.id)  # another request has created it meanwhile
             if found is None:
                 return
             kept = found
@@ -190,7 +193,8 @@ class ConversationStore:
     async def append(
         self, caller: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> list[KeptItem] | None:
-        """The items as they are kept: one whose id is taken has another. None: it has been deleted."""
+        """Add items; returns them as they are stored: one whose id is taken gets another. None: the
+        conversation has been deleted."""
         while (until := await self._touched(caller, kept)) is not None:
             if not items:
                 return []
@@ -203,16 +207,16 @@ class ConversationStore:
                 if await self._is_there(caller, kept) and await self._current(caller, kept) == part:
                     return added
             except StoreDown:
-                return added  # they are there: a client that is informed otherwise adds them again
-            # It was deleted, or its items exchanged, before ours were there: the one that did that missed
-            # them.
+                return added  # they are stored: after an error the client would add them again
+            # The conversation was deleted, or its items were replaced, before ours were stored, so they were
+            # not removed with the others.
             await self._documents.delete_pieces(caller, ITEM, part)
         return None
 
     async def exchange(
         self, caller: str, kept: KeptConversation, items: Sequence[KeptItem], context: Context
     ) -> None:
-        """Hold these items instead of all that were held."""
+        """Replace all stored items by these."""
         if not items or (until := await self._touched(caller, kept)) is None:
             return
         entries = await self._documents.pieces(caller, PART, kept.id, limit=1, newest_first=True)
@@ -220,19 +224,20 @@ class ConversationStore:
         part = new_part()
         pieces = _pieces(caller, part, _named(items, set(), context), until)
         await self._documents.put([*pieces, _entry(caller, kept, part, last + 1, until)])
-        with suppress(StoreDown):  # it has happened: the next one, or a deletion, removes what is left
+        with suppress(StoreDown):  # the exchange is done: the next one, or a deletion, removes the old items
             await self._clear(caller, kept.id)
 
     # Parts.
 
     async def _current(self, caller: str, kept: KeptConversation) -> str:
-        """Where its items lie."""
+        """The part under which its items are stored."""
         return _latest(kept, await self._documents.pieces(caller, PART, kept.id))
 
     async def _clear(self, caller: str, id: str) -> bool:
-        """Remove what is no longer visible: items that were exchanged for others, items of conversations of
-        this name that were deleted. Whether there was such."""
-        # The entries are read first: what is current by then gives way only to one that is not among them.
+        """Remove data that is no longer visible: items that were replaced, and items of deleted conversations
+        of this name. Returns whether there was any."""
+        # The entries are read first: a part that is current by then is replaced only by one that is not among
+        # them.
         entries = await self._documents.pieces(caller, PART, id)
         kept = await self.find(caller, id)
         current = _name(kept, _latest(kept, entries)) if kept is not None else ""
@@ -247,13 +252,13 @@ class ConversationStore:
         return bool(old)
 
     async def _is_there(self, caller: str, kept: KeptConversation) -> bool:
-        """This very one, not another of its name."""
+        """Whether this conversation exists, and not only another of its name."""
         found = await self.find(caller, kept.id)
         return found is not None and found.part == kept.part
 
     async def _touched(self, caller: str, kept: KeptConversation) -> int | None:
-        """Mark it as used; when it expires now, or None where it is gone. Nothing else moves its end, and
-        this moves that of all that belongs to it."""
+        """Mark it as used. Returns when it expires now, or None if it is gone. Only this changes its expiry,
+        and that of everything that belongs to it."""
         seen = await self.seen(caller, kept.id)
         if seen is None or seen.kept.part != kept.part:
             return None
@@ -273,7 +278,7 @@ class ConversationStore:
 
 
 def _seen(document: Document) -> Seen:
-    """`created` is when it was last used: that is the order in which conversations are listed."""
+    """`created` is when it was last used, since conversations are listed in that order."""
     return Seen(_CONVERSATION.decode(document.body), document.created, document.expires)
 
 
@@ -287,7 +292,8 @@ def _name(kept: KeptConversation, part: str) -> str:
 
 
 def _entry(caller: str, kept: KeptConversation, part: str, number: int, until: int) -> Document:
-    """Says that its items lie there. Entries are found by the conversation's name, also when it is gone."""
+    """An entry that names the part with its items. Entries are found by the conversation's name, even after
+    it was deleted."""
     return Document(
         caller,
         PART,
@@ -301,13 +307,13 @@ def _entry(caller: str, kept: KeptConversation, part: str, number: int, until: i
 
 
 def _latest(kept: KeptConversation, entries: Sequence[Document]) -> str:
-    """Two histories at once may have the same number: everybody prefers the same one."""
+    """Two histories stored at once may have the same number: every process prefers the same one."""
     own = ((entry.number, entry.id) for entry in entries if entry.id.startswith(_name(kept, "")))
     return max(own, default=(0, _name(kept, kept.part)))[1].partition("\x1f")[2]
 
 
 def _pieces(caller: str, part: str, items: Sequence[KeptItem], until: int) -> list[Document]:
-    """Numbered from one, for a part that has no items yet."""
+    """The items numbered from one, for a part that is still empty."""
     now = now_ms()
     return [
         Document(
@@ -330,7 +336,7 @@ def _piece(part: str, item: str) -> str:
 
 
 def _named(items: Sequence[KeptItem], taken: set[str], context: Context) -> list[KeptItem]:
-    """Each with an id of its own. `taken` are the keys of those that are there."""
+    """The items, each with a unique id. `taken` are the keys of the existing ones."""
     named: list[KeptItem] = []
     for item in items:
         if not item.id or key_of(item.id) in taken:
@@ -347,7 +353,8 @@ def _renamed(item: KeptItem, context: Context, place: int) -> KeptItem:
 
 
 def new_conversation(name: str, job: Job) -> KeptConversation:
-    """One that begins with this request. Names are the callers' own; ids in our form are not made up."""
+    """A conversation that begins with this request. Callers choose the names, but cannot make up ids in our
+    form."""
     if name.startswith("conv_"):
         raise no_conversation(name)
     return KeptConversation(name, job.context.now, new_part(), dialect=job.dialect)

@@ -1,4 +1,4 @@
-"""The admin API: client keys, the store, and all that is kept of one caller. Behind its own secret."""
+"""The admin API: client keys, the store, and all data of a caller. It needs the admin secret."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from wireglot.stores.records import KeyRow
 _OK = 200
 _CREATED = 201
 _UNCACHED: Headers = [("cache-control", "no-store")]
-"""A new key is in some of the answers: no cache may keep it."""
+"""Some of these responses contain a new key: no cache may keep them."""
 
 
 class AdminPages:
@@ -39,9 +39,9 @@ class AdminPages:
         forget_traces: Callable[[str], Awaitable[int]],
         flush_usage: Callable[[], Awaitable[object]],
     ) -> None:
-        """`health`: what is known of the store in addition to its own figures. `vault_apart`: the vault,
-        where it is not the engine's: wiping a caller must reach it too, and `losses` that are not in the
-        store yet, and what was recorded of its exchanges (`forget_traces`)."""
+        """`health`: further details about the store. `vault_apart`: the vault, if it is not the engine's:
+        wiping a caller must include it, and `losses` that are not in the store yet, and recorded exchanges
+        (`forget_traces`)."""
         self._engine = engine
         self._table = table
         self._health = health
@@ -75,7 +75,7 @@ class AdminPages:
     async def revoke_key(self, page: PageRequest) -> None:
         with _RefusalsTold():
             row = await self._ring(page).revoke(page.asked.ids[0])
-            for sign_in in self._table.sign_ins_of(row.name):  # which open nothing now: the list says so
+            for sign_in in self._table.sign_ins_of(row.name):  # which are revoked with it
                 await self._ring(page).revoke(sign_in.name)
         self._send(page, await self._changed(page, row))
 
@@ -103,11 +103,11 @@ class AdminPages:
         self._send(page, {"caller": caller, "removed": removed})
 
     async def _wipe(self, caller: str) -> dict[str, int]:
-        # First, since it marks what still runs: nothing of that is kept from then on. The rest is removed
-        # also where it fails.
+        # First, since it also marks running requests, so that nothing more of them is recorded. The rest is
+        # removed even if it fails.
         (recorded,) = await asyncio.gather(self._forget_traces(caller), return_exceptions=True)
         unwritten = self._losses.forget(caller)
-        await self._flush_usage()  # rows on their way name sessions
+        await self._flush_usage()  # rows not written yet name sessions
         removed = dict(await self._engine.wipe(caller))
         if unwritten:
             removed[LOSSES] = removed.get(LOSSES, 0) + unwritten
@@ -125,7 +125,8 @@ class AdminPages:
         return Keyring(self._engine.keys, {key.name for key in settings.keys}, settings.groups)
 
     async def _changed(self, page: PageRequest, row: KeyRow, key: str = "") -> dict[str, Any]:
-        """Holds here from now on, and everywhere else within seconds. The key is reported this once."""
+        """The changed key applies here at once, and in other processes within seconds. The key itself is
+        reported only this once."""
         await self._table.refresh()
         self._note("info", "key changed", name=row.name, change=page.asked.verb.partition(".")[2])
         document = described(row, time.time())
@@ -136,7 +137,7 @@ class AdminPages:
 
 
 class _RefusalsTold:
-    """What the key ring refuses, as it is reported to the caller."""
+    """Reports refusals of the key ring to the caller."""
 
     def __enter__(self) -> None: ...
 

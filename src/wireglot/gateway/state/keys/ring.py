@@ -1,4 +1,4 @@
-"""Making and changing client keys, for the admin API and the command line alike."""
+"""Creates and changes client keys, for the admin API and the command line."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
 _TEXT_LETTERS: Final = 200
 MAX_OVERLAP_SECONDS: Final = 90 * 86400
-"""Time for which a replaced key stays valid; if it were longer, no one would ever change it."""
+"""Maximum time for which a replaced key stays valid; if it were longer, no one would ever change it."""
 
 
 class KeyRefused(Exception):
-    """What was asked cannot be done. `field` is where the reason lies, where it lies in one."""
+    """The request cannot be carried out. `field`: the field that is the reason, if there is one."""
 
     def __init__(self, message: str, field: str = "") -> None:
         super().__init__(message)
@@ -41,12 +41,11 @@ class Unknown(KeyRefused):
 
 
 class Taken(KeyRefused):
-    """There is, or the key is in no state for it."""
+    """The key exists already, or its state does not allow the change."""
 
 
 class Keyring:
-    """The keys of a store. `reserved` are names of others: the keys of the configuration. `groups`: those of
-    the configuration."""
+    """The keys of a store. `reserved`: names of the configured keys. `groups`: those of the configuration."""
 
     def __init__(
         self,
@@ -70,7 +69,7 @@ class Keyring:
         return row
 
     async def create(self, name: object, fields: Mapping[str, Any]) -> tuple[KeyRow, str]:
-        """The key itself is in the answer, and from then on nowhere."""
+        """Create a key. The key itself is returned, and stored nowhere."""
         if type(name) is not str or not is_name(name):
             raise KeyRefused(f"name: expected {NAME_EXPECTED}, found {shown(name)}", "name")
         if name in self._reserved:
@@ -82,11 +81,11 @@ class Keyring:
         return row, key
 
     async def update(self, name: str, fields: Mapping[str, Any]) -> KeyRow:
-        """Only what is named changes."""
+        """Change only the given fields."""
         return await self._change(name, lambda row: self._laid(_opening(row), fields))
 
     async def revoke(self, name: str) -> KeyRow:
-        """Its sign-ins open nothing from then on."""
+        """Revoke a key, and with it its sign-ins."""
         return await self._change(
             name,
             lambda row: (
@@ -94,12 +93,12 @@ class Keyring:
                 if row.revoked
                 else msgspec.structs.replace(row, revoked=self._now(), old_digest="", old_until=0)
             ),
-            tries=0,  # it wins, whatever others write at the same time
+            tries=0,  # it succeeds even if others keep writing at the same time
         )
 
     async def delete(self, name: str, wipe: Callable[[str], Awaitable[object]]) -> KeyRow:
-        """As if it had never been made: it opens nothing, then all that its caller stored goes, then its name
-        is free. `wipe` removes what is kept of a caller."""
+        """Delete a key completely: revoke it, remove all data of its caller, then free its name. `wipe`
+        removes the data of a caller."""
         row = await self.revoke(name)
         await wipe(name)
         for each in await self._keys.all():
@@ -109,7 +108,7 @@ class Keyring:
         return row
 
     async def rotate(self, name: str, overlap: object = 0) -> tuple[KeyRow, str]:
-        """A new key for the same caller. The old one opens for `overlap` more seconds."""
+        """A new key for the same caller. The old one stays valid for `overlap` more seconds."""
         if type(overlap) is not int or not 0 <= overlap <= MAX_OVERLAP_SECONDS:
             expected = f"whole seconds from 0 to {MAX_OVERLAP_SECONDS}"
             raise KeyRefused(f"overlap: expected {expected}, found {shown(overlap)}", "overlap")
@@ -127,7 +126,8 @@ class Keyring:
         return changed, key
 
     async def _change(self, name: str, change: Callable[[KeyRow], KeyRow], *, tries: int = _TRIES) -> KeyRow:
-        """Repeats the change if another process was quicker: both hold then. `tries` 0: until it is done."""
+        """Repeats the change if another process wrote first, so that both apply. `tries` 0: until it
+        succeeds."""
         for _ in range(tries) if tries else itertools.repeat(None):
             before = await self.get(name)
             changed = change(before)
@@ -204,7 +204,7 @@ def _models(table: Table, default: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def described(row: KeyRow, now: float) -> dict[str, Any]:
-    """A key as people may see it: without the key, and without its digest."""
+    """A key for display: without the key itself and without its digest."""
     milliseconds = now * 1000
     if row.revoked:
         state = "revoked"
@@ -233,7 +233,7 @@ def described(row: KeyRow, now: float) -> dict[str, Any]:
 
 
 def stamp(milliseconds: int) -> str | None:
-    """A moment as ISO 8601 has it; None for never."""
+    """A time in ISO 8601; None for never."""
     if not milliseconds:
         return None
     return (

@@ -1,4 +1,4 @@
-"""Client keys that are kept in the store, as a table in memory that is never much older than a second."""
+"""A table in memory of the client keys in the store, never much older than a second."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from wireglot.stores.base import Keys, StoreDown
 from wireglot.stores.records import KeyRow
 
 TRUSTED_SECONDS: Final = 60.0
-"""For which the last known table serves on while the store is down."""
+"""Seconds for which the last known table is used while the store is down."""
 
 _CHANGES_AT_ONCE: Final = 500
-"""Keys that are taken over on the event loop; more of them in a thread."""
+"""Maximum number of keys that are updated on the event loop; more are updated in a thread."""
 
 _LOSSES: Final[dict[str, LossPolicy]] = {
     "strict": "strict",
@@ -30,7 +30,7 @@ _LOSSES: Final[dict[str, LossPolicy]] = {
 
 
 class KeyTable:
-    """`clock` is monotonic and tells how old the table is; `wall` tells what has expired."""
+    """`clock` is monotonic and measures the table's age; `wall` decides what has expired."""
 
     def __init__(
         self,
@@ -50,19 +50,19 @@ class KeyTable:
         self.groups: Mapping[str, Group] = {}
         """Of the configuration; may be replaced at any time."""
         self._grouped: Mapping[str, Group] = {}
-        """Those that `_found` was made with."""
+        """The groups that `_found` was made with."""
         self._found: dict[str, tuple[ClientKey | KeyRow, int]] = {}
-        """Keys and sign-ins by digest, with the moment (unix milliseconds) from which it opens nothing; 0:
-        there is none."""
+        """Keys and sign-ins by digest, each with the time (unix milliseconds) at which it expires; 0:
+        never."""
         self._version: int | None = None
         self._read: float | None = None
-        """When the store last said that the table is right."""
+        """When the store last confirmed the table."""
         self.required = True
-        """Whether any key was ever made, revoked ones too. True until the store has answered."""
+        """Whether any key was ever created, revoked ones included. True until the store has answered."""
         self.operator_key = ""
-        """Of no client, and in no store: for commands of the user who runs the process."""
+        """Belongs to no client and is not stored: for commands of the user who runs the process."""
         self.down = False
-        """Whether the store did not answer when it was last asked."""
+        """Whether the last read of the store failed."""
         self._distrusted = False
         self._one_at_a_time = asyncio.Lock()
         self._guard = Guarded(note, "keys")
@@ -82,17 +82,17 @@ class KeyTable:
         return found if isinstance(found, ClientKey) else None
 
     def sign_in(self, digest: str) -> KeyRow | None:
-        """The sign-in with this access token. Whether its key still opens anything is for others to say."""
+        """The sign-in with this access token. The caller must check whether its key is still valid."""
         found = self._opened(digest)
         return found if isinstance(found, KeyRow) else None
 
     def clients(self) -> list[ClientKey]:
-        """All keys that open anything, by name."""
+        """All valid keys, by name."""
         found = {key.name: key for key, _ in self._found.values() if isinstance(key, ClientKey)}
         return [found[name] for name in sorted(found)]
 
     def sign_ins_of(self, name: str) -> list[KeyRow]:
-        """The devices that signed in as a key, those that have ended too."""
+        """The devices that signed in with a key, including ended sign-ins."""
         return [row for row in self._rows.values() if row.sign_in is not None and row.sign_in.key == name]
 
     def names_of_person(self, subject: str) -> list[str]:
@@ -102,7 +102,7 @@ class KeyTable:
 
     def _opened(self, digest: str) -> ClientKey | KeyRow | None:
         if self._read is None or self.clock() - self._read > TRUSTED_SECONDS:
-            # It may have been revoked or created since: that is unknown.
+            # The key may have been revoked or created since: that is unknown.
             raise unavailable("client keys")
         found = self._found.get(digest)
         if found is None:
@@ -111,21 +111,23 @@ class KeyTable:
         return None if until and until <= self._wall() * 1000 else key
 
     def is_gone(self, key: ClientKey | None) -> bool:
-        """Whether a stored key was deleted or revoked while its request ran: its name may be another's."""
+        """Whether a stored key was deleted or revoked while its request ran: its name may belong to another
+        by now."""
         if key is None or not key.created or self._version is None:
             return False
         row = self._rows.get(key.name)
         return row is None or bool(row.revoked) or row.created != key.created
 
     async def refresh(self) -> None:
-        """Read the keys again if they have changed. What cannot be read stays as it was, for a while."""
+        """Read the keys again if they have changed. If they cannot be read, the table is used unchanged for a
+        while."""
         await self._guard.run(self._refresh)
 
     async def _refresh(self) -> None:
         async with self._one_at_a_time:
             asked = self.clock()
             try:
-                # The version first: what changes between the two is read again the next time.
+                # The version first: a change between the two reads is then read again the next time.
                 version, groups = await self._keys.version(), self.groups
                 if version != self._version or groups != self._grouped:
                     await self._read_changes(groups)
@@ -168,12 +170,12 @@ class KeyTable:
         self.required = bool(rows)
 
     def _is_continued(self, last: KeyRow) -> bool:
-        """Whether the last change that was read is still in the store. One restored from a backup, or a
+        """Whether the last change that was read is still in the store. A store restored from a backup, or a
         replica that took over, has other changes under the same numbers."""
         return self._rows.get(last.name) == last
 
     def _report_unusable(self, rows: list[KeyRow], groups: Mapping[str, Group]) -> None:
-        """Those that worked before, or were not there."""
+        """Report keys that cannot be used, if they worked before or are new."""
         for row in sorted(rows, key=lambda row: row.name):
             reason = _unusable(row, groups)
             before = self._rows.get(row.name)
@@ -188,7 +190,8 @@ class KeyTable:
 
 
 def _unusable(row: KeyRow, groups: Mapping[str, Group]) -> str:
-    """What is wrong with a key, as the log says it; "": nothing. A key without its group has no limits."""
+    """What is wrong with a key, for the log; "": nothing. A key whose group is missing would have no
+    limits."""
     if row.revoked:
         return ""
     if row.sign_in is not None:
@@ -201,7 +204,7 @@ def _unusable(row: KeyRow, groups: Mapping[str, Group]) -> str:
 def _opens(
     row: KeyRow | None, groups: Mapping[str, Group]
 ) -> Iterator[tuple[str, tuple[ClientKey | KeyRow, int]]]:
-    """The digests that open with this row, and until when."""
+    """The digests that this row makes valid, and until when."""
     if row is None or row.revoked or _unusable(row, groups):
         return
     if row.sign_in is not None:

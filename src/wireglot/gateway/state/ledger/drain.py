@@ -1,4 +1,4 @@
-"""From the journal into the store: in batches, in order, again and again while the store is down."""
+"""Copies rows from the journal into the store: in batches, in order, with retries while the store is down."""
 
 from __future__ import annotations
 
@@ -21,23 +21,25 @@ from wireglot.stores.records import UsageRow
 BATCH_ROWS: Final = 500
 _SUSPECTS_MAX: Final = 1000
 _BEATS_PER_ADOPTION: Final = 6
-"""Journals of processes that have gone are looked for once in so many beats."""
+"""Journals of ended processes are looked for every this many heartbeats."""
 
 
 class DrainPace(NamedTuple):
-    """Seconds."""
+    """Intervals in seconds."""
 
     gather: float = 0.25
-    """For which rows are gathered: most requests are over by then, and are one row instead of two."""
+    """How long rows are gathered: most requests end within this time, and are written as one row instead of
+    two."""
     retry: float = 0.5
-    """Until a store that is down is tried again; twice as long each time, up to `retry_max`."""
+    """The first delay after which a store that is down is tried again; doubled each time, up to
+    `retry_max`."""
     retry_max: float = 5.0
     beat: float = 10.0
-    """Between two signs of life of this process."""
+    """Between two heartbeats of this process."""
     adoption: float = 2.0
-    """That a start waits for the journals of processes that have gone; they are read to their end anyway."""
+    """How long a start waits for the journals of ended processes; they are read to their end anyway."""
     close: float = 2.0
-    """For the store to take the last rows when the process ends."""
+    """How long the store may take to accept the last rows when the process ends."""
 
 
 PACE: Final = DrainPace()
@@ -48,23 +50,24 @@ class Drain:
         self, journal: Journal, ledger: Ledger, instance: str, note: Note, *, pace: DrainPace = PACE
     ) -> None:
         self.behind = ""
-        """Why the store does not get what the journal holds, "" where it does."""
+        """Why the store is behind the journal; "" if it is not."""
         self.refused = 0
-        """Rows that the store would not take."""
+        """Rows that the store refused."""
         self._journal = journal
         self._ledger = ledger
         self._instance = instance
         self._note = note
         self._pace = pace
         self.due = asyncio.Event()
-        """There is a row."""
+        """Set when there is a row."""
         self._asked = asyncio.Event()
-        """A caller waits until the rows are in the store: written at once, not at the next interval."""
+        """Set when a caller waits until the rows are in the store: they are written at once, not at the next
+        interval."""
         self._turn = asyncio.Lock()
         self._retry_in = pace.retry
         self._passed = 0
         self._suspects: dict[str, int] = {}
-        """Rows that failed while no other passed, and how many had passed before them."""
+        """Rows that failed while no other one passed, each with how many had passed before it."""
         self._emptying = Guarded(note, "usage")
         self._adopting = Guarded(note, "usage")
         self._tasks: list[asyncio.Task[None]] = []
@@ -80,13 +83,13 @@ class Drain:
         await asyncio.wait({first}, timeout=self._pace.adoption)
 
     async def close(self) -> None:
-        """Write what can be written in a moment; the rest stays where the next process finds it."""
+        """Write what can be written quickly; the rest stays in the journal for the next process."""
         await stop(*self._tasks)
         self._tasks = []
         await self.flush(self._pace.close)
 
     async def flush(self, seconds: float) -> bool:
-        """Have the store take what there is, now. Whether it did, within this time."""
+        """Have the store accept all present rows now. Returns whether it did within this time."""
         self._asked.set()
         try:
             async with asyncio.timeout(seconds):
@@ -96,14 +99,15 @@ class Drain:
         return True
 
     async def empty(self, *, gathered: bool = False) -> None:
-        """Have the store take what there is. `gathered`: what comes meanwhile is gathered again. Where
-        requests never cease there is always some, and a commit for every few of them costs more than they do.
+        """Have the store accept all present rows. `gathered`: rows that come meanwhile are gathered first.
+        With constant requests there are always some, and a commit for every few rows costs more than the rows
+        themselves.
         """
         journal = self._journal
         async with self._turn:
             while True:
                 rows, position = journal.read(BATCH_ROWS)
-                # Where nothing could be written they are read again, and by then there may be more of them.
+                # Rows that could not be written are read again later, and there may be more of them by then.
                 if rows and await self._applied(collapsed(rows)):
                     journal.applied(position)
                 if not rows or (gathered and len(rows) < BATCH_ROWS):
@@ -112,14 +116,15 @@ class Drain:
                 self.due.set()
 
     async def adopt(self) -> None:
-        """Read the journals of processes that have gone. What they had begun will not be completed."""
+        """Read the journals of ended processes. The requests that those had begun will not be completed."""
         folder = self._journal.folder
         if folder is None:
             return
         found = deque(await asyncio.to_thread(orphans, folder, self._instance))
         try:
             while found:
-                # One that fails is left to another, or to our next look; it keeps no other from being read.
+                # A journal that fails is left to another process or to the next attempt; it does not keep
+                # others from being read.
                 await self._adopting.run(partial(self._or_tell, partial(self._take_over, found[0])))
                 found.popleft().release()
         finally:
@@ -142,8 +147,8 @@ class Drain:
         return count, await self._ledger.close_open([orphan.instance], now_ms())
 
     async def _applied(self, rows: list[UsageRow]) -> bool:
-        """Whether the store has them, or never will. It is waited for while it is down; not where it fails in
-        an unforeseen way, which is reported by False, after a while."""
+        """Whether the store has the rows, or never will. Waits while the store is down; after an unforeseen
+        error it returns False, with a delay."""
         while True:
             self._asked.clear()
             failure = ""
@@ -153,7 +158,7 @@ class Drain:
                     self._passed += len(rows)
                 except StoreDown:
                     raise
-                except Exception as problem:  # a driver may refuse a row with anything: which one?
+                except Exception as problem:  # a driver may raise anything for a bad row: find out which one
                     failure = await self._sort_out(rows, problem)
             except StoreDown as down:
                 self._tell(str(down))
@@ -168,10 +173,11 @@ class Drain:
             return not failure
 
     async def _sort_out(self, rows: list[UsageRow], problem: Exception) -> str:
-        """Write all but those that no store can take. What is wrong where no row can be written."""
+        """Write all rows but those that no store can accept. Returns the problem if no row can be written."""
         bad = [(rows[0], problem)] if len(rows) == 1 else await self._try_each(rows)
         if len(bad) == len(rows) and not all(self._passed_since(row) for row, _ in bad):
-            # What hits every row is the store's fault, or ours, and will be repaired: no reason to drop them.
+            # An error that affects every row is caused by the store or by us, and will be fixed: no reason to
+            # drop the rows.
             return f"no usage can be written ({type(bad[0][1]).__name__})"
         for row, error in bad:
             self.refused += 1
@@ -180,7 +186,7 @@ class Drain:
         return ""
 
     async def _try_each(self, rows: list[UsageRow]) -> list[tuple[UsageRow, Exception]]:
-        """Those that fail by themselves: one row that no store can take must not hold up all others."""
+        """The rows that fail when written alone: a row that no store can accept must not block all others."""
         bad: list[tuple[UsageRow, Exception]] = []
         for row in rows:
             try:
@@ -188,12 +194,12 @@ class Drain:
                 self._passed += 1
             except StoreDown:
                 raise
-            except Exception as problem:  # one row that no store can take holds up no other
+            except Exception as problem:  # a row that no store can accept must not block others
                 bad.append((row, problem))
         return bad
 
     def _passed_since(self, row: UsageRow) -> bool:
-        """Whether others have passed since this one failed for the first time: then it is the row."""
+        """Whether other rows have passed since this one first failed: then the row is at fault."""
         if len(self._suspects) >= _SUSPECTS_MAX:
             self._suspects.clear()
         return self._suspects.setdefault(row.id, self._passed) < self._passed
@@ -220,7 +226,7 @@ class Drain:
                 await self.empty(gathered=True)
             except (StoreDown, OSError) as problem:
                 self._note("warn", "usage waits", detail=str(problem))
-            except Exception as bug:  # background work: a bug in it is reported, and it goes on
+            except Exception as bug:  # background work: a bug in it is reported, and it continues
                 self._emptying.failed(bug)
                 await asyncio.sleep(PAUSE_SECONDS)
             else:
@@ -240,11 +246,11 @@ class Drain:
         await guard.forever(self._beat, lambda: self._pace.beat)
 
     async def _beat(self) -> None:
-        with contextlib.suppress(StoreDown):  # reported where rows cannot be written
+        with contextlib.suppress(StoreDown):  # reported by the code that writes rows
             await self._ledger.beat(self._instance)
 
     async def _or_tell(self, work: Callable[[], Awaitable[None]]) -> None:
-        """What the store or the disk does not let happen now is waited for."""
+        """Waits for a store or disk that fails now."""
         try:
             await work()
         except (StoreDown, OSError) as problem:
@@ -252,7 +258,7 @@ class Drain:
 
 
 def collapsed(rows: list[UsageRow]) -> list[UsageRow]:
-    """One row for each request, its completion where that is among them."""
+    """One row per request: its completion, if that is among them."""
     merged: dict[str, UsageRow] = {}
     for row in rows:
         if row.outcome or row.id not in merged:

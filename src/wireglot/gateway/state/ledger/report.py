@@ -1,4 +1,4 @@
-"""Usage as it is asked for and reported: by the HTTP API, and by `wireglot usage`."""
+"""Queries and reports of usage, for the HTTP API and `wireglot usage`."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class BadParameter(ValueError):
 
 
 def query_of(given: Mapping[str, str], now: float | None = None) -> UsageQuery:
-    """Parameters by their names. Raises BadParameter, which names the one that is wrong."""
+    """Parse query parameters. Raises BadParameter, which names the invalid one."""
     for name in given:
         if name not in PARAMETERS:
             raise BadParameter(name, f"one of the parameters {', '.join(PARAMETERS)}")
@@ -88,13 +88,13 @@ async def report(ledger: Ledger, query: UsageQuery, currency: str) -> dict[str, 
 
 
 def money(amount: int) -> str:
-    """Millionths as a decimal number, to the last of them."""
+    """Millionths as an exact decimal number."""
     sign, amount = ("-", -amount) if amount < 0 else ("", amount)
     return f"{sign}{amount // MICRO}.{amount % MICRO:06d}"
 
 
 def _reported(total: UsageTotal) -> dict[str, Any]:
-    """Kinds of tokens that do not overlap, and the totals that hold them."""
+    """Kinds of tokens that do not overlap, and totals that include them."""
     ended = total.requests - total.open
     known = total.cost > 0 or not total.unpriced
     tokens = total.tokens
@@ -109,7 +109,7 @@ def _reported(total: UsageTotal) -> dict[str, Any]:
         "total_input_tokens": taken,
         "total_output_tokens": given,
         "total_tokens": taken + given,
-        # What has an unknown price is not free.
+        # an unknown price does not mean free
         "cost_micros": total.cost if known else None,
         "cost": money(total.cost) if known else None,
         "unpriced_requests": total.unpriced,
@@ -132,7 +132,7 @@ def _groups(text: str) -> tuple[Grouping, ...]:
 
 
 def moment(name: str, text: str, now: float) -> int:
-    """Unix milliseconds. The end of a day is meant where a day is the end."""
+    """Unix milliseconds. A day as the end of a period means the end of that day."""
     relative = _RELATIVE.fullmatch(text)
     if relative is not None:
         return max(0, int((now - int(relative[1]) * _UNITS[relative[2]]) * 1000))

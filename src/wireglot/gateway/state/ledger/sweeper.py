@@ -1,6 +1,6 @@
-"""What is past its time, or too much of its kind, is removed as [store.keep] says; usage is added up by hour.
+"""Removes expired and excess records as [store.keep] says, and adds up usage by hour.
 
-Every few minutes, by one process of those that share a store.
+Runs every few minutes, in one of the processes that share a store.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ _FIRST_SECONDS: Final = 20.0
 _EVERY_SECONDS: Final = 300.0
 _LOCK: Final = "sweep"
 _LOCK_SECONDS: Final = 0.8 * _EVERY_SECONDS
-"""Less than the time to the next turn, so that no turn meets a lock of the previous one."""
+"""Less than the time to the next run, so that no run meets a lock of the previous one."""
 _FLEET_LOG_BYTES: Final = 64 * 1024 * 1024
 _DAY_MS: Final = 86_400_000
 _SETTLED_MS: Final = 10 * 60_000
-"""After an hour is over, until it is added up: rows of requests that take long come late."""
+"""Delay after an hour before it is added up: rows of long requests come late."""
 _MAX_SUMS: Final = 2000
-"""Stretches that are added up in one turn; rows that change all the time must not keep it from its end."""
+"""Maximum number of periods added up in one run: rows that keep changing must not prolong it endlessly."""
 _SUM_PAUSE_SECONDS: Final = 0.05
 _SILENT_MS: Final = 20 * 60_000
-"""A process that was not heard of for so long has gone."""
+"""A process without a heartbeat for this long has ended."""
 
 
 class Sweeper:
@@ -48,7 +48,7 @@ class Sweeper:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, settings: Callable[[], Settings]) -> None:
-        first = _FIRST_SECONDS * random.uniform(0.5, 1.5)  # not all at once after a start
+        first = _FIRST_SECONDS * random.uniform(0.5, 1.5)  # processes must not all start at once
         pauses = chain([first], repeat(_EVERY_SECONDS))
         guard = Guarded(self._note, "sweep")
         self._task = asyncio.create_task(guard.forever(partial(self._turn, settings), pauses.__next__))
@@ -57,7 +57,7 @@ class Sweeper:
         await stop(self._task)
 
     async def sweep(self, settings: Settings) -> bool:
-        """Once, unless another process did it lately. Whether it was this one."""
+        """One run, unless another process did one recently. Returns whether this process did it."""
         if not await self._counters.lock(_LOCK, self._instance, _LOCK_SECONDS):
             return False
         swept = await prune(self._engine, settings)
@@ -75,15 +75,15 @@ class Sweeper:
 
 
 async def add_up(ledger: Ledger) -> None:
-    """All hours of usage that are over and not yet added up."""
+    """Add up all past hours of usage that are not added up yet."""
     for _ in range(_MAX_SUMS):
         if not await ledger.sum_up(int(time.time() * 1000) - _SETTLED_MS):
             break
-        await asyncio.sleep(_SUM_PAUSE_SECONDS)  # others use the store as well
+        await asyncio.sleep(_SUM_PAUSE_SECONDS)  # other processes use the store as well
 
 
 async def prune(engine: Engine, settings: Settings, now: int = 0) -> Swept:
-    """`now` in unix milliseconds; 0: by the clock."""
+    """`now` in unix milliseconds; 0: the current time."""
     now = now or int(time.time() * 1000)
     keep = settings.store.keep
     return await engine.sweep(

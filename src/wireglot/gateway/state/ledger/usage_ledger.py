@@ -1,7 +1,7 @@
-"""The account of every request: an intent before an upstream is asked, completed exactly once.
+"""The account of every request: an intent before an upstream is called, completed exactly once.
 
-A request writes to the journal on the local disk only; what is there goes on to the store behind its back.
-So a store that is slow or down costs a request nothing, and no usage is lost with it.
+A request writes only to the journal on the local disk, which is copied to the store in the background. So a
+slow or unavailable store costs a request nothing, and no usage is lost with it.
 """
 
 from __future__ import annotations
@@ -35,16 +35,16 @@ from wireglot.stores.records import UsageRow
 
 FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024
-"""Of the journal, that each open row has a right to: what was begun can be completed."""
+"""Bytes of the journal that are reserved for each open row: a row that was begun can be completed."""
 _MAX_PRICES: Final = 4096
 _HOUR_MS: Final = 3_600_000
 _REPORTED_SECONDS: Final = 3600.0
-"""Between two notes about the same flaw of the same provider."""
+"""Between two notes about the same inconsistency of the same provider."""
 
 _NAME_LETTERS: Final = 256
-"""Names are clients' words: the ledger takes no more of them than a person could read."""
+"""Names come from clients: the ledger keeps only as much as a person could read."""
 _MAX_TOKENS: Final = 10**12
-"""More than any request has; the ledger counts no more."""
+"""More than any request has; larger numbers are cut off."""
 _NOTHING: Final = Usage()
 
 
@@ -64,16 +64,17 @@ class UsageLedger:
             Path(store.folder) / FOLDER if store.folder else None,
             instance,
             limit=store.journal // max(1, settings.server.workers),
-            # Where nothing outlives the process, nothing need outlive the power.
+            # If nothing outlives the process, nothing needs to survive a power failure.
             sync=store.sync != "off" and bool(store.folder),
-            # Nothing has been bought yet while a provider is not asked: then a slow disk is waited for.
+            # Before a provider is called no money has been spent: then a slow disk is waited for.
             patient=store.sync == "before",
             disk=disk,
         )
         self._before = store.sync == "before" and bool(store.folder)
-        """An intent is durable before the provider is asked, and not only before the client has an answer."""
+        """Whether an intent must be durable before the provider is called, and not only before the client has
+        an answer."""
         self.dropped = 0
-        """Requests of which no account was kept."""
+        """Requests without an account."""
         self.odd_usage: dict[tuple[str, ...], float] = {}
         self._drain = Drain(self.journal, ledger, instance, note, pace=pace)
         self._settings = settings
@@ -132,36 +133,36 @@ class UsageLedger:
 
     @property
     def full(self) -> bool:
-        """No account could be kept of another request."""
+        """Whether there is no room for another account."""
         return not self.journal.takes((len(self._open) + 1) * _PROMISED_BYTES)
 
     @property
     def trouble(self) -> str:
-        """Why the store is behind, or nothing is written at all; "" where all is well."""
+        """Why the store is behind, or why nothing is written at all; "" if all is well."""
         return self.journal.trouble or self._drain.behind
 
     async def flush(self, seconds: float = 1.0) -> bool:
-        """Have the store know what we know. Whether it does."""
+        """Have the store accept all rows written so far. Returns whether it did."""
         return await self._drain.flush(seconds)
 
-    # A request.
+    # Requests to models.
 
     def open_account(self, exchange: Exchange) -> None:
-        """A step: before a provider is asked there is an intent, and in the end its completion."""
+        """A step: an intent is written before a provider is called, and its completion at the end."""
         account = self.begin(exchange, exchange.targets[0])
         if account is not None:
             exchange.record.booked = True
             exchange.ending.account = account
 
     def begin(self, exchange: Exchange, target: Target) -> Account | None:
-        """Write the intent. None: this request is not recorded. Raises a RequestError where that may not
-        be."""
+        """Write the intent. None: this request is not recorded. Raises a RequestError if it must be."""
         record = exchange.record
         if record.id in self._open:
             return None
         row = intent(exchange, target, self._instance)
         try:
-            # Where the provider is asked at once, the row is in the kernel's hands before that.
+            # The row is written to the kernel before the provider is called, even if that does not wait for
+            # the disk.
             promised = (len(self._open) + 1) * _PROMISED_BYTES
             sequence = self.journal.append(row, promised, gather=self._before)
         except JournalFull as full:
@@ -175,7 +176,7 @@ class UsageLedger:
         self._drain.due.set()
         account: _OpenAccount
         if self._before:
-            # Asked for now and waited for later: the disk works while the request is made ready.
+            # Requested now and awaited later: the disk works while the request is prepared.
             account = _DurableFirst(self, row, exchange, sequence, synced=self.journal.synced(sequence))
         else:
             account = _OpenAccount(self, row, exchange, sequence)
@@ -183,7 +184,7 @@ class UsageLedger:
         self._open[record.id] = account
         return account
 
-    # What is no request to a model, and costs money too.
+    # Paid uses other than requests to models.
 
     def begin_row(self, row: UsageRow) -> UsageRow | None:
         """Write an intent. None: there is no room for it."""
@@ -191,7 +192,7 @@ class UsageLedger:
         return row if self._append(row) else None
 
     def end_row(self, row: UsageRow) -> None:
-        """Complete it."""
+        """Complete a row."""
         self._append(row)
 
     def _append(self, row: UsageRow) -> bool:
@@ -209,7 +210,7 @@ class UsageLedger:
         account = self._open.pop(record.id, None)
         if account is None:
             return
-        # Half an answer brings half an account, which need not add up.
+        # Half an answer has incomplete usage, which need not add up.
         wrong = usage_checks(record.usage) if record.usage_source == "provider" else ()
         if wrong:
             record.flawed(wrong)
@@ -233,9 +234,9 @@ class UsageLedger:
             self._note("error", "usage not recorded", detail=why)
 
     def _price(self, record: Record, settings: Settings, started: int) -> Price | None:
-        if settings is not self._settings:  # reloaded since the request came in: its own prices hold
+        if settings is not self._settings:  # reloaded since the request came in: its own prices apply
             return known_price(settings, record.provider, record.upstream_model, started)
-        # Prices change with the hour at most.
+        # Prices change at most once an hour.
         key = (record.provider, record.upstream_model, started // _HOUR_MS)
         try:
             return self._prices[key]
@@ -256,14 +257,14 @@ class UsageLedger:
 
 
 class _OpenAccount(msgspec.Struct, eq=False):
-    """Implements `Account`: one row whose intent is written. The disk has it while the provider works."""
+    """Implements `Account`: one row whose intent is written. The disk stores it while the provider works."""
 
     ledger: UsageLedger
     row: UsageRow
     exchange: Exchange
     sequence: int
     _wait: Wait | None = None
-    """For the disk: one for all attempts and keep-alives of the request."""
+    """For the disk, shared by all attempts and keep-alives of the request."""
     _unsynced: bool = False
 
     def before_asking(self) -> Awaitable[None] | None:
@@ -277,7 +278,7 @@ class _OpenAccount(msgspec.Struct, eq=False):
         if journal.awaits_disk(self.sequence):
             if wait is None or wait.cancelled():
                 wait = self._wait = journal.synced(self.sequence)
-            return None if wait.done() else wait  # done, and not on the disk: it was waited for long enough
+            return None if wait.done() else wait  # done, and not on the disk: waited long enough
         if journal.trouble and not waited and not self._unsynced:
             self._unsynced = True
             journal.went_on(self.sequence)
@@ -288,7 +289,7 @@ class _OpenAccount(msgspec.Struct, eq=False):
 
 
 class _DurableFirst(_OpenAccount, eq=False, kw_only=True):
-    """The same where no provider is asked before the disk has the intent."""
+    """The same, for settings that require the intent on disk before a provider is called."""
 
     synced: Wait
 
@@ -305,7 +306,7 @@ class _DurableFirst(_OpenAccount, eq=False, kw_only=True):
             raise _unrecorded()
 
 
-# A request as a row: at first what is meant, in the end what became of it.
+# A request as a row: its intent at first, its result at the end.
 
 
 def intent(exchange: Exchange, target: Target, instance: str) -> UsageRow:
@@ -340,23 +341,24 @@ def completed(
     first_byte: float | None,
     now: float,
 ) -> UsageRow:
-    """`now` is monotonic, as the record's times are: a clock that is set meanwhile makes no time negative."""
+    """`now` is monotonic, like the record's times: setting the clock meanwhile cannot make a duration
+    negative."""
     usage = record.usage or _NOTHING
     if usage.total > _MAX_TOKENS:
         usage = _bounded(usage)
     # Rounded: the difference of two large clock readings may fall just short of a whole millisecond, and the
     # same duration must not depend on how long the machine has been up.
     first_ms = round((first_byte - record.started) * 1000) if first_byte is not None else 0
-    # In two steps: with over fifteen names Python makes a dictionary of them, which takes twice as long.
+    # In two steps: with over fifteen keyword arguments Python builds a dictionary, which takes twice as long.
     ended = msgspec.structs.replace(
         row,
-        session="" if record.wiped else record.session[:_NAME_LETTERS],  # by now it may be the conversation's
+        session="" if record.wiped else record.session[:_NAME_LETTERS],  # may have become the conversation's
         provider=record.provider or row.provider,
         upstream_model=record.upstream_model[:_NAME_LETTERS] or row.upstream_model,
         upstream_dialect=record.upstream_dialect or row.upstream_dialect,
         outcome=record.outcome,
         finished=row.started + round((now - record.started) * 1000),
-        # A stream is completed before its status is noted: it has been sent.
+        # A stream's row is completed before its status is noted: it has been sent.
         status=record.status or (0 if record.outcome == "gateway_abort" else 200),
         error=record.error_kind,
         attempts=record.attempts,
@@ -371,7 +373,7 @@ def completed(
 
 
 def _bounded(usage: Usage) -> Usage:
-    """A provider may tell any number; a ledger must be able to add it up."""
+    """A provider may report any number; a ledger must be able to add it up."""
     counts = {
         name: min(value, _MAX_TOKENS)
         for name in usage.__struct_fields__
@@ -381,8 +383,8 @@ def _bounded(usage: Usage) -> Usage:
 
 
 def usage_checks(usage: Usage | None) -> tuple[str, ...]:
-    """What in a provider's own numbers does not add up, sorted; none where they agree, or where the provider
-    reported none of its own. The account goes on with the numbers as they were read."""
+    """The names of the checks that a provider's own numbers fail, sorted; none if the numbers agree, or if
+    the provider reported none. The numbers are recorded unchanged."""
     raw = usage.raw if usage is not None else None
     if raw is None:
         return ()

@@ -1,7 +1,7 @@
-"""Losses of the last requests, in the store: any process that shares it can tell them.
+"""Losses of the latest requests, in the store: any process that shares it can report them.
 
-A request without any costs nothing here. Those of others go to the store a little later, many at once, so
-that no answer waits for a disk; until then this process tells them from memory.
+A request without losses costs nothing here. Those of others are written to the store a little later, many at
+once, so that no answer waits for a disk; until then this process reports them from memory.
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ from wireglot.wire.json import encode
 KEPT_SECONDS: Final = 3600
 MAX_KEPT: Final = 10_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
-"""Both of all processes that share a store."""
+"""Limits for all processes that share a store together."""
 ENTRY_BYTES: Final = 16 * 1024
-"""Of one request. What is cut off is counted."""
+"""Per request. The losses cut off are counted."""
 _TEXT_LONGEST: Final = 512
 _ROOM_FOR_THE_REST: Final = 48
 _MAX_WAITING: Final = 1_000
-"""That the store has not got yet. Where it is away for long, the oldest are forgotten."""
+"""Entries not in the store yet. If it is down for long, the oldest are dropped."""
 _AT_ONCE: Final = 250
 _GATHER_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 0.2
 _LOOKS: Final = 3
-"""For what another process may be about to write."""
+"""How often to look for an entry that another process may be about to write."""
 _LOOK_SECONDS: Final = 0.2
 
 _Name = tuple[str, str]
@@ -82,7 +82,7 @@ class LossShelf:
             pass
 
     def keep(self, record: Record) -> None:
-        """Called once for each request that has losses, when all of them are known."""
+        """Called once for each request with losses, when all of them are known."""
         if record.wiped:
             return
         now = self._clock()
@@ -96,7 +96,7 @@ class LossShelf:
         self._wake.set()
 
     async def find(self, caller: str, id: str) -> bytes | None:
-        """Raises StoreDown where only the store could know."""
+        """The losses of a request. Raises StoreDown if only the store could know."""
         for look in range(_LOOKS):
             if look:
                 await asyncio.sleep(_LOOK_SECONDS)
@@ -109,13 +109,13 @@ class LossShelf:
         return None
 
     def forget(self, caller: str) -> int:
-        """What of a caller the store has not got yet. How many there were."""
+        """Drop the entries of a caller that are not in the store yet. Returns how many there were."""
         names = [name for name in self._waiting if name[0] == caller]
         for name in names:
             del self._waiting[name]
         return len(names)
 
-    # What goes to the store.
+    # Write the waiting entries to the store.
 
     async def _turn(self) -> None:
         await self._wake.wait()
@@ -125,7 +125,7 @@ class LossShelf:
             try:
                 await self._flush()
             except StoreDown:
-                self._wake.set()  # tried again, after a pause
+                self._wake.set()  # tried again after a pause
                 raise
             await asyncio.sleep(_PAUSE_SECONDS)
 
@@ -143,8 +143,8 @@ class LossShelf:
         await self._make_room()
 
     async def _make_room(self) -> None:
-        """Delete the oldest that this process wrote, beyond its share of what was promised. Those past their
-        time are swept with all else."""
+        """Delete the oldest entries that this process wrote, beyond its share of the limit. Expired ones are
+        swept with all other records."""
         now, peers = int(self._clock() * 1000), max(1, self._peers())
         gone: dict[str, list[str]] = {}
         while self._written and (
@@ -163,18 +163,18 @@ class LossShelf:
 def _written(loss: Loss) -> bytes:
     if len(loss.path) + len(loss.detail) <= _TEXT_LONGEST:
         return _written_once(loss)
-    # The keys of a body may be as long as the body: nothing of that is held.
+    # The keys of a body may be as long as the body: they are not kept in full.
     return encode({**loss.as_dict(), "detail": loss.detail[:_TEXT_LONGEST]})
 
 
 @lru_cache(maxsize=512)
 def _written_once(loss: Loss) -> bytes:
-    """A client loses the same things with every request."""
+    """Cached: a client has the same losses with every request."""
     return encode(loss.as_dict())
 
 
 def entry(record: Record, created: int) -> bytes:
-    """What the page tells of one request; the worst first, as many as there is room for."""
+    """The page about one request; the worst losses first, as many as fit."""
     head = encode(
         {
             "object": "losses",

@@ -1,4 +1,4 @@
-"""What a client key may use: reserved before an upstream is asked, settled when the answer is known."""
+"""The quotas of client keys: reserved before an upstream is called, settled when the answer is known."""
 
 from __future__ import annotations
 
@@ -48,20 +48,20 @@ from wireglot.stores.memory import MemoryCounters
 from wireglot.stores.records import Budget, Denied, Rate, Spender, UsageQuery
 
 _LEASE_SECONDS: Final = 60.0
-"""After which the place of a request whose process has died is free."""
+"""After this time the place of a request whose process has died is free."""
 _RENEWED_SECONDS: Final = 20.0
 _DRAIN_SECONDS: Final = 3.0
 _AGAIN_SECONDS: Final = (0.5, 2.0, 10.0)
-"""Seconds between tries to charge what was used beyond what was reserved."""
+"""Seconds between attempts to charge usage beyond the reservation."""
 _REST_TIMES: Final = 2.0
-"""Counters are left alone for so many times as long as they took to fail."""
+"""Counters that failed are not used for this multiple of the time that they took to fail."""
 _DAY_SECONDS: Final = 86_400.0
 _RESERVED_SECONDS: Final = 5.0
-"""To wait where only requests under way stand in the way."""
+"""`retry_after` when only the reservations of running requests exceed the limit."""
 
 
 class Quotas:
-    """`peers` tells how many processes share the counters, as of when they were last heard."""
+    """`peers` returns how many processes share the counters, as last known."""
 
     def __init__(
         self,
@@ -85,18 +85,18 @@ class Quotas:
         self.again_seconds: tuple[float, ...] = _AGAIN_SECONDS
         self.budgets = BudgetWatch(counters, wall)
         self._own = MemoryCounters(clock=clock, wall=wall)
-        """Stands in while the shared ones are down."""
+        """Used while the shared ones are down."""
         self._down = False
         self._rest_until = -math.inf
-        """Until when the shared ones are not asked: they did not answer."""
+        """Until when the shared counters are not called, because they did not answer."""
         self._running: dict[str, Reservation] = {}
-        """Those that hold a place."""
+        """The reservations that hold a place."""
         self._claims: dict[str, Reservation] = {}
-        """Of the requests under way, by their ids."""
+        """The reservations of running requests, by request id."""
         self._held: Counter[str] = Counter()
-        """How many requests of this process hold a part of a budget."""
+        """How many requests of this process have reserved a part of a budget."""
         self._reserved: Counter[str] = Counter()
-        """How much of it."""
+        """How much of it they have reserved."""
         self._renewal: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._renewing = Guarded(note, "limits: renewal")
@@ -108,7 +108,7 @@ class Quotas:
             await asyncio.wait(self._work, timeout=_DRAIN_SECONDS)
         await stop(*self._work)
 
-    # Before an upstream is asked.
+    # Before an upstream is called.
 
     def limit(self, job: Job) -> bool:
         """Whether the caller's key or its group has any quota."""
@@ -151,17 +151,17 @@ class Quotas:
         return reservation
 
     def held_by(self, exchange: Exchange) -> Reservation | None:
-        """What a request under way has reserved."""
+        """The reservation of a running request."""
         return self._claims.get(exchange.record.id)
 
     async def grow(self, reservation: Reservation, exchange: Exchange, target: Target) -> None:
-        """Reserve also what was put before the request: the model reads a conversation that we hold, too. A
-        rate is only charged with it: the request itself has passed."""
+        """Reserve also for what was put before the request: the model reads a conversation that we store,
+        too. A rate is only charged with it: the request itself has been admitted."""
         more = larger(reservation, exchange, target)
         if not more:
             return
         work = reservation.growing = asyncio.ensure_future(self._grow(reservation, more))
-        await asyncio.shield(work)  # a client that leaves now has it given back when it is known
+        await asyncio.shield(work)  # if the client leaves now, the reservation is returned once it is known
 
     async def _grow(self, reservation: Reservation, more: list[Rate | Budget]) -> None:
         counters = reservation.counters
@@ -178,14 +178,14 @@ class Quotas:
             self._reserved.update({claim.name: claim.amount for claim in budgets})
         rates = [claim for claim in more if isinstance(claim, Rate)]
         if rates:
-            with contextlib.suppress(StoreDown):  # charged when it is over, then
+            with contextlib.suppress(StoreDown):  # then charged at the end
                 await counters.settle(rates)
                 reservation.add(rates)
 
-    # A tool that the gateway runs for a request that was admitted.
+    # Uses of a tool that the gateway runs for an admitted request.
 
     def claims_of_tool(self, job: Job, cost: int) -> list[Rate | Budget]:
-        """What one use of it takes of the limits of a key. Budgets have been begun with the request."""
+        """The claims of one use on the limits of a key. Its budgets were begun with the request."""
         key = job.caller.key
         if key is None or not self.limit(job):
             return []
@@ -199,8 +199,8 @@ class Quotas:
         return claims
 
     async def take(self, claims: list[Rate | Budget]) -> str:
-        """Why they are refused, "" where they are taken. Raises StoreDown. What is taken for a use that is
-        given up meanwhile is given back."""
+        """Take the claims. Returns why they are refused, or "". Raises StoreDown. What was taken for a use
+        that is cancelled meanwhile is returned."""
         counters = self._counters
         taking = asyncio.ensure_future(self._taken(counters, claims))
         try:
@@ -215,7 +215,7 @@ class Quotas:
         return f"this key has used its limit of {what}"
 
     def give_back(self, claims: Sequence[Budget]) -> None:
-        """They were taken, and are not used."""
+        """Return claims that were taken and not used."""
         if claims:
             self._later(lambda: _settled(self._counters, _returned(claims), self.again_seconds))
 
@@ -232,7 +232,7 @@ class Quotas:
             if not self._down:
                 self._down = True
                 self._note("error", "counters down", detail=f"each process limits for itself: {down}")
-            # Those that take long to fail are not waited for by every request.
+            # Not every request waits for counters that take long to fail.
             now = self._clock()
             self._rest_until = now + _REST_TIMES * (now - began)
             await self._reserve_alone(reservation)
@@ -243,13 +243,13 @@ class Quotas:
 
     async def _reserve_alone(self, reservation: Reservation) -> None:
         if reservation.budgets:
-            # How much was spent meanwhile could not be known afterwards.
+            # It could not be determined afterwards how much was spent meanwhile.
             raise _unchecked(reservation) from None
         self._share(reservation)
         await self._take(self._own, reservation)
 
     async def _begin_budgets(self, reservation: Reservation) -> None:
-        """Budgets that the counters have not (a new day, a restart) go on from what the ledger says."""
+        """Budgets that the counters do not have (a new day, a restart) begin with the ledger's sum."""
         begun = reservation.taken = dict(await self._counters.known(reservation.budgets))
         for limit in reservation.limits:
             claim = limit.claim
@@ -262,7 +262,7 @@ class Quotas:
                 await self._counters.seed(claim.name, spent, claim.until)
 
     async def _spent(self, caller: str, limit: Limit) -> int:
-        """What the ledger says of a budget."""
+        """The ledger's sum for a budget."""
         by: Spender = "caller_group" if limit.group else "caller"
         tokens, money = await self._ledger.spent(limit.group or caller, limit.since, by)
         return tokens if limit.unit == "tokens" else money
@@ -291,8 +291,8 @@ class Quotas:
         reservation.counters = counters
 
     async def _taken(self, counters: Counters, claims: list[Rate | Budget]) -> Denied | None:
-        """Raises StoreDown, for which a request with a budget is refused: what the store takes of the budget
-        after that is given back."""
+        """Take the claims from the counters. Raises StoreDown, for which a request with a budget is refused:
+        what the store takes from the budget after that is returned."""
         try:
             return await counters.take(claims)
         except StoreDown as down:
@@ -309,7 +309,7 @@ class Quotas:
             await _settled(counters, back, self.again_seconds)
 
     def _share(self, reservation: Reservation) -> None:
-        """This process's part of the limits, so that all together keep them about."""
+        """This process's share of the limits, so that all processes together roughly keep them."""
         count = max(1, self._peers())
         reservation.places = tuple(
             msgspec.structs.replace(place, limit=max(1, place.limit // count)) for place in reservation.places
@@ -324,7 +324,7 @@ class Quotas:
         reservation.limits = shared
 
     async def _refusal(self, reservation: Reservation, denied: Denied) -> RequestError:
-        """Which limit, and when there is room again."""
+        """The refusal: which limit, and when there is room again."""
         limit = next(limit for limit in reservation.limits if limit.claim.name == denied.name)
         wait = max(1, math.ceil(denied.wait))
         if isinstance(limit.claim, Rate):
@@ -343,7 +343,7 @@ class Quotas:
         return _in_words_of(reservation.client, fault, spent)
 
     async def _is_spent(self, caller: str, limit: Limit) -> bool:
-        """Whether a budget without room is used up, and not only reserved by requests under way."""
+        """Whether a full budget is used up, and not only reserved by running requests."""
         if self._peers() <= 1 and not self._held[limit.claim.name]:
             return True
         try:
@@ -352,8 +352,8 @@ class Quotas:
             return False  # unknown: the client may retry
 
     def _report(self, reservation: Reservation, exchange: Exchange) -> None:
-        """Have a good answer report the fullest budget, in dialects whose clients show it. What the requests
-        under way in this process have reserved is not used yet."""
+        """Have a good answer report the fullest budget, in dialects whose clients show it. Reservations of
+        running requests in this process do not count as used."""
         reports = reservation.client.budgets
         if reports is None or exchange.record.within:
             return
@@ -365,7 +365,7 @@ class Quotas:
         exchange.budget_headers = reports.allowed(standing(fullest, used[fullest.claim.name]))
 
     async def standings(self, key: ClientKey, settings: Settings) -> list[BudgetStanding]:
-        """Every budget of a key, or where it has none of its own those that it shares. Raises StoreDown."""
+        """Every budget of a key, or, if it has none itself, those that it shares. Raises StoreDown."""
         found: list[Limit] = []
         for account in accounts(key, settings):
             found = found or budgets_of(account, settings.currency, self.wall())
@@ -385,7 +385,7 @@ class Quotas:
     async def budgets_now(
         self, keys: Sequence[ClientKey], settings: Settings
     ) -> list[tuple[str, BudgetStanding]]:
-        """Every budget of these keys and of their groups, with whose it is. Raises StoreDown."""
+        """Every budget of these keys and of their groups, with its owner. Raises StoreDown."""
         found: dict[str, tuple[str, Limit]] = {}
         for key in keys:
             for account in accounts(key, settings):
@@ -398,7 +398,7 @@ class Quotas:
             if name in taken:
                 used = taken[name] - self._reserved[name]
             else:
-                # Many keys at once: those of the same period are added up together.
+                # Many keys at once: those with the same period are added up together.
                 by: Spender = "caller_group" if limit.group else "caller"
                 if (limit.since, by) not in spent:
                     query = UsageQuery((by,), since=limit.since, durations=False)
@@ -411,7 +411,7 @@ class Quotas:
         return standings
 
     async def spending(self, caller: str, made: int) -> Spending:
-        """What a caller has spent of late, whether or not it has a budget. Raises StoreDown."""
+        """A caller's recent spending, whether or not it has a budget. Raises StoreDown."""
         now = self.wall()
         spans = (day(now), week(now), month(now))
         return Spending(*[(await self._ledger.spent(caller, max(span.since, made)))[1] for span in spans])
@@ -435,8 +435,8 @@ class Quotas:
     # Steps (see `gateway/steps.py`).
 
     def reserve(self, exchange: Exchange) -> Awaitable[None] | None:
-        """Reserve what the request may use. Settled however it ends, also where its client left or the
-        gateway ends."""
+        """Reserve what the request may use. It is settled however the request ends, also if its client left
+        or the gateway stops."""
         return self._reserve_for(exchange) if self.limit(exchange.job) else None
 
     async def _reserve_for(self, exchange: Exchange) -> None:
@@ -445,12 +445,13 @@ class Quotas:
             exchange.at_end.append(partial(self.settle, claim, exchange.record))
 
     def reserve_history(self, exchange: Exchange) -> Awaitable[None] | None:
-        """The model reads a conversation that we hold, too: once it is in the request, it is reserved."""
+        """The model reads a stored conversation, too: once it is in the request, it is reserved."""
         claim = self.held_by(exchange) if exchange.rewritten else None
         return self.grow(claim, exchange, exchange.targets[0]) if claim is not None else None
 
     def settle(self, reservation: Reservation, record: Record, ended: BaseException | None = None) -> None:
-        """Replace what was reserved by what was used. `ended`: what the request ended with, if not well."""
+        """Replace the reservation by the actual usage. `ended`: the exception that the request ended with, if
+        any."""
         self._claims.pop(record.id, None)
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
@@ -481,7 +482,7 @@ class Quotas:
             await self._correct(reservation, NOTHING)
 
     async def _renew(self) -> None:
-        """Keep the places of requests that run for long."""
+        """Keep the places of long requests."""
         while self._running:
             await asyncio.sleep(self.renewed_seconds)
             for each in list(self._running.values()):
@@ -493,7 +494,7 @@ class Quotas:
         holder = reservation.holder
         for place in reservation.places:
             await counters.enter(place.name, holder, place.limit, _LEASE_SECONDS)
-            if holder not in self._running:  # it ended meanwhile, and may have left before this
+            if holder not in self._running:  # it ended meanwhile, perhaps before this call
                 await counters.leave(place.name, holder)
 
     def _later(self, work: Callable[[], Awaitable[None]]) -> None:
@@ -506,7 +507,7 @@ class Quotas:
 
 
 class _Metered:
-    """Implements `Meter`: the ledger says what the quotas charge where the provider does not tell."""
+    """Implements `Meter`: the ledger records what the quotas charge if the provider reports no usage."""
 
     __slots__ = ("_record", "_reservation", "heard")
 
@@ -520,8 +521,8 @@ class _Metered:
 
 
 async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: tuple[float, ...]) -> None:
-    """If the store did not answer, it is unknown whether it has happened. What is not given back stays
-    reserved; what was used beyond the reservation is charged again rather than never."""
+    """Apply corrections. If the store did not answer, it is unknown whether they were applied: what was not
+    returned stays reserved, and what was used beyond the reservation is charged again rather than never."""
     for wait in (*waits, None):
         try:
             await counters.settle(corrections)
@@ -534,7 +535,7 @@ async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: 
 
 
 def _returned(claims: Sequence[Rate | Budget]) -> list[Rate | Budget]:
-    """What gives back the budgets that were claimed. Rates are not given back."""
+    """The corrections that return the claimed budgets. Rates are not returned."""
     return [
         msgspec.structs.replace(claim, amount=-claim.amount) for claim in claims if isinstance(claim, Budget)
     ]
@@ -546,9 +547,9 @@ def _unchecked(reservation: Reservation) -> RequestError:
 
 
 def _in_words_of(client: ClientSide, fault: RequestError, spent: BudgetStanding | None) -> RequestError:
-    """A refusal as a dialect's clients know it. None: the counters cannot be read."""
+    """A refusal in the form that a dialect's clients know. None: the counters cannot be read."""
     if spent is not None:
-        # Some dialects have a kind of their own for it, under the same status.
+        # Some dialects have a separate kind for it, under the same status.
         fault.error = msgspec.structs.replace(fault.error, kind=client.spent_quota)
     if client.budgets is not None:
         fault.final = True

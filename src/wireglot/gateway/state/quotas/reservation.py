@@ -1,4 +1,4 @@
-"""One request's part of the limits of its key: what it may use, and what it used."""
+"""One request's share of its key's limits: what it may use, and what it used."""
 
 from __future__ import annotations
 
@@ -28,39 +28,39 @@ from wireglot.stores.base import Counters
 from wireglot.stores.records import MICRO, Budget, KeyQuotas, Rate
 
 LETTERS_PER_TOKEN: Final = 4
-"""Of English or JSON."""
+"""Characters per token of English or JSON."""
 _LARGE_BYTES: Final = 32 * 1024
-"""Smaller bodies hold no picture worth reading them for."""
+"""Smaller bodies contain no image large enough to matter."""
 _UNSAID_TOKENS: Final = 1024
-"""Reserved for an answer whose length the client does not limit."""
+"""Tokens reserved for an answer whose length the client does not limit."""
 _MAX_OUTPUT_TOKENS: Final = 128 * 1024
 _MAX_ANSWERS: Final = 128
 
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
-    """What the request may come to: its own size, and all that it lets the model say."""
+    """The maximum usage of the request: its own size, and all that it lets the model write."""
     output = 0 if exchange.embeds else _output(exchange, target)
     return Usage(input=_input(exchange), output=output)
 
 
 def whole_input(exchange: Exchange) -> int:
-    """What the model reads, all that was put before the request included."""
+    """The tokens that the model reads, including all that was put before the request."""
     return token_weight(exchange.request()) // TOKEN
 
 
 def _input(exchange: Exchange) -> int:
     if exchange.record.within and exchange.rewritten:
-        return whole_input(exchange)  # its body does not say what is asked
+        return whole_input(exchange)  # its body does not contain the whole request
     body = exchange.job.body
     marks = exchange.job.surface.client.media_marks
     if len(body) > _LARGE_BYTES and any(mark in body for mark in marks):
         try:
-            # A picture's letters are not its tokens.
+            # The characters of an encoded image are not its tokens.
             if exchange.embeds:
                 return embedding_tokens(exchange.embedding().inputs)
             return whole_input(exchange)
         except RequestError:
-            pass  # reported to the client by the one that must read it
+            pass  # reported to the client by the step that must read it
     return len(body) // LETTERS_PER_TOKEN
 
 
@@ -73,13 +73,13 @@ def _output(exchange: Exchange, target: Target) -> int:
 
 
 class Letters:
-    """How many letters of an answer went out. A client that leaves before its provider has reported any usage
-    is charged by these."""
+    """Counts the characters of an answer that were sent. A client that leaves before its provider has
+    reported any usage is charged by these."""
 
     __slots__ = ("_find", "count")
 
     def __init__(self, words: re.Pattern[bytes] | None) -> None:
-        """`words` finds those of an answer; without it nothing is counted."""
+        """`words` matches the text of an answer; without it nothing is counted."""
         self.count = 0
         self._find = words.findall if words is not None else None
 
@@ -93,7 +93,7 @@ class Letters:
 
 
 class Period(msgspec.Struct, frozen=True):
-    """A day or a month, UTC. Moments in unix milliseconds."""
+    """A day or a month, UTC. Times in unix milliseconds."""
 
     name: str
     """2026-11-15 or 2026-11."""
@@ -107,7 +107,7 @@ def day(now: float) -> Period:
 
 
 def week(now: float) -> Period:
-    """From Monday on."""
+    """Begins on Monday."""
     start = datetime.fromtimestamp(now, UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     start -= timedelta(days=start.weekday())
     return _period(f"{start:%G-W%V}", start, start + timedelta(days=7))
@@ -137,11 +137,11 @@ class Limit(msgspec.Struct, frozen=True):
     claim: Rate | Budget
     words: str
     since: int = 0
-    """Where the period of a budget begins, or its key."""
+    """Start of a budget's period, or of its key."""
     span: Span = "day"
-    """Of a budget."""
+    """The period of a budget."""
     group: str = ""
-    """The group whose keys share it; "": it is the key's own."""
+    """The group whose keys share the limit; "": it belongs to the key alone."""
 
     @property
     def whose(self) -> str:
@@ -149,16 +149,16 @@ class Limit(msgspec.Struct, frozen=True):
 
     @property
     def is_charged_later(self) -> bool:
-        """Whether it refuses nothing, and is charged with what was used."""
+        """Whether the limit refuses nothing, and is only charged with the usage."""
         return isinstance(self.claim, Rate) and not self.claim.amount
 
     def owner(self, caller: str) -> str:
-        """In labels of metrics. No key's name has a colon."""
+        """Label of metrics. No key's name has a colon."""
         return f"group:{self.group}" if self.group else caller
 
 
 def standing(limit: Limit, used: int) -> BudgetStanding:
-    """Of a budget, for a client."""
+    """The state of a budget, for a client."""
     assert isinstance(limit.claim, Budget)
     unit: Literal["tokens", "cost"] = "tokens" if limit.unit == "tokens" else "cost"
     resets = limit.claim.until // 1000
@@ -182,27 +182,27 @@ class ConcurrencyLimit(msgspec.Struct, frozen=True):
 
 
 class Reservation(msgspec.Struct):
-    """What one request holds while it runs."""
+    """The reservations of one request while it runs."""
 
     caller: str
     client: ClientSide
-    """Whose dialect reports budgets."""
+    """The client side of the dialect, which reports budgets."""
     settings: Settings
     limits: list[Limit]
     expected: Usage
     expected_cost: int
     at: int = 0
-    """When it came, in unix milliseconds: it is charged at the prices of that moment."""
+    """When the request came, in unix milliseconds: it is charged at the prices of that time."""
     places: tuple[ConcurrencyLimit, ...] = ()
     holder: str = ""
     taken: Mapping[str, int] = {}
-    """What of its budgets was used or reserved by others when it came."""
+    """How much of its budgets was used or reserved by others when it came."""
     letters: Letters | None = None
-    """Counted where something other than requests is limited."""
+    """Counted if something other than requests is limited."""
     counters: Counters | None = None
-    """Whose they are: the shared ones, or while these are down our own."""
+    """The counters that it was taken from: the shared ones, or our own while those are down."""
     growing: asyncio.Future[None] | None = None
-    """What is being reserved on top of it: what is given back depends on it."""
+    """A further reservation in progress: the amount to return depends on it."""
 
     @property
     def budgets(self) -> list[str]:
@@ -210,18 +210,18 @@ class Reservation(msgspec.Struct):
 
     @property
     def amounts(self) -> dict[str, int]:
-        """What it holds of its budgets."""
+        """The reserved amounts of its budgets."""
         return {
             limit.claim.name: limit.claim.amount for limit in self.limits if isinstance(limit.claim, Budget)
         }
 
     def beside(self, claim: Budget) -> Budget:
-        """A claim on more of a budget, which only what others hold of it can stand in the way of."""
+        """A further claim on a budget, which only the reservations of others can make fail."""
         own = next((limit.claim.amount for limit in self.limits if limit.claim.name == claim.name), 0)
         return msgspec.structs.replace(claim, limit=claim.limit + own)
 
     def add(self, claims: Sequence[Rate | Budget]) -> None:
-        """These have been taken on top."""
+        """Add claims that have been taken."""
         amounts = {claim.name: claim.amount for claim in claims}
         self.limits = [
             msgspec.structs.replace(
@@ -234,7 +234,7 @@ class Reservation(msgspec.Struct):
         ]
 
     def corrections(self, amounts: Mapping[Unit, int]) -> list[Rate | Budget]:
-        """From what is reserved to what was used."""
+        """The differences between what was reserved and what was used."""
         return [
             msgspec.structs.replace(limit.claim, amount=difference)
             for limit in self.limits
@@ -252,14 +252,15 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
     found.at, found.holder = int(now * 1000), holder
     is_answer = not exchange.record.within or exchange.record.operation == CANDIDATE
     counts = job.asked.operation == "count"
-    """It asks for a number, not for an answer."""
+    """it produces a number, not an answer"""
     if not counts:
         found.expected = expected_usage(exchange, target)
     tokens = found.expected.total
     for account in accounts(key, settings):
         limits, group = account.limits, account.group
-        # A request that the gateway sends for the answer to another one counts with that one. Its tokens are
-        # charged when they are used: that answer has begun. A further answer is one more for the model.
+        # A request that the gateway sends to answer another one counts as part of that one. Its tokens are
+        # charged when they are used, since that answer has begun. A further answer (`n`) is one more request
+        # to the model.
         if not exchange.record.within:
             if most := limits.requests_per_minute:
                 rate = Rate(f"rate:{account.name}:rpm", 1, most, _MINUTE_SECONDS)
@@ -280,20 +281,20 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
 
 
 class QuotaAccount(msgspec.Struct, frozen=True):
-    """Who has limits: a key, or a group for all its keys together."""
+    """An owner of limits: a key, or a group for all its keys together."""
 
     name: str
-    """Of its counters."""
+    """The name of its counters."""
     limits: KeyQuotas
     created: int = 0
     group: str = ""
 
 
 def accounts(key: ClientKey, settings: Settings) -> list[QuotaAccount]:
-    """Those that a request with this key is charged to, the key's own first."""
+    """The accounts that a request with this key is charged to, the key's own first."""
     found = []
     if key.limits != UNLIMITED:
-        # A key that was made again under a name has used nothing yet.
+        # A new key under a former name has used nothing yet.
         name = f"{key.name}@{key.created}" if key.created else key.name
         found.append(QuotaAccount(name, key.limits, key.created))
     group = settings.groups.get(key.group)
@@ -305,7 +306,7 @@ def accounts(key: ClientKey, settings: Settings) -> list[QuotaAccount]:
 def budgets_of(
     account: QuotaAccount, currency: str, now: float, *, tokens: int = 0, cost: int = 0
 ) -> list[Limit]:
-    """The budgets of an account at a time, as claims of so many tokens and so much money."""
+    """The budgets of an account at a time, as claims of this many tokens and this much money."""
     limits = account.limits
     budgets: tuple[tuple[Unit, int, int, Span, Callable[[float], Period]], ...] = (
         ("tokens", tokens, limits.tokens_per_day, "day", day),
@@ -327,7 +328,7 @@ def budgets_of(
 
 
 def lent(reservation: Reservation, by: Reservation) -> None:
-    """Let a request of the gateway's own use what the client's request has reserved and not used."""
+    """Let a request of the gateway itself use what the client's request has reserved and not used."""
     reservation.limits = [
         msgspec.structs.replace(limit, claim=by.beside(limit.claim))
         if isinstance(limit.claim, Budget)
@@ -337,7 +338,7 @@ def lent(reservation: Reservation, by: Reservation) -> None:
 
 
 def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list[Rate | Budget]:
-    """What a request may use beyond its own body, once its history stands before it."""
+    """What a request may use beyond its own body, once its history was put before it."""
     if not exchange.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
         return []
     read = whole_input(exchange) - reservation.expected.input
@@ -358,9 +359,9 @@ def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list
 
 
 def used(reservation: Reservation, record: Record, ended: BaseException | None) -> Mapping[Unit, int]:
-    """What it used, as far as anybody knows. `ended`: what the request ended with, if not well."""
+    """The usage of a request, as far as it is known. `ended`: the exception that it ended with, if any."""
     if record.attempts == 0 and ended is not None:
-        return NOTHING  # it was refused here: no provider was called
+        return NOTHING  # refused here: no provider was called
     if ended is None or isinstance(ended, asyncio.CancelledError) or _timed_out(ended):
         estimate(reservation, record, asked=True)
     else:
@@ -372,8 +373,8 @@ def used(reservation: Reservation, record: Record, ended: BaseException | None) 
 
 
 def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -> None:
-    """Put down what an answer came to whose provider does not tell: the ledger says the same as the limits,
-    since budgets begin from it again. `asked`: a provider has read the request, whatever it has said."""
+    """Record an estimate for an answer without reported usage: the ledger must agree with the limits, since
+    budgets begin with its sums. `asked`: a provider has read the request, whatever it answered."""
     if reservation.letters is None or record.usage_source == "provider":
         return
     heard = reservation.letters.tokens
@@ -385,14 +386,14 @@ def estimate(reservation: Reservation, record: Record, *, asked: bool = False) -
 
 
 def _timed_out(ended: BaseException) -> bool:
-    """Whether the client had gone while a provider was at work."""
+    """Whether the client had left while a provider was at work."""
     if isinstance(ended, AttemptFailed) and ended.blame != "timeout":
         return False
     return isinstance(ended, RequestError | AttemptFailed) and ended.error.kind == "timeout"
 
 
 def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:
-    """What an answer came to whose provider did not get to tell, or does not."""
+    """The usage of an answer whose provider reported none, or was interrupted before."""
     if known is None:
         return Usage(input=expected.input, output=heard)
     if known.total_output >= heard:
@@ -417,13 +418,13 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
 
 
 def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
-    """At the price of the one that answered; where that is not known, what was reserved."""
+    """At the price of the provider that answered; if that is unknown, the reserved amount."""
     price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
     return reservation.expected_cost if price is None else cost(price, usage)
 
 
 MAX_BUDGETS: Final = 400
-"""Four for each of the keys that have a label of their own."""
+"""Four for each of the keys with their own label."""
 
 
 class _Watched(msgspec.Struct, frozen=True):
@@ -435,7 +436,7 @@ class _Watched(msgspec.Struct, frozen=True):
 
 
 class BudgetWatch:
-    """Of the keys that have asked this process: who asks for nothing uses nothing up."""
+    """Budgets of keys that have sent requests to this process: others use nothing up."""
 
     def __init__(self, counters: Counters, wall: Callable[[], float]) -> None:
         self._counters = counters
@@ -461,7 +462,7 @@ class BudgetWatch:
                 )
 
     async def look(self) -> None:
-        """A StoreDown if that is unknown: then all stays as it was."""
+        """Read the budgets. Raises StoreDown: then the last values stay."""
         self._forget_ended()
         if self._watched:
             self._used = await self._counters.amounts(list(self._watched))
@@ -485,7 +486,7 @@ class BudgetWatch:
         return found
 
     def _forget_before(self, owner: str, limit: Limit) -> None:
-        """Budgets of a key that had this name: what it used is not this one's."""
+        """Forget budgets of a former key of this name: its usage does not count for this one."""
         same = (owner, limit.unit, limit.span, limit.claim.until if isinstance(limit.claim, Budget) else 0)
         self._watched = {
             name: each

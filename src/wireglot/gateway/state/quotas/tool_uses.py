@@ -1,4 +1,4 @@
-"""Tools that the gateway runs and that cost money: limited per key, with a row of the ledger for each use."""
+"""Paid tools that the gateway runs: limited per key, with a row of the ledger for each use."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class ToolUses:
         self._ledger = ledger
 
     async def begin(self, exchange: Exchange, kind: str, backend: str, price: float) -> ToolUse | str:
-        """One use is about to happen; why it must not, where it must not."""
+        """Begin one use; returns the refusal if it is not allowed."""
         job = exchange.job
         cost = round(price * MICRO)
         claims = self._quotas.claims_of_tool(job, cost)
@@ -57,7 +57,8 @@ class ToolUses:
         return self._ledger.begin_row(row)
 
     def end(self, use: ToolUse, outcome: UseOutcome) -> None:
-        """What failed costs nothing. What the client did not wait for does: the backend was asked."""
+        """End a use. A failed one costs nothing. One that the client did not wait for does: the backend was
+        called."""
         if use.row is not None:
             now = max(int(time.time() * 1000), use.row.started)
             self._ledger.end_row(
@@ -75,7 +76,7 @@ class ToolUses:
 
 
 class ToolUse:
-    """Implements `hosted.web.PaidUse`: one use, from before it to after it."""
+    """Implements `hosted.web.PaidUse`: one use, from its start to its end."""
 
     def __init__(self, uses: ToolUses, claims: list[Rate | Budget], row: UsageRow | None, cost: int) -> None:
         self.claims = claims

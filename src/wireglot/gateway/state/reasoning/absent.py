@@ -1,10 +1,10 @@
-"""Turns of which the store is known to hold nothing, so that it is not asked about them with every request.
+"""Turns that the store is known not to have, so that they are not looked up with every request.
 
-A client sends its whole conversation with each turn, and most turns have lost nothing on their way. What is
-kept of a turn is kept before its client has the end of it: a turn that a client sends and the store has not
-got will not come to it later, unless the same words are said again behind the same conversation. This process
-forgets what it knows of a caller when it keeps anything of it. Others leave a mark where the store has one;
-where it has none, nothing is known for longer than a minute.
+A client sends its whole conversation with each turn, and most turns have lost nothing. A turn is stored
+before its client has the end of it: a turn that a client sends and the store does not have will not be stored
+later, unless the same words are said again after the same conversation. This process forgets what it knows
+about a caller when it stores anything of that caller. Other processes leave a mark, if the store supports
+that; if not, nothing is known for longer than a minute.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ MAX_ABSENT: Final = 8192
 """Turns, of all callers: about 3 MB."""
 
 _Place = tuple[str, bytes, int]
-"""A session, all that was said before a turn, and a hash of the turn itself (64 bits, of this process)."""
+"""A session, a hash of everything before a turn, and a hash of the turn itself (64 bits, of this process)."""
 
 
 class AbsentTurns:
@@ -27,17 +27,17 @@ class AbsentTurns:
         self._most = most
         self._count = 0
         self._callers: dict[str, tuple[Hashable, dict[_Place, float]]] = {}
-        """By caller its mark, and by place until when it is known."""
+        """For each caller its mark, and for each place until when it is known."""
         self._forgotten = 0
 
     @property
     def moment(self) -> int:
-        """Goes on when anything is forgotten: what was learned across that is not `learn`ed."""
+        """Increases when anything is forgotten: results of a lookup that began before are not `learn`ed."""
         return self._forgotten
 
     def known(self, caller: str, mark: Hashable) -> Callable[[str, bytes, bytes], bool]:
-        """Tells of a turn of a session whether it is known, behind what it was said and what it shows. `mark`
-        is the caller's of now: `Engine.kept_mark`."""
+        """Returns a function that says whether a turn of a session is known to be absent, by what came before
+        it and what it shows. `mark` is the caller's current `Engine.kept_mark`."""
         before, places = self._callers.get(caller, (None, {}))
         if mark is None or before != mark:
             return lambda session, prefix, shown: False
@@ -52,8 +52,8 @@ class AbsentTurns:
         moment: int,
         mark: Hashable,
     ) -> None:
-        """Turns, each as what was said before it and what it shows. `moment` and the caller's `mark`: when
-        the store was asked."""
+        """Record absent turns, each as what came before it and what it shows. `moment` and the caller's
+        `mark`: from before the lookup."""
         if moment != self._forgotten or mark is None:
             return
         if self._callers.get(caller, (mark,))[0] != mark:
@@ -69,7 +69,7 @@ class AbsentTurns:
             self._count += len(places) - before
 
     def forget(self, caller: str) -> None:
-        """Something of this caller is kept, under names that may be those of any of its turns."""
+        """Something of this caller was stored, under names that may be those of any of its turns."""
         self._forgotten += 1
         self._drop(caller)
 

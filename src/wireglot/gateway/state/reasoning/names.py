@@ -1,12 +1,13 @@
-"""Under which names a turn of a conversation is kept: by all that was said before it, and by its calls.
+"""The names under which a turn of a conversation is stored: derived from everything said before it, and from
+its calls.
 
 A name is made of what every client shows of a turn, so that it is found again whatever dialect echoes it:
 texts, calls with their arguments, and that there were results. System texts and reasoning do not count:
-clients rewrite the former and drop the latter. Ids tell one turn from another that says the same, where the
-client sends them back; some leave them out or change them, and then content and place are all there is.
-Names are keyed with the gateway's secret, so that a look into the store does not show whether anyone said a
-certain thing. Older versions look under exact and loose names, and left there what they kept: how those are
-made stays as it is, and another way to find a turn is another name.
+clients rewrite the former and drop the latter. Ids distinguish turns with equal content, if the client sends
+them back; some clients leave them out or change them, and then only content and place remain. Names are keyed
+with the gateway's secret, so that read access to the store does not reveal whether anyone said a certain
+thing. Older versions look up exact and loose names, and stored their data under those: how they are made must
+not change, and another way to find a turn needs another name.
 """
 
 from __future__ import annotations
@@ -30,20 +31,20 @@ _NAME_BYTES: Final = 16
 _PREFIX_BYTES: Final = 32
 _TAIL_LETTERS: Final = 64
 _TEXT_LETTERS_LEAST: Final = 32
-"""Shorter answers without a call ("Done.") recur: they are found again only behind the same conversation."""
+"""Shorter answers without a call ("Done.") recur: they are found again only after the same conversation."""
 _CHAIN_BYTES: Final = 1024
-"""Of two digests that go on, and of names."""
+"""Estimated size of two digests and of names."""
 _PLACE_BYTES: Final = 64
-"""Of a message or a part in a turn."""
+"""Estimated size of a message or part in a turn."""
 _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
 _MAX_COUNT_LETTERS: Final = 7
 _OWN_ID_LETTERS: Final = 24
-"""Behind the prefix of an id: as many as Droid 0.225 keeps of it (`call_..._0`)."""
+"""Characters after the prefix of an id: as many as Droid 0.225 keeps of it (`call_..._0`)."""
 _OWN_ID_LETTERS_LEAST: Final = 8
 _STRIPPED_ID: Final = re.compile(r"(call|toolu)(bdrk|vrtx)?([A-Za-z0-9]{6,})")
-"""`call_...`, `toolu_...`, `toolu_bdrk_...` of which only letters and digits are left (OpenClaw 2026.9)."""
+"""`call_...`, `toolu_...`, `toolu_bdrk_...` reduced to letters and digits (OpenClaw 2026.9)."""
 
 _MAX_KNOWN_LETTERS: Final = 1024
 
@@ -58,27 +59,28 @@ class Turn(msgspec.Struct, frozen=True):
     end: int
     content: tuple[Part, ...]
     shown: bytes
-    """What any client shows of it (see `visible`)."""
+    """What any client shows of the turn (see `visible`)."""
     said: bytes
     """The same without the ids of its calls."""
     prefix: bytes
-    """Of all that was said before it."""
+    """Digest of everything said before the turn."""
     place: bytes
     """The same without ids."""
     made: dict[Hashable, Any] = msgspec.field(default_factory=dict)
-    """What follows from all of this but its numbers: kept with it where it is remembered."""
+    """Values derived from all of this except its numbers: cached with it."""
 
 
 class History(msgspec.Struct, frozen=True):
     turns: tuple[Turn, ...]
     prefix: bytes
-    """Of all of it: what the next answer is said behind."""
+    """Digest of the whole history: the prefix of the next answer."""
     place: bytes
     """The same without ids."""
 
 
 class _Chain:
-    """Digests of what was said so far, with ids and without: one for both until the first id comes."""
+    """Digests of the conversation so far, with ids and without: the same one for both until the first id
+    comes."""
 
     def __init__(self) -> None:
         self._with_ids = hashlib.blake2b(digest_size=_PREFIX_BYTES)
@@ -104,20 +106,20 @@ class _Chain:
 
 
 _NOTHING: Final = _Chain()
-"""Where every stored conversation begins; nothing is added to it."""
+"""The start of every stored conversation; nothing is added to it."""
 
 
 def read_history(messages: Sequence[Message], memory: Cache | None = None) -> History:
-    """Neighbouring messages of the model are one turn: clients cut answers in their own ways.
+    """Adjacent messages of the model are one turn: clients split answers differently.
 
-    In `memory` stands what comes of each message behind what was said before it: a conversation that comes
-    again is not hashed again.
+    `memory` caches the result for each message after a given conversation: a repeated conversation is not
+    hashed again.
     """
     memory = memory.for_turns(messages) if memory is not None else None
     row = memory.row(messages) if memory is not None else None
     settled = len(row.values) if row is not None else 0
     while settled and messages[settled - 1].role == "assistant":
-        settled -= 1  # the turn may go on, when the next message comes as another
+        settled -= 1  # the next message may continue the turn
 
     def go_on(before: _Read, more: Sequence[Message]) -> _Read:
         count, chain, turns = before.read, before.chain, [*before.turns]
@@ -138,7 +140,7 @@ def read_history(messages: Sequence[Message], memory: Cache | None = None) -> Hi
 
 
 class _Read(NamedTuple):
-    """How far a conversation was read, and what came of it."""
+    """How far a conversation was read, and the result."""
 
     read: int
     chain: _Chain
@@ -146,7 +148,7 @@ class _Read(NamedTuple):
 
 
 def _behind(message: Message, chain: _Chain, memory: Cache | None) -> _Chain:
-    """What was said with this message of the user. A chain that is remembered is not changed any more."""
+    """The chain after this message of the user. A cached chain is not changed any more."""
     if memory is None:
         return _said(message, chain)
     key = ("behind", id(chain))
@@ -174,7 +176,7 @@ class _KnownTurn(msgspec.Struct, frozen=True, eq=False):
 def _turn(
     messages: Sequence[Message], start: int, chain: _Chain, memory: Cache | None
 ) -> tuple[Turn, _Chain]:
-    """The turn that these messages of the model are, and what was said with it."""
+    """The turn that these messages of the model form, and the chain after it."""
     first, rest = messages[0], tuple(messages[1:])
     end = start + len(messages)
     key = ("turn", id(chain), *map(id, rest))
@@ -203,7 +205,7 @@ def _turn(
 
 
 def visible(content: Iterable[Part]) -> bytes:
-    """What any client shows of an answer, the same for all that show the same."""
+    """What any client shows of an answer: equal bytes for equal content."""
     return _outlined(content)[0]
 
 
@@ -212,7 +214,7 @@ def without_ids(content: Iterable[Part]) -> bytes:
 
 
 def _outlined(content: Iterable[Part]) -> tuple[bytes, bytes]:
-    """With the ids of its calls, and without."""
+    """The outline with the ids of its calls, and without."""
     texts: list[str] = []
     refusals: list[str] = []
     calls: list[tuple[str, ...]] = []
@@ -231,7 +233,7 @@ def call_key(call: ToolCall) -> tuple[str, ...]:
 
 
 def _call_keys(call: ToolCall) -> Iterator[tuple[str, ...]]:
-    """With the id as it came, and as it was where a client took its punctuation out."""
+    """With the id as it came, and with its original form if a client removed the punctuation."""
     key = call_key(call)
     yield key
     if stripped := _STRIPPED_ID.fullmatch(key[0]):
@@ -248,8 +250,8 @@ def _reported_id(call: ToolCall) -> str:
 
 
 def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
-    """Whether the id of a call that says the same does not prove it another one: it is one that we made up
-    where there was none, one that tells nothing, or has the kept one in it, or the part behind its prefix."""
+    """Whether a call with equal content may be the kept one although its id differs: its id was made up by us
+    because there was none, is not distinctive, or contains the kept one or the part after its prefix."""
     if is_minted(sent.id) or kept.id in sent.id or _recurs(kept.id):
         return True
     own = kept.id.rpartition("_")[2][:_OWN_ID_LETTERS]
@@ -257,7 +259,7 @@ def may_be_same(sent: ToolCall, kept: ToolCall) -> bool:
 
 
 def _recurs(id: str) -> bool:
-    """Ids that count up from the start in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly
+    """Ids that are numbered from the start in every conversation (Kimi's `functions.x:0`, `x_0`), or hardly
     differ."""
     return len(id) <= _SHORT_ID_LETTERS or _COUNTED_ID.search(id, len(id) - _MAX_COUNT_LETTERS) is not None
 
@@ -266,12 +268,12 @@ def _arguments(call: ToolCall) -> str:
     text = call.arguments
     if call.kind == "custom":
         return text
-    # Whole files are written by calls: thousands of those are not held in addition to what is counted.
+    # Some calls write whole files: thousands of those must not be cached in addition to the counted memory.
     return _canonical_once(text) if len(text) <= _MAX_KNOWN_LETTERS else _canonical(text)
 
 
 def _canonical(text: str) -> str:
-    """Clients decode arguments and write them again, with other spaces, order of keys and zeros."""
+    """Clients decode and re-encode arguments, which changes spaces, the order of keys and zeros."""
     try:
         value = decode(text) if text.strip() else {}
         if _FLOAT.search(text):
@@ -282,7 +284,7 @@ def _canonical(text: str) -> str:
 
 
 _canonical_once: Final = lru_cache(maxsize=4096)(_canonical)
-"""An agent sends every call of a conversation again with each of its turns: it is looked at once."""
+"""An agent sends every call of a conversation again with each turn: it is canonicalized once."""
 
 
 def _plain_number(digits: str) -> float:
@@ -294,7 +296,7 @@ _with_plain_numbers: Final = msgspec.json.Decoder(float_hook=_plain_number).deco
 
 
 def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
-    """With ids, and without."""
+    """The bytes to hash, with ids and without."""
     for part in content:
         if type(part) is Text:
             text = part.text.strip()
@@ -314,7 +316,7 @@ def _words(content: Iterable[Part]) -> Iterator[tuple[bytes, bytes]]:
 
 @lru_cache(maxsize=1024)
 def _begun(secret: bytes, kind: bytes, within: tuple[bytes, ...]) -> hashlib.blake2b:
-    """What names of a kind begin with. Nothing is added to it."""
+    """The common beginning of names of a kind. Nothing is added to it."""
     key = hashlib.sha256(b"wireglot turns\x00" + secret).digest()
     begun = hashlib.blake2b(digest_size=_NAME_BYTES, key=key, person=kind)
     for piece in within:
@@ -323,12 +325,12 @@ def _begun(secret: bytes, kind: bytes, within: tuple[bytes, ...]) -> hashlib.bla
 
 
 class Namer:
-    """Names for one caller's turns, under one secret. `apart`: of turns that are kept for their own dialect,
-    of which older versions know nothing."""
+    """Names for one caller's turns, under one secret. `apart`: for turns that are kept for their own dialect,
+    which older versions do not know."""
 
     def __init__(self, secret: bytes, caller: str, session: str, *, apart: bool = False) -> None:
         self._session = session
-        # Every name of a kind begins with the same.
+        # The common beginning of the names of every kind.
         owner = (caller.encode("utf-8", "replace"), *((b"own dialect",) if apart else ()))
         within = (*owner, session.encode("utf-8", "replace"))
         self._exact = _begun(secret, b"turn", owner)
@@ -337,17 +339,17 @@ class Namer:
         self._text = _begun(secret, b"text", within)
 
     def exact(self, prefix: bytes, shown: bytes) -> str:
-        """The turn behind this very conversation."""
+        """The turn after exactly this conversation."""
         return _name(self._exact, prefix, shown)
 
     def placed(self, place: bytes, said: bytes) -> str:
-        """The same by content and place alone, for clients that do not send ids back as they came. Two of
-        one caller's conversations may be equal so far: a session that the client names tells them apart."""
+        """The same by content and place alone, for clients that change or drop ids. Two of one caller's
+        conversations may be equal so far: a session that the client names distinguishes them."""
         return _name(self._placed, place, said)
 
     def loose(self, content: Iterable[Part]) -> list[str]:
-        """The turn wherever it stands: by each of its calls, or by its text. For clients that edit or shorten
-        what was before. Ids that recur tell a turn only within a session that the client names."""
+        """The turn wherever it is: by each of its calls, or by its text. For clients that edit or shorten
+        what was before. Ids that recur identify a turn only within a session that the client names."""
         calls = [part for part in content if type(part) is ToolCall]
         if calls:
             return [

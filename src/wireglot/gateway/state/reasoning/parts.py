@@ -1,4 +1,4 @@
-"""What a kept turn holds that its client did not send back, and how it is put where it was."""
+"""The parts of a stored turn that its client did not send back, and how they are put back in place."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _MAX_TURN_BYTES: Final = 1 << 20
-"""Reasoning is far smaller; pictures are not."""
+"""Reasoning is far smaller; images are not."""
 
 
 class KeptTurn(msgspec.Struct, frozen=True, omit_defaults=True):
-    """An answer as its client saw it, with all its state."""
+    """An answer as its client saw it, with its complete state."""
 
     content: tuple[Part, ...]
 
@@ -28,22 +28,22 @@ _DECODER: Final = msgspec.json.Decoder(KeptTurn)
 
 
 GIVEN_UP: Final = _ENCODER.encode(KeptTurn(()))
-"""Of a turn whose state is of no use any more."""
+"""Marks a turn whose state is useless."""
 
 
 def pack(content: tuple[Part, ...]) -> bytes | None:
-    """None: it is too large to be worth it."""
+    """None: it is too large to store."""
     try:
         body = _ENCODER.encode(KeptTurn(content))
         if len(body) > _MAX_TURN_BYTES:
             body = _ENCODER.encode(KeptTurn(tuple(part for part in content if type(part) is not Media)))
-    except UnicodeEncodeError:  # half a character, which cannot be written
+    except UnicodeEncodeError:  # half a surrogate pair, which cannot be written
         return None
     return body if len(body) <= _MAX_TURN_BYTES else None
 
 
 def unpack(body: bytes) -> tuple[Part, ...] | None:
-    """None: written by another version."""
+    """None: it was written by another version."""
     try:
         return _DECODER.decode(body).content
     except msgspec.DecodeError:
@@ -61,8 +61,8 @@ def is_signed_call(part: Part) -> bool:
 
 
 def is_whole(content: Iterable[Part], by_name: bool) -> bool:
-    """Whether a turn came back with its state, and with no reasoning that lacks it. `by_name`: who minted a
-    signature must be known, not only the signature."""
+    """Whether a turn came back with its state, and without reasoning that lacks it. `by_name`: the minter of
+    a signature must be known, not only the signature."""
     signed = False
     for part in content:
         signature = signature_of(part)
@@ -78,7 +78,7 @@ def is_whole(content: Iterable[Part], by_name: bool) -> bool:
 def worth_keeping(
     content: tuple[Part, ...], minter_of: Callable[[Reasoning], Origin | None]
 ) -> tuple[Part, ...]:
-    """What goes back to its minter: unsigned reasoning only if the minter accepts it."""
+    """The parts to send back to their minter: unsigned reasoning only if the minter accepts it."""
     worth: list[Part] = []
     for part in content:
         if type(part) is Reasoning and part.signature is None:
@@ -93,11 +93,11 @@ def worth_keeping(
 class Restored(msgspec.Struct, frozen=True):
     content: tuple[Part, ...]
     renamed: dict[str, str] = {}
-    """Ids of calls as the client wrote them, and as they were: its results name them too."""
+    """Ids of calls as the client wrote them -> the original ids: the client's results name them too."""
 
 
 def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> Restored | None:
-    """A turn as a client sent it, with what is kept of it; None where that brings nothing."""
+    """A turn as a client sent it, completed from the stored one; None if that adds nothing."""
     content = turn.content
     if _brings_anothers(content, kept):
         return None
@@ -113,7 +113,7 @@ def restored(turn: Turn, kept: tuple[Part, ...], by_name: bool) -> Restored | No
 
 
 def _brings_anothers(content: Iterable[Part], kept: Iterable[Part]) -> bool:
-    """Whether a turn brings state that the kept one never had: another model said the same words here."""
+    """Whether a turn has state that the stored one never had: another model said the same words here."""
     brought = {signature.data for part in content if (signature := signature_of(part)) is not None}
     if not brought:
         return False
@@ -125,14 +125,14 @@ def _calls(content: Iterable[Part]) -> list[ToolCall]:
 
 
 def _same_calls(content: Iterable[Part], kept: Iterable[Part]) -> bool:
-    """Of calls that say the same, in the same order."""
+    """Whether the calls have equal content, in the same order."""
     pairs = zip(_calls(content), _calls(kept), strict=True)
     return all(call_key(sent) == call_key(own) or may_be_same(sent, own) for sent, own in pairs)
 
 
 def _places(content: Iterable[Part], by_name: bool, kept: tuple[Part, ...]) -> list[tuple[str, ...]]:
-    """The state of a turn, each piece in its place among texts and calls. Thoughts without a signature and
-    parts that only their own dialect knows count only where some of the kept ones are such."""
+    """The state of a turn, each piece with its place among texts and calls. Thoughts without a signature, and
+    parts that only their own dialect knows, count only if the stored turn has some."""
     unsigned = any(type(part) is Reasoning and part.signature is None for part in kept)
     foreign = any(type(part) is Foreign for part in kept)
     places: list[tuple[str, ...]] = []
@@ -156,7 +156,7 @@ def _piece(part: Part, by_name: bool) -> tuple[str, ...] | None:
     if type(part) is Reasoning and part.minter is not None:
         minter = part.minter.provider
     if type(part) is Reasoning and not part.redacted:
-        return part.text, data, minter  # the text is bound to its signature, or is all there is
+        return part.text, data, minter  # the text is bound to its signature, or is the only state
     return ("", data, minter) if signature is not None else None
 
 
@@ -165,7 +165,7 @@ def _state(content: Iterable[Part]) -> Counter[tuple[str, ...]]:
 
 
 def _whole(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...]:
-    """The kept turn, with the client's own marks: those for prompt caching."""
+    """The stored turn, with the client's own marks for prompt caching."""
     calls = iter(_calls(content))
     marks = [part.cache for part in content if type(part) is Text and part.cache is not None]
     last = max((at for at, part in enumerate(kept) if type(part) is Text), default=-1)
@@ -182,8 +182,8 @@ def _whole(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...
 
 
 def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, ...] | None:
-    """A turn that its client has changed: each call that is still there gets its signature back, and the
-    thinking goes before the first call, where that is the one it led to."""
+    """A turn that its client has changed: each remaining call gets its signature back, and the thinking is
+    put before the first call, if it led to that one."""
     found = {call_key(part): part for part in kept if type(part) is ToolCall}
     ours = [part for part in content if type(part) is ToolCall]
     theirs = [at for at, part in enumerate(kept) if type(part) is ToolCall]
@@ -193,7 +193,7 @@ def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, .
     first = kept[theirs[0]]
     leads: tuple[Part, ...] = ()
     if type(first) is ToolCall and call_key(first) == call_key(ours[0]):
-        # Thoughts between calls belong to an order that is gone: all of them, or none.
+        # Thoughts between calls belong to an order that is lost: all of them are put back, or none.
         leads = tuple(part for _, part in thoughts) if all(at < theirs[0] for at, _ in thoughts) else ()
     changed = bool(_state(leads) - _state(content))
     if changed:
@@ -211,14 +211,14 @@ def _in_part(content: tuple[Part, ...], kept: tuple[Part, ...]) -> tuple[Part, .
 
 
 def is_of_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
-    """Whether any of these has minted some of it."""
+    """Whether any of these targets has minted some of it."""
     names = {target.provider.name for target in targets}
     return any(_minted_by(part) in names for part in content)
 
 
 def is_for_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
-    """Whether any of these takes some of it back: it came from the same family of dialects, or they take the
-    reasoning of anyone as text."""
+    """Whether any of these targets accepts some of it: it came from the same family of dialects, or the
+    target accepts anyone's reasoning as text."""
     families = {family for part in content if (family := _family_of(part)) is not None}
     for target in targets:
         if target.limits.reasoning == "text" or "" in families:
@@ -229,7 +229,7 @@ def is_for_any(content: tuple[Part, ...], targets: tuple[Target, ...]) -> bool:
 
 
 def _family_of(part: Part) -> str | None:
-    """Of who minted the part's state; "" where that is not known, None where it has none."""
+    """The family of the minter of the part's state; "" if that is unknown, None if the part has no state."""
     signature = signature_of(part)
     if signature is not None:
         return signature.origin.dialect
@@ -246,7 +246,7 @@ def _minted_by(part: Part) -> str:
 
 
 def minter_of(target: Target, reasoning: Reasoning) -> Origin | None:
-    """The minter of unsigned reasoning, if that one takes it back."""
+    """The minter of unsigned reasoning, if it accepts it back."""
     surface = target.surface
     takes = surface.reasoning.takes_unsigned
     if target.limits.reasoning == "drop" or takes is None or not takes(reasoning):

@@ -1,7 +1,7 @@
-"""The reasoning of old turns, put back for clients whose dialect has no place to carry it.
+"""The reasoning of earlier turns, put back for clients whose dialect cannot carry it.
 
-An answer is kept whole, in neutral terms, under two kinds of names (see `turn_names`): an exact one, which
-holds it, and loose ones, which hold only the exact name. See docs/reasoning.md.
+An answer is stored whole, in neutral terms, under two kinds of names (see `turn_names`): an exact one, whose
+record contains it, and loose ones, which contain only the exact name. See docs/reasoning.md.
 """
 
 from __future__ import annotations
@@ -42,10 +42,10 @@ from wireglot.wire.search import holds_any
 
 _DAY_SECONDS: Final = 86_400
 _MAX_KEPT_SECONDS: Final = 3650 * _DAY_SECONDS
-"""Where the settings say for ever."""
+"""Used where the settings say for ever."""
 _MAX_REFUSING: Final = 4096
 _MAX_MADE: Final = 8
-"""Sessions of one client in which a remembered turn has its names."""
+"""Sessions of one client for which a cached turn keeps its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
 _LOST: Final = Loss(
     "$.content", "reasoning.signature", "dropped", "the gateway could not keep the state of the answer"
@@ -61,11 +61,11 @@ class ReasoningVault:
         self.store_health = StoreHealth()
         """Of the store behind the vault."""
         self.lacks: Callable[[str], bool] = lambda caller: False
-        """Whether the store is known, without asking, to hold nothing at all of a caller."""
+        """Whether it is known, without a call, that the store has nothing of a caller."""
         self.kept_mark: Callable[[str], Hashable] = lambda caller: 0
         """See `Engine`."""
         self.refusing: set[str] = set()
-        """Names of targets that have shown reasoning and refused to take it back."""
+        """Names of targets that have shown reasoning and refused to accept it back."""
         self._vault = vault
         self._note = note
         self.adopt(settings)
@@ -77,28 +77,28 @@ class ReasoningVault:
         self.absent.forget_all()
         in_memory = settings.store.url.value.startswith("memory:") and not settings.store.shared.value
         self._is_shared = server.workers == 1 or not in_memory
-        """Whether the process that gets the next request finds what is kept here."""
+        """Whether the process that gets the next request finds what is stored here."""
         self._secrets = [server.secret.value.encode(), *(old.value.encode() for old in server.old_secrets)]
 
     def concerns(self, exchange: Exchange) -> bool:
-        """Whether the client loses state on its way that one of its upstreams wants back."""
+        """Whether the client drops state that one of its upstreams wants back."""
         for target in exchange.targets:
             if (target.lost.any or exchange.hides_state) and target.name not in self.refusing:
                 return True
         return False
 
     def recall(self, exchange: Exchange) -> Awaitable[None] | None:
-        """A step: put back what the conversation's turns have lost on their way, for the upstreams that want
-        it, and arrange for the next one."""
+        """A step: put back the state that the conversation's turns have lost, for the upstreams that want it,
+        and arrange to keep the next turn's."""
         if not self.concerns(exchange):
             return None
         caller = exchange.job.caller.name
         try:
-            # What may pass as it came is not read before there is anything to keep.
+            # A request that may pass unchanged is not parsed before there is anything to keep.
             is_read = _is_foreign(exchange) or exchange.differs
             messages = exchange.request().messages if is_read and not exchange.is_large else None
-            # Of a caller who has nothing, what was said is not even read, unless this answer has any state.
-            # Where the model has said nothing yet, nothing is lost.
+            # For a caller without stored turns the history is not even parsed, unless this answer has state.
+            # If the model has said nothing yet, nothing is lost.
             has_nothing = (
                 (messages is not None and not _has_turns(messages))
                 or self.lacks(caller)
@@ -159,13 +159,13 @@ class ReasoningVault:
         return _KeepsReasoning(self, exchange, exchange.request().messages), []
 
     def _lacking(self, exchange: Exchange, mark: Hashable) -> tuple[_KeepsReasoning, list[_Named]]:
-        """Who keeps the answer, and the turns before it that may have lost something."""
+        """The keeper of the answer, and the turns before it that may have lost something."""
         job, messages = exchange.job, exchange.request().messages
         if not _has_turns(messages):
             return _KeepsReasoning(self, exchange, messages), []
         history = read_history(messages, job.content.memory)
         keeper = _KeepsReasoning(self, exchange, _history=history)
-        # Who drops thoughts may have dropped one of several: what is left does not tell.
+        # A client that drops thoughts may have dropped one of several: the remaining ones do not show it.
         drops, by_name = job.surface.reasoning.drops_thoughts, _comes_bare(exchange)
         caller, session = job.caller.name, _within(exchange)
         known = self.absent.known(caller, mark)
@@ -181,7 +181,7 @@ class ReasoningVault:
         return keeper, [_named(turn, namers, scope) for turn in turns]
 
     async def keep(self, exchange: Exchange, history: History, content: tuple[Part, ...]) -> None:
-        """An answer that was said behind this history."""
+        """Store an answer to this history."""
         body = pack(content)
         if body is None:
             self._not_kept(exchange)
@@ -193,11 +193,11 @@ class ReasoningVault:
         await self._write(exchange, entries)
 
     async def give_up(self, exchange: Exchange, turns: Sequence[Turn]) -> None:
-        """Their minter has refused them behind this conversation: they are not sent again. A server that only
+        """Their minter has refused them after this conversation: they are not sent again. A server that only
         shows its reasoning gets none any more."""
         for target in exchange.targets:
             if target.lost.shown and _answered(exchange, target):
-                if len(self.refusing) >= _MAX_REFUSING:  # model names are clients' words
+                if len(self.refusing) >= _MAX_REFUSING:  # model names come from clients
                     self.refusing.clear()
                 self.refusing.add(target.name)
         namers = self._namers(exchange)
@@ -205,21 +205,21 @@ class ReasoningVault:
         await self._write(exchange, dict.fromkeys(names, GIVEN_UP))
 
     async def _write(self, exchange: Exchange, entries: dict[str, bytes]) -> None:
-        if self.store_health.trouble:  # known to take nothing: the answer does not wait to find that out
+        if self.store_health.trouble:  # known to be failing: the answer does not wait to find that out
             exchange.record.noted(_NOT_KEPT)
             self._not_kept(exchange)
             return
         caller = exchange.job.caller.name
         try:
             await self._vault.keep(caller, entries, self._seconds)
-        except StoreDown:  # which may have it all the same
+        except StoreDown:  # it may have been stored all the same
             exchange.record.noted(_NOT_KEPT)
             self._not_kept(exchange)
         finally:
             self.absent.forget(caller)
 
     def _not_kept(self, exchange: Exchange) -> None:
-        """Who was not shown it has not got it either."""
+        """Report that reasoning was not stored. A client that was not shown it does not have it either."""
         if exchange.withholds_reasoning and exchange.minter is not None:
             exchange.lose(*answer_located(exchange.codec.places, (_LOST,)))
 
@@ -229,7 +229,7 @@ class ReasoningVault:
         for named in turns:
             names |= named.names.all
         held = await self._vault.recall(caller, list(names))
-        if not held:  # as mostly: few turns have ever lost anything
+        if not held:  # the usual case: few turns have ever lost anything
             return []
         pointed: dict[int, str] = {}
         for at, named in enumerate(turns):
@@ -251,7 +251,7 @@ class ReasoningVault:
         return found
 
     def _namers(self, exchange: Exchange) -> list[Namer]:
-        """The first is of today's secret."""
+        """The first one uses the current secret."""
         job, apart = exchange.job, _is_apart(exchange)
         return [Namer(secret, job.caller.name, job.session, apart=apart) for secret in self._secrets]
 
@@ -265,7 +265,7 @@ def _has_turns(messages: tuple[Message, ...]) -> bool:
 
 
 def _within(exchange: Exchange) -> str:
-    """The session of a conversation, and whether its turns are kept apart."""
+    """The session of a conversation, and whether its turns are stored apart."""
     return exchange.job.session + ("\x1fown" if _is_apart(exchange) else "")
 
 
@@ -283,13 +283,13 @@ def _comes_bare(exchange: Exchange) -> bool:
 
 
 def _is_unasked(exchange: Exchange) -> bool:
-    """Whether the client did not ask to see the reasoning that others than its own dialect's may answer."""
+    """Whether the client did not ask to see reasoning, which upstreams of other dialects may send."""
     asks = exchange.job.surface.reasoning.asks_thinking
     return asks is not None and _is_foreign(exchange) and not asks(exchange.request())
 
 
 def _is_apart(exchange: Exchange) -> bool:
-    """Whether turns are kept for their own dialect alone, apart from equal texts of other dialects."""
+    """Whether turns are stored for their own dialect alone, apart from equal texts of other dialects."""
     for target in exchange.targets:
         lost = target.lost
         if lost.foreign or not (exchange.hides_state or lost.shown or lost.replaced):
@@ -298,8 +298,8 @@ def _is_apart(exchange: Exchange) -> bool:
 
 
 def _may_lack(exchange: Exchange) -> bool:
-    """Whether turns of the conversation may have lost their state. In its own dialect a signature is lost
-    where a placeholder says so, and plain reasoning where there is any turn of the model."""
+    """Whether turns of the conversation may have lost their state. In its own dialect a signature is lost if
+    there is a placeholder for it; plain reasoning may be lost as soon as there is a turn of the model."""
     if exchange.differs or not _is_apart(exchange):
         return True
     about = exchange.job.surface.reasoning
@@ -312,7 +312,7 @@ def _answered(exchange: Exchange, target: Target) -> bool:
 
 
 class _Names(msgspec.Struct, frozen=True):
-    """Under which a turn may lie in the vault."""
+    """The names under which a turn may be stored in the vault."""
 
     exact: list[str]
     loose: list[str]
@@ -325,7 +325,7 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 def _named(turn: Turn, namers: list[Namer], scope: Hashable) -> _Named:
-    """`scope`: all that its names are made of except the turn."""
+    """`scope`: everything that its names are made of except the turn."""
     names: _Names | None = turn.made.get(scope)
     if names is None:
         loose = [
@@ -349,18 +349,18 @@ def _is_whole(turn: Turn, by_name: bool) -> bool:
 
 
 class _KeepsReasoning(msgspec.Struct, eq=False):
-    """Implements `Keeper`: one answer, if there is anything in it that its client will not send back."""
+    """Implements `Keeper`: stores one answer, if it contains anything that its client will not send back."""
 
     _vault: ReasoningVault
     _exchange: Exchange
     _unread: tuple[Message, ...] | None = None
-    """What was said before the answer, where nothing was put back; None: what the request says."""
+    """The messages before the answer, if nothing was put back; None: those of the request."""
     _history: History | None = None
     """The same, once it was read."""
     put_back: list[Turn] = []
 
     def needs(self, target: Target) -> bool:
-        """A model that does not think leaves nothing to keep, unless old state is to be given up."""
+        """A model that does not think leaves nothing to store, unless old state is to be given up."""
         if self.put_back:
             return True
         limits = target.limits
@@ -370,7 +370,7 @@ class _KeepsReasoning(msgspec.Struct, eq=False):
         return target.lost.any or self._exchange.hides_state
 
     def expects(self, data: bytes, *, whole: bool) -> bool:
-        """A server that shows its reasoning begins with it; signatures come with any part."""
+        """A server that shows its reasoning begins with it; signatures may come with any part."""
         exchange = self._exchange
         if self.put_back or exchange.hides_state:
             return True
@@ -409,7 +409,7 @@ class _KeepsReasoning(msgspec.Struct, eq=False):
         return read_history(messages, exchange.job.content.memory)
 
     def _worth(self, response: Response) -> list[tuple[Part, ...]]:
-        """What of each answer its client will not send back."""
+        """The parts of each answer that its client will not send back."""
         contents = [response.content]
         if response.others:
             contents += [other.content for other in response.others]
@@ -448,17 +448,17 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) ->
     messages: list[Message] = list(request.messages)
     changed: list[Turn] = []
     apart = _is_apart(exchange)
-    for turn, kept in reversed(found):  # from the end: places before it stay
+    for turn, kept in reversed(found):  # from the end, so that earlier places stay valid
         if apart and not is_of_any(kept, exchange.targets):
-            continue  # another server's of the same dialect, which this one was never sent
+            continue  # state of another server of the same dialect, which this one never received
         if not apart and not is_for_any(kept, exchange.targets):
-            continue  # no target accepts it: its loss would be one of something that the client did not send
+            continue  # no target accepts it: a loss of it would not be of the client's request
         found_again = restored(turn, kept, by_name)
         if found_again is None:
             continue
         _rename_results(messages, turn.end, found_again.renamed)
         first = messages[turn.start]
-        # Where each item is a message, the first one's extra is that item's, not the turn's.
+        # If each item is a message, the first one's extra belongs to that item, not to the turn.
         extra = None if exchange.hides_state and turn.end - turn.start > 1 else first.extra
         messages[turn.start : turn.end] = [Message("assistant", found_again.content, first.name, extra)]
         changed.append(turn)
@@ -468,7 +468,7 @@ def _put_back(exchange: Exchange, found: list[tuple[Turn, tuple[Part, ...]]]) ->
 
 
 def _rename_results(messages: list[Message], start: int, renamed: dict[str, str]) -> None:
-    """The results of a turn, up to the next one of the model, name its calls as the turn does now."""
+    """Results after a turn, up to the model's next one, must name its calls as the turn does now."""
     if not renamed:
         return
     for index in range(start, len(messages)):

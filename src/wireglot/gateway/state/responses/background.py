@@ -47,7 +47,7 @@ MOST: Final = 1000
 MAX_OF_A_CALLER: Final = 64
 
 _BEAT_LOOKS: Final = 5
-"""Between two signs of life."""
+"""Seconds between two heartbeats."""
 _CANCELLING_SECONDS: Final = 5.0
 _CANCEL_KEPT_MS: Final = 600 * 1000
 _ENDING_SECONDS: Final = 5.0
@@ -63,9 +63,10 @@ class Background:
         pace: Pace,
     ) -> None:
         self.lease = 30.0
-        """Seconds without a sign of life after which the one that works on a response may have died."""
+        """Seconds without a heartbeat after which the process that works on a response may have died."""
         self.grace = 1.5 * _BEAT_LOOKS * pace.background_look_seconds
-        """Seconds for one more: a store that was away has only old ones of the living."""
+        """Seconds in which another one must come: after a store was down, it only has old heartbeats of live
+        processes."""
         self._pace = pace
         self.most_of_a_caller = MAX_OF_A_CALLER
         self.full_bytes, self.held_bytes = FULL_BYTES, HELD_BYTES
@@ -103,11 +104,11 @@ class Background:
             await self._finding.run(lambda: self._orphans.look(self.lease, self.grace, is_ours))
             await asyncio.sleep(_BEAT_LOOKS * self._pace.background_look_seconds)
 
-    # Asked for.
+    # Requests for background responses.
 
     async def start(self, exchange: Exchange, answerer: Answerer) -> None:
         """Answer a request for a response in the background: with its first form, or with its stream. The
-        response itself is made by `answerer`, whether anybody waits for it or not."""
+        response itself is made by `answerer`, whether or not a client waits for it."""
         job = exchange.job
         if job.outline.get("store") is False:
             noun = stored_of(job).noun
@@ -128,7 +129,7 @@ class Background:
         try:
             await work.accepted.wait()
         except asyncio.CancelledError:
-            work.stop("cancelled")  # no client was informed of it
+            work.stop("cancelled")  # no client knows of it
             raise
         if not work.exists:
             assert work.refusal is not None
@@ -142,11 +143,11 @@ class Background:
             exchange.reply.send(200, [JSON, *headers], encode(work.first))
 
     def of(self, exchange: Exchange) -> Work | None:
-        """The work that this exchange does, where it is done in the background."""
+        """The work of this exchange, if it runs in the background."""
         return self._by_record.get(exchange.record.id) if self._by_record else None
 
     async def loaded(self, exchange: Exchange, kept: KeptResponse) -> None:
-        """Everything it builds on was found: from here on the response exists."""
+        """All stored data that it builds on was found: from here on the response exists."""
         try:
             await self._by_record[exchange.record.id].keep(kept)
         except StoreDown:
@@ -155,7 +156,7 @@ class Background:
     def _work(self, exchange: Exchange) -> Work:
         job, head = exchange.job, exchange.job.head
         document = {key: value for key, value in exchange.document().items() if key != "background"}
-        body = encode({**document, "stream": True})  # so that there are events to keep
+        body = encode({**document, "stream": True})  # so that there are events to store
         stored = stored_of(job)
         id = f"{stored.prefix}{secrets.token_hex(24)}"
         patch = stored.patch(id, job.context.now, document)
@@ -176,7 +177,7 @@ class Background:
         asking = read(job, body, id=record.id, now=int(time.time()), memory=job.content.memory)
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
         own.estimates = exchange.estimates
-        own.rewrite(own.request())  # what passes as it came has another id
+        own.rewrite(own.request())  # a body that passes unchanged has another id
         tap = _recorded(exchange, own, event_log)
         return Work(id, own, event_log, opened(own, patch), place=self._place, tap=tap)
 
@@ -198,10 +199,10 @@ class Background:
             work.accepted.set()
             work.event_log.close()
 
-    # Asked about.
+    # Requests about background responses.
 
     async def current(self, caller: str, id: str, kept: KeptResponse) -> KeptResponse | None:
-        """The response, failed by now if the one that worked on it has died; None: it was deleted
+        """The response, marked as failed if the process that worked on it has died; None: it was deleted
         meanwhile."""
         if not self._is_elsewhere(caller, id, kept):
             return kept
@@ -220,7 +221,7 @@ class Background:
         return await self._over(caller, id, again)
 
     async def _settle(self, caller: str, id: str) -> None:
-        """It has not been requested yet; anyone who does need not wait."""
+        """Settle a response before anyone requests it, so that no request has to wait."""
         kept = await self._responses.load(caller, id)
         if kept is not None and self._is_elsewhere(caller, id, kept):
             await self._over(caller, id, kept)
@@ -237,7 +238,7 @@ class Background:
         return over if await self._responses.replace(caller, id, over) else None
 
     async def _last_words(self, caller: str, id: str, stored: Stored) -> dict[str, Any] | None:
-        """How it ended, where its process died between storing its last event and itself."""
+        """How it ended, if its process died after storing its last event but before storing the response."""
         newest = await self._documents.pieces(caller, EVENT, id, limit=1, newest_first=True)
         return terminal(stored.events, newest[0].body) if newest else None
 
@@ -279,12 +280,12 @@ class Background:
         await follower.tell(page.reply, headers, page.settings.limits.ping)
 
     async def dropped(self, caller: str, id: str) -> None:
-        """A response was deleted: the rest of it is not needed, and nothing of it stays."""
+        """A response was deleted: stop the work on it, and remove its data."""
         work = self._works.get((caller, id))
         if work is not None:
             work.stop("deleted")
         await self._documents.delete_pieces(caller, EVENT, id)
-        await self._heartbeats.end(caller, id)  # which tells another process that works on it
+        await self._heartbeats.end(caller, id)  # the missing heartbeat stops another process that works on it
 
     async def _found(self, caller: str, id: str) -> KeptResponse:
         kept = await self._responses.load(caller, id)
@@ -295,7 +296,7 @@ class Background:
         return kept
 
     async def _order(self, caller: str, id: str) -> None:
-        """Have the one that works on it cancel it, and wait a while until that has happened."""
+        """Have the process that works on it cancel it, and wait a while until that has happened."""
         now = int(time.time() * 1000)
         await self._documents.put(
             [Document(caller, CANCEL, id, b"", created=now, expires=now + _CANCEL_KEPT_MS)]
@@ -329,10 +330,10 @@ class Background:
             poll_seconds=self._pace.background_follow_seconds,
         )
 
-    # The process.
+    # The process's own work.
 
     async def _look(self) -> None:
-        """While there is work: tell others that we live, hear whether to stop."""
+        """While there is work: send heartbeats, and check for orders to stop."""
         looks, late = 0, False
         while self._works:
             await asyncio.sleep(self._pace.background_look_seconds)
@@ -351,7 +352,8 @@ class Background:
                 own[order.id].stop("cancelled")
 
     async def drain(self, seconds: float) -> None:
-        """Let work finish for so long; what is left then fails. A later call with less time overtakes."""
+        """Let work finish for this long; the rest then fails. A later call with less time takes
+        precedence."""
         self._place.draining = True
         tasks = {work.task for work in self._works.values() if work.task is not None}
         if not tasks:
@@ -385,7 +387,7 @@ def _stored(kept: KeptResponse) -> Stored:
 
 
 class BackgroundStart:
-    """A step: a response that no client waits for is made by a task of its own."""
+    """A step: a response that no client waits for is made by a separate task."""
 
     def __init__(self, inner: Answerer, background: Background) -> None:
         self._inner = inner

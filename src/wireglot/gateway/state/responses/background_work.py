@@ -1,4 +1,4 @@
-"""One response that is made in the background, from the request that asked for it to its last word."""
+"""One response that is made in the background, from its request to its final state."""
 
 from __future__ import annotations
 
@@ -32,9 +32,9 @@ STOPPED: Final = "the gateway stopped while it worked on this response"
 UNSTORED: Final = "the gateway's store was not available when this response ended"
 
 _GATHER_SECONDS: Final = 0.2
-"""That events wait for more of them before they are stored together."""
+"""How long events wait for more, to be stored together."""
 _AGAIN_SECONDS: Final = (0.2, 0.5, 1.0, 2.0, 4.0, 8.0, 15.0, 30.0)
-"""Seconds between tries to store how it ended."""
+"""Seconds between attempts to store how it ended."""
 _HOUR_MS: Final = 3600 * 1000
 
 
@@ -47,7 +47,7 @@ Why = Literal["", "cancelled", "deleted", "stopped"]
 
 
 class ObservesRequests(Protocol):
-    """Who is informed of a request that runs without a client."""
+    """Informed of requests that run without a client."""
 
     @property
     def note(self) -> Note: ...
@@ -58,7 +58,7 @@ class ObservesRequests(Protocol):
 
 
 class Workplace(msgspec.Struct, kw_only=True):
-    """What every background response is made with."""
+    """The parts that every background response needs."""
 
     instance: str
     responses: ResponseStore
@@ -67,13 +67,13 @@ class Workplace(msgspec.Struct, kw_only=True):
     running: Running
     watch: ObservesRequests
     unended: Unstored = msgspec.field(default_factory=Unstored)
-    """Responses whose end could not be stored: anyone who asks for one finds it failed, and why."""
+    """Responses whose end could not be stored: a request for one reports it as failed, with the reason."""
     draining: bool = False
-    """The process ends: nothing is tried for long any more."""
+    """The process is stopping: no more long retries."""
 
 
 class Work:
-    """`exchange` is answered into `event_log`; `body` is the response before anything was done for it."""
+    """Answers `exchange` into `event_log`; `body` is the response before anything was done for it."""
 
     def __init__(
         self,
@@ -89,11 +89,11 @@ class Work:
         self.exchange = exchange
         self.event_log = event_log
         self.why: Why = ""
-        """Why it was stopped, where it was."""
+        """Why it was stopped, if it was."""
         self.refusal: Exception | None = None
-        """Why there is nothing to work on: the answer to the request that asked for it."""
+        """Why there is nothing to work on: the error for its request."""
         self.accepted = asyncio.Event()
-        """It is stored, or refused: the client can be informed."""
+        """Set when it is stored or refused: the client can be answered."""
         self.task: asyncio.Task[None] | None = None
         self.first = body
         self._body = body
@@ -111,15 +111,15 @@ class Work:
 
     @property
     def exists(self) -> bool:
-        """Whether it was ever stored: then anyone who asked for it has been informed of its id."""
+        """Whether it was ever stored: then its client has been told its id."""
         return self._kept is not None
 
     def _is_ending(self) -> bool:
-        """Whether nothing more comes of it but its last words."""
+        """Whether only its final state remains to be written."""
         return self._ending
 
     def answered(self, body: dict[str, Any], turns: tuple[Message, ...]) -> None:
-        """The whole answer, where its last event does not show it."""
+        """The whole answer, if its last event does not contain it."""
         self._whole, self._turns = body, turns
 
     def stop(self, why: Why) -> None:
@@ -128,10 +128,10 @@ class Work:
             if self.task is not None:
                 self.task.cancel()
 
-    # How it is kept.
+    # Storage.
 
     async def keep(self, kept: KeptResponse) -> None:
-        """Its first form; from here on it exists, and anyone who asked for it is informed."""
+        """Store its first form; from here on it exists, and its client is told."""
         kept = msgspec.structs.replace(
             kept,
             body=self._body,
@@ -147,7 +147,7 @@ class Work:
         self.accepted.set()
 
     async def beat(self) -> None:
-        """Say that it is being worked on. A response that was deleted meanwhile is no longer."""
+        """Send a heartbeat. A response that was deleted meanwhile is cancelled."""
         if self._kept is not None and not await self._heartbeats.beat(self.caller, self.id):
             self.stop("deleted")
 
@@ -167,7 +167,7 @@ class Work:
         try:
             error = await self._answered(answerer)
         finally:
-            # Not cancelled: what it is writing just now must not come after what is written at the end.
+            # Not cancelled: a write in progress must not come after those at the end.
             self._ending = True
             self.event_log.dirty.set()
             self.event_log.full.set()
@@ -202,7 +202,7 @@ class Work:
             self._place.watch.finish(record)
 
     async def _answered(self, answerer: Answerer) -> ApiError | None:
-        """Have it answered like any request; what goes wrong becomes a part of the response."""
+        """Have it answered like any request; an error becomes part of the response."""
         exchange, record = self.exchange, self.exchange.record
         try:
             await answerer.answer(exchange)
@@ -214,10 +214,10 @@ class Work:
             else:
                 record.left()
             if self.task is not None:
-                self.task.uncancel()  # what is left to do is done
+                self.task.uncancel()  # the remaining work must still be done
             self.refusal = RequestError("shed", "the gateway is shutting down", retry_after=1)
             return None
-        except Exception as problem:  # whatever it is, the response must end, and say so
+        except Exception as problem:  # whatever it is, the response must end and report it
             self.refusal = problem
             error = error_of(problem, record.id, exchange.redactor, self._place.watch.note)
         record.failed(error)
@@ -225,7 +225,7 @@ class Work:
         return error
 
     def _end(self, error: ApiError | None) -> None:
-        """The last event, where the stream has not come to one."""
+        """Write the last event, if the stream has none."""
         event_log = self.event_log
         if event_log.final is None and error is not None:
             if isinstance(self.refusal, AttemptFailed):
@@ -245,7 +245,7 @@ class Work:
         self._body = {**self._whole, **event_log.final}
 
     async def _keep_events(self) -> None:
-        """Store events as they come, many together."""
+        """Store events in batches as they come."""
         reported = False
         while not self._is_ending():
             await self.event_log.dirty.wait()
@@ -267,7 +267,7 @@ class Work:
         fresh = self.event_log.fresh()
         if not fresh:
             return
-        now, number = now_ms(), fresh[-1].number + 1  # from 1: a piece beyond the event n is one above n + 1
+        now, number = now_ms(), fresh[-1].number + 1  # counted from 1: after event n it is above n + 1
         piece = Document(
             self.caller,
             EVENT,
@@ -282,12 +282,12 @@ class Work:
         self.event_log.stored(len(fresh))
 
     async def _store_end(self) -> None:
-        """Its events first: anyone who sees that it has ended finds all of them."""
+        """The events first: a client that sees the end finds all of them."""
         for wait in (*_AGAIN_SECONDS, None):
             try:
                 await self._store_last_events()
-                # Another process that took this one for dead has already reported that to the client, and
-                # that stays true.
+                # Another process that assumed this one dead has already reported that to the client, and that
+                # remains true.
                 now = await self._responses.load(self.caller, self.id)
                 if now is None:
                     await self._forget()
@@ -309,7 +309,7 @@ class Work:
             await self._store_events()
         except StoreDown:
             raise
-        except Exception as bug:  # whatever is wrong with them: how it ended is reported all the same
+        except Exception as bug:  # even if they cannot be stored, its end is reported
             note_bug(bug, self.exchange.record.id, self._place.watch.note)
 
     async def _forget(self) -> None:
@@ -320,7 +320,7 @@ class Work:
 
 
 def opened(exchange: Exchange, patch: dict[str, Any]) -> dict[str, Any]:
-    """The response before anything has been done for it."""
+    """The response before any work was done for it."""
     job = exchange.job
     form = stored_of(job).events
     writer = exchange.codec.stream_writer(job.context, exchange.request())

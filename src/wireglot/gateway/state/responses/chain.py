@@ -1,5 +1,5 @@
-"""Requests that rest on stored responses: their history is put back before they are asked, and what came of
-them is kept before their end goes out."""
+"""Requests that build on stored responses: their history is loaded before a provider is called, and the
+result is stored before the client gets the end of it."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ _UNFINISHED: Final = frozenset({"queued", "in_progress"})
 
 
 class _Past(msgspec.Struct):
-    """What comes before a request."""
+    """The history of a request."""
 
     messages: list[Message] = []
     tools: tuple[AnyTool, ...] = ()
     ancestors: tuple[str, ...] = ()
     conversation: KeptConversation | None = None
     begins: bool = False
-    """The conversation is not there yet."""
+    """The conversation does not exist yet."""
 
 
 class Chain:
@@ -71,13 +71,13 @@ class Chain:
         self._note = note
 
     def load_history(self, exchange: Exchange) -> Awaitable[None] | None:
-        """A step for dialects that know stored responses: a stateful request is made whole, any other left
-        alone."""
+        """A step for dialects with stored responses: adds the history to a stateful request and leaves others
+        unchanged."""
         job = exchange.job
         if is_upstreams(exchange) or job.agent_field:
             return None
         if job.settings.store.responses == "upstream" and exchange.targets[0].dialect == job.dialect:
-            return None  # the settings leave it to a provider that stores responses itself
+            return None  # by the settings, a provider stores the responses itself
         options = _options(exchange)
         work = self._background.of(exchange)
         generates = job.asked.operation == "generate"
@@ -93,7 +93,7 @@ class Chain:
 
     async def _make_whole(self, exchange: Exchange, options: StateOptions, work: Work | None) -> None:
         job = exchange.job
-        exchange.request()  # what is wrong with the body itself is reported with its own places
+        exchange.request()  # errors of the body itself are reported with its own paths
         stored = stored_of(job)
         identifier = work.id if work is not None else f"{stored.prefix}{secrets.token_hex(16)}"
         past = await self._past(job, options)
@@ -138,7 +138,7 @@ class Chain:
             exchange.ending.keepers.append(_KeepsTurn(self, exchange, turn, shown, work if told else None))
 
     def _own(self, exchange: Exchange, document: dict[str, Any]) -> Request:
-        """The request without its history. It has been read already, unless there was something to put in."""
+        """The request without its history. It has been parsed already, unless something was inserted."""
         job, request = exchange.job, exchange.request()
         items = document.get("input")
         if items and items is not exchange.document().get("input"):
@@ -147,7 +147,8 @@ class Chain:
         return stored_of(job).without_state(request)
 
     def _can_store(self, exchange: Exchange, options: StateOptions) -> bool:
-        """Whether it can be stored. Who has not asked for that is served without it, and informed."""
+        """Whether it can be stored. If the client did not ask for that explicitly, it is served without, and
+        informed."""
         try:
             self._store_health.check()
         except StoreDown:
@@ -158,7 +159,7 @@ class Chain:
             return False
         return True
 
-    # What came before.
+    # History.
 
     async def _past(self, job: Job, options: StateOptions) -> _Past:
         if options.previous:
@@ -177,7 +178,7 @@ class Chain:
     ) -> tuple[list[KeptItem], tuple[str, ...]]:
         """All items up to the end of a stored response, and the responses they come from, the oldest first.
 
-        Raises a Fault where one is missing: half a conversation would be answered as if it were all of it.
+        Raises a Fault if one is missing: half a conversation would be answered as if it were all of it.
         """
         last = await self._responses.load(caller, previous)
         if last is not None:
@@ -204,13 +205,13 @@ class Chain:
         return items, ids
 
     async def _before(self, caller: str, conversation: str, response: str, stored: Stored) -> list[KeptItem]:
-        """What a conversation held when a response of it was asked for."""
+        """The items of a conversation at the time when a response of it was requested."""
         kept = await self._conversations.find(caller, conversation)
         if kept is None:
             raise no_conversation(conversation)
         items = [placed.kept for placed in await self._conversations.items(caller, kept)]
         own = next((place for place, item in enumerate(items) if item.response == response), None)
-        if own is None:  # its turn was deleted, and what was before it is unknown
+        if own is None:  # its turn was deleted, so the items before it are unknown
             raise self._no_previous(caller, response, stored)
         return items[:own]
 
@@ -224,13 +225,14 @@ class Chain:
         return _Past(messages, tools, conversation=kept)
 
     async def _resolved(self, exchange: Exchange, past: _Past) -> dict[str, Any]:
-        """The body, with the items that it refers to and without what is ours to answer."""
+        """The body, with the items that it refers to, and without the fields that the gateway itself
+        handles."""
         job, stored = exchange.job, stored_of(exchange.job)
         is_reference = stored.is_reference
         document = {key: value for key, value in exchange.document().items() if key not in stored.fields}
         value = document.get("input")
         if value is None and (past.ancestors or past.conversation is not None):
-            return {**document, "input": []}  # to go on without a word is a request, too
+            return {**document, "input": []}  # continuing without new input is a valid request, too
         if not isinstance(value, list) or not any(map(is_reference, value)):
             return document
         wanted = [
@@ -257,12 +259,12 @@ class Chain:
             items.append(found[item["id"]])
         return {**document, "input": items}
 
-    # What came of it.
+    # Results.
 
     async def keep(self, exchange: Exchange, turn: _Turn) -> bool:
-        """The response first, then its turn in one step. What fails in between is taken back: a response that
-        its conversation knows nothing of could not be gone on with. False: nothing is kept, and the answer,
-        which is paid for, says so."""
+        """Store the response first, then its turn in one step. After a failure in between, the first is
+        undone: a response that its conversation lacks could not be continued. False: nothing is stored, and
+        the answer, which is paid for, says so."""
         job, past = exchange.job, turn.past
         caller, saved = job.caller.name, False
         try:
@@ -278,7 +280,7 @@ class Chain:
         except StoreDown as down:
             self._store_health.suspect(down)
             if saved:
-                with suppress(StoreDown):  # else when the store is back
+                with suppress(StoreDown):  # otherwise when the store is back
                     await self._responses.delete(caller, turn.id)
             if turn.in_background:  # there is no client to hand it to
                 raise unavailable("the response could not be stored") from None
@@ -299,24 +301,24 @@ class Chain:
 
 
 class _Turn(msgspec.Struct, frozen=True):
-    """A response that is being made, and what it belongs to."""
+    """A response in progress, and the conversation it belongs to."""
 
     id: str
     kept: KeptResponse
     past: _Past
     stored: bool
-    """Under its own id. Without it, it is only a turn of its conversation."""
+    """Whether it is stored under its own id. If not, it is only a turn of its conversation."""
     in_background: bool
 
 
 class _KeepsTurn(KeepsAll):
-    """The whole answer, written down before its end is reported."""
+    """The whole answer, stored before its end is reported."""
 
     def __init__(
         self, chain: Chain, exchange: Exchange, turn: _Turn, shown: dict[str, Any], work: Work | None = None
     ) -> None:
-        """`shown`: what the answer says of itself, up to its last event. `work`: what stores the answer, and
-        does not find it in its events."""
+        """`shown`: the answer's description of itself, until its last event. `work`: what stores the answer,
+        if its events do not contain it."""
         self._chain = chain
         self._exchange = exchange
         self._turn = turn
@@ -341,7 +343,7 @@ class _KeepsTurn(KeepsAll):
                 exchange.lose(NOT_HELD)
 
     def _rendered(self, response: Response) -> dict[str, Any]:
-        """The same words as in the client's answer: ids follow from the answer and the request alone."""
+        """Equal to the client's answer: ids depend only on the answer and the request."""
         exchange, job = self._exchange, self._exchange.job
         minted = self._minted(response)
         rendered = exchange.codec.render_response(minted, job.context, exchange.request())
@@ -349,7 +351,7 @@ class _KeepsTurn(KeepsAll):
 
     def _minted(self, response: Response) -> Response:
         minter = self._exchange.minter
-        # What is lost is reported with the answer.
+        # losses are reported with the answer
         return response if minter is None else with_minter(response, minter, [])
 
 
@@ -361,7 +363,8 @@ def _reference_id(item: dict[str, Any], place: str) -> str:
 
 
 def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
-    """Those of one turn. A provider may have given an item of its own kind no id, or one that is no text."""
+    """The items of one turn. A provider may have given an item of an unknown type no id, or one that is not a
+    string."""
     if kept.turns:
         return [KeptItem("", message=message, response=response) for message in kept.turns]
     items = (*kept.input, *kept.body.get("output", ()))
@@ -370,7 +373,7 @@ def _items(kept: KeptResponse, response: str = "") -> list[KeptItem]:
 
 
 def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> Request:
-    """The request with its history. Instructions are those of this request alone, and stand first."""
+    """The request with its history. The instructions are those of this request alone, and come first."""
     messages = own.messages
     leading = _leading(own, stored)
     messages = (*messages[:leading], *joined_turns([*past.messages, *messages[leading:]]))
@@ -379,7 +382,7 @@ def _whole(own: Request, past: _Past, shown: dict[str, Any], stored: Stored) -> 
 
 
 def _leading(own: Request, stored: Stored) -> int:
-    """How many messages of a request are instructions, which are not part of its history."""
+    """The number of messages that are instructions, which are not part of the history."""
     return 1 if own.messages and stored.is_instructions(own.messages[0]) else 0
 
 

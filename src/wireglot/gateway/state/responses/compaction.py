@@ -1,9 +1,9 @@
-"""`POST /v1/responses/compact`: a long conversation made short, with every model. An ordinary request may ask
+"""`POST /v1/responses/compact`: shortens a long conversation, with every model. An ordinary request may ask
 for it too, with an item of its input (`compaction_trigger`): its answer, whole or streamed, is that one item.
 
-OpenAI compacts by itself. For anybody else's model the gateway asks for a summary and hands it out sealed, as
-an item that the client sends back in place of the conversation. Only this gateway can open it, and only for
-the caller it was made for; before a model sees it, it is text again.
+OpenAI's own models compact themselves. With any other model the gateway requests a summary and returns it
+sealed, as an item that the client sends back in place of the conversation. Only this gateway can open it, and
+only for the caller it was made for; before a model sees it, it is text again.
 """
 
 from __future__ import annotations
@@ -54,12 +54,12 @@ PREFACE: Final = "Summary of the conversation so far (the turns themselves have 
 
 _SEALED_AS: Final = "compaction"
 """The kind under which summaries are sealed."""
-_MAGIC: Final = b"WG1"  # as our other envelopes begin: what holds one is never passed on unread
+_MAGIC: Final = b"WG1"  # the prefix of our other envelopes too: an item with one is never passed on unread
 _PREFIX: Final = base64.b64encode(_MAGIC).decode()
 
 
 class _Summary(CollectedReply):
-    """Takes the model's summary in, which is no answer yet."""
+    """Receives the model's summary, which is not the answer yet."""
 
     def __init__(self) -> None:
         super().__init__(sys.maxsize)
@@ -72,7 +72,7 @@ class Compaction:
         self._sealer = sealer
 
     async def answer(self, exchange: Exchange, inner: Answerer) -> None:
-        """Ask for a summary with `inner`, and hand it out sealed."""
+        """Request a summary with `inner`, and return it sealed."""
         job = exchange.job
         form = _form(stored_of(job))
         summary = _Summary()
@@ -82,10 +82,10 @@ class Compaction:
             asked["background"] = False
         in_answer = job.asked.operation != "compact"
         if in_answer and job.stream:
-            exchange.open_stream()  # nothing of a summary is shown before it is whole
+            exchange.open_stream()  # nothing of a summary is shown before it is complete
         body = encode({**document, **asked})
         asking = read(job, body, id=job.id, now=job.context.now, memory=job.content.memory)
-        # In its place: what is written down of the one is written down of the other.
+        # Shares its records: both are one request in the log.
         own = Exchange(
             asking,
             exchange.record,
@@ -110,7 +110,7 @@ class Compaction:
         exchange.reply.send(200, [JSON, *own.headers()], encode(compacted))
 
     def open(self, exchange: Exchange) -> None:
-        """A step: our own summaries are text again before a model sees them; a compaction asks for one."""
+        """A step: turn our own summaries into text before a model sees them; a compaction requests one."""
         if is_upstreams(exchange):
             return
         if isinstance(exchange.reply, _Summary):
@@ -124,7 +124,7 @@ class Compaction:
                 exchange.rewrite(opened)
 
     def _asking(self, exchange: Exchange, summary: _Summary) -> Request:
-        """Ask for a summary of what the request brings."""
+        """The request for a summary of this request's conversation."""
         job, request = exchange.job, exchange.request()
         caller, stored = job.caller.name, stored_of(job)
         form = _form(stored)
@@ -159,8 +159,8 @@ class Compaction:
         return base64.b64encode(_MAGIC + self._sealer.seal(caller, _SEALED_AS, "", summary.encode())).decode()
 
     def _text(self, part: Part, caller: str, form: CompactionForm) -> str | None:
-        """What an item holds; None: it is not ours. One of ours that does not open is refused: without it the
-        model would answer to a conversation that it does not know."""
+        """The text of an item; None: it is not ours. One of ours that cannot be opened is refused: without it
+        the model would answer a conversation that it does not know."""
         value = form.sealed_text(part) if form.is_item(part) else ""
         if not value.startswith(_PREFIX):
             return None
@@ -176,7 +176,7 @@ class Compaction:
             ) from None
 
     def _opened(self, request: Request, caller: str, form: CompactionForm) -> Request:
-        """The same request where nothing in it is ours to open."""
+        """The request with our items opened; the same request if there are none."""
         if not any(_items(request, form)):
             return request
         messages: list[Message] = []
@@ -198,12 +198,12 @@ class Compaction:
 
 
 def is_upstreams(exchange: Exchange) -> bool:
-    """Whether it is a compaction that the upstream itself does."""
+    """Whether the upstream itself does the compaction."""
     return exchange.job.asked.operation == "compact" and not isinstance(exchange.reply, _Summary)
 
 
 class Summarizer:
-    """A step: a compaction is a summary that any model writes, unless the provider compacts by itself."""
+    """A step: a compaction is a summary by any model, unless the provider compacts itself."""
 
     def __init__(self, inner: Answerer, compaction: Compaction) -> None:
         self._inner = inner
@@ -216,7 +216,8 @@ class Summarizer:
 
 
 def _compacts_itself(exchange: Exchange) -> bool:
-    """Whether it can only go to the dialect's own vendor, and nothing in it is only known here."""
+    """Whether it can only go to the dialect's own vendor, and contains nothing that only the gateway
+    knows."""
     job = exchange.job
     outline = job.outline
     refers = outline.get("previous_response_id") or outline.get("conversation") or b'"item_ref' in job.body
@@ -225,12 +226,12 @@ def _compacts_itself(exchange: Exchange) -> bool:
     try:
         targets = route(job.settings, job.model, job.dialect, exchange)
     except Unroutable:
-        return False  # which is reported where routes are looked for
+        return False  # reported by the step that finds the route
     return all(target.dialect == job.dialect and target.provider.spec.home for target in targets)
 
 
 def _held_upstream(exchange: Exchange) -> dict[str, Any]:
-    """What names the history that the provider itself stores: the summary is asked for on top of it."""
+    """The fields that name a history stored by the provider itself: the summary is requested on top of it."""
     job = exchange.job
     previous = exchange.document().get("previous_response_id")
     leaves_it = job.settings.store.responses == "upstream" and exchange.targets[0].dialect == job.dialect
@@ -245,7 +246,7 @@ def _is_asked(exchange: Exchange) -> bool:
 
 
 def _answer(exchange: Exchange, document: dict[str, Any]) -> None:
-    """The answer to an ordinary request, in the way it was asked for."""
+    """The answer to an ordinary request, whole or streamed as requested."""
     job, client = exchange.job, exchange.client
     if client is None:
         exchange.reply.send(200, [JSON, *exchange.headers()], encode(document))
@@ -274,7 +275,7 @@ def _message_id() -> str:
 
 
 def _stays(message: Message) -> bool:
-    """What the user and the developer said stays as it was said."""
+    """Messages of the user and the developer are kept verbatim."""
     return message.role != "assistant" and any(isinstance(part, Text | Media) for part in message.content)
 
 
@@ -282,11 +283,11 @@ def _plain(message: Message) -> Message:
     return replace(message, content=tuple(part for part in message.content if isinstance(part, Text | Media)))
 
 
-# The conversation in words, for the model that condenses it.
+# The conversation as text, for the model that summarizes it.
 
 
 def in_words(message: Message) -> Message:
-    """A turn as text, so that any model can read it: calls without their tools are refused by some."""
+    """A turn as text, so that any model can read it: some refuse calls whose tools are not declared."""
     content = tuple(said for part in message.content if (said := _reported(part, message.role)) is not None)
     return replace(message, content=content, extra=None)
 
@@ -303,4 +304,4 @@ def _reported(part: Part, role: Role) -> Part | None:
             texts = "".join(each.text for each in part.content if isinstance(each, Text))
             failed = " failed" if part.is_error else ""
             return Text(f"[the tool{f' {part.name}' if part.name else ''}{failed} answered: {texts}]")
-    return None  # thoughts, and what only its own dialect can read
+    return None  # thoughts, and parts that only its own dialect can read

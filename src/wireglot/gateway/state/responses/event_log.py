@@ -13,9 +13,9 @@ from wireglot.http.application import Headers
 from wireglot.wire.json import decode, encode
 
 FULL_BYTES: Final = 64 * 1024
-"""Stored at once, without waiting for more."""
+"""With this many bytes, events are stored at once, without waiting for more."""
 HELD_BYTES: Final = 256 * 1024
-"""Of events, that stay at hand for those who follow the stream, after they have been stored."""
+"""Bytes of events that stay in memory for followers of the stream after they have been stored."""
 
 _GAP: Final = b"\n\n"
 _DATA: Final = b"\ndata: "
@@ -25,7 +25,7 @@ class Frame(msgspec.Struct, frozen=True):
     number: int
     kind: str
     data: bytes
-    """As it goes over the wire, the blank line included."""
+    """The bytes on the wire, with the blank line."""
 
 
 def frame(form: StoredEvents, kind: str, number: int, content: dict[str, Any]) -> Frame:
@@ -34,7 +34,7 @@ def frame(form: StoredEvents, kind: str, number: int, content: dict[str, Any]) -
 
 
 def terminal(form: StoredEvents, data: bytes) -> dict[str, Any] | None:
-    """The response as it ended, where it does so in what an event log has stored."""
+    """The final response, if the stored bytes of an event log contain its last event."""
     for each in frames(form, data):
         if each.kind in form.ends:
             response: dict[str, Any] | None = _event(each).get(form.holder)
@@ -43,7 +43,7 @@ def terminal(form: StoredEvents, data: bytes) -> dict[str, Any] | None:
 
 
 def frames(form: StoredEvents, data: bytes) -> Iterator[Frame]:
-    """The events in what an event log has stored."""
+    """The events in the stored bytes of an event log."""
     for piece in data.split(_GAP):
         found = piece.find(_DATA)
         if piece.startswith(b"event: ") and found > 0 and piece + _GAP != form.closing:
@@ -52,7 +52,7 @@ def frames(form: StoredEvents, data: bytes) -> Iterator[Frame]:
 
 
 class EventLog:
-    """Implements `Reply`. Every response in it gets the values of `patch`: the id was reported long
+    """Implements `Reply`. Every response in it gets the values of `patch`: its id was reported long
     before."""
 
     def __init__(
@@ -64,7 +64,7 @@ class EventLog:
         full_bytes: int = FULL_BYTES,
         held_bytes: int = HELD_BYTES,
     ) -> None:
-        """`keeps`: whether the events are wanted, or only what became of the response."""
+        """`keeps`: whether the events are stored, or only the final response."""
         self.started = False
         self.opening: dict[str, Any] | None = None
         """The response as its first event shows it."""
@@ -73,15 +73,15 @@ class EventLog:
         self.next = 0
         """The number of the next event."""
         self.over = False
-        """Nothing will be added any more."""
+        """Set when nothing more will be added."""
         self.dirty = asyncio.Event()
-        """Something has not been stored."""
+        """Set while something has not been stored."""
         self.full = asyncio.Event()
-        """So much is not stored yet that the stream has to wait."""
+        """Set when the stream must wait until more is stored."""
         self.changed = asyncio.Event()
-        """Set, and replaced by a new one, with every change."""
+        """Set, and replaced by a new event, with every change."""
         self.listener: Callable[[bytes], None] | None = None
-        """Who records it is given every event."""
+        """A recorder, called with every event."""
         self._stored_form = stored
         self._form = stored.events
         self._patch = patch
@@ -89,12 +89,12 @@ class EventLog:
         self._held_bytes = held_bytes
         self.keeps = keeps
         self._broken = b""
-        self._frames: list[Frame] = []  # their numbers follow one another
-        self._stored = 0  # of them, from the first on
+        self._frames: list[Frame] = []  # with consecutive numbers
+        self._stored = 0  # number of stored ones, from the first
         self._stored_size = 0
         self._fresh_size = 0
 
-    # What the gateway writes.
+    # Written by the gateway.
 
     def send(self, status: int, headers: Headers, body: bytes) -> None:
         raise AssertionError("a response in the background is always streamed")
@@ -106,7 +106,7 @@ class EventLog:
         data = self._broken + data
         cut = data.rfind(_GAP) + len(_GAP) if _GAP in data else 0
         self._broken = data[cut:]
-        for each in frames(self._form, data[:cut]):  # keep-alives are none
+        for each in frames(self._form, data[:cut]):  # keep-alives are not events
             self.add(each)
 
     def end(self) -> None: ...
@@ -114,9 +114,9 @@ class EventLog:
     def abort(self) -> None: ...
 
     def on_pressure(self, pause: Callable[[], None], resume: Callable[[], None]) -> None:
-        """It never is in the way."""
+        """It never causes pressure."""
 
-    # What becomes of it.
+    # Storing and reading
 
     def add(self, each: Frame) -> None:
         if self.final is not None:
@@ -143,7 +143,7 @@ class EventLog:
         changed.set()
 
     def fresh(self) -> list[Frame]:
-        """What has not been stored; it stays here until `stored` is reported."""
+        """The events not stored yet; they stay here until `stored` is called."""
         self.dirty.clear()
         self.full.clear()
         return self._frames[self._stored :]
@@ -161,10 +161,11 @@ class EventLog:
         del self._frames[:let_go]
 
     def after(self, number: int) -> list[Frame] | None:
-        """The events beyond this one; None: some of them are only in the store by now.
+        """The events after this one; None: some of them are only in the store by now.
 
-        The last one is sent only once it is stored: any client that has received it finds the response as it
-        says."""
+        The last one is sent only once it is stored: any client that has received it finds the response in the
+        same state.
+        """
         if number + 1 >= self.next or not self.keeps:
             return []
         start = number + 1 - self._frames[0].number
@@ -176,7 +177,7 @@ class EventLog:
     def _patched(self, each: Frame) -> Frame:
         form, event = self._form, _event(each)
         response = event.get(form.holder)
-        if response is None:  # an error, which shows no response
+        if response is None:  # an error, which contains no response
             message = str(event.get("error", {}).get("message", ""))
             self.final = self._stored_form.ended(self.opening or dict(self._patch), "failed", message)
             return each

@@ -1,4 +1,4 @@
-"""The stream of a background response, for one who listens from anywhere in it, in any process."""
+"""The stream of a background response, for a client that follows it from any event on, in any process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 _PATIENCE_SECONDS: Final = 30.0
-"""For which a listener is kept while the store is down."""
+"""How long a follower is kept connected while the store is down."""
 _PIECES_AT_ONCE: Final = 16
 _PING: Final = b": ping\n\n"
 _HEADERS: Final[Headers] = [
@@ -40,7 +40,7 @@ class Follower:
         look: Callable[[], Awaitable[KeptResponse | None]],
         poll_seconds: float,
     ) -> None:
-        """`event_log`: where this process works on the response. `look`: how the response is now."""
+        """`event_log`: if this process works on the response. `look`: returns the current response."""
         self._documents = documents
         self._caller = caller
         self._id = id
@@ -55,7 +55,7 @@ class Follower:
         self._flowing.set()
 
     async def tell(self, reply: Reply, headers: Headers, ping: float) -> None:
-        """Every event from here to the last one, as it comes."""
+        """Send every event from here to the last one, as it comes."""
         reply.start(200, [*_HEADERS, *headers])
         reply.on_pressure(self._flowing.clear, self._flowing.set)
         self._last = self._loop.time()
@@ -67,7 +67,8 @@ class Follower:
                     return
                 down = 0.0
             except StoreDown:
-                # The status is spent. Who is cut off here can come back with the last event it has.
+                # The status has been sent. A client that is cut off here can reconnect with the last event it
+                # has.
                 down = down or self._loop.time()
                 if self._loop.time() - down > _PATIENCE_SECONDS:
                     reply.abort()
@@ -75,17 +76,18 @@ class Follower:
                 await asyncio.sleep(self._poll_seconds)
 
     async def _step(self, reply: Reply, ping: float) -> bool:
-        """Tell what there is, or wait for more. Whether that was all."""
+        """Send the available events, or wait for more. Returns whether those were all."""
         fresh = await self._ready()
         if not fresh and self._tape is not None and self._tape.over:
-            return True  # it was deleted
+            return True  # the response was deleted
         if not fresh and self._tape is None and await self._has_ended():
             fresh = await self._ready() or await self._made_up()
             if not fresh:
                 return True
         if fresh:
             if fresh[-1].kind in self._form.ends and (self._tape is None or not self._tape.over):
-                # The events are stored before the response: no client gets an end that it does not show yet.
+                # The events are stored before the response: no client gets an end that the response does not
+                # show yet.
                 while not await self._has_ended():
                     await asyncio.sleep(self._poll_seconds)
             await self._flowing.wait()
@@ -100,7 +102,7 @@ class Follower:
         return False
 
     async def _ready(self) -> list[Frame]:
-        """What there is beyond what has been reported."""
+        """The available events after those already sent."""
         found = self._tape.after(self._seen) if self._tape is not None else None
         if found is None:
             pieces = await self._documents.pieces(
@@ -112,7 +114,8 @@ class Follower:
         return found
 
     def _unheard(self, pieces: list[Document]) -> Iterator[Frame]:
-        """A piece that was stored twice, since it was unknown whether it was, is sent once."""
+        """A piece that was stored twice, because it was unknown whether the first write succeeded, is sent
+        once."""
         seen = self._seen
         for piece in pieces:
             for each in frames(self._form, piece.body):
@@ -121,7 +124,7 @@ class Follower:
                     yield each
 
     async def _more(self, seconds: float) -> None:
-        """Until there may be something new."""
+        """Wait until there may be something new."""
         if self._tape is None:
             await asyncio.sleep(min(self._poll_seconds, seconds))
         else:
@@ -134,10 +137,10 @@ class Follower:
         return kept is None or is_final(kept.body)
 
     async def _made_up(self) -> list[Frame]:
-        """The last event of a response whose process went without one, or of one whose events are gone."""
+        """The last event of a response whose process died before writing one, or whose events are gone."""
         newest = await self._documents.pieces(self._caller, EVENT, self._id, limit=1, newest_first=True)
         if newest and terminal(self._form, newest[0].body) is not None:
-            return []  # it has had that one
+            return []  # already sent
         kept = await self._look()
         if kept is None:
             return []

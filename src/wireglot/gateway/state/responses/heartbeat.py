@@ -1,4 +1,4 @@
-"""Signs of life of the one that works on a response, for those who only see what is stored."""
+"""Heartbeats of the process that works on a response, for processes that only see the store."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 BEAT: Final = "beat"
-"""One for each response that is being worked on, by the response's id: other bytes with every beat."""
+"""One for each response in progress, by the response's id: different bytes with every beat."""
 
 _KEPT_MS: Final = 24 * 3600 * 1000
 _MAX_SEEN: Final = 10_000
 _NONCE_BYTES: Final = 8
 _TIME_BYTES: Final = 8
 _CLOCKS_APART_SECONDS: Final = 300.0
-"""By how much the clocks of two machines may disagree."""
+"""How far the clocks of two machines may differ."""
 
 
 class Heartbeats:
-    """Only whether a sign moves counts, and for how long it has not by the clock of the one that looks: those
-    of two machines need not agree. Only a sign that is much older than they may disagree has not moved before
-    it was first looked at, either."""
+    """Only whether a heartbeat changes counts, and for how long it has not by the observer's clock: the
+    clocks of two machines need not agree. Only a heartbeat older than clocks may differ counts as unchanged
+    since before it was first seen."""
 
     def __init__(
         self,
@@ -38,13 +38,13 @@ class Heartbeats:
         self._clock = clock
         self._wall = wall
         self._seen: OrderedDict[tuple[str, str], tuple[bytes, float]] = OrderedDict()
-        """What a sign was when it was last looked at, and since when."""
+        """The last seen heartbeat, and since when."""
 
     async def begin(self, caller: str, id: str) -> None:
         await self._documents.put([self._sign(caller, id)])
 
     async def beat(self, caller: str, id: str) -> bool:
-        """False: it is no longer there. The response was deleted."""
+        """False: it no longer exists. The response was deleted."""
         return await self._documents.replace(self._sign(caller, id))
 
     async def end(self, caller: str, id: str) -> None:
@@ -56,8 +56,8 @@ class Heartbeats:
         return found[0].body if found else b""
 
     def still(self, caller: str, id: str, sign: bytes, began: float = 0.0) -> float:
-        """Seconds for which it has surely not moved. `began`: when the response did (unix seconds), where it
-        is known: of an old one the sign itself is gone."""
+        """Seconds for which it has certainly not changed. `began`: when the response did (unix seconds), if
+        known: an old one has no heartbeat any more."""
         now = self._clock()
         known = self._seen.pop((caller, id), None)
         if known is None or known[0] != sign:

@@ -1,8 +1,8 @@
-"""Background responses whose process has died: found without being asked for, and reported to have failed.
+"""Background responses whose process has died: found without a request for them, and reported as failed.
 
-Every response that is being made is entered in one list of the whole fleet. Each process looks at it from
-its start on. A sign of life that has stood still for the lease, or whose process is known to be gone from
-this machine, and that still stands a grace later, is that of a dead one.
+Every response in progress is entered in one list of the whole fleet, which each process checks from its start
+on. A process is dead if its heartbeat has not changed for the lease, or if it is known to be gone from this
+machine, and the heartbeat is still unchanged a grace period later.
 """
 
 from __future__ import annotations
@@ -21,16 +21,17 @@ from wireglot.stores.base import Documents, StoreDown
 from wireglot.stores.records import Document
 
 RUNNING: Final = "running"
-"""The kind of an entry, by the response's id; its body says whose response it is, and who works on it."""
+"""The kind of an entry, by the response's id; its body contains the caller and the process that works on
+it."""
 FLEET: Final = "*fleet"
-"""The tenant of the list: no caller can be called so."""
+"""The tenant of the list: no caller can have this name."""
 
 _KEPT_MS: Final = 24 * 3600 * 1000
 _PAGE: Final = 200
 
 
 _living: Final[set[str]] = set()
-"""Instances of this very process: tests have several."""
+"""Instances within this process: tests have several."""
 
 
 class Entry(msgspec.Struct, frozen=True, array_like=True):
@@ -38,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, array_like=True):
     instance: str
     pid: int = 0
     pids: str = ""
-    """Where that number means a process; see `pid_space`."""
+    """Where the process id is valid; see `pid_space`."""
 
 
 class Running:
@@ -60,7 +61,7 @@ class Running:
         found = await self._documents.get(FLEET, RUNNING, [id])
         try:
             return bool(found) and has_died(msgspec.msgpack.decode(found[0].body, type=Entry))
-        except msgspec.DecodeError:  # of a version to come
+        except msgspec.DecodeError:  # from a later version
             return False
 
     async def all(self) -> list[tuple[str, Entry]]:
@@ -71,7 +72,7 @@ class Running:
             for each in page:
                 try:
                     found.append((each.id, msgspec.msgpack.decode(each.body, type=Entry)))
-                except msgspec.DecodeError:  # of a version to come
+                except msgspec.DecodeError:  # from a later version
                     continue
             if len(page) < _PAGE:
                 return found
@@ -79,7 +80,7 @@ class Running:
 
 
 class Orphans:
-    """`settle(caller, id)` is informed of each; it may find that the response has ended after all."""
+    """`settle(caller, id)` is called for each; it may find that the response has ended after all."""
 
     def __init__(
         self,
@@ -97,7 +98,7 @@ class Orphans:
         self._settle = settle
         self._clock = clock
         self._suspected: dict[str, tuple[bytes, float]] = {}
-        """By response: the sign that stood still, and since when it has been known to."""
+        """By response: the heartbeat that did not change, and since when that has been known."""
 
     def close(self) -> None:
         _living.discard(self._instance)
@@ -122,17 +123,17 @@ class Orphans:
                     suspected[id] = (sign, since if before == sign else now)
             self._suspected = suspected
         except StoreDown:
-            # While it was away the living could not beat: all of them get their grace again.
+            # While the store was down, live processes could not write heartbeats: all get a new grace period.
             self._suspected = {}
             raise
 
 
 def has_died(entry: Entry) -> bool:
-    """Whether a process of this machine is certainly gone; of others that is unknown here."""
+    """Whether a process of this machine is certainly gone; for other machines that is unknown here."""
     if entry.instance in _living or not entry.pids or entry.pids != pid_space():
         return False
     if entry.pid == os.getpid():
-        return True  # the number is ours now
+        return True  # the process id is ours now
     try:
         os.kill(entry.pid, 0)
     except ProcessLookupError:
@@ -144,7 +145,7 @@ def has_died(entry: Entry) -> bool:
 
 @cache
 def pid_space() -> str:
-    """This boot of this machine, and which of its containers; "" where the system does not tell."""
+    """Identifies this boot of this machine and its container; "" if the system does not report them."""
     try:
         boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
         return f"{boot} {os.readlink('/proc/self/ns/pid')}"

@@ -1,4 +1,4 @@
-"""Stored answers: written whole, found only by the caller whose they are."""
+"""Stored answers: written whole, found only by the caller they belong to."""
 
 from __future__ import annotations
 
@@ -27,17 +27,16 @@ Name = tuple[str, str]
 
 
 class Unstored:
-    """Responses that were answered, and that the store did not take: the client is shown why one is not
-    there.
+    """Responses that were answered but not stored: the client is told why one is missing.
 
-    In the memory of the process that answered. Another one knows nothing of them, and says that there is no
-    such response; so does this one, once it has forgotten.
+    Kept in the memory of the process that answered. Others do not know them and report that there is no such
+    response; so does this one after it has dropped them.
     """
 
     def __init__(self, most: int = MAX_REMEMBERED) -> None:
         self._most = most
         self._names: OrderedDict[Name, bool] = OrderedDict()
-        """With whether something of it may lie in the store: a call that was given up may have happened."""
+        """The value: whether parts of it may be in the store, since an aborted call may have succeeded."""
 
     def add(self, caller: str, id: str, *, doubtful: bool = True) -> None:
         self._names[caller, id] = doubtful
@@ -51,7 +50,7 @@ class Unstored:
         return [name for name, doubtful in self._names.items() if doubtful]
 
     def cleared(self, name: Name) -> None:
-        """Nothing of it lies in the store."""
+        """Nothing of it is in the store."""
         if name in self._names:
             self._names[name] = False
 
@@ -69,8 +68,8 @@ class ResponseStore:
         return (await self.load_all(caller, [id])).get(id)
 
     async def load_all(self, caller: str, ids: Iterable[str]) -> dict[str, KeptResponse]:
-        """Those that are there, by id. One whose client was informed that it is not stored is not there,
-        whatever became of the call that was given up."""
+        """The existing responses, by id. One whose client was told that it is not stored does not count, even
+        if the aborted call succeeded."""
         wanted = [id for id in ids if (caller, id) not in self.unstored]
         if not wanted:
             return {}
@@ -78,12 +77,12 @@ class ResponseStore:
         return {document.id: _DECODER.decode(document.body) for document in found}
 
     async def save(self, caller: str, id: str, kept: KeptResponse) -> None:
-        """With the references to its items, in one step; durable when it returns."""
+        """Saved with the references to its items, in one step; durable when it returns."""
         document = self._form(caller, id, kept)
         await self._documents.put([document, *_references(document, _keys(kept))])
 
     async def replace(self, caller: str, id: str, kept: KeptResponse) -> bool:
-        """Only where it still exists: what a client has deleted stays deleted. Its input is as it was."""
+        """Only if it still exists: what a client has deleted stays deleted. Its input does not change."""
         document = self._form(caller, id, kept)
         if not await self._documents.replace(document):
             return False
@@ -93,15 +92,15 @@ class ResponseStore:
         return True
 
     def missing(self, caller: str, id: str, noun: str) -> RequestError:
-        """What is reported about an id under which there is nothing."""
+        """The error for an id without a response."""
         why = f" {WHY}" if (caller, id) in self.unstored else ""
         return RequestError(
             "not_found", f"{noun.capitalize()} with id '{id}' not found.{why}", code="response_not_found"
         )
 
     async def remove_unstored(self) -> None:
-        """The store is back: what calls that were given up may have left in it goes. Its references lead
-        nowhere then, and end with their time."""
+        """The store is back: remove what aborted calls may have left in it. References to it are then
+        invalid, and expire."""
         for name in self.unstored.doubtful():
             caller, id = name
             await self._documents.delete(caller, RESPONSE, [id])
@@ -117,7 +116,7 @@ class ResponseStore:
         return await self._documents.delete(caller, RESPONSE, [id]) > 0
 
     async def items(self, caller: str, ids: Iterable[str]) -> dict[str, dict[str, Any]]:
-        """The items of stored responses that have these ids, as far as there are such."""
+        """The items of stored responses with these ids, as far as they exist."""
         wanted = set(ids)
         keys = {key_of(id) for id in wanted} | {stem_of(id) for id in wanted} - {""}
         pointing = await self._documents.get(caller, REFERENCE, list(keys))
@@ -146,8 +145,8 @@ def _references(document: Document, keys: Iterable[str]) -> list[Document]:
 
 
 def _keys(kept: KeptResponse) -> list[str]:
-    """Under which its items are found. Those of the input that got their ids from us share one: clients that
-    send whole histories would otherwise leave an entry for each item of each request."""
+    """The keys by which its items are found. Input items whose ids we made share one: clients that send whole
+    histories would otherwise leave an entry for each item of each request."""
     given = (id for id in _ids(kept.input) if not kept.stem or stem_of(id) != kept.stem)
     keys = [*map(key_of, given), *_output_keys(kept)]
     if kept.stem and any(stem_of(id) == kept.stem for id in _ids(kept.input)):
