@@ -78,7 +78,7 @@ def test_an_answer_with_nobodys_mark_is_found_out(tmp_path: Path, monkeypatch: p
 
     monkeypatch.setattr(providers, "_followed", hidden)
     book = tried(providers, tmp_path, every=200)
-    assert len(book.admitted) == book.knocks > 0
+    assert len(book.admitted) == book.attempts > 0
 
 
 @pytest.mark.whole

@@ -114,7 +114,7 @@ class Client:
             return
         began = time.monotonic()
         busy = nonce in self._upstream.busy
-        self._left.tally["while the provider was at it"] += busy
+        self._left.tally["while the provider was answering"] += busy
         attempts = self._upstream.asked.get(nonce, 0)
         await self._noticed(kind, nonce, began, attempts)
 
@@ -192,7 +192,7 @@ async def _books(folder: Path, left: Left) -> None:
     left.problems += [f"usage {one} is there {times} times" for one, times in seen.items() if times > 1]
     left.problems += [f"usage {one} ({what}) is lost" for one, what in left.ids.items() if one not in seen]
     for row in rows:
-        left.tally[f"books: {row.outcome or 'open'}"] += 1
+        left.tally[f"ledger: {row.outcome or 'open'}"] += 1
         if not row.outcome:
             left.problems.append(f"usage {row.id} is open")
 
@@ -210,10 +210,13 @@ def main() -> int:
         asyncio.run(trial(arguments, Path(work), left))
     run.tell(left.problems)
     run.counts.update(sorted(left.tally.items()))
-    run.counts["left while it was at it, and noticed"] = len(left.seconds)
+    run.counts["left while it was answering, and closed"] = len(left.seconds)
     share = 100 * sum(each <= 1 for each in left.seconds) / max(len(left.seconds), 1)
     run.figure(
-        "providers left within 1 s, in %", demanded="99.9", measured=round(share, 3), holds=share >= 99.9
+        "provider connections closed within 1 s, in %",
+        demanded="99.9",
+        measured=round(share, 3),
+        holds=share >= 99.9,
     )
     worst = round(max(left.seconds, default=0.0), 2)
     run.figure("the slowest, in seconds", demanded="at most 3", measured=worst, holds=worst <= 3)

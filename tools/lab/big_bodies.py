@@ -78,7 +78,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             time.sleep(_QUIET_SECONDS)
             quiet = others.waited()
-            run.counts["asked while nothing happens"] = quiet.count
+            run.counts["requests while nothing happens"] = quiet.count
             for name in (*MONSTERS, LARGE_ANSWER):
                 if given.only in ("", name):
                     _measure(run, name, served.port, behind, others, quiet.longest)
@@ -107,7 +107,7 @@ def _measure(run: Run, name: str, port: int, behind: Upstream, others: Others, q
                     break
             if waited > longest:
                 longest, where = waited, f"{source} to {target}"
-    run.counts[f"others asked during {name}"] = asked
+    run.counts[f"other requests during {name}"] = asked
     run.counts[f"sent: {name}"] = tries
     run.figure(
         f"longest wait during {name}",

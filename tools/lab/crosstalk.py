@@ -174,7 +174,7 @@ class Caller:
         if not others:
             return
         path = self._chance.choice(others)
-        self._world.counts["asked for what is another's"] += 1
+        self._world.counts["requests for another caller's data"] += 1
         reply = await self._ask(self._chance.choice(("GET", "DELETE")), path)
         if reply.status != 404:
             self._problem(f"got {reply.status} for {path} of another")
@@ -295,7 +295,7 @@ def main() -> int:
     run.figure("values of another exchange or caller", demanded="0", measured=foreign, holds=foreign == 0)
     others = len(progress.problems) - foreign
     run.figure(
-        "answers without their own value, lost, or to what is another's",
+        "answers that are lost, lack their own value or show another caller's data",
         demanded="0",
         measured=others,
         holds=others == 0,

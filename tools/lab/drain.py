@@ -106,7 +106,7 @@ async def _newcomers(port: int, drained: Drained) -> None:
         try:
             reply = await Link(port).ask("POST", path, body)
         except OSError:
-            drained.tally["newcomers refused"] += 1
+            drained.tally["new requests refused"] += 1
         else:
             drained.tally[f"newcomers reported {reply.status}"] += 1
         await asyncio.sleep(0.2)
@@ -131,7 +131,7 @@ async def _books(folder: Path, streams: int, drained: Drained) -> None:
         if row is None or not row.outcome:
             drained.problems.append(f"usage {request} is {'lost' if row is None else 'open'}")
         else:
-            drained.tally[f"books: {row.outcome}"] += 1
+            drained.tally[f"ledger: {row.outcome}"] += 1
 
 
 def main() -> int:
@@ -149,7 +149,7 @@ def main() -> int:
     run.tell(drained.problems)
     run.counts.update(sorted(drained.tally.items()))
     lost = len(drained.problems)
-    run.figure("lost, wrong or not in the books", demanded="0", measured=lost, holds=lost == 0)
+    run.figure("lost, wrong or missing in the ledger", demanded="0", measured=lost, holds=lost == 0)
     over = round(took - arguments.deadline, 1)
     run.figure("seconds from the deadline to the end", demanded="at most 2", measured=over, holds=over <= 2)
     return run.write(arguments.out)

@@ -138,7 +138,7 @@ async def trial(name: str, arguments: argparse.Namespace, folder: Path, outcome:
     outcome.counts[f"{name}: refused or delivered without being stored"] = (
         sum(acknowledged.refused.values()) + acknowledged.unstored
     )
-    outcome.counts[f"{name}: broken off"] = acknowledged.broken
+    outcome.counts[f"{name}: cut off"] = acknowledged.broken
     if acknowledged.broken:
         outcome.problems.append(f"{name}: {acknowledged.broken} answers broke off")
 
@@ -166,7 +166,7 @@ def main() -> int:
     lost = len(outcome.problems)
     run.figure("acknowledged and lost, doubled or wrong", demanded="0", measured=lost, holds=lost == 0)
     again = outcome.restarted
-    run.figure("gateways that had to be started again", demanded="0", measured=again, holds=again == 0)
+    run.figure("gateways that had to be restarted", demanded="0", measured=again, holds=again == 0)
     return run.write(arguments.out)
 
 

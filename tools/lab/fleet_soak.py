@@ -125,7 +125,7 @@ class Soak:
 
     async def _traffic(self) -> None:
         for machine in self.machines:
-            self.counts["asked before, to fill what is kept"] += await fill(
+            self.counts["requests that filled the caches first"] += await fill(
                 machine.served.port, self._keys[0]
             )
         for number in range(len(CLIENTS) * len(SPEAKERS)):
@@ -211,13 +211,18 @@ def _judge(run: Run, soak: Soak) -> None:
     run.counts.update({f"paced {what}": many for what, many in soak.held.tally.items()})
     wrong = [*soak.problems, *soak.held.problems]
     run.tell(wrong)
-    run.figure("answers wrong, lost or another's", demanded="0", measured=len(wrong), holds=not wrong)
+    run.figure(
+        "answers that are wrong, lost or of another caller",
+        demanded="0",
+        measured=len(wrong),
+        holds=not wrong,
+    )
     for number, machine in enumerate(soak.machines, 1):
         streams.judge_memory(run, machine.memory, f" of machine {number}")
     waits = [wait for machine in soak.machines for wait in machine.waits]
     streams.judge_waits(run, waits, _STALL_SECONDS)
     waits = [wait for machine in soak.machines for wait in machine.large_waits]
-    streams.judge_waits(run, waits, _LARGE_STALL_SECONDS, " beside large bodies and reloads")
+    streams.judge_waits(run, waits, _LARGE_STALL_SECONDS, " during large bodies and reloads")
     for name in soak.before[0]:
         pairs = zip(soak.before, soak.after, strict=True)
         more = [int(after[name] - before[name]) for before, after in pairs]

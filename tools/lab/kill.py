@@ -189,7 +189,7 @@ async def trial(arguments: argparse.Namespace, folder: Path, run: Run) -> list[s
         f"{arguments.kills} kills: {len(acknowledged.requests):,} requests, "
         f"{len(acknowledged.responses):,} stored responses and "
         f"{sum(map(len, acknowledged.sessions.values())):,} turns of {len(acknowledged.sessions)} sessions "
-        f"acknowledged; {acknowledged.broken:,} answers broken off; started again in "
+        f"acknowledged; {acknowledged.broken:,} answers cut off; started again in "
         f"{sorted(starts)[len(starts) // 2]:.2f} s (median), {max(starts):.2f} s (worst)"
     )
     for what, times in acknowledged.refused.items():
@@ -199,7 +199,7 @@ async def trial(arguments: argparse.Namespace, folder: Path, run: Run) -> list[s
         "acknowledged requests": len(acknowledged.requests),
         "acknowledged responses": len(acknowledged.responses),
         "acknowledged turns": sum(map(len, acknowledged.sessions.values())),
-        "answers broken off": acknowledged.broken,
+        "answers cut off": acknowledged.broken,
         "answers refused": sum(acknowledged.refused.values()),
         "answers that say they were not stored": acknowledged.unstored,
     }
@@ -277,7 +277,7 @@ def look_at_rows(rows: list[UsageRow], reported: Acknowledged) -> list[str]:
             )
     if outcomes.get("open"):
         problems.append(f"{outcomes['open']} rows are still open")
-    print(f"the books: {len(rows):,} rows, {outcomes}")
+    print(f"the ledger: {len(rows):,} rows, {outcomes}")
     return problems
 
 

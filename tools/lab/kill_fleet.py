@@ -99,7 +99,7 @@ def main() -> int:
     run.counts["acknowledged requests"] = len(done.report.requests)
     run.counts["acknowledged responses"] = len(done.report.responses)
     run.counts["acknowledged turns"] = sum(map(len, done.report.sessions.values()))
-    run.counts["answers broken off"] = done.report.broken
+    run.counts["answers cut off"] = done.report.broken
     doubled = sum("twice" in problem for problem in done.problems)
     lost = len(done.problems) - doubled
     run.figure("acknowledged and lost, or wrong", demanded="0", measured=lost, holds=lost == 0)

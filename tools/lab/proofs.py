@@ -66,7 +66,8 @@ PROOFS: Final = (
     Proof(
         "aborts",
         "10,000 clients leave: queued, backing off, before a silent provider, mid-stream, in background",
-        "the provider is left within 1 s in 99.9 %; no task, socket or permit stays; books complete",
+        "the provider's connection is closed within 1 s in 99.9 %; no task, socket or permit stays; "
+        "ledger complete",
         "tools.lab.aborts",
     ),
     Proof(
@@ -93,26 +94,26 @@ PROOFS: Final = (
     ),
     Proof(
         "crosstalk",
-        "1,000,000 exchanges with values of their own, 20 % of clients leave, 10 % of providers fail",
+        "1,000,000 exchanges, each with unique values, 20 % of clients leave, 10 % of providers fail",
         "0 bytes of another caller",
         "tools.lab.crosstalk",
     ),
     Proof(
         "drain",
         "SIGTERM with 500 open streams",
-        "0 lost before the deadline; the rest are reported; books complete",
+        "0 lost before the deadline; the rest are reported; ledger complete",
         "tools.lab.drain",
     ),
     Proof(
         "reloads",
         "100 reloads under load, half of them broken or empty",
-        "0 failed requests, 0 doors opened",
+        "0 failed requests, no request without a valid key admitted",
         "tools.lab.reloads",
     ),
     Proof(
         "storm",
         "500 clients, a provider that answers 503 to everything and then recovers",
-        "attempts at most 1.2x requests; well again within 15 s",
+        "attempts at most 1.2x requests; recovered within 15 s",
         "tools.lab.storm",
         quick="tests/gateway/faults/test_faults_breaker.py",
     ),
@@ -132,7 +133,7 @@ PROOFS: Final = (
     ),
     Proof(
         "big_bodies",
-        "legal bodies of the worst kind beside small requests",
+        "valid bodies of the worst kind next to small requests",
         "no callback of the loop over 0.25 s",
         "tools.lab.big_bodies",
         quick="tests/gateway/faults/test_faults_big_bodies.py",

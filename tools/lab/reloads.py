@@ -187,7 +187,7 @@ async def _reloads(served: Served, run: Run, arguments: argparse.Namespace, chan
         {
             "reloads": arguments.reloads,
             "requests": traffic.asked,
-            "strangers refused": traffic.refused,
+            "requests without a valid key refused": traffic.refused,
             "lines of refused reloads": log.count("reload refused"),
             **{f"file: {name}": count for name, count in sorted(ways.items())},
         }
@@ -221,10 +221,13 @@ def main(argv: list[str] | None = None) -> int:
         print(problem, file=sys.stderr)
     failed, let_in, unreported = len(traffic.failed), len(traffic.let_in), len(traffic.unreported)
     run.figure("failed requests", demanded="0", measured=failed, holds=failed == 0 and traffic.asked > 0)
-    run.figure("strangers let in", demanded="0", measured=let_in, holds=let_in == 0 and traffic.refused > 0)
     run.figure(
-        "files taken otherwise than they should", demanded="0", measured=unreported, holds=unreported == 0
+        "requests without a valid key that were admitted",
+        demanded="0",
+        measured=let_in,
+        holds=let_in == 0 and traffic.refused > 0,
     )
+    run.figure("files applied or refused wrongly", demanded="0", measured=unreported, holds=unreported == 0)
     run.figure("exit status", demanded="0", measured=ended, holds=ended == 0)
     return run.write(arguments.out)
 

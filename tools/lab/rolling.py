@@ -173,7 +173,7 @@ class Trial:
                 self.problems.append(f"usage of {id}: not the {tokens} tokens that its client was sent")
         if outcomes["open"]:
             self.problems.append(f"{outcomes['open']} rows of usage are still open")
-        print(f"the books: {len(rows):,} rows, {dict(outcomes)}")
+        print(f"the ledger: {len(rows):,} rows, {dict(outcomes)}")
 
 
 async def _unfinished(machine: Machine, key: str) -> str:

@@ -190,7 +190,7 @@ async def budgets(fleet: RollingFleet, one: Machine, other: Machine) -> None:
 
 
 async def _used(machine: Machine, key: str, tokens: int) -> bool:
-    """Whether all of it is in the books: another machine's last rows take a moment."""
+    """Whether all of it is in the ledger: another machine's last rows take a moment."""
     reported = await machine.answer(key, "GET", "/v1/usage?group_by=key")
     return bool(reported["total"]["total_tokens"] == tokens)
 

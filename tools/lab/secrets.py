@@ -213,7 +213,7 @@ async def trial(seed: int, log: str, folder: Path, tally: Counter[str]) -> list[
     await asyncio.to_thread(served.stop)
     searched("traces", bytes(parrot.traces))
     tally["bytes of traces"] += len(parrot.traces)
-    tally["asked of the upstream"] += parrot.asked
+    tally["upstream requests"] += parrot.asked
     for path_on_disk in sorted(folder.rglob("*")):
         # The configuration and the secret's own file are where they belong.
         if path_on_disk.is_file() and path_on_disk.name not in ("wireglot.toml", "secret"):

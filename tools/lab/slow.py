@@ -1,4 +1,4 @@
-"""Clients that mean no good: idle, slow, deaf, and bombs. Do the good ones notice?
+"""Hostile clients: idle, slow, not reading, and bombs. Are well-behaved clients affected?
 
     python -m tools.lab.slow [--idle 5000] [--slow 500] [--seconds 60] [--good 16] [--bombs 50]
 
@@ -94,7 +94,7 @@ async def held(port: int, kind: str, seconds: float, seen: Seen) -> None:
             writer.write(b"POST /v1/chat/completions HTTP/1.1\r\nhost: 127.0.0.1\r\nx-slow: ")
         elif kind == "slow body":
             writer.write(_head(port, "/v1/chat/completions", 100_000) + b'{"model":"demo","messages":[')
-        elif kind == "deaf":
+        elif kind == "not reading":
             path, body = question("openai-chat", f"paced/{model(2000, 5)}", "x" * 1000)
             raw = msgspec.json.encode(body)
             writer.write(_head(port, path, len(raw)) + raw)
@@ -103,10 +103,10 @@ async def held(port: int, kind: str, seconds: float, seen: Seen) -> None:
             if kind in ("slow head", "slow body"):
                 writer.write(b" ")
             if writer.transport.is_closing() or reader.at_eof():
-                seen.tally[f"{kind}: shown out"] += 1
+                seen.tally[f"{kind}: closed by the gateway"] += 1
                 return
     except OSError:
-        seen.tally[f"{kind}: shown out"] += 1
+        seen.tally[f"{kind}: closed by the gateway"] += 1
     finally:
         writer.transport.abort()
 
@@ -167,7 +167,7 @@ async def trial(arguments: argparse.Namespace, folder: Path, seen: Seen) -> None
     await asyncio.sleep(10)
     seen.phase = "during"
     kinds = ["idle"] * arguments.idle + [
-        kind for kind in ("slow head", "slow body", "deaf") for _ in range(arguments.slow)
+        kind for kind in ("slow head", "slow body", "not reading") for _ in range(arguments.slow)
     ]
     random.Random(1).shuffle(kinds)
     attackers = []
@@ -209,7 +209,7 @@ def main() -> int:
     arguments = parser.parse_args()
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
-    run = Run("slow", "idle, slow and deaf clients, and bombs, beside good ones")
+    run = Run("slow", "idle and slow clients, clients that do not read, and bombs, next to good ones")
     seen = Seen()
     with tempfile.TemporaryDirectory(prefix="slow-") as work:
         asyncio.run(trial(arguments, Path(work), seen))

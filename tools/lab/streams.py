@@ -98,7 +98,7 @@ async def trial(arguments: argparse.Namespace, folder: Path, held: Held) -> None
     limits = "[limits]\nrequests_per_key = 0\n"
     served = Served(folder, f'[server]\nlog = "json"\n{limits}{config(port)}')
     await asyncio.to_thread(served.start)
-    held.tally["asked before, to fill what is kept"] = await fill(served.port)
+    held.tally["requests that filled the caches first"] = await fill(served.port)
     others = Others(served.port, served.pid)
     each = int(min(arguments.each_minutes, arguments.minutes) * 60_000 / arguments.pause_ms)
     asked_before = upstream.asked
@@ -124,7 +124,7 @@ async def trial(arguments: argparse.Namespace, folder: Path, held: Held) -> None
                 held.memory.append(rss)
             waits = await asyncio.to_thread(others.waited)
             held.waits.append(waits)
-            held.tally["asked for its health"] += waits.count
+            held.tally["health checks"] += waits.count
             print(
                 f"{time.monotonic() - began:6.0f} s  {rss:7.1f} MiB  {upstream.open:,} open  {waits}  "
                 f"{held.tally['words']:,} words",
@@ -153,13 +153,13 @@ def judge_memory(run: Run, samples: list[float], whose: str = "") -> None:
 def judge_waits(run: Run, waits: list[Waits], most: float, when: str = "") -> None:
     longest = max((wait.longest for wait in waits), default=0.0)
     run.figure(
-        f"longest that another waited{when}, in seconds",
+        f"longest wait of another request{when}, in seconds",
         demanded=f"at most {most:g}",
         measured=round(longest, 3),
         holds=longest <= most,
     )
     with_machine = max((wait.with_machine for wait in waits), default=0.0)
-    run.counts[f"longest that another waited{when}, in ms, with what the machine took"] = round(
+    run.counts[f"longest wait of another request{when}, in ms, with pauses of the machine"] = round(
         1000 * with_machine
     )
 

@@ -1,12 +1,12 @@
-"""Knock at every door of a gateway that runs as a process, and count who is let in.
+"""Attack every endpoint of a gateway that runs as a process, and count the requests that are admitted.
 
     python -m tools.lab.doors [--only smuggling,keys] [--every 1] [--seed 1]
 
 Smuggled requests and answers; foreign hosts, origins and pages of browsers; every route without its key;
-URLs, names, headers and redirects that would move a request elsewhere; providers whose TLS does not hold;
-what is another caller's; reasoning state that was forged, damaged or taken from another. Each class also
-knocks rightly, and must then be let in: a wall would pass the rest. The provider behind the gateway keeps
-every byte that it was sent, and is what decides.
+URLs, names, headers and redirects that would move a request elsewhere; providers with invalid TLS;
+another caller's data; reasoning state that was forged, damaged or taken from another. Each class also
+makes valid requests, which must be admitted: a gateway that refuses everything would pass the rest. The
+provider behind the gateway keeps every byte that it was sent, and decides.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ CLASSES: Final[dict[str, tuple[str, Callable[[Book, Path], Awaitable[None]]]]] =
     "origins": ("Host, Origin, CORS, pages of a browser", origins.trial),
     "keys": ("routes without their key", keys.trial),
     "ssrf": ("requests moved elsewhere (SSRF)", ssrf.trial),
-    "tls": ("providers whose TLS does not hold", tls.trial),
-    "callers": ("what is another caller's", callers.trial),
+    "tls": ("providers with invalid TLS", tls.trial),
+    "callers": ("another caller's data", callers.trial),
     "envelopes": ("forged and transplanted envelopes", envelopes.trial),
 }
 
@@ -53,22 +53,22 @@ def main() -> int:
         with tempfile.TemporaryDirectory(prefix="doors-") as work:
             asyncio.run(_tried(trial, book, Path(work)))
         problems += book.admitted + book.shut
-        run.counts[f"{name}: knocks"] = book.knocks
-        run.counts[f"{name}: right ones"] = book.opened
+        run.counts[f"{name}: attempts"] = book.attempts
+        run.counts[f"{name}: valid requests"] = book.opened
         run.counts.update({f"{name}: {what}": count for what, count in sorted(book.counts.items())})
         run.figure(
-            f"{title}: admitted of {book.knocks:,}",
+            f"{title}: admitted of {book.attempts:,}",
             demanded="0",
             measured=len(book.admitted),
-            holds=not book.admitted and book.knocks > 0,
+            holds=not book.admitted and book.attempts > 0,
         )
         run.figure(
-            f"{title}: right knocks that were refused, of {book.opened + len(book.shut)}",
+            f"{title}: valid requests that were refused, of {book.opened + len(book.shut)}",
             demanded="0",
             measured=len(book.shut),
             holds=not book.shut and book.opened > 0,
         )
-        print(f"{name}: {book.knocks} knocks, {len(book.admitted)} admitted", flush=True)
+        print(f"{name}: {book.attempts} attempts, {len(book.admitted)} admitted", flush=True)
     run.tell(problems)
     return run.write(arguments.out)
 

@@ -37,23 +37,23 @@ class Said(NamedTuple):
 
 
 class Book:
-    """The account of one class of knocks. `every`: only each n-th is made, for a trial in small."""
+    """The account of one class of attempts. `every`: only each n-th is made, for a trial in small."""
 
     def __init__(self, name: str, *, every: int = 1, seed: int = 1) -> None:
         self.name = name
         self.seed = seed
-        self.knocks = 0
+        self.attempts = 0
         self.admitted: list[str] = []
         self.opened = 0
-        """Right knocks that were let in: without them the doors might just be walls."""
+        """Valid requests that were admitted: without them everything might just be refused."""
         self.shut: list[str] = []
-        """Right knocks that were not."""
+        """Valid requests that were refused."""
         self.counts: Counter[str] = Counter()
         self._every = every
 
     def knocked(self, vector: str, admitted: str = "") -> None:
         """`admitted`: what got in, "" for nothing."""
-        self.knocks += 1
+        self.attempts += 1
         if admitted:
             self.admitted.append(f"{self.name}: {vector}: {admitted}")
 

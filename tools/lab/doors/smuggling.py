@@ -94,7 +94,7 @@ def _admitted(vector: Vector, answers: list[Said], asked: list[set[int]]) -> str
     if vector.wanted == "answered":
         return _more_than_one(final, asked)
     if asked:
-        return "it was asked of the provider"
+        return "it was sent to the provider"
     if vector.wanted == "waits":
         return f"{len(final)} answers before its end" if final else ""
     if len(final) > 1 or any(said.let_in for said in final):
