@@ -124,7 +124,26 @@ def test_a_provider_that_is_trusted_is_found_out(tmp_path: Path, monkeypatch: py
     assert [one for one in found if "bytes were said" in one]
 
 
-def test_all_routes_of_the_gateway_are_knocked_at() -> None:
+def test_no_route_admits_a_page_of_a_browser(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every route and one attack of each kind; the trial itself has all of them."""
+    monkeypatch.setattr(origins, "_HOSTS", ("evil.test",))
+    monkeypatch.setattr(origins, "_ORIGINS", ("https://evil.test",))
+    monkeypatch.setattr(origins, "_SIMPLE", ("text/plain",))
+    book = tried(origins, tmp_path, every=1)
+    assert (book.admitted, book.shut) == ([], [])
+    assert book.attempts > 10 * len(routes.every_route())
+
+
+def test_no_route_admits_a_caller_without_a_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(keys, "METHODS", ("GET", "POST", "DELETE"))
+    monkeypatch.setattr(keys, "_tricks", lambda path: [f"{path}/", f"/x/..{path}"])
+    monkeypatch.setattr(keys, "_wrong", lambda: [("no key", {}), ("cut", {"x-api-key": keys._KEY[:-1]})])
+    book = tried(keys, tmp_path, every=1)
+    assert (book.admitted, book.shut) == ([], [])
+    assert book.attempts > 10 * len(routes.every_route())
+
+
+def test_all_routes_of_the_gateway_are_attacked() -> None:
     known = routes.every_route()
     assert {(own.method, own.path) for own in OWN} <= set(known)
     assert set(GET) <= {route.path for route in known}

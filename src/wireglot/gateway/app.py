@@ -202,6 +202,8 @@ class Gateway:
             has_body = _brings_a_body(head, asked)
             if has_body:
                 guard.check_body_form(head, typed=surface(asked.dialect).client.typed_bodies)
+            elif asked.operation == "telemetry":
+                guard.check_body_form(head, is_telemetry=True)
             if asked.operation == "admin":
                 caller = self._parts.gatekeeper.admin(head, settings)
             elif asked.operation == "metrics":

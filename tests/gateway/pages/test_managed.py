@@ -291,8 +291,24 @@ def test_telemetry_needs_a_key_and_has_a_limit(gateway: LiveGateway, collector: 
     nobody = asked(gateway, "POST", "/v1/metrics", b"{}", content_type="application/json")
     assert (nobody.status, nobody.document["error"]["type"]) == (401, "authentication_error")
     too_long = str(4 * 2**20 + 1)
-    assert asked(gateway, "POST", "/v1/metrics", key=KEYS["ada"], content_length=too_long).status == 413
+    large = {"content_type": "application/json", "content_length": too_long}
+    assert asked(gateway, "POST", "/v1/metrics", key=KEYS["ada"], **large).status == 413
     assert asked(gateway, "GET", "/v1/traces", key=KEYS["ada"]).status == 405
+    assert len(collector.taken) == before
+
+
+@rows(
+    "content", ["", "text/plain", "application/x-www-form-urlencoded", "application/json, text/plain", "*/*"]
+)
+def test_a_page_of_a_browser_cannot_send_telemetry(
+    gateway: LiveGateway, collector: Collector, content: str
+) -> None:
+    """A page may send these content types to another origin without a preflight."""
+    before = len(collector.taken)
+    for signal in ("metrics", "logs", "traces"):
+        said = asked(gateway, "POST", f"/v1/{signal}", b"{}", KEYS["ada"], content_type=content)
+        assert (said.status, said.document["error"]["type"]) == (415, "invalid_request_error")
+        assert "application/json or application/x-protobuf" in said.document["error"]["message"]
     assert len(collector.taken) == before
 
 

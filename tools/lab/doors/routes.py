@@ -8,12 +8,15 @@ import msgspec
 
 from tools.lab.questions import CLIENTS, question, whole
 from wireglot.dialects.registry import surfaces
-from wireglot.gateway.entry.routes import GET, OWN, SECOND_ROOT, NoRoute, Routes
+from wireglot.gateway.entry.callers import take_key
+from wireglot.gateway.entry.routes import GET, INSPECTOR_ROUTES, OWN, SECOND_ROOT, NoRoute, Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.http.application import Head
 
 METHODS: Final = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "QUERY")
 _PUBLIC: Final = frozenset({"health", "ready", "stub"})
+_PUBLIC_INSPECTOR: Final = frozenset({"page", "asset", "session.get", "session.end"})
+"""The page itself, without data, and its question whether anyone has signed in."""
 _MODEL: Final = "openai-chat/any"
 _ROUTES: Final = Routes(surfaces())
 
@@ -32,6 +35,7 @@ def every_route() -> list[Route]:
         found += (Route("GET", path + more) for path in client.lists for more in ("", "/*"))
         found += (Route(method, path) for path, probe in client.probes.items() for method in probe.methods)
     found += (Route(own.method, root + own.path) for root in ("", SECOND_ROOT) for own in OWN)
+    found += (Route(own.method, own.path) for own in INSPECTOR_ROUTES if not own.verb.startswith("session."))
     named = (Route(each.method, each.path.replace("{model}", "*")) for each in found)
     return list(dict.fromkeys(named))
 
@@ -55,8 +59,10 @@ def body(route: Route, said: str) -> bytes:
 def is_public(method: str, path: str) -> bool:
     """Whether the gateway declares that everybody may ask for it."""
     head = Head(method, path, path.partition("?")[0], "", {"host": "127.0.0.1"}, "127.0.0.1")
+    if path.startswith(_ROUTES.key_roots):
+        take_key(head, _ROUTES.key_roots)
     try:
         asked = _ROUTES.match(head)
     except (NoRoute, RequestError):
         return False
-    return asked.open and asked.operation in _PUBLIC
+    return asked.open and (asked.operation in _PUBLIC or asked.verb in _PUBLIC_INSPECTOR)

@@ -15,6 +15,8 @@ from wireglot.gateway.settings import ServerSettings, Settings
 from wireglot.http.application import Head, Headers, Refusal
 
 _FORM: Final = "application/x-www-form-urlencoded"
+_JSON: Final = ("application/json",)
+_TELEMETRY: Final = ("application/json", "application/x-protobuf")
 _LOCAL_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 PAGE_HEADERS: Final = frozenset({"origin", "sec-fetch-site"})
 """Headers that only browsers send, for their pages."""
@@ -91,21 +93,24 @@ def check_origin(head: Head, server: ServerSettings) -> None:
         raise RequestError("permission", "cross-site requests are refused", code="origin_not_allowed")
 
 
-def check_body_form(head: Head, *, typed: bool = True) -> None:
+def check_body_form(head: Head, *, typed: bool = True, is_telemetry: bool = False) -> None:
     """JSON only: a page can send text/plain without a preflight, but never application/json. Not `typed`: a
     body without a content type is also accepted if the request has an `authorization`, which needs a
-    preflight as well, or is sent by curl (`-d`): a page needs a preflight to set another user agent."""
+    preflight as well, or is sent by curl (`-d`): a page needs a preflight to set another user agent.
+    `is_telemetry`: OpenTelemetry may also be binary, and compressed."""
     headers = head.headers
     default = "" if typed or "authorization" not in headers else "application/json"
     kind, _, rest = headers.get("content-type", default).partition(";")
     kind = kind.strip().lower()
     by_curl = not typed and kind == _FORM and headers.get("user-agent", "").startswith("curl/")
-    if kind != "application/json" and not (by_curl and PAGE_HEADERS.isdisjoint(headers)):
-        raise RequestError("media", "content-type: expected application/json", code="unsupported_media_type")
+    kinds = _TELEMETRY if is_telemetry else _JSON
+    if kind not in kinds and not (by_curl and PAGE_HEADERS.isdisjoint(headers)):
+        expected = " or ".join(kinds)
+        raise RequestError("media", f"content-type: expected {expected}", code="unsupported_media_type")
     charset = rest.lower().partition("charset=")[2].strip(' "')
     if charset and charset not in ("utf-8", "utf8"):
         raise RequestError("media", "content-type: expected UTF-8", code="unsupported_media_type")
-    if head.headers.get("content-encoding", "identity").strip().lower() != "identity":
+    if not is_telemetry and headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise RequestError(
             "media", "content-encoding: compressed requests are not taken", code="unsupported_media_type"
         )
