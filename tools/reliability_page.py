@@ -10,13 +10,13 @@ from tools.lab.proofs import PROOFS, Age, Proof, age, kept
 from tools.lab.result import Result
 
 _INTRODUCTION = """\
-People hand this process their provider keys and their agents' work. Each line below is a trial that was run,
-with the figure that was demanded beforehand and what came out. The command repeats it; the raw file has seed,
-counts, machine and commit. Where a figure was not reached, it says so, and what happens instead.
+Each row below is a fault-injection test that was run, with the requirement set beforehand and the result. The
+command repeats it; the raw file has seed, counts, machine and commit. If a requirement was not met, the page
+says so, and what happens instead.
 
-**A proof is of the tree it ran on.** "Holds" means that none of the packages it covers has changed since.
-Where one has, the line says "held", how many commits ago, and which packages changed: it says nothing about
-that newer code. A release repeats what is old. The same is tried in small by `make test` at every change."""
+**A proof applies to the commit it ran on.** "Holds" means that none of the packages it covers has changed
+since. Otherwise the row says "held", how many commits ago, and which packages changed: it says nothing about
+the newer code. A release repeats outdated proofs. `make test` runs small versions of them at every change."""
 _SHOWN_FIGURES: Final = 3
 _SAID: Final = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
 _SAID_THEN: Final = {"held": "held", "failed": "**did not hold**", "unfinished": "held for what was run"}
@@ -40,7 +40,7 @@ def page() -> Iterator[str]:
         "",
         "`make lab` runs all but the long ones, `make soak` the long ones; both continue where they ended.",
         "",
-        "| what is done to it | demanded | result | measured |",
+                "| test | required | result | measured |",
         "|---|---|---|---|",
     )
     for proof, result in _results():

@@ -31,10 +31,10 @@ _FIELDS = frozenset({"says", "correction", "decision", "reason", "note", "weaker
 _ABOUT = """\
 # Requirements
 
-What was asked for, as it was asked; what holds, in our words; and where the tests hold it to that. A test
-holds a requirement by naming it in a docstring or a comment. What no test holds has a correction (it was
-asked for differently later), a decision or a reason; a line with neither fails `make docs-check`. Where less
-holds than was asked for, the line says so, and why: **less**.
+Each requirement in its original wording, what is implemented, and the tests that verify it. A test
+verifies a requirement by naming it in a docstring or a comment. A requirement without a test has a correction
+(it was changed later), a decision or a reason; a row without any of these fails `make docs-check`. **less** marks
+rows that implement less than was required, with the reason.
 """
 
 
@@ -203,7 +203,7 @@ def _section(group: Group, tests: Mapping[str, list[str]], sentences: Mapping[st
         for each in group.requirements
     ]
     heading = group.title if len(group.letter) > 2 else f"{group.letter}. {group.title}"
-    return f"## {heading}\n\n{table(('id', 'asked for', 'what holds', 'held by'), rows)}"
+    return f"## {heading}\n\n{table(('id', 'required', 'implemented', 'verified by'), rows)}"
 
 
 def _where(each: Requirement, tests: list[str]) -> str:
