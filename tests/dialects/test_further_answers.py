@@ -10,7 +10,7 @@ import pytest
 
 from tests.laws.sdks import _CHAT, _openai
 from wireglot.dialects.base import Context
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.ir.stream import Event, fold, unfold
@@ -155,3 +155,14 @@ def test_a_further_answer_that_failed_fails_the_stream() -> None:
     """[X17]"""
     data = chat_stream(piece(0, "stop", content="One"), piece(1, "error"))
     assert type(read("openai-chat", data)[-1]).__name__ == "Failure"
+
+
+@pytest.mark.parametrize("end", [0, 1])
+def test_a_stream_is_complete_with_the_end_of_its_first_answer(end: int) -> None:
+    """[X17] Another answer may end before it."""
+    chat = encode({"choices": [piece(end, "length")]})
+    gemini = encode({"candidates": [candidate(end, finish="MAX_TOKENS")]})
+    for name, chunk in (("openai-chat", chat), ("gemini", gemini)):
+        tap = surface(name).tap(1000)
+        tap.feed(b"data: %b\n\n" % chunk)
+        assert (tap.complete, tap.stop) == ((False, "") if end else (True, "length"))

@@ -66,6 +66,9 @@ def test_a_whole_answer_tells_its_cost_and_its_end(body, tokens, stop):
         ([{**ended("stop"), "error": {"message": "broken"}}], None, "end", True, False, False),
         ([{"error": {}, "choices": [], "usage": COST}], 3, "", False, False, False),
         ([b'{"usage": {"prompt'], None, "", False, False, False),
+        ([WORD, ended("length", index=1)], None, "", False, False, False),
+        ([ended("length", index=1), ended("stop"), ended("length", index=2)], None, "end", True, False, False),
+        ([{"choices": [*ended("length", index=1)["choices"], *ended("stop")["choices"]]}], None, "end", True, False, False),
     ],
 )  # fmt: skip
 @rows("size", [0, 7, 40])

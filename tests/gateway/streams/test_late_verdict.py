@@ -315,3 +315,71 @@ def test_what_comes_with_a_thought_is_an_answer(end: dict[str, Any], is_one: boo
     ]
     reads = [b"".join(frames[:2]), b"".join(frames[2:-1]), frames[-1] + b"data: [DONE]\n\n"]
     assert _verdict("openai-chat", reads, by_marks=True) is None
+
+
+def _chunk(stop: str | None = None, /, *, index: int = 0, **delta: Any) -> bytes:
+    choice = {"index": index, "delta": delta, "finish_reason": stop}
+    return b"data: %b\n\n" % json.dumps({"id": "x", "choices": [choice]}).encode()
+
+
+def _call(arguments: str, **fields: Any) -> list[dict[str, Any]]:
+    return [{"index": 0, "function": {"arguments": arguments, **fields}}]
+
+
+CUT_CALL = [
+    _chunk(content="Well"),
+    _chunk(tool_calls=[_call("", name="f")[0] | {"id": "c"}]),
+    _chunk(tool_calls=_call('{"a": ')),
+]
+DONE = b"data: [DONE]\n\n"
+
+
+@pytest.mark.parametrize(
+    "frames",
+    [
+        [*CUT_CALL, _chunk("stop"), DONE],
+        [*CUT_CALL, _chunk("length", index=1), _chunk("stop"), DONE],
+        # Without an id, it begins with its first arguments.
+        [_chunk(content="Well"), _chunk(tool_calls=_call("", name="f")), *CUT_CALL[2:], _chunk("stop"), DONE],
+    ],
+    ids=["one", "two answers", "no id"],
+)
+@pytest.mark.parametrize("gap", [b"\n", b"\r\n"])
+def test_no_cut_of_its_bytes_hides_that_a_call_was_cut(frames: list[bytes], gap: bytes) -> None:
+    """[X7] Also between the two bytes of a line end, and where another answer ended before."""
+    data = b"".join(frames).replace(b"\n", gap)
+    ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == gap[:1]]
+    for cuts in (
+        [],
+        *([at] for at in range(1, len(data))),
+        *itertools.combinations(ends, 2),
+        range(len(data)),
+    ):
+        client = SeenClient()
+        feeder = passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
+        seen = reported(feeder, client, cut_at(data, cuts), "ends")
+        assert "the answer ended inside a tool call" in str(feeder.failure or seen), cuts
+
+
+def test_a_call_of_gemini_that_comes_in_pieces_is_whole_wherever_a_line_end_was_cut() -> None:
+    calls: tuple[dict[str, Any], ...] = (
+        {"name": "f", "willContinue": True},
+        {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True},
+        {},
+    )
+    candidates: list[dict[str, Any]] = [
+        {"content": {"role": "model", "parts": [{"functionCall": call}]}} for call in calls
+    ]
+    candidates.append({"content": {"role": "model", "parts": [{"text": "."}]}, "finishReason": "STOP"})
+    frames = [b"data: %b\r\n\r\n" % json.dumps({"candidates": [each]}).encode() for each in candidates]
+    data = b"".join(frames)
+    ends = [at + 1 for at in range(len(data)) if data[at : at + 1] == b"\r"]
+    for cuts in itertools.combinations(ends, 2):
+        client = SeenClient()
+        feeder = passthrough("gemini", client, judged=True, keeps=False, own_usage=False)
+        reported(feeder, client, cut_at(data, cuts), "ends")
+        assert feeder.failure is None, cuts
+        assert (
+            b"".join(each[0] for each in client.seen if type(each) is tuple and type(each[0]) is bytes)
+            == data
+        )

@@ -178,9 +178,7 @@ def _says(candidate: dict[str, Any]) -> bool:
 
 
 def _stated_stop(document: dict[str, Any]) -> str:
-    candidates = document.get("candidates")
-    first = candidates[0] if type(candidates) is list and candidates and type(candidates[0]) is dict else {}
-    stop = _finish(first)
+    stop = _finish(_first(document))
     feedback = document.get("promptFeedback")
     if not stop and type(feedback) is dict:
         stop = feedback.get("blockReason")

@@ -28,7 +28,7 @@ from wireglot.dialects.surface import (
 
 _MARKS: Final = StreamMarks(
     signs=(b"tool", b"unction_"),
-    calls=re.compile(rb'"tool_calls"\s*:\s*\[\s*\{|"function_call"'),
+    calls=re.compile(rb'"tool_calls"\s*:\s*\[\s*\{|"function_call"\s*:\s*\{'),
     thoughts=re.compile(rb'"(?:reasoning_content|reasoning)"\s*:\s*"[^"]'),
     more=re.compile(
         rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]|"(?:text|content|refusal)"\s*:\s*"[^"]|"(?:images|audio)"\s*:\s*[\[{]'

@@ -56,7 +56,7 @@ class ChatTap(SseTap):
 
     def _frame(self, frame: Frame) -> None:
         data = frame.data
-        if self._first_ended and _SAID.search(data) is not None and not _first(object_of(data)).get("index"):
+        if self._first_ended and _SAID.search(data) is not None and _first(object_of(data)):
             self._flawed("content_after_end")
         if frame.event != _ERROR and _TELLING.search(data) is None:
             if data == b"[DONE]":
@@ -72,10 +72,9 @@ class ChatTap(SseTap):
                 return
         first = _first(document)
         if type(first.get("finish_reason")) is str and first["finish_reason"]:  # some send "" for none
-            if not first.get("index"):
-                if self._first_ended:
-                    self._flawed("second_end")
-                self._first_ended = True
+            if self._first_ended:
+                self._flawed("second_end")
+            self._first_ended = True
             self.stop = _stop(first["finish_reason"])
             self.complete = True
         usage = document.get("usage") or first.get("usage")
@@ -84,8 +83,12 @@ class ChatTap(SseTap):
 
 
 def _first(document: dict[str, Any]) -> dict[str, Any]:
+    """The choice of the first answer: of several, any may end first."""
     choices = document.get("choices")
-    return choices[0] if type(choices) is list and choices and type(choices[0]) is dict else {}
+    for choice in choices if type(choices) is list else ():
+        if type(choice) is dict and not (type(index := choice.get("index")) is int and index):
+            return choice
+    return {}
 
 
 class _Choice(msgspec.Struct):

@@ -13,9 +13,10 @@ from collections.abc import Callable
 import msgspec
 
 from wireglot.dialects.base import StreamMarks, StreamReader
+from wireglot.ir.content import ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.request import Request
-from wireglot.ir.stream import Event, Failure, ForeignEvent
+from wireglot.ir.stream import Event, Failure, ForeignEvent, PartStart
 from wireglot.ir.verdict import EMPTY, Watch
 from wireglot.wire.search import holds_any
 
@@ -37,6 +38,8 @@ class LateVerdict(msgspec.Struct, eq=False):
     """Set while something is open that may still turn out to be no answer."""
     _in_pieces: bool = False
     """Whether a call comes in pieces, which the reader joins: it must see everything."""
+    _holds_call: bool = False
+    """Whether the reader may hold a call back, as its id and its arguments are still missing."""
     _over: bool = False
     _unknown: bool = False
     _twice: bool = False
@@ -93,7 +96,11 @@ class LateVerdict(msgspec.Struct, eq=False):
             return
         # The whole block: with only a part of its arguments it would look cut off when it is parsed again.
         self._remember(frames, bool(marks.blocks))
-        if watch.is_clear and not self._in_pieces:
+        if marks.calls.search(frames) is not None:
+            self._holds_call = not any(
+                type(each) is PartStart and type(each.part) is ToolCall for each in events
+            )
+        if watch.is_clear and not self._in_pieces and not self._holds_call:
             self.said, self._reading = True, None
 
     def _remember(self, frames: bytes, needed: bool) -> bool:

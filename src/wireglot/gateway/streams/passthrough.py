@@ -31,6 +31,7 @@ from wireglot.ir.outcome import Response
 from wireglot.ir.stream import Delta, Event, Failure, Finish, Folding, PartStart, StreamFailed, fold
 from wireglot.ir.verdict import INTERRUPTIONS, NoAnswer, accept
 from wireglot.wire.json import BadJson
+from wireglot.wire.sse import SseDecoder
 
 _TRUNCATED: Final = ApiError(
     "server", "the upstream stream ended before it was complete", status=502, code="upstream_error"
@@ -309,7 +310,7 @@ class Passthrough:
         only in their text will be."""
         late, tap, is_known = self._late, self._tap, True
         if late is not None:
-            is_known = late.hear(frames, complete=tap.complete)
+            is_known = late.hear(frames, complete=tap.complete and not self._holds_frame())
             if late.verdict is not None:
                 self._refuse(late.verdict)
                 return False
@@ -324,6 +325,10 @@ class Passthrough:
             self._over()
             self._complete()  # the client need not wait for the upstream to close
         return is_known and is_left and out is frames
+
+    def _holds_frame(self) -> bool:
+        """Whether the tap has read a frame that waits for the second half of its last line end."""
+        return self._framed and bool(self._buffer) and bool(SseDecoder().cut(bytes(self._buffer)))
 
     def _fitted(self, frames: bytes) -> bytes:
         """The frames as the client gets them."""
@@ -360,7 +365,8 @@ class Passthrough:
             self._break(_TRUNCATED)
             return
         if self._buffer:
-            self._pass(bytes(self._buffer))
+            held, self._buffer = bytes(self._buffer), bytearray()
+            self._pass(held)
         if late is not None and self.failure is None:
             late.end()
             if late.verdict is not None:
