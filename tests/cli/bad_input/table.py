@@ -630,7 +630,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("usag", 2, "there is no command usag: did you mean usage? (see wireglot --help)"),
             Case("usage --sicne 7d", 2, "unknown option --sicne: did you mean --since? (see wireglot usage --help)"),
-            Case("usage --by modle", 2, "--by: expected one or more of key, group, model, provider, day, session, outcome, operation, purpose, agent, client, with commas between, got 'modle'"),
+            Case("usage --by modle", 2, "--by: expected one or more of key, group, model, provider, day, session, outcome, operation, purpose, agent, client, separated by commas, got 'modle'"),
             Case("usage --since yesterday", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got 'yesterday'"),
             Case("usage --since 99999999999w", 2, "--since: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999w'"),
             Case("usage --until 99999999999999999999", 2, "--until: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999999999999'"),
