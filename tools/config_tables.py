@@ -80,14 +80,14 @@ def settings_table(*structs: type[Struct]) -> str:
 
 def environment_table(root: type[Struct] = Settings) -> str:
     reported = ((f"`{setting.env}`", _stands_for(place, setting)) for place, setting in variables(root))
-    return table(("variable", "stands for"), [(f"`{CONFIG_VARIABLE}`", "the file"), *reported])
+    return table(("variable", "sets"), [(f"`{CONFIG_VARIABLE}`", "the file"), *reported])
 
 
 def _stands_for(place: str, setting: Setting) -> str:
     if setting.example:
         return f"more `[{setting.name}]`, before the file's: `{setting.example}`"
     text = f"`{setting.name}` of `[{place}]`" if place else f"`{setting.name}`"
-    return f"{text}, with commas between" if get_origin(setting.type) is tuple else text
+    return f"{text}, separated by commas" if get_origin(setting.type) is tuple else text
 
 
 def written(setting: Setting) -> str:

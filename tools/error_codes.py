@@ -40,13 +40,13 @@ CODES: Final[dict[str, tuple[str, str, str]]] = {
 
 
 _INTRODUCTION: Final = (
-    "Every error that the gateway makes itself has one of these codes: `error.code` in OpenAI's",
-    "dialects, the reason of an `ErrorInfo` in Gemini's; Anthropic's has no place for it, the log line",
-    "has it for all. Errors of a provider keep its own code. The message names the provider, repeats",
-    "its own words without secrets, and says what to do. Hosts, variables and lines of the",
-    "configuration are in the log line (`error.fix`) and on the span (`wireglot.error.fix`); in the",
-    "error itself, behind a bar, only for callers on the same machine before a gateway that wants no",
-    "keys.",
+    "Every error that the gateway itself returns has one of these codes: `error.code` in OpenAI's",
+    "dialects, `reason` of an `ErrorInfo` in Gemini's. Anthropic's dialect has no field for it; the log",
+    "line contains it for all dialects. Errors of a provider keep the provider's code: the message names",
+    "the provider, quotes its message without secrets, and suggests a fix. Hosts, variables and lines of",
+    "the configuration are in the log line (`error.fix`) and on the span (`wireglot.error.fix`). The",
+    "message itself contains them, after a `|`, only for callers on the same machine while the gateway",
+    "requires no keys, for keys with `full_errors`, and with the admin secret in `x-wireglot-admin`.",
 )
 
 

@@ -15,15 +15,15 @@ _HELP = re.compile(r"# HELP (\S+) (.*)\n# TYPE \S+ (\w+)\n")
 def page() -> Iterator[str]:
     yield "# Metrics"
     yield ""
-    yield "What `GET /metrics` tells Prometheus."
-    yield "[How to ask, and what to watch](../operations.md#health-readiness-metrics);"
+    yield "Metrics in the response of `GET /metrics`, for Prometheus."
+    yield "[How to scrape, and what to watch](../operations.md#health-readiness-metrics);"
     yield "[a dashboard and alerts](../monitoring.md)."
     yield ""
     yield metric_table()
     yield ""
-    yield "`model` is the provider's name for it, one that the configuration knows or that was answered, 200"
-    yield "at most; the rest is `other`. With several workers everything is added up, but for"
-    yield "`wireglot_breaker_open`, where the largest counts."
+    yield "`model` is the provider's model name, if it is configured or a request to it succeeded;"
+    yield "at most 200 names are used, others are `other`. With several workers, values are summed, except"
+    yield "`wireglot_breaker_open`, which is the maximum."
 
 
 def metric_table() -> str:
@@ -45,4 +45,4 @@ def metrics() -> list[tuple[str, str, tuple[str, ...], str]]:
         found.append((metric.name, head[3], metric._labels, head[2]))
     census = _HELP.match(workers._census(1, 0).decode())
     assert census is not None
-    return [*found, (census[1], census[3], ("state",), f"{census[2].rstrip('.')}, where there are several.")]
+    return [*found, (census[1], census[3], ("state",), f"{census[2].rstrip('.')}, if there are several.")]

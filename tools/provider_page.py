@@ -13,20 +13,20 @@ from wireglot.stores.records import MICRO
 _ABOUT = """\
 # Providers
 
-The catalog: what `[providers.NAME]` means without any further field. A provider is on when
-[the configuration](../configuration.md) names it, or when one of its key variables is set. Model names that
-are not listed here work too, as `provider/model`; those listed also work bare, at the first provider that is
-on and knows them (the model's vendor before resellers).
+The catalog: the defaults of `[providers.NAME]`. A provider is on when
+[the configuration](../configuration.md) names it, or when one of its key variables is set. Models that
+are not listed here can be requested as `provider/model`. Listed models can also be requested without the
+provider's name: the first provider that is on and lists the model is used (the vendor before resellers).
 """
 
 _NOTES = """\
 **home**: the dialect's own vendor; requests in it
-[go there as they are](../gateway.md#forwarded-or-translated).
-**read**, **named**: where its limits come from, and of which date: read for them, or the place where the
-provider documents such things.
-**price**: what the vendor publishes for a million tokens of input and of output, cached input in brackets;
-`>`: for longer requests. Where it is from stands above the table. [How it is used](../usage.md#prices).
-**counts**: dialects in which it counts tokens itself; for others
+[are forwarded unchanged](../gateway.md#forwarded-or-translated).
+**read**, **named**: the source of its limits, with the date. `read`: the limits were taken from this page;
+`named`: the page where the provider documents them.
+**price**: list price for a million tokens of input and of output, with cached input in brackets;
+`>`: for longer requests. The sources are listed above the table. [How it is used](../usage.md#prices).
+**counts**: dialects in which the provider counts tokens; for others
 [the gateway estimates](../gateway.md#counting-tokens).
 """
 
@@ -64,7 +64,7 @@ def _section(spec: ProviderSpec) -> Iterator[str]:
         heads = ("model", "title", "context", "output", "price", "dialects")
         yield from ("", table(heads, listed))
     else:
-        yield "- no models are known by name: ask for them as `" + spec.name + "/MODEL`"
+        yield "- no models are listed: request them as `" + spec.name + "/MODEL`"
     yield ""
 
 
@@ -79,7 +79,7 @@ def _price_sources(spec: ProviderSpec) -> Iterator[str]:
     for source, day, says in reported:
         yield f"- prices {day}: <{source}>{f', {says}' if says else ''}"
     if any(entry.hours for entry in spec.prices):
-        yield "- some prices hold in certain hours only: the table has those of all others"
+        yield "- some prices apply only at certain hours: the table lists the prices of all other hours"
 
 
 def _price(spec: ProviderSpec, model: str) -> str:

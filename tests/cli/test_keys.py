@@ -141,7 +141,7 @@ def test_an_unusable_command_line_is_reported_in_one_line(
         (("create", "me/you"), "name: expected a name of letters"),
         (("create", "configured"), "is in the configuration"),
         (("create", "me", "--expires", "tomorrow"), "expires: expected a date or a time"),
-        (("create", "me", "--expires", "2001-01-01"), "expires: expected a time to come"),
+        (("create", "me", "--expires", "2001-01-01"), "expires: expected a time in the future"),
         (("revoke", "nobody"), "no stored key"),
     ],
 )

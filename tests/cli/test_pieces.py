@@ -695,7 +695,7 @@ def test_what_a_configuration_lacks_is_read_from_its_notes():
     ]
     assert [each.problem for each in found[:2]] == [
         "AZURE_URL and AZURE_NAME is not",
-        "holds no key that could be sent",
+        "contains no valid key",
     ]
 
 

@@ -89,7 +89,7 @@ def test_model_route_cost_context_and_serious_losses_are_shown(gateway: LiveGate
         ({"model": {"id": "m"}, "session_id": 7}, "m"),
         (
             {"model": {"id": "m"}, "session_id": "a/../b"},
-            "m · gateway: the path holds characters or segments that are not accepted",
+            "m · gateway: the path contains characters or segments that are not accepted",
         ),
     ],
 )

@@ -341,7 +341,7 @@ def test_usage_that_only_some_parts_report_is_estimated_for_the_others(stage: St
         ("/v1/embeddings", {"model": "goog/m", "input": ["a"] * 6401}, 400, "input[6400]: at most 6400 inputs"),
         ("/v1/embeddings", {"input": "x"}, 400, "model: expected the name of a model"),
         ("/v1/embeddings", {"model": 1, "input": "x"}, 400, "model: expected a string"),
-        ("/v1/embeddings", {"model": "nobody", "input": "x"}, 400, "model: nobody leads to no API for embeddings (deaf)"),
+        ("/v1/embeddings", {"model": "nobody", "input": "x"}, 400, "model: nobody has no embeddings API (deaf)"),
         ("/v1/embeddings", {"model": "unknown-model", "input": "x"}, 404, "unknown-model"),
         ("/v1/embeddings", b"[1]", 400, "expected a JSON object"),
         ("/v1/embeddings", b'{"model":"chat/m","input":[NaN]}', 400, "number"),

@@ -184,11 +184,11 @@ def test_where_to_look_is_shown_to_callers_that_need_no_key() -> None:
     with offline(providers={"mine": {**MINE["mine"], "retry": {"retries": 0}}}) as gateway:
         gateway.upstream.say(refusal)
         got = gateway.ask(MESSAGES_PATH, asked())
-        assert got.json["error"]["message"] == "mine: no room | asked at h.example"
+        assert got.json["error"]["message"] == "mine: no room | called at h.example"
         proxied = gateway.ask(MESSAGES_PATH, asked(), x_forwarded_for="192.0.2.1")
         assert "h.example" not in proxied.json["error"]["message"]
         assert got.record is not None
-        assert got.record.error_fix == "asked at h.example"
+        assert got.record.error_fix == "called at h.example"
         # In its own dialect an error about the request passes unchanged.
         body = b'{ "error": {"message": "bad", "type": "invalid_request_error", "x": 1} }'
         gateway.upstream.say(Said(400, body))
@@ -392,7 +392,7 @@ def test_an_answer_that_takes_longer_than_its_caller_allows_is_ended() -> None:
         gateway.upstream.respond = _never
         got = gateway.ask(CHAT_PATH, asked(), x_wireglot_timeout="5")
         assert (got.status, got.json["error"]["code"]) == (504, "upstream_timeout")
-        assert got.json["error"]["message"] == "no whole answer within 5 seconds"
+        assert got.json["error"]["message"] == "no complete answer within 5 seconds"
         assert gateway.seconds == 5.0
 
 

@@ -212,7 +212,7 @@ def test_a_whole_answer_has_the_time_that_its_caller_gives() -> None:
     assert inner.answered == 1
     with pytest.raises(RequestError) as late:
         asyncio.run(TimeLimit(Inner(3600)).answer(made(timeout=0.0)))
-    assert (late.value.status, late.value.error.message) == (504, "no whole answer within 0 seconds")
+    assert (late.value.status, late.value.error.message) == (504, "no complete answer within 0 seconds")
 
 
 @rows(
@@ -251,7 +251,7 @@ def test_what_asks_nothing_of_its_model_is_answered_at_once(
         [("content-type", "application/json"), ("x-request-id", "r")],
         body,
     )
-    assert noted == [200, "asked nothing of the model: answered by the gateway"]
+    assert noted == [200, "no model call needed: answered by the gateway"]
 
 
 def test_only_ollama_has_requests_that_ask_nothing() -> None:

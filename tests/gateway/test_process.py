@@ -102,7 +102,7 @@ def test_what_it_says_when_it_listens_and_when_it_ends(
     said = [note["text"] for note in served.notes("note")]
     assert said[:3] == [
         f"point your client at {process.url}: `wireglot run CLIENT` does, see docs/clients.md",
-        f"see what passes through it at {process.url}/inspector",
+        f"see the traffic at {process.url}/inspector",
         "no client key required: any local process can use this gateway",
     ]
     # Asked once, again, and a third time, which puts the end off no further.
@@ -237,7 +237,7 @@ def test_a_worker_without_its_parent_ends(tmp_path: Path, monkeypatch: pytest.Mo
         asyncio.run(work())
         os.close(lifeline)
         (orphaned,) = served.notes("orphaned")
-        assert (orphaned["level"], orphaned["detail"]) == ("warn", "the supervisor has gone")
+        assert (orphaned["level"], orphaned["detail"]) == ("warn", "the supervisor process has exited")
         assert served.notes("listening") == []
         assert len(served.notes("draining")) == 1
         assert not shared.exists()

@@ -19,7 +19,7 @@ def notes(tmp_path: Path, toml: str) -> str:
     "store", ['url = "postgresql://u@h/d"', 'shared = "redis://h"', 'url = "postgres://u@h/d"']
 )
 def test_a_shared_store_wants_a_shared_secret(tmp_path: Path, store: str) -> None:
-    assert "server.secret is this machine's own" in notes(tmp_path, f"[store]\n{store}\n")
+    assert "the store is shared, and server.secret is not" in notes(tmp_path, f"[store]\n{store}\n")
     text = f'[store]\n{store}\n[server]\nsecret = "one-for-all-machines"\n'
     assert "this machine's own" not in notes(tmp_path, text)
 

@@ -260,7 +260,7 @@ def test_workers_that_do_not_stay_up_end_the_process(
     assert (status, len(children.started)) == (1, 5)
     pauses = [later - earlier for earlier, later in pairwise(children.started)]
     assert pauses == pytest.approx([0.2, 0.4, 0.8, 1.6], abs=0.06)
-    assert capsys.readouterr().err == "wireglot: the workers do not stay up\n"
+    assert capsys.readouterr().err == "wireglot: the workers keep exiting\n"
 
 
 def test_a_worker_that_lived_is_replaced_at_once_and_forgives_what_came_before(

@@ -204,7 +204,7 @@ async def test_the_wait_for_an_answer_begins_when_the_request_is_sent():
     assert not given.waiter.done()
     stuck.pass_time(110.5)
     error = given.given_up()
-    assert str(error) == "the upstream did not take the request in time"
+    assert str(error) == "the upstream did not read the request in time"
 
 
 @scene
@@ -355,7 +355,7 @@ async def test_eight_interim_answers_may_come_and_their_headers_are_not_kept():
 async def test_an_answer_in_another_framing_is_refused():
     for headers, words in (
         ("transfer-encoding: gzip, chunked\r\n", "unknown transfer encoding"),
-        ("content-encoding: br\r\n", "an encoding that was not asked for"),
+        ("content-encoding: br\r\n", "an encoding that was not requested"),
     ):
         stage = Stage()
         given = stage.ask()

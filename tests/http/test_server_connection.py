@@ -276,7 +276,7 @@ def test_the_first_refusal_of_each_kind_is_reported_and_all_are_counted():
         for _ in range(3):
             connection, _ = connect(stage.hub)
             connection.data_received(b"hello\r\n\r\n")
-        assert stage.refusals == [("invalid_request_line", "the request line is not one of HTTP/1.1")]
+        assert stage.refusals == [("invalid_request_line", "the request line is not valid HTTP/1.1")]
         assert stage.hub.refused == {"invalid_request_line": 3}
 
     play(scenario)
@@ -640,7 +640,7 @@ def test_a_client_that_leaves_takes_its_request_along():
             leave(stage.connection)
             await _turn()
             await _turn()
-            assert stage.app.cancelled == ["the client has gone"]
+            assert stage.app.cancelled == ["the client has disconnected"]
             assert stage.hub.account.held == 0
             assert not stage.hub.tasks
 

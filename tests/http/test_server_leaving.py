@@ -63,7 +63,7 @@ def test_a_client_that_leaves_cancels_its_handler_while_nothing_is_written(run: 
             await until(lambda: served.server.requests == 1)
             leave(sock)
             await until(lambda: served.server.requests == 0)
-            assert app.cancelled == ["the client has gone"]
+            assert app.cancelled == ["the client has disconnected"]
             await until(lambda: served.server.connections == 0)
             sock.close()
 
@@ -211,7 +211,7 @@ def test_a_client_that_never_reads_is_cut_off(run: Run, whole: bool):
             await until(lambda: len(app.heads) == 1)
             await until(lambda: served.server.connections == 0)
             await until(lambda: served.server.requests == 0)
-            assert app.cancelled == ([] if whole else ["the client has gone"])
+            assert app.cancelled == ([] if whole else ["the client has disconnected"])
             sock.close()
 
     run(scenario())

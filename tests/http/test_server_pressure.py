@@ -206,7 +206,7 @@ def test_who_is_far_ahead_of_a_request_that_runs_on_is_cut_off_for_it_may_have_g
         connection.sweep(now + 1.1, hub.limits)
         assert transport.aborted
         connection.connection_lost(None)
-        await until(lambda: app.cancelled == ["the client has gone"])
+        await until(lambda: app.cancelled == ["the client has disconnected"])
         assert hub.refused == {"too_far_ahead": 1}
 
     run(scenario())

@@ -255,7 +255,7 @@ def test_as_many_messages_wait_as_there_is_room_for() -> None:
         full, reply = opened()
         reply.room = 3
         reply.upgraded.receive(frame(_TEXT, b"1234"))
-        assert reply.written == [goodbye(1008, "the gateway holds too many bytes now")]
+        assert reply.written == [goodbye(1008, "the gateway is at its memory limit")]
         full.release()
         assert reply.held == 0
 

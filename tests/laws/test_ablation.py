@@ -185,7 +185,7 @@ def test_reasoning_is_excused_where_its_answer_brought_nothing_that_could_go_bac
         assert avoidable_losses([lost], places, {"output": [bare, {"type": "message"}]}) == []
         for output in ([bare, whole], [bare, raw], [{"type": "message"}], []):
             assert avoidable_losses([lost], places, {"output": output}) == [feature]
-        other = Loss("$.messages[1].content[0]", feature, "dropped", "not minted by this provider")
+        other = Loss("$.messages[1].content[0]", feature, "dropped", "not issued by this provider")
         assert avoidable_losses([other], places, {"output": [bare]}) == [feature]
 
 

@@ -108,7 +108,7 @@ def test_a_change_is_shown_before_it_is_written(gateway, opened, axe) -> None:
     accessible(page, axe)
     file.write_text(file.read_text() + "# by hand\n")
     dialog.get_by_role("button", name="Write it").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("changed by another program meanwhile")
+    expect(dialog.get_by_role("alert")).to_contain_text("changed by another program in the meantime")
     assert file.read_text().endswith("# by hand\n")
     # What the other program wrote is shown before it is undone; the text is still there to be mended.
     dialog.get_by_role("button", name="Load it again").click()

@@ -76,7 +76,13 @@ def test_beside_the_clients_tools_any_call_is_demanded() -> None:
         (NONE, {"tools": (OWN,), "tool_choice": ToolChoice("auto", ("look_up",))}),
         (NONE, {"tools": (WEB,)}),
     ],
-    ids=["no forced choice", "none while it thinks", "a call is wanted", "a narrow choice", "a hosted tool"],
+    ids=[
+        "not accept a forced choice",
+        "none while it thinks",
+        "a call is wanted",
+        "a narrow choice",
+        "a hosted tool",
+    ],
 )
 def test_where_no_call_can_be_demanded_the_format_is_asked_for_in_words(limits: Limits, more: dict) -> None:
     outcome = fitted(request(output=FORMAT, **more), limits)
@@ -115,7 +121,7 @@ DOCUMENT = Text('{"a":"b"}')
     [
         (answer(CALL), answer(DOCUMENT, reason="end"), []),
         (answer(Reasoning("t"), CALL), answer(Reasoning("t"), DOCUMENT, reason="end"), []),
-        (answer(Text("Here:"), CALL, Text("Done.")), answer(DOCUMENT, reason="end"), ["text beside"]),
+        (answer(Text("Here:"), CALL, Text("Done.")), answer(DOCUMENT, reason="end"), ["text outside"]),
         (answer(Text("\n"), CALL), answer(DOCUMENT, reason="end"), []),
         (answer(CALL, CALL), answer(DOCUMENT, reason="end"), ["a second"]),
         (answer(CALL, CLIENTS), answer(DOCUMENT, CLIENTS), []),

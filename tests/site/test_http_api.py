@@ -205,7 +205,7 @@ def test_a_running_gateway_knows_every_path_of_the_file(whole):
             is_endless = answer.headers.get("content-type", "").startswith("text/event-stream")
             text = "" if is_endless else answer.read().decode()
         by_route = answer.status_code == 405 or (
-            answer.status_code == 404 and ("there is nothing at" in text or "not served" in text)
+            answer.status_code == 404 and ("there is no endpoint" in text or "not served" in text)
         )
         if by_route or answer.status_code >= 500:
             lost.append(f"{method} {path}: {answer.status_code} {text[:100]}")

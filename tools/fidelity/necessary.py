@@ -58,7 +58,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
     Necessary(
         "OpenAI's marks say where, and not for five minutes",
         ("cache_marker",),
-        ("kept as long as this server likes, not short",),
+        ("kept for as long as the server decides; requested: short",),
     ),
     Necessary("all tools to choose from were lost (reported)", ("tool_choice",), ("no tools are offered",)),
     Necessary("VALIDATED: auto, which is sent, and Gemini's own check", ("tool_choice",), ("gemini only",)),
@@ -105,7 +105,7 @@ NECESSARY: Final[tuple[Necessary, ...]] = (
             "quote: a citation has no quote here",
             "quote: Chat does not quote",
             "only web sources are supported",
-            "it names no address",
+            "it names no URL",
         ),
     ),
     Necessary(

@@ -49,35 +49,38 @@ _OF_PATHS: Final = {"GeminiError": "GeminiPathError"}
 REQUEST_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-wireglot-loss-policy": (
         text(enum=list(LOSS_POLICIES)),
-        "what becomes of a request that would lose something",
+        "how to handle a request whose translation loses something",
     ),
     EMULATE_HEADER: (
         text(enum=["on", "off"]),
-        "`off`: the gateway does not emulate what the upstream lacks; the request loses it instead",
+        "`off`: the gateway does not emulate features that the provider lacks; they are reported as lost",
     ),
-    DETAILS: (text(enum=["1"]), "the answer tells its losses whole, under the same name"),
+    DETAILS: (text(enum=["1"]), "return all losses in full, in the response header of the same name"),
     "x-wireglot-timeout": (
         {"type": "number", "exclusiveMinimum": 0, "maximum": 86400},
-        "seconds until the first byte and for the whole, if less than configured",
+        "timeout in seconds, until the first byte and for the whole answer, if shorter than configured",
     ),
-    "x-wireglot-session": (text(), "the name of a conversation that the gateway holds"),
-    ADMIN_HEADER: (text(), "the admin secret, beside the caller's key: errors tell where to look, too"),
-    IDEMPOTENCY: (text(minLength=1, maxLength=255), "one answer for all requests that bring the same"),
+    "x-wireglot-session": (text(), "the name of a conversation that the gateway stores"),
+    ADMIN_HEADER: (
+        text(),
+        "the admin secret, in addition to the client key: errors then name hosts and settings",
+    ),
+    IDEMPOTENCY: (text(minLength=1, maxLength=255), "requests with the same key get the same answer"),
     "traceparent": (text(), "the parent of the gateway's span (W3C Trace Context)"),
 }
 INSPECTOR_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
-    CSRF: (text(), "the token that `GET /inspector/api/session` tells, with every change"),
+    CSRF: (text(), "the token from `GET /inspector/api/session`; required for changes"),
 }
 ANSWER_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "x-wireglot-request-id": (text(), "the `id` of the log line; also as `x-request-id`"),
-    "x-wireglot-route": (text(), "`provider/model` that answered, once one was asked"),
-    LOSSES: (text(), "features that were bent, the serious ones first, with commas between"),
-    DETAILS: (text(), "the same whole, as a JSON array, where it was asked for"),
+    "x-wireglot-route": (text(), "`provider/model` that answered, if a provider was called"),
+    LOSSES: (text(), "features with a loss, separated by commas, serious ones first"),
+    DETAILS: (text(), "all losses in full as a JSON array, if requested"),
     ESTIMATE[0]: (text(enum=["true"]), "a token count is an estimate"),
 }
 ERROR_HEADERS: Final[dict[str, tuple[dict[str, Any], str]]] = {
     "retry-after": ({"type": "integer"}, "seconds; with every 429, 503 and 529"),
-    "x-should-retry": (text(enum=["false"]), "repeating cannot help"),
+    "x-should-retry": (text(enum=["false"]), "a retry cannot succeed"),
 }
 
 _FORM: Final = "application/x-www-form-urlencoded"
@@ -105,12 +108,12 @@ def document() -> dict[str, Any]:
             "version": __version__,
             "summary": "Any LLM client, any LLM provider, and nothing lost in silence.",
             "description": (
-                "Bodies of the dialects are their vendors': each operation points to the vendor's reference, "
-                "and names the fields that the gateway adds. All else is described here."
+                "The vendors define the bodies of the dialects: each operation links the "
+                "vendor's reference, and lists fields that the gateway adds. The rest is described here."
             ),
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
-        "servers": [{"url": SERVER, "description": "where `wireglot serve` listens"}],
+        "servers": [{"url": SERVER, "description": "default address of `wireglot serve`"}],
         "security": _client_security(),
         "tags": [{"name": name, "description": about} for name, about in TAGS.items()],
         "paths": paths,
@@ -227,16 +230,16 @@ def _request_schema(spoken: Surface) -> dict[str, Any]:
     if not spoken.sse_query:
         properties["stream"] = {"type": "boolean", "description": "server-sent events"}
     if client.timeout_field:
-        about = "seconds for the whole answer; the gateway's own, no provider sees it"
+        about = "timeout of the whole answer, in seconds; read by the gateway and not sent to the provider"
         properties[client.timeout_field] = {"type": "number", "exclusiveMinimum": 0, "description": about}
     if client.conversation_field in client.gateway_fields:
-        about = "the name of a conversation that the gateway holds, or a `conv_...` id"
+        about = "the name of a conversation that the gateway stores, or a `conv_...` id"
         properties[client.conversation_field] = text(about)
     if client.turns:
-        about = "the conversation, as the vendor has it"
+        about = "the conversation, in the vendor's format"
         properties[client.turns] = {"description": about}
     schema: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": True}
-    about = "As the vendor's reference has it; only what the gateway reads of it, or adds, is named here."
+    about = "See the vendor's reference; only the fields that the gateway reads or adds are listed here."
     return {"description": about, **schema}
 
 
@@ -272,7 +275,7 @@ def _responses(route: Served, reported: Operation) -> dict[str, Any]:
         }
         return {**found, "4XX": wrong, "5XX": wrong}
     if route.operation == "login":
-        page = {"description": "why not", "content": {**_PAGE["content"], _JSON: off}}
+        page = {"description": "the reason", "content": {**_PAGE["content"], _JSON: off}}
         return {**found, "4XX": page, "5XX": page}
     if route.verb == "session.enter":
         found["410"] = {
@@ -317,13 +320,13 @@ def _contents(route: Served, reported: Operation) -> Iterator[tuple[str, dict[st
     form = surface(route.dialect).client.cloud if route.dialect else None
     if form is not None and form.framing is not None:
         if route.verb == "invoke-with-response-stream":
-            yield form.framing.content_type, {"schema": text("events as the dialect has them")}
+            yield form.framing.content_type, {"schema": text("events of the dialect")}
         return
     if (route.operation == "generate" or reported.id == "getResponse") and route.verb not in _WHOLE:
         own = surface(route.dialect).client.framing if route.dialect else None
         yield (
             own.content_type if own is not None else _EVENTS,
-            {"schema": text("events as the dialect has them")},
+            {"schema": text("events of the dialect")},
         )
 
 
@@ -365,7 +368,7 @@ def _error_responses() -> dict[str, Any]:
             "content": {_JSON: {"schema": either}},
         }
     found["CallersError"] = {
-        "description": "an error in the dialect of the one that asks, by its headers, or else in OpenAI's",
+        "description": "an error in the dialect that the client's headers indicate, or else in OpenAI's",
         "headers": headers,
         "content": {_JSON: {"schema": anyone}},
     }
@@ -386,7 +389,7 @@ def _example(shape: str) -> dict[str, Any]:
 
 def _schemes() -> dict[str, Any]:
     schemes: dict[str, Any] = {}
-    about = "A client key. On a machine of one's own none is needed until the first one is made."
+    about = "A client key. Not required while the gateway listens only on this machine and has no keys."
     for name, prefix in _key_headers():
         if prefix:
             schemes[_scheme(name)] = {"type": "http", "scheme": prefix.strip(), "description": about}
@@ -398,7 +401,7 @@ def _schemes() -> dict[str, Any]:
     schemes["admin-secret"] = {
         "type": "http",
         "scheme": "bearer",
-        "description": "`server.admin_secret`; taken in every header that a client key is taken in",
+        "description": "`server.admin_secret`; accepted in the same headers as a client key",
     }
     schemes["metrics-key"] = {
         "type": "http",
@@ -409,7 +412,7 @@ def _schemes() -> dict[str, Any]:
         "type": "apiKey",
         "in": "cookie",
         "name": "wireglot-inspector-8484",
-        "description": "a session of the inspector; the port is the one that the page is asked at",
+        "description": "a session of the inspector; the suffix is the port of the page",
     }
     return schemes
 

@@ -16,14 +16,14 @@ from wireglot.traces.trace import Row, Trace
 def inspector_schemas() -> dict[str, Schema]:
     problem = {
         "message": text(),
-        "path": text("as losses tell it: `$.messages[0].content`"),
-        "pointer": text("the same as a JSON pointer; what it names may be missing"),
-        "line": whole("from 1; where the text cannot be read"),
+        "path": text("in the form used for losses: `$.messages[0].content`"),
+        "pointer": text("the same as a JSON pointer; the target may be missing"),
+        "line": whole("from 1; if the text cannot be parsed"),
         "column": whole("from 1"),
-        "offset": nullable(whole("letters before it")),
+        "offset": nullable(whole("characters before it")),
     }
     loss = {
-        "path": text("in the document that the client sent, or gets"),
+        "path": text("in the document that the client sent or receives"),
         "feature": text(),
         "action": text(),
         "detail": text(),
@@ -31,47 +31,50 @@ def inspector_schemas() -> dict[str, Schema]:
         "document": text(enum=["request", "response"]),
         "pointer": text("the path as a JSON pointer"),
         "reason": text("why it has this grade"),
-        "line": whole("of a stream, from 1: the event that brought it"),
+        "line": whole("for a stream: number of the event that caused it, from 1"),
     }
     return {
         "InspectorSession": fields(
             {
                 "access": text(
-                    "`open`: this machine, while nobody needs a key", enum=["open", "admin", "key", "none"]
+                    "`open`: this machine, while no client key is required",
+                    enum=["open", "admin", "key", "none"],
                 ),
                 "key": text("the name of the client key"),
                 "csrf": text("the token for changes"),
-                "until": nullable(whole("when the session ends, in unix seconds")),
+                "until": nullable(whole("end of the session, in unix seconds")),
                 "version": text("of the gateway"),
                 "workers": whole(),
-                "currency": text("of all amounts; rows have millionths of it"),
+                "currency": text("currency of all amounts; rows use millionths of it"),
                 "admin": flag("whether an admin secret is set"),
-                "sign_in": flag("whether there is anything to sign in with"),
-                "provider": text("the identity provider that /login leads to; empty: none"),
-                "why": text("why one may not look"),
+                "sign_in": flag("whether signing in is possible"),
+                "provider": text("the identity provider that /login redirects to; empty: none"),
+                "why": text("why access is denied"),
             },
             optional=("why",),
         ),
         "ConfigurationFile": fields(
             {
                 "path": text(),
-                "exists": flag("false: it is written with the first change"),
-                "why_fixed": text("why it cannot be changed here; empty: it can"),
+                "exists": flag("false: the first change creates it"),
+                "why_fixed": text("why the file cannot be changed here; empty: it can be"),
                 "may_change_all": flag(
                     "whether more than models, prices, currency and losses may be changed"
                 ),
-                "overridden": listed(text(), "what variables and the command line decide instead"),
-                "digest": text("of the content, for a change of it"),
-                "text": text("without its secrets: `[hidden]`"),
+                "overridden": listed(
+                    text(), "settings that environment variables or the command line override"
+                ),
+                "digest": text("digest of the content; send it back with a change"),
+                "text": text("the content, with secrets replaced by `[hidden]`"),
             }
         ),
         "ConfigurationEdit": fields(
             {
-                "digest": text("of the content that was shown"),
-                "text": text("the whole file; a line with `[hidden]` keeps its value as and where it is"),
+                "digest": text("digest of the content that the change is based on"),
+                "text": text("the whole file; an unchanged line with `[hidden]` keeps its value"),
                 "changes": listed(
                     fields({"path": listed(text(), "below `models` or `providers`"), "value": {}}),
-                    "instead of a text: values at paths, null to remove one; comments and order stay",
+                    "instead of `text`: values at paths, null to remove one; comments and order are kept",
                 ),
             },
             optional=("text", "changes"),
@@ -79,17 +82,20 @@ def inspector_schemas() -> dict[str, Schema]:
         "CheckedConfiguration": fields(
             {
                 "digest": text(),
-                "text": text("as it would be, without its secrets"),
-                "difference": listed(text(), "lines of a unified one"),
+                "text": text("the resulting content, without secrets"),
+                "difference": listed(text(), "lines of a unified diff"),
                 "problems": listed(fields({"path": text(), "expected": text(), "found": text()})),
                 "notes": listed(text()),
             }
         ),
         "WrittenConfiguration": fields(
-            {"digest": text(), "applied": flag("whether the gateway took it up; else at the next start")}
+            {
+                "digest": text(),
+                "applied": flag("whether the change is in effect; if not, it is at the next start"),
+            }
         ),
         "ProviderKey": fields(
-            {"key": text(), "unchecked": flag("keep it without trying it")}, optional=("unchecked",)
+            {"key": text(), "unchecked": flag("store it without checking it")}, optional=("unchecked",)
         ),
         "KeptProviderKey": fields(
             {
@@ -97,16 +103,16 @@ def inspector_schemas() -> dict[str, Schema]:
                 "applied": flag(),
                 "verdict": text(enum=["good", "refused", "unknown"]),
                 "outcome": text(),
-                "sentence": text("what the provider says of it"),
+                "sentence": text("the result in words, with the provider's message"),
                 "milliseconds": whole(),
-                "models": whole("how many it lists"),
-                "off": listed(text(), "providers that are on no longer: the demo, once there is another"),
+                "models": whole("number of models that the provider lists"),
+                "off": listed(text(), "providers that this turned off: the demo, once another is on"),
             },
             optional=("kept", "applied", "verdict", "outcome", "sentence", "milliseconds", "models", "off"),
         ),
         "SignIn": fields({"secret": text("the admin secret or a client key")}),
         "InspectorSignedOut": fields(
-            {"access": {"const": "none"}, "unreached": text("why other machines do not know of it yet")},
+            {"access": {"const": "none"}, "unreached": text("why other machines have not been notified yet")},
             optional=("unreached",),
         ),
         "ToTranslate": fields(
@@ -114,10 +120,10 @@ def inspector_schemas() -> dict[str, Schema]:
                 "dialect": text("of the text"),
                 "kind": text(enum=list(KINDS)),
                 "text": text("JSON, or the events of a stream; at most 1 MiB"),
-                "request": text("what an answer or a stream answers: it brings back names of tools"),
-                "model": text("where the text names none"),
-                "only": listed(text(), "the dialects to translate to; all others where none is named"),
-                "aligned": flag("of a stream: `events` in the place of its text"),
+                "request": text("the request of an answer or a stream; used to restore tool names"),
+                "model": text("the model, if the text names none"),
+                "only": listed(text(), "the dialects to translate to; default: all others"),
+                "aligned": flag("for a stream: return `events` instead of text"),
             },
             optional=("request", "model", "only", "aligned"),
         ),
@@ -126,12 +132,13 @@ def inspector_schemas() -> dict[str, Schema]:
         "Translation": fields(
             {
                 "text": text(),
-                "losses": listed(fields(loss, optional=("line",)), "the worst first"),
-                "more_losses": whole("so many more"),
+                "losses": listed(fields(loss, optional=("line",)), "most serious first"),
+                "more_losses": whole("number of further losses"),
                 "error": ref("Problem"),
                 "broken": flag("the stream ends in an error"),
                 "events": listed(
-                    text(), "of each event of the text, what became of it; last, what its end adds"
+                    text(),
+                    "the translation of each event; the last entry is what the end of the stream adds",
                 ),
             },
             optional=("more_losses", "error", "broken", "events"),
@@ -149,15 +156,15 @@ def inspector_schemas() -> dict[str, Schema]:
                     "description": "by the names of all other dialects",
                     "additionalProperties": ref("Translation"),
                 },
-                "events": listed(text(), "of the text, where it is aligned"),
+                "events": listed(text(), "the events of the text, if `aligned`"),
             },
             optional=("events",),
         ),
         "ToAsk": fields(
             {
-                "model": text("the demo model where none is named"),
-                "text": text("what to ask"),
-                "stream": flag("whether the answer is a stream; it is where nothing is said"),
+                "model": text("default: the demo model"),
+                "text": text("the user's message"),
+                "stream": flag("whether to stream the answer; default: true"),
             },
             optional=("model", "text", "stream"),
         ),
@@ -190,18 +197,18 @@ def _trace_schemas() -> dict[str, Schema]:
         "ExchangeList": fields(
             {
                 "rows": listed(ref("Row")),
-                "next": nullable(text("to be asked for as `before`")),
-                "unread": whole("recordings that a search could not look into, since they do not open here"),
+                "next": nullable(text("to be sent as `before`")),
+                "unread": whole("recordings that were not searched because they cannot be decrypted here"),
                 "fleet": ref("InspectedFleet"),
             },
             optional=("unread", "fleet"),
         ),
         "InspectedFleet": fields(
             {
-                "machines": whole("that were heard of within a quarter of an hour, this one too"),
-                "trouble": nullable(text("why what others answer is missing")),
-                "untold": whole("exchanges that their machines could not tell"),
-                "unshared": whole("recordings that only this machine can open"),
+                "machines": whole("machines seen in the last 15 minutes, including this one"),
+                "trouble": nullable(text("why exchanges of other machines are missing")),
+                "untold": whole("exchanges that could not be shared between machines"),
+                "unshared": whole("recordings that only this machine can read"),
             }
         ),
         "TraceOrRow": {
@@ -226,24 +233,28 @@ def _trace_schemas() -> dict[str, Schema]:
         "Recording": fields(
             {
                 "mode": text(enum=["off", "errors", "all"]),
-                "until": nullable({"type": "number", "description": "all are, until then: unix seconds"}),
-                "dropped": whole("exchanges that were to be recorded, and were not"),
-                "kept_bytes": whole("of all recordings"),
+                "until": nullable(
+                    {"type": "number", "description": "all bodies are recorded until then, in unix seconds"}
+                ),
+                "dropped": whole("exchanges that should have been recorded and were not"),
+                "kept_bytes": whole("size of all recordings"),
                 "memory": {
                     "oneOf": [
                         fields(
                             {
-                                "exchanges": whole("whose bodies this process holds in memory alone"),
-                                "bytes": whole("that they take"),
-                                "most_bytes": whole("that they may take"),
+                                "exchanges": whole(
+                                    "exchanges whose bodies are only in this process's memory"
+                                ),
+                                "bytes": whole("memory used for them"),
+                                "most_bytes": whole("maximum memory for them"),
                             }
                         ),
                         {"type": "null"},
                     ]
                 },
-                "workers": whole("that answered"),
+                "workers": whole("number of workers that answered"),
                 "fleet": {"oneOf": [ref("InspectedFleet"), {"type": "null"}]},
-                "unreached": text("why other machines do not know of it yet"),
+                "unreached": text("why other machines have not been notified yet"),
             },
             optional=("unreached",),
         ),
@@ -251,13 +262,15 @@ def _trace_schemas() -> dict[str, Schema]:
         "ToReplay": fields(
             {
                 "id": text("of a recorded exchange; without it `to`, `dialect` and `body` are needed"),
-                "to": text("`provider/model`, or any model's name; else as it was asked"),
-                "dialect": text("to ask in; else as it was asked"),
-                "body": {"description": "to ask in its place: an object, or its text"},
-                "stream": flag("to stream or not, where the dialect's path tells it; else as it was asked"),
-                "dry": flag("only tell what it may cost"),
-                "show": flag("with `dry`: what would be sent, too, as a trace without an answer"),
-                "answer": flag("answer with what the request is answered with"),
+                "to": text("`provider/model` or a model name; default: the model of the recorded request"),
+                "dialect": text("dialect of the request; default: that of the recorded one"),
+                "body": {"description": "a body to send instead: an object, or its JSON text"},
+                "stream": flag(
+                    "whether to stream, for dialects that select it by path; default: as recorded"
+                ),
+                "dry": flag("only return the possible cost"),
+                "show": flag("with `dry`: also return the upstream request, as a trace without an answer"),
+                "answer": flag("return the answer of the request instead of an id"),
             },
             optional=("id", "to", "dialect", "body", "stream", "dry", "show", "answer"),
         ),

@@ -21,49 +21,49 @@ _SHOWN: Final = {
 }
 """Schemas whose fields are reported below the paths of a tag."""
 _MEANINGS: Final[dict[ErrorClass, str]] = {
-    "bad": "a request that cannot be understood, or would lose what it must not",
+    "bad": "an invalid request, or one whose translation would lose something that must not be lost",
     "auth": "no key, or a wrong one",
     "permission": "a host, an origin or a model that is not allowed",
-    "not_found": "no such model, path or thing",
-    "conflict": "an idempotency key that was used for something else",
+    "not_found": "no such model, path or resource",
+    "conflict": "an idempotency key that was used for another request",
     "too_large": "a body that is too large",
     "media": "not JSON by its content type",
     "rate": "a limit of a key; too many wrong keys",
-    "shed": "the gateway is full, or going down",
-    "internal": "a bug of ours",
-    "upstream_bad": "the provider answered what cannot be read",
+    "shed": "the gateway is overloaded or shutting down",
+    "internal": "a bug in the gateway",
+    "upstream_bad": "the provider's answer cannot be read",
     "upstream_down": "no connection to the provider, or its circuit breaker is open",
     "upstream_timeout": "the provider did not answer in time",
-    "upstream_auth": "the provider does not take the gateway's own key",
+    "upstream_auth": "the provider rejects the gateway's own key",
 }
 
 
 def page(document: dict[str, Any]) -> Iterator[str]:
     yield "# HTTP API"
     yield ""
-    yield f"Every path that the gateway answers at `{SERVER}`, or wherever it listens. For tools"
-    yield "the same is an OpenAPI 3.1 document: [openapi.json](openapi.json). [The gateway](../gateway.md)"
-    yield "explains what happens behind the paths; [errors](errors.md) and [losses](losses.md) have pages of"
-    yield "their own."
+    yield f"All paths of the gateway (default address: `{SERVER}`). For tools, the same reference"
+    yield "is an OpenAPI 3.1 document: [openapi.json](openapi.json). [The gateway](../gateway.md)"
+    yield "explains how requests are processed; [errors](errors.md) and [losses](losses.md) have their own"
+    yield "pages."
     yield ""
     yield "## Keys"
     yield ""
-    yield "On a machine of your own no key is needed until [the first one](../keys.md) is made. Then every"
-    yield "request brings one, in any of these ways:"
+    yield "While the gateway listens only on this machine, no key is needed until [the first](../keys.md)"
+    yield "is created. After that every request must send a key, in any of these ways:"
     yield ""
     yield from _keys(document)
     yield ""
     yield "## Headers"
     yield ""
-    yield "Requests for answers and counts may bring:"
+    yield "Optional headers of requests for answers and token counts:"
     yield ""
     yield _headers(REQUEST_HEADERS)
     yield ""
-    yield "Answers have:"
+    yield "Headers of answers:"
     yield ""
     yield _headers(ANSWER_HEADERS)
     yield ""
-    yield "Errors have, beside the id:"
+    yield "Headers of errors, in addition to the request id:"
     yield ""
     yield _headers(ERROR_HEADERS)
     for tag, about in TAGS.items():
@@ -79,8 +79,8 @@ def page(document: dict[str, Any]) -> Iterator[str]:
     yield ""
     yield "## Errors"
     yield ""
-    yield "The caller's dialect decides the shape; where the path does not tell whose client it is, its"
-    yield "headers do. Codes, and what to do about each: [errors](errors.md)."
+    yield "Errors have the format of the client's dialect; where the path does not determine the dialect, the"
+    yield "headers do. For codes and how to fix each error, see [errors](errors.md)."
     yield ""
     yield _statuses()
     for name in ("AnthropicError", "OpenAIError", "GeminiError", "InteractionsError"):
@@ -148,7 +148,7 @@ def _paths(document: dict[str, Any], tag: str) -> Iterator[str]:
     if vendors:
         whole = [url for url in vendors if not any(url.startswith(f"{each}/") for each in vendors)]
         yield ""
-        yield "The vendor's reference of bodies and streams: " + ", ".join(f"<{url}>" for url in whole)
+        yield "The vendor's reference for bodies and streams: " + ", ".join(f"<{url}>" for url in whole)
 
 
 def _versions(item: dict[str, Any]) -> str | None:
@@ -175,7 +175,7 @@ def _statuses() -> str:
         error = RequestError(kind, "").error
         statuses = [str(surface(name).status(error)) for name in spoken.values()]
         rows.append((_MEANINGS[kind], f"`{code}`" if code else "", *statuses))
-    return table(("what", "usual code", *spoken), rows)
+    return table(("error", "usual code", *spoken), rows)
 
 
 def _fields(schemas: dict[str, Any], name: str) -> Iterator[str]:

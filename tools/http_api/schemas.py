@@ -32,14 +32,14 @@ def _errors() -> dict[str, Schema]:
         "AnthropicError": fields(
             {
                 "type": {"const": "error"},
-                "error": fields({"type": text("its kind, as Anthropic calls it"), "message": text()}),
+                "error": fields({"type": text("Anthropic's name of the error type"), "message": text()}),
                 "request_id": nullable(text("the `id` of the log line")),
             },
             optional=("request_id",),
         ),
         "VertexError": {
             "anyOf": [ref("AnthropicError"), ref("GeminiError")],
-            "description": "of the model as Anthropic's, of paths and access as Google's",
+            "description": "model errors in Anthropic's format, errors of paths and access in Google's",
         },
         "BedrockError": fields({"__type": text("as in `x-amzn-errortype`"), "message": text()}),
         "OllamaError": fields({"error": text()}),
@@ -48,15 +48,19 @@ def _errors() -> dict[str, Schema]:
                 "error": fields(
                     {
                         "message": text(),
-                        "type": text("its kind, as OpenAI calls it"),
+                        "type": text("OpenAI's name of the error type"),
                         "param": nullable(text("the field that is wrong")),
-                        "code": nullable(text("one of the codes of the errors reference")),
+                        "code": nullable(text("a code of the errors reference")),
                     }
                 )
             }
         ),
         "InteractionsError": fields(
-            {"error": fields({"code": text("its kind, as Google calls it here"), "message": text()})}
+            {
+                "error": fields(
+                    {"code": text("Google's name of the error type in this API"), "message": text()}
+                )
+            }
         ),
         "GeminiError": fields(
             {
@@ -64,10 +68,10 @@ def _errors() -> dict[str, Schema]:
                     {
                         "code": whole("the HTTP status"),
                         "message": text(),
-                        "status": text("its kind, as Google calls it"),
+                        "status": text("Google's name of the error type"),
                         "details": listed(
                             {"type": "object", "additionalProperties": True},
-                            "an `ErrorInfo` has our code as its `reason`, a `RequestInfo` the request's id",
+                            "`ErrorInfo`: the gateway's code as `reason`; `RequestInfo`: the request id",
                         ),
                     },
                     optional=("details",),
@@ -91,51 +95,52 @@ def _keys() -> dict[str, Schema]:
     states = ["active", "expired", "revoked", "unreadable"]
     moment = {"format": "date-time"}
     group = {
-        "group": nullable(text("a group of the configuration: what the key does not set is the group's")),
+        "group": nullable(text("a group of the configuration, used for what the key does not set")),
         "owner": nullable(text("the person who uses it")),
     }
     key = {
-        "name": text("the caller whose data, usage and limits it is"),
-        "prefix": text("its first letters, to tell keys apart"),
+        "name": text("the name of the caller; data, usage and limits belong to it"),
+        "prefix": text("the first characters of the key, to distinguish keys"),
         "state": text(enum=states),
         "created": nullable(text(**moment)),
-        "models": listed(text(), "names and patterns that it may ask for; none: all"),
-        "losses": nullable(text("the policy of its requests, where they say none")),
+        "models": listed(text(), "models that the key may use: names and patterns; empty: all"),
+        "losses": nullable(text("loss policy of requests that set none")),
         "expires": nullable(text(**moment)),
         **group,
         "revoked": nullable(text(**moment)),
         "group": nullable(text("its group of `[groups]`")),
         "owner": nullable(text("the person who uses it")),
-        "sign_in_of": nullable(text("of a device that signed in: the name of its key")),
-        "old_key_until": nullable(text("until when the key before the last rotation opens", **moment)),
+        "sign_in_of": nullable(text("for the token of a signed-in device: the name of the person's key")),
+        "old_key_until": nullable(text("when the key from before the last rotation stops working", **moment)),
         **_limits(may_be_null=True),
     }
     settable = {
-        "models": nullable(listed(text(), "names and patterns that it may ask for; none: all")),
-        "losses": nullable(
-            text("the policy of its requests, where they say none", enum=[*LOSS_POLICIES, None])
-        ),
-        "expires": nullable(text("a date or a time; UTC by default otherwise")),
+        "models": nullable(listed(text(), "models that the key may use: names and patterns; empty: all")),
+        "losses": nullable(text("loss policy of requests that set none", enum=[*LOSS_POLICIES, None])),
+        "expires": nullable(text("a date or a time; UTC by default")),
         **group,
         **_limits(may_be_null=True),
     }
     assert "losses" in declared(ClientKey)
-    name = text(f"letters, digits, `.`, `_`, `@`, `-`; not {' or '.join(sorted(RESERVED))}", maxLength=64)
+    name = text(
+        f"allowed characters: letters, digits, `.`, `_`, `@`, `-`; not {' or '.join(sorted(RESERVED))}",
+        maxLength=64,
+    )
     return {
-        "Key": fields(key, about="A client key as people may see it: without the key."),
+        "Key": fields(key, about="A client key, without the key itself."),
         "NewKey": fields(
-            {**key, "key": text(f"the key itself, reported this once; it begins with `{PREFIX}`")},
-            about="A client key that was just made.",
+            {**key, "key": text(f"the key itself, returned only once; it begins with `{PREFIX}`")},
+            about="A newly created client key.",
         ),
         "KeyList": fields({"object": {"const": "list"}, "data": listed(ref("Key"))}),
         "KeyToMake": fields({"name": name, **settable}, optional=tuple(settable)),
         "KeyChange": fields(
-            settable, optional=tuple(settable), about="What is named changes; null takes it off."
+            settable, optional=tuple(settable), about="Only the given fields change; null removes a value."
         ),
         "KeyRotation": fields(
             {
                 "overlap": whole(
-                    "seconds for which the old key still opens",
+                    "seconds for which the old key keeps working",
                     minimum=0,
                     maximum=MAX_OVERLAP_SECONDS,
                     default=0,
@@ -148,7 +153,7 @@ def _keys() -> dict[str, Schema]:
                 "caller": text(),
                 "removed": {
                     "type": "object",
-                    "description": "how many of each kind",
+                    "description": "number of deleted records, by kind",
                     "additionalProperties": {"type": "integer"},
                 },
             }
@@ -202,7 +207,7 @@ def _sign_in() -> dict[str, Schema]:
                 "access_token": text("used as a client key"),
                 "token_type": {"const": "Bearer"},
                 "expires_in": whole("seconds"),
-                "refresh_token": text("good once"),
+                "refresh_token": text("can be used once"),
                 "email": text("the owner of the key, where it is an address"),
             },
             optional=("email",),
@@ -220,28 +225,30 @@ def _usage() -> dict[str, Schema]:
     numbers = {
         "requests": whole(),
         "succeeded": whole(),
-        "failed": whole("ended otherwise than well"),
-        "open": whole("not ended yet"),
+        "failed": whole("ended with an error, or was aborted"),
+        "open": whole("still running"),
         **{f"{kind}_tokens": whole() for kind in KINDS},
         "total_input_tokens": whole(),
         "total_output_tokens": whole(),
         "total_tokens": whole(),
-        "cost_micros": nullable(whole("in millionths of the currency; null: nobody knows the price")),
+        "cost_micros": nullable(whole("in millionths of the currency; null: price unknown")),
         "cost": nullable(text("the same as a decimal number")),
-        "unpriced_requests": whole("whose cost is not known"),
+        "unpriced_requests": whole("requests whose cost is unknown"),
         "mean_ms": whole(),
-        "p50_ms": whole("half of the requests took no longer"),
+        "p50_ms": whole("median duration"),
         "first": whole("unix seconds"),
         "last": whole("unix seconds"),
     }
     groups = {name: text() for name in GROUPS}
-    groups["outcome"] = text("how they ended; empty: they have not", enum=list(get_args(Outcome)))
+    groups["outcome"] = text("how the requests ended; empty: still running", enum=list(get_args(Outcome)))
     return {
-        "UsageTotal": fields(numbers, about="Kinds of tokens do not overlap; the totals hold them all."),
+        "UsageTotal": fields(
+            numbers, about="Kinds of tokens do not overlap; the totals include all of them."
+        ),
         "UsageRow": fields(
             {**groups, **numbers},
             optional=tuple(groups),
-            about="The sum of one group; the group's own names first.",
+            about="The totals of one group.",
         ),
         "Usage": fields(
             {
@@ -253,7 +260,7 @@ def _usage() -> dict[str, Schema]:
                 "data": listed(ref("UsageRow")),
                 "total": {"anyOf": [ref("UsageTotal"), {"type": "object", "maxProperties": 0}]},
                 "durations": text(
-                    "whether p50 is a value that was measured, or of hourly sums and within 5 %",
+                    "whether `p50_ms` is exact, or computed from hourly sums and accurate within 5 %",
                     enum=["measured", "within_5_percent"],
                 ),
                 "has_more": {"const": True},
@@ -267,13 +274,13 @@ def _losses() -> dict[str, Schema]:
     return {
         "Loss": fields(
             {
-                "path": text("where it stands, in the client's own document; `[*]` where several differ"),
-                "feature": text("what it is about, by a name that stays: see the losses reference"),
+                "path": text("position in the client's own document; `[*]` stands for several indices"),
+                "feature": text("stable name of the feature, see the losses reference"),
                 "action": text(enum=list(get_args(Action))),
                 "detail": text("why"),
                 "grade": text(enum=list(GRADE_MEANINGS)),
-                "document": text("which one the path is in", enum=list(get_args(Document))),
-                "count": whole("how many there are of it, where it stands for several"),
+                "document": text("the document that the path points into", enum=list(get_args(Document))),
+                "count": whole("number of losses, if this entry combines several"),
             },
             optional=("count",),
         ),
@@ -283,10 +290,10 @@ def _losses() -> dict[str, Schema]:
                 "request_id": text(),
                 "created": whole("unix seconds"),
                 "dialect": text(),
-                "model": text("as the client asked for it"),
+                "model": text("as requested by the client"),
                 "route": text("`provider/model` that answered"),
-                "losses": listed(ref("Loss"), "the serious ones first"),
-                "untold": whole("how many more there were, without room"),
+                "losses": listed(ref("Loss"), "most serious first"),
+                "untold": whole("number of losses left out for lack of space"),
             }
         ),
     }
@@ -296,7 +303,7 @@ def _sessions() -> dict[str, Schema]:
     session = {
         "id": text(),
         "object": {"const": "session"},
-        "held": flag("whether the gateway holds its conversation"),
+        "held": flag("whether the gateway stores its conversation"),
         "created_at": whole("unix seconds"),
         "last_used_at": whole("unix seconds"),
         "requests": whole(),
@@ -307,8 +314,10 @@ def _sessions() -> dict[str, Schema]:
         "metadata": {"type": "object", "additionalProperties": {"type": "string"}},
     }
     items = {
-        "items": listed({"type": "object", "additionalProperties": True}, "as OpenAI's Responses has them"),
-        "has_more": flag("whether there are older items than those"),
+        "items": listed(
+            {"type": "object", "additionalProperties": True}, "in the format of OpenAI's Responses API"
+        ),
+        "has_more": flag("whether there are older items"),
     }
     latest = {
         "route": nullable(text("`provider/model` that answered the last request")),
@@ -317,7 +326,9 @@ def _sessions() -> dict[str, Schema]:
     }
     return {
         "Session": fields(
-            {**session, **latest, **items}, optional=tuple(items), about="With its items, where it is held."
+            {**session, **latest, **items},
+            optional=tuple(items),
+            about="With its items, if the gateway stores the conversation.",
         ),
         "SessionList": fields(
             {
@@ -341,14 +352,14 @@ def _store() -> dict[str, Schema]:
     kind.pop("title", None)
     assert not components
     stats["properties"] |= {
-        "engine": text("as a person would say it"),
-        "version": whole("of the schema"),
-        "size": whole("bytes on disk, where the engine tells"),
-        "trouble": nullable(text("what is wrong, if anything is")),
-        "processes": whole("that share the store"),
+        "engine": text("the storage engine and where it is, for display"),
+        "version": whole("version of the schema"),
+        "size": whole("bytes on disk, if the storage engine reports it"),
+        "trouble": nullable(text("the current problem, if any")),
+        "processes": whole("number of processes that share the store"),
     }
     stats["description"] = "What is stored, by kind."
-    kind["description"] = "How much there is of one kind; times in unix milliseconds."
+    kind["description"] = "Number and size of records of one kind; times in unix milliseconds."
     return {"Store": stats, "KindStats": kind}
 
 
@@ -358,8 +369,8 @@ def _condition() -> dict[str, Schema]:
         "Readiness": fields(
             {
                 "status": text(enum=["ready", "degraded", "draining"]),
-                "store": text("there while the store is away", const="down"),
-                "config": text("there while a newer configuration is refused", const="refused"),
+                "store": text("present while the store is not available", const="down"),
+                "config": text("present while a newer configuration is rejected", const="refused"),
             },
             optional=("store", "config"),
         ),
@@ -367,7 +378,7 @@ def _condition() -> dict[str, Schema]:
             {
                 "name": {"const": "wireglot"},
                 "version": text(),
-                "help": text("for anyone who opens it in a browser"),
+                "help": text("a hint for people who open this URL in a browser"),
                 "endpoints": {
                     "type": "object",
                     "description": "`METHOD /path`, by dialect",
@@ -384,11 +395,13 @@ def _simple() -> dict[str, Schema]:
         "SimpleRequest": fields(
             {
                 "model": text(),
-                "input": text("the user's words"),
-                "conversation": text("a name of yours, or a `conv_...` id: what was said before comes first"),
-                "tools": listed(anything, "as Gemini has them: `[{functionDeclarations: [...]}]`"),
-                "tool_config": {**anything, "description": "as Gemini has it"},
-                "tool_results": listed(anything, "answers to the calls of the last turn: `functionResponse`"),
+                "input": text("the user's message"),
+                "conversation": text(
+                    "a name of your choice, or a `conv_...` id; earlier turns are sent before this one"
+                ),
+                "tools": listed(anything, "in Gemini's format: `[{functionDeclarations: [...]}]`"),
+                "tool_config": {**anything, "description": "in Gemini's format"},
+                "tool_results": listed(anything, "results of the calls of the last turn: `functionResponse`"),
                 "stream": flag("server-sent events"),
                 "timeout": {"type": "number", "description": "seconds for the whole answer"},
                 "temperature": {"type": "number"},
@@ -411,6 +424,6 @@ def _simple() -> dict[str, Schema]:
                 "max_output_tokens",
                 "stop_sequences",
             ),
-            about="One turn. `topP`, `toolConfig` and the like are understood as well.",
+            about="One turn. Names in camel case (`topP`, `toolConfig`) are accepted as well.",
         )
     }

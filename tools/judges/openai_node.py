@@ -63,7 +63,7 @@ LEFT_OUT: Final = (
 """Whole files that also send requests."""
 REASONS: Final = (
     Reason(
-        "there is nothing at|takes POST|plain completions are not served",
+        "there is no endpoint|supports POST|plain completions are not served",
         "stored chat completions, text completions and fine-tuned models are not served by a gateway",
         is_run=False,
     ),

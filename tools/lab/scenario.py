@@ -358,7 +358,7 @@ class Clients:
         body = {**_chat("[[demo:text 200]]"), "max_tokens": 2000}
         assert (await self.ask("spent", "POST", "/v1/chat/completions", body)).status == 200
         reply = await self.ask("spent", "POST", "/v1/chat/completions", body)
-        while reply.status == 429 and "under way" in reply.body.decode():
+        while reply.status == 429 and "running requests" in reply.body.decode():
             reply = await self.ask("spent", "POST", "/v1/chat/completions", body)  # not settled yet
         assert reply.status == 429, reply
         assert reply.json()["error"]["code"] == "insufficient_quota", reply

@@ -17,7 +17,7 @@ _ALLOWED = Path(__file__).with_name("allowed.toml")
 _LINE = re.compile(r"^\| `(\w+)` \| `([^`]+)` \|", re.MULTILINE)
 _CELLS: dict[Verdict, str] = {
     "mapped": "mapped",
-    "bent": "bent",
+    "bent": "approximated",
     "declared": "declared",
     "refused": "refused",
     "silent": "no effect",
@@ -25,16 +25,16 @@ _CELLS: dict[Verdict, str] = {
 _ABOUT = """\
 # Fields of `{dialect}`
 
-Every field of the types in `{sdk}` {version}, put into a small document and sent to the other dialects.
-Measured, not promised; in its own dialect every field is kept.
+Every field of the types in `{sdk}` {version}, tested in a small document that is translated to the other
+dialects. The results are measured. In its own dialect every field is kept.
 
 | cell | meaning |
 |---|---|
-| mapped | the other side gets it |
-| bent | the other side gets something near, and a loss says so, of it or of what it stands in |
-| declared | the other side has no place for it, and a loss says so, of it or of what it stands in |
-| refused | the caller gets an error that names it |
-| no effect | it changes nothing and has a reason, below |
+| mapped | the target gets it |
+| approximated | the target gets a changed value; a loss is reported for the field or for what contains it |
+| declared | the target has no field for it; a loss is reported for the field or for what contains it |
+| refused | the request is rejected with an error that names the field |
+| no effect | it changes nothing; the reason is listed below |
 """
 
 
@@ -99,5 +99,5 @@ def _section(endpoint: Endpoint) -> str:
         table(("type", "field", *targets), lines),
     ]
     if notes:
-        parts.append(table(("no effect", "why"), notes))
+        parts.append(table(("no effect", "reason"), notes))
     return "\n\n".join(parts)

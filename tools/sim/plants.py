@@ -95,7 +95,7 @@ def _leak_permits() -> None:
         if self.try_enter():
             return
         if len(self._waiting) >= self._queue:
-            raise gates.shed("too many requests at once")
+            raise gates.shed("too many concurrent requests: the queue is full")
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(turn)
@@ -107,7 +107,7 @@ def _leak_permits() -> None:
             if turn in self._waiting:
                 self._waiting.remove(turn)
         if not is_ours:
-            raise gates.shed("too many requests at once, and the queue does not move")
+            raise gates.shed("too many concurrent requests: the request waited too long in the queue")
 
     replace(gates.Gate, enter=enter)
 

@@ -14,11 +14,11 @@ FILLER: Final = "Continue."
 NO_MESSAGE: Final = Loss("$.messages", "content.position", "invented", "there must be a message")
 
 
-ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect has a place for one answer")
+ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can hold only one answer")
 """The loss for further answers, whole or streamed."""
 
 NO_SAFEGUARDS: Final = Loss("$.safeguards", "safeguards", "dropped", "this dialect has no such check")
-NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no place for results of a check")
+NO_RESULTS: Final = Loss("$.safeguard_results", "safeguards", "dropped", "no field for results of a check")
 
 
 def unreported_sequence(request: Request, client: Surface | None, server: Surface) -> Iterator[Loss]:

@@ -17,7 +17,7 @@ TRUNCATED: Final = ApiError("server", "the upstream stream ended before it was c
 
 def broken(problem: object) -> ApiError:
     """The upstream sent something that its dialect does not allow."""
-    return ApiError("server", f"the upstream sent what cannot be read: {problem}", code=_UPSTREAM)
+    return ApiError("server", f"the upstream sent something that cannot be read: {problem}", code=_UPSTREAM)
 
 
 def is_unsent(error: ApiError) -> bool:

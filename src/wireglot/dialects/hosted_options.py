@@ -86,7 +86,7 @@ def lose_options(tool: HostedTool, taken: Iterable[str], path: str, losses: list
     """Report the options of a tool that the target has no place for."""
     for name in (*(name for name in tool.options if name not in taken), *tool.untold):
         if _names_held({name: _stated(tool.native.value, name)}):
-            detail = "held by the provider that minted this id"
+            detail = "stored by the provider that issued this id"
             losses.append(Loss(f"{path}.{name}", "file_reference", "dropped", detail))
             continue
         detail = f"{name} of {tool.native.dialect}"

@@ -30,32 +30,38 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """[limits]: limits that protect the process. Sizes in bytes, times in seconds. Only a limit on a number
     of things may be 0, where 0 of them makes sense: for any other, 0 would refuse or block every request."""
 
-    body: Annotated[Bytes, setting("a request's body")] = 64 * MIB
+    body: Annotated[Bytes, setting("maximum size of a request's body")] = 64 * MIB
     anthropic_body: Annotated[Bytes, setting("the same for Anthropic Messages (Anthropic's own limit)")] = (
         32 * MIB
     )
-    header_line: Annotated[Bytes, setting("one header")] = 8 * KIB
-    header_count: Annotated[Count, setting("headers of a request")] = 128
-    header_total: Annotated[Bytes, setting("all headers of a request")] = 32 * KIB
-    url: Annotated[Bytes, setting("the target on the request line")] = 8 * KIB
+    header_line: Annotated[Bytes, setting("maximum size of one header")] = 8 * KIB
+    header_count: Annotated[Count, setting("maximum number of headers of a request")] = 128
+    header_total: Annotated[Bytes, setting("maximum size of all headers of a request")] = 32 * KIB
+    url: Annotated[Bytes, setting("maximum length of the URL on the request line")] = 8 * KIB
     json_depth: Annotated[int, setting("maximum nesting of a body; at most 128", gt=0, le=MAX_DEPTH)] = (
         MAX_DEPTH
     )
     json_items: Annotated[
         Count, setting("maximum number of members and items of a body (commas and colons are counted)")
     ] = 500_000
-    header_time: Annotated[Seconds, setting("for a request's headers")] = 10.0
-    body_idle: Annotated[Seconds, setting("between two reads of a body")] = 30.0
-    body_total: Annotated[Seconds, setting("for a body that arrives slower than 1 KiB a second")] = 120.0
-    keep_alive: Annotated[Seconds, setting("how long a connection may wait for its next request")] = 75.0
-    ping: Annotated[Seconds, setting("silence in a stream before a keep-alive is sent to the client")] = 15.0
-    write_stall: Annotated[Seconds, setting("how long a client may stop reading")] = 60.0
+    header_time: Annotated[Seconds, setting("timeout for the headers of a request")] = 10.0
+    body_idle: Annotated[Seconds, setting("timeout between two reads of a body")] = 30.0
+    body_total: Annotated[Seconds, setting("timeout for a body that arrives slower than 1 KiB a second")] = (
+        120.0
+    )
+    keep_alive: Annotated[Seconds, setting("how long an idle client connection is kept open")] = 75.0
+    ping: Annotated[
+        Seconds, setting("time without events in a stream until a keep-alive is sent to the client")
+    ] = 15.0
+    write_stall: Annotated[
+        Seconds, setting("how long a client may stop reading before it is disconnected")
+    ] = 60.0
     write_pending: Annotated[
         Bytes, setting("bytes waiting for a slow client beyond which the provider is not read")
     ] = 64 * KIB
-    event: Annotated[Bytes, setting("one event of a provider's stream")] = 32 * MIB
-    response: Annotated[Bytes, setting("a provider's whole answer")] = 64 * MIB
-    error_body: Annotated[Bytes, setting("a provider's error")] = 64 * KIB
+    event: Annotated[Bytes, setting("maximum size of one event of a provider's stream")] = 32 * MIB
+    response: Annotated[Bytes, setting("maximum size of a provider's answer")] = 64 * MIB
+    error_body: Annotated[Bytes, setting("maximum size of a provider's error")] = 64 * KIB
     buffered: Annotated[
         Bytes,
         setting(
@@ -71,10 +77,10 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             unit="bytes",
         ),
     ] = 128 * MIB
-    remembered_per_key: Annotated[Bytes, setting("the same of one client key's requests")] = 64 * MIB
-    connections: Annotated[Count, setting("connections of clients")] = 10_000
+    remembered_per_key: Annotated[Bytes, setting("the same for the requests of one client key")] = 64 * MIB
+    connections: Annotated[Count, setting("maximum number of client connections")] = 10_000
     connections_per_peer: Annotated[
-        Count, setting("the same from one address; this machine's own are not counted")
+        Count, setting("the same from one address; connections from this machine are not counted")
     ] = 256
     websockets: Annotated[
         int, setting("WebSockets of one client key, or of all without keys; 0: none, clients use POST", ge=0)
@@ -90,7 +96,7 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         ),
     ] = 8
     queue: Annotated[int, setting("requests that may wait; more are rejected with 503")] = 256
-    queue_time: Annotated[float, setting("how long they wait", unit="seconds")] = 2.0
+    queue_time: Annotated[float, setting("how long requests wait in the queue", unit="seconds")] = 2.0
     pool: Annotated[
         Count,
         setting(

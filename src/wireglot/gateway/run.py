@@ -250,7 +250,7 @@ class Process:
         gateway needs its port."""
         assert self._place is not None
         asyncio.get_running_loop().remove_reader(self._place.lifeline)
-        self.observer.note("warn", "orphaned", detail="the supervisor has gone")
+        self.observer.note("warn", "orphaned", detail="the supervisor process has exited")
         self._orphaned = True
         if not self.gateway.draining:
             self.stop()
@@ -377,7 +377,7 @@ class Process:
         """Hints for the user who started it: what to do next."""
         yield f"point your client at {self.url}: `wireglot run CLIENT` does, see docs/clients.md"
         if self.gateway.settings.server.inspector != "off":
-            yield f"see what passes through it at {self.url}/inspector"
+            yield f"see the traffic at {self.url}/inspector"
         if recorded := self.gateway.traces.policy.announcement():
             yield recorded
         if self.gateway.asks_for_keys:
@@ -388,7 +388,7 @@ class Process:
     def _publish(self) -> None:
         read = self.observer.metrics.read
         read("connections", "Open connections of clients.", lambda: {(): self.server.connections})
-        read("tasks", "Tasks of the process.", lambda: {(): len(asyncio.all_tasks())})
+        read("tasks", "asyncio tasks of the process.", lambda: {(): len(asyncio.all_tasks())})
         read(
             "requests_waiting",
             "Requests that wait in the queue, for a provider's concurrency limit, or for a connection.",
@@ -401,7 +401,7 @@ class Process:
         )
         read(
             "buffered_bytes",
-            "Bytes held: bodies, translations, answers.",
+            "Bytes of memory used for bodies, translations and answers.",
             lambda: {(): self.server.buffered},
         )
         read(
@@ -416,7 +416,7 @@ class Process:
         )
         read(
             "buffered_shed_total",
-            "Requests rejected because too many bytes were held.",
+            "Requests rejected because the memory limit was reached.",
             lambda: {(): self.gateway.account.shed},
             (),
             "counter",

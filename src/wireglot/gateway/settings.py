@@ -189,7 +189,7 @@ class Group(msgspec.Struct, frozen=True):
     managed: Annotated[
         ManagedSettings,
         setting(
-            "[`[claude_code]`](#claude_code) for its keys, laid over that of the top level: tables are "
+            "[`[claude_code]`](#claude_code) for its keys, merged with that of the top level: tables are "
             "merged, any other value is replaced",
             form="table",
             default="the top level's",
@@ -221,16 +221,16 @@ class ClientKey(msgspec.Struct, frozen=True):
     expires: Annotated[
         int,
         setting(
-            "when it ends (a date: at its beginning): `2027-01-31`, `2027-01-31T18:00:00Z`; UTC by default",
+            "expiry (a date: the start of that day): `2027-01-31`, `2027-01-31T18:00:00Z`; UTC by default",
             form="date, time",
             default="never",
         ),
     ] = 0
     """Unix milliseconds; 0: never."""
-    group: Annotated[
-        str, setting("a group of [`[groups]`](#groups): what the key does not set is the group's")
-    ] = ""
-    owner: Annotated[str, setting("the person who uses it, for reports")] = ""
+    group: Annotated[str, setting("a group of [`[groups]`](#groups): used for what the key does not set")] = (
+        ""
+    )
+    owner: Annotated[str, setting("the person who uses the key, for reports")] = ""
     full_errors: Annotated[
         bool,
         setting(
@@ -268,32 +268,37 @@ class ServerSettings(msgspec.Struct, frozen=True):
             env="WIREGLOT_HOST",
         ),
     ] = "127.0.0.1"
-    port: Annotated[int, setting("0 takes a free one", ge=0, le=65535, env="WIREGLOT_PORT")] = 8484
+    port: Annotated[
+        int, setting("the port to listen on; 0: any free port", ge=0, le=65535, env="WIREGLOT_PORT")
+    ] = 8484
     workers: Annotated[
         int,
-        setting("processes that share the port", ge=1, le=256, env="WIREGLOT_WORKERS"),
+        setting("number of worker processes that share the port", ge=1, le=256, env="WIREGLOT_WORKERS"),
     ] = 1
     hosts: Annotated[
         tuple[str, ...],
         setting(
-            "additional host names for clients",
+            "additional host names that clients use",
             env="WIREGLOT_HOSTS",
             expected="a list of host names",
         ),
     ] = ()
     origins: Annotated[
         tuple[str, ...],
-        setting('web pages that may call it: `["https://app.example.com"]`', expected="a list of origins"),
+        setting(
+            'origins of web pages that may call the gateway: `["https://app.example.com"]`',
+            expected="a list of origins",
+        ),
     ] = ()
     secret: Annotated[
         Secret,
         setting(
             "seals [reasoning state](gateway.md#reasoning-state) and all that callers store, the "
-            "same on every machine of a fleet; without it one is made at the first start and kept in the "
+            "same on every machine of a fleet; without it one is generated at the first start, in the "
             "user's data (`$XDG_DATA_HOME` or `~/.local/share`, `wireglot/secret`)",
             min_length=16,
             env="WIREGLOT_SECRET",
-            default="made once",
+            default="generated",
         ),
     ] = Secret("", "none")
     old_secrets: Annotated[
@@ -352,7 +357,7 @@ class LoginSettings(msgspec.Struct, frozen=True):
     approval: Annotated[
         tuple[Approval, ...],
         setting(
-            "how a person signs in: with a client `key`, through the identity provider (`oidc`), or by the "
+            "how people sign in: with a client `key`, through the identity provider (`oidc`), or by the "
             "`admin`, who signs in the person's device with the admin secret; one of them or a list",
             form="text, list",
             default='`"oidc"` with `issuer`, else `"key"`',
@@ -385,7 +390,7 @@ class LoginSettings(msgspec.Struct, frozen=True):
     groups: Annotated[
         dict[str, str],
         setting(
-            "values of that claim, each with a group of [`[groups]`](#groups); the first that matches holds",
+            "values of that claim, each with a group of [`[groups]`](#groups); the first match is used",
             form="table",
         ),
     ] = {}

@@ -287,7 +287,7 @@ class IdleAnswer:
             await self._inner.answer(exchange)
             return
         exchange.record.answered(200)
-        exchange.record.noted("asked nothing of the model: answered by the gateway")
+        exchange.record.noted("no model call needed: answered by the gateway")
         exchange.reply.send(200, [JSON, *exchange.headers()], encode(document))
 
 
@@ -350,7 +350,7 @@ class TimeLimit:
             async with asyncio.timeout(seconds):
                 await self._inner.answer(exchange)
         except TimeoutError:
-            raise RequestError("upstream_timeout", f"no whole answer within {seconds:g} seconds") from None
+            raise RequestError("upstream_timeout", f"no complete answer within {seconds:g} seconds") from None
 
 
 # The steps of one kind of request, connected.

@@ -105,7 +105,7 @@ class Supervisor:
             lived = time.monotonic() - started
             self._failed_starts = 0 if lived > _LIVED else self._failed_starts + 1
             if self._failed_starts >= _FAILED_STARTS * self._settings.server.workers:
-                _say("the workers do not stay up")
+                _say("the workers keep exiting")
                 self._pass_on(signal.SIGTERM, None)
                 worst = 1
                 continue

@@ -256,7 +256,7 @@ class _Conversation:
 
             self._socket.close(INTERNAL)
             asyncio.get_running_loop().call_exception_handler(
-                {"message": "a lane of a WebSocket failed", "exception": task.exception(), "task": task}
+                {"message": "a stream of a WebSocket failed", "exception": task.exception(), "task": task}
             )
 
     def _leave(self) -> None:
@@ -264,7 +264,7 @@ class _Conversation:
         client may disconnect then."""
         for task, reply in list(self._running.items()):
             if reply is None or not reply.has_ended:
-                task.cancel("the client has gone")
+                task.cancel("the client has disconnected")
 
     async def _settle(self) -> None:
         while self._running:
@@ -306,7 +306,7 @@ class _Conversation:
         data = encode(body)
         maximum = incoming.settings.limits.body_of(incoming.asked.dialect)
         if len(data) > maximum:
-            detail = f"with what it goes on from, the request is larger than {maximum} bytes"
+            detail = f"together with the previous response, the request is larger than {maximum} bytes"
             self._refuse(RequestError("too_large", detail), asked.lane)
             self._failed(asked.previous, asked.lane)
             return

@@ -21,7 +21,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     base: Annotated[
         float,
         Meta(
-            description="doubled for each attempt, then drawn by chance from 0 up to that (full jitter)",
+            description="first wait; doubled for each attempt, then random from 0 to that (full jitter)",
             extra={"unit": "seconds"},
         ),
     ] = 0.25
@@ -29,7 +29,7 @@ class RetryPolicy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     wait_max: Annotated[
         float,
         Meta(
-            description="the longest `retry-after` to wait for; a longer one fails at once",
+            description="the longest `retry-after` to wait for; a longer one fails immediately",
             extra={"unit": "seconds"},
         ),
     ] = 20.0

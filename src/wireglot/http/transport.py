@@ -16,8 +16,10 @@ Seconds = Annotated[float, Meta(extra={"unit": "seconds"})]
 class Timeouts(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How long each part of an exchange may take."""
 
-    connect: Annotated[Seconds, Meta(description="to the provider's address; also for its name")] = 5.0
-    tls: Annotated[Seconds, Meta(description="for the handshake")] = 5.0
+    connect: Annotated[Seconds, Meta(description="to connect to the provider; also to resolve its name")] = (
+        5.0
+    )
+    tls: Annotated[Seconds, Meta(description="for the TLS handshake")] = 5.0
     first_byte: Annotated[
         Seconds, Meta(description="from the last byte of the request to the first of the answer")
     ] = 300.0

@@ -64,7 +64,7 @@ EMPTY: Final = ApiError("server", "the model returned an empty answer", status=5
 _LEFT_OUT: Final = "the answer reached its token limit inside the call"
 
 RECOVERED: Final = Loss(
-    "$.content", "tool_call.arguments", "invented", "the server left its calls in the text: read as calls"
+    "$.content", "tool_call.arguments", "invented", "the server returned its calls as text: parsed as calls"
 )
 
 _look_over = msgspec.json.Decoder(msgspec.Raw).decode

@@ -18,7 +18,7 @@ from wireglot.ir.outcome import Candidate, Response, Stop
 from wireglot.ir.stop_sequences import StopFilter, cut_response
 from wireglot.ir.stream import Delta, Event, Failure, Finish, OtherAnswer, PartEnd, PartStart, fold, unfold
 
-_BESIDE: Final = "text beside the JSON document that was asked for is left out"
+_BESIDE: Final = "text outside the requested JSON document is left out"
 _SECOND: Final = "a second JSON document is left out"
 
 

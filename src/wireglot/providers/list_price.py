@@ -23,10 +23,10 @@ class Rates(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fiel
 
     input: Annotated[PerMillion, Meta(description="tokens of the request")]
     output: Annotated[PerMillion, Meta(description="tokens of the answer")]
-    cache_read: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
-    cache_write: Annotated[PerMillion | None, Meta(description="without: as `input`")] = None
-    cache_write_long: Annotated[PerMillion | None, Meta(description="without: as `cache_write`")] = None
-    reasoning: Annotated[PerMillion | None, Meta(description="without: as `output`")] = None
+    cache_read: Annotated[PerMillion | None, Meta(description="default: as `input`")] = None
+    cache_write: Annotated[PerMillion | None, Meta(description="default: as `input`")] = None
+    cache_write_long: Annotated[PerMillion | None, Meta(description="default: as `cache_write`")] = None
+    reasoning: Annotated[PerMillion | None, Meta(description="default: as `output`")] = None
 
 
 class Tier(Rates, frozen=True, omit_defaults=True, forbid_unknown_fields=True, kw_only=True):

@@ -19,7 +19,9 @@ from wireglot.ir.outcome import Candidate, Response
 from wireglot.ir.stream import Delta, Event, OtherAnswer, PartEnd, PartStart
 
 _PLACE: Final = "$.content"
-_NOT_SHOWN: Final = Loss(_PLACE, "thinking.display", "dropped", "the request does not ask to see thinking")
+_NOT_SHOWN: Final = Loss(
+    _PLACE, "thinking.display", "dropped", "the request does not ask for visible thinking"
+)
 
 
 class Unasked(Struct, eq=False):

@@ -302,7 +302,9 @@ def test_a_file_that_cannot_be_read_is_a_problem() -> None:
 def test_notes_of_a_configuration_come_with_what_to_do(double: ProviderDouble) -> None:
     configured(double.base("good"), '[keys]\na = "sha256:' + "0" * 64 + '"\n')
     found = findings()
-    assert ("note", "/metrics is off, since clients' keys do not open it") in of("configuration", found)
+    assert ("note", "/metrics is off, because client keys are not accepted for it") in of(
+        "configuration", found
+    )
     assert fix_of("configuration", found) == "set server.metrics_key"
 
 

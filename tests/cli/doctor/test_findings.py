@@ -357,16 +357,16 @@ def test_a_configuration_that_loads_is_reported_whole(tmp_path: Path) -> None:
         keys=(ClientKey("ada", "0" * 64),),
         notes=(
             "/metrics is off, since no key opens it; set server.metrics_key",
-            "no lasting secret: what is sealed is lost at the next start; set server.secret",
+            "no persistent secret: what is sealed is lost at the next start; set server.secret",
             "plain words",
             "provider kimi is on: its key is in the environment",
-            "providers.x is reached over http, which others can read",
+            "provider x: x.example is called over http, without encryption",
         ),
     )
     assert found(look, case(now)) == [
         ("ok", "w.toml loads: 1 provider, 2 rules, 1 client key", ""),
         ("note", "/metrics is off, since no key opens it", "set server.metrics_key"),
-        ("warning", "no lasting secret: what is sealed is lost at the next start", "set server.secret"),
+        ("warning", "no persistent secret: what is sealed is lost at the next start", "set server.secret"),
         ("warning", "plain words", "wireglot config check"),
     ]
     bare = case(settings(), path=None)

@@ -183,7 +183,7 @@ def test_a_model_that_its_vendor_has_retired_is_reported():
     )
     done = run("import", "litellm", "source.yaml")
     assert done.returncode == 0
-    assert "models: old leads to openai/gpt-3.5-turbo, which is retired" in done.stderr.decode()
+    assert "models: old resolves to openai/gpt-3.5-turbo, which is retired" in done.stderr.decode()
 
 
 def test_an_address_of_another_dialect_is_reported():

@@ -529,9 +529,9 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
         (("claude", "--env", "openai", "--", "x"), "--env is for a command after --"),
         (("claude", "--url", "x", "--private"), "--url and --private exclude each other"),
         (("claude", "--url", "ftp://x"), "--url: expected http://HOST:PORT"),
-        (("claude", "--model", "kimmi/kimi-k3"), "there is no provider 'kimmi' here (did you mean kimi"),
+        (("claude", "--model", "kimmi/kimi-k3"), "there is no provider 'kimmi' (did you mean kimi"),
         (("claude", "--model", "demo-anthropc"), "did you mean demo-anthropic?"),
-        (("claude", "--model", "nobody-knows-this"), "no provider here knows the model 'nobody-knows-this'"),
+        (("claude", "--model", "nobody-knows-this"), "no provider lists the model 'nobody-knows-this'"),
     ],
 )
 def test_what_is_wrong_with_the_command_is_one_line(

@@ -110,7 +110,7 @@ def test_reasoning_of_another_model_is_not_sent_as_openais():
     rendered = DIALECT.render_request(parse({"model": "m", "input": output}), CONTEXT)
     assert [item["type"] for item in rendered.value["input"]] == ["message"]
     assert [(loss.feature, loss.detail) for loss in rendered.losses] == [
-        ("reasoning.text", "not minted by this provider")
+        ("reasoning.text", "not issued by this provider")
     ]
 
 

@@ -378,7 +378,7 @@ def test_a_rule_that_no_request_reaches_is_noted(tmp_path: Path, rules: str, unr
 def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
     text = '[providers.kimi]\napi_key = "k"\n[models]\nold = "kimi/kimi-k2-0905-preview"\n'
     (note,) = [note for note in loaded(tmp_path, text).notes if "retired" in note]
-    assert "old leads to kimi/kimi-k2-0905-preview" in note
+    assert "old resolves to kimi/kimi-k2-0905-preview" in note
     assert "kimi-k3" in note
 
 

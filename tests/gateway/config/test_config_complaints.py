@@ -28,15 +28,15 @@ MONEY = "an amount of money from 0 to 1000000000, like 2.50"
         (f'[keys.a]\nhash = "{KEY}"\ngroup = "no"', "keys.a.group", "a group of [groups]", '"no"'),
         (f'[keys.a]\nhash = "{KEY}"\nexpires = 5', "keys.a.expires", "a date or a time", "a number"),
         (f'[keys.a]\nhash = "{KEY}"\nexpires = "soon"', "keys.a.expires", "a date or a time", "text"),
-        (f'[keys]\na = "sha256:{"x" * 64}"', "keys.a", "sha256:", "characters that are no hex digits"),
+        (f'[keys]\na = "sha256:{"x" * 64}"', "keys.a", "sha256:", "characters that are not hex digits"),
         (f'[keys]\na = "{KEY[:-1]}"', "keys.a", "sha256:", "63 digits"),
         (
             "[claude_code.settings]\nx = [1, 2027-01-31]",
             "claude_code.settings.x[1]",
-            "a value of JSON",
+            "a JSON value",
             "a date",
         ),
-        ("[claude_code.settings]\nx.y = nan", "claude_code.settings.x.y", "a value of JSON", "a number"),
+        ("[claude_code.settings]\nx.y = nan", "claude_code.settings.x.y", "a JSON value", "a number"),
         ("prices = 1", "prices", "a table", "a number"),
         ('[prices]\n"a/b" = 5', 'prices."a/b"', "a table with input and output", "a number"),
         ('[prices]\n"a/b" = { input = -1, output = 1 }', 'prices."a/b".input', "for a million tokens", "-1"),
@@ -67,7 +67,7 @@ MONEY = "an amount of money from 0 to 1000000000, like 2.50"
             '[providers.a]\ndialect = "openai-chat"\nbase_url = "http://[::1"',
             "providers.a.base_url",
             "http",
-            "text that is no URL",
+            "text that is not a URL",
         ),
         (
             '[providers.a]\ndialect = "openai-chat"\nbase_url = "http:///v1"',
@@ -156,6 +156,6 @@ def test_no_limit_is_said_by_null_where_json_is_read() -> None:
 def test_a_key_that_cannot_be_sent_leaves_its_provider_off_with_a_note(tmp_path: Path) -> None:
     settings = loaded(tmp_path, "", {"OPENAI_API_KEY": "two words"})
     assert "openai" not in settings.providers
-    assert "provider openai is off: OPENAI_API_KEY holds no key that could be sent" in "\n".join(
+    assert "provider openai is off: OPENAI_API_KEY contains no valid key" in "\n".join(
         settings.notes
     ).replace("env:", "")

@@ -80,7 +80,7 @@ def test_every_choice_and_every_nested_field_is_documented() -> None:
 
 
 def test_the_top_level_is_documented() -> None:
-    top = PAGE.split("At the top stand", 1)[1].split("\n## ", 1)[0]
+    top = PAGE.split("Top-level fields:", 1)[1].split("\n## ", 1)[0]
     assert documented(top) == set(declared(Settings))
     assert documented(top) == (fields(Settings) - {"rules", "managed", "source", "notes", "off"}) | {
         "models",

@@ -177,7 +177,7 @@ EXPECTED = {
     "models.m.agent": "an agent's name or pattern, or a list of them / a number",
     "keys.short": "/ 3 digits",
     "keys.plain": "/ text of 20 characters",
-    "keys.again": "/ the one of first",
+    "keys.again": "/ the same key as first",
     "keys.table.model": "did you mean models?",
 }
 

@@ -311,7 +311,7 @@ def test_a_secret_is_made_once_and_only_for_the_user(tmp_path: Path) -> None:
 def test_looking_at_a_configuration_leaves_nothing_behind(tmp_path: Path) -> None:
     settings = load(None, environ={"XDG_DATA_HOME": str(tmp_path)}, create_secret=False)
     assert list(tmp_path.iterdir()) == []
-    assert not any("lasting" in note for note in settings.notes)
+    assert not any("persistent" in note for note in settings.notes)
 
 
 def test_without_a_home_the_secret_lives_as_long_as_the_process() -> None:
@@ -319,7 +319,7 @@ def test_without_a_home_the_secret_lives_as_long_as_the_process() -> None:
     assert first.server.secret == second.server.secret
     assert first.server.secret.source == "random"
     assert len(first.server.secret.value) == 64
-    assert any("lasting" in note for note in first.notes)
+    assert any("persistent" in note for note in first.notes)
 
 
 def test_a_home_that_cannot_be_written_is_a_note(tmp_path: Path) -> None:
@@ -336,7 +336,7 @@ def test_a_spoilt_secret_file_is_a_note_and_is_left_alone(tmp_path: Path) -> Non
     settings = load(None, environ={"XDG_DATA_HOME": str(tmp_path)})
     assert settings.server.secret.source == "random"
     assert place.read_text() == "short"
-    assert any("no usable secret" in note for note in settings.notes)
+    assert any("no valid secret" in note for note in settings.notes)
 
 
 def test_a_given_secret_wins(tmp_path: Path) -> None:

@@ -155,7 +155,7 @@ def test_a_line_that_was_meant_for_a_key_and_is_none_is_reported_by_its_number(t
     place(tmp_path).write_text("# keys\n\nMOONSHOT_API_KEY = sk-spaced\nOPENAI_API_KEY='sk-quoted'\n")
     place(tmp_path).chmod(0o600)
     settings = load(None, environ=home(tmp_path), create_secret=False)
-    assert f"{place(tmp_path)}: line 3 is no NAME=VALUE, and is passed over" in settings.notes
+    assert f"{place(tmp_path)}: line 3 is not NAME=VALUE, and is ignored" in settings.notes
     assert not any("sk-" in note for note in settings.notes)
     assert settings.providers["openai"].credentials[0].secret.value == "sk-quoted"
 
@@ -190,7 +190,7 @@ def test_no_key_is_kept_with_which_none_could_be_read_any_more(tmp_path: Path) -
     long = "x" * 16_000
     for name in names[:4]:
         keep(place(tmp_path), name, long)
-    with pytest.raises(OSError, match="no room"):
+    with pytest.raises(OSError, match="the file is full"):
         keep(place(tmp_path), names[4], long)
     assert list(read_kept(place(tmp_path), [])) == names[:4]
 

@@ -30,8 +30,8 @@ def test_the_anthropic_sdk_with_a_v1_too_many_says_what_to_do(gateway: LiveGatew
     assert reported.value.body is not None
     message = json.loads(reported.value.response.text)["error"]["message"]
     assert message == (
-        "there is nothing at POST /v1/v1/messages: /v1/messages is served; "
-        "take /v1 off the end of the client's base URL"
+        "there is no endpoint POST /v1/v1/messages: /v1/messages is served; "
+        "remove /v1 from the end of the client's base URL"
     )
 
 
@@ -39,8 +39,8 @@ def test_the_anthropic_sdk_with_a_v1_too_many_says_what_to_do(gateway: LiveGatew
     ("base", "fix"),
     [
         ("", "add /v1 to the end of the client's base URL"),
-        ("/v1/v1", "take /v1 off the end of the client's base URL"),
-        ("/v1/chat/completions", "take /chat/completions off the end of the client's base URL"),
+        ("/v1/v1", "remove /v1 from the end of the client's base URL"),
+        ("/v1/chat/completions", "remove /chat/completions from the end of the client's base URL"),
     ],
 )
 def test_the_openai_sdk_with_another_base_url_says_what_to_do(
@@ -56,7 +56,7 @@ def test_a_base_url_with_a_slash_at_its_end_is_reported(gateway: LiveGateway) ->
     """Clients that put their path behind it as it is ask for //v1/messages."""
     status, document = asked(f"{gateway.url}//v1/messages", b"{}")
     assert status == 400
-    assert "take the one off the end of the client's base URL" in document["error"]["message"]
+    assert "remove the slash at the end of the client's base URL" in document["error"]["message"]
 
 
 def test_tls_at_the_port_is_reported_in_the_log(gateway: LiveGateway) -> None:
@@ -73,7 +73,7 @@ def test_tls_at_the_port_is_reported_in_the_log(gateway: LiveGateway) -> None:
     wait_until(lambda: gateway.process.server.refused.get("tls_not_spoken") == 2)
     (note,) = notes()
     assert (note["level"], note["event"]) == ("warn", "refused")
-    assert "begin the client's base URL with http://" in note["detail"]
+    assert "start the client's base URL with http://" in note["detail"]
 
 
 def test_a_browser_at_the_root_is_shown_how_to_go_on(gateway: LiveGateway) -> None:
@@ -90,7 +90,7 @@ def test_a_browser_at_the_root_is_shown_how_to_go_on(gateway: LiveGateway) -> No
 def test_a_browser_at_an_endpoint_is_given_the_method(gateway: LiveGateway) -> None:
     status, document = asked(f"{gateway.url}/v1/messages")
     assert status == 405
-    assert document["error"]["message"] == "/v1/messages takes POST"
+    assert document["error"]["message"] == "/v1/messages supports POST"
 
 
 def asked(url: str, body: bytes | None = None) -> tuple[int, dict[str, dict[str, str]]]:

@@ -122,7 +122,7 @@ def test_a_method_that_a_path_does_not_take_is_refused_with_those_that_it_takes(
         match(asked)
     error = ROUTES.nowhere(asked, lost.value).error
     assert (error.status, error.code) == (405, "method_not_allowed")
-    assert error.message == "/v1/sessions/x takes GET, DELETE"
+    assert error.message == "/v1/sessions/x supports GET, DELETE"
 
 
 @rows(
@@ -200,19 +200,19 @@ def test_what_sdks_expect_and_nobody_serves_is_said_so(method, path, headers, di
 @rows(
     ("method", "path", "headers", "dialect", "hint"),
     [
-        ("POST", "/v1/v1/messages", {"anthropic_version": "2023-06-01"}, "anthropic", "take /v1 off the end of"),
-        ("POST", "/v1/v1/messages", {}, "anthropic", "take /v1 off the end of"),
+        ("POST", "/v1/v1/messages", {"anthropic_version": "2023-06-01"}, "anthropic", "remove /v1 from the end of"),
+        ("POST", "/v1/v1/messages", {}, "anthropic", "remove /v1 from the end of"),
         ("POST", "/messages", {}, "anthropic", "add /v1 to the end of"),
-        ("POST", "/v1/v1/chat/completions", {}, "openai-chat", "take /v1 off the end of"),
+        ("POST", "/v1/v1/chat/completions", {}, "openai-chat", "remove /v1 from the end of"),
         ("POST", "/chat/completions", {}, "openai-chat", "add /v1 to the end of"),
-        ("POST", "/api/v1/chat/completions", {}, "openai-chat", "take /api off the end of"),
-        ("POST", "/v1/chat/completions/chat/completions", {}, "openai-chat", "take /chat/completions off"),
-        ("POST", "/v1/v1/responses", {}, "openai-responses", "take /v1 off the end of"),
+        ("POST", "/api/v1/chat/completions", {}, "openai-chat", "remove /api from the end of"),
+        ("POST", "/v1/chat/completions/chat/completions", {}, "openai-chat", "remove /chat/completions from"),
+        ("POST", "/v1/v1/responses", {}, "openai-responses", "remove /v1 from the end of"),
         ("POST", "/responses", {}, "openai-responses", "add /v1 to the end of"),
         ("GET", "/models", {}, "openai-chat", "add /v1 to the end of"),
         ("GET", "/models", {"anthropic_version": "2023-06-01"}, "anthropic", "add /v1 to the end of"),
         ("POST", "/models/m:generateContent", {}, "gemini", "add /v1 to the end of"),
-        ("POST", "/gemini/v1beta/models/m:generateContent", {}, "gemini", "take /gemini off the end of"),
+        ("POST", "/gemini/v1beta/models/m:generateContent", {}, "gemini", "remove /gemini from the end of"),
         ("POST", "/v1/messages/", {}, "anthropic", "without the slash at its end"),
         ("GET", "/favicon.ico", {}, "openai-chat", "GET / lists the endpoints"),
         ("POST", "/", {}, "openai-chat", "GET / lists the endpoints"),
@@ -227,5 +227,5 @@ def test_a_wrong_base_url_is_reported_to_the_one_that_has_it(method, path, heade
     fault = ROUTES.nowhere(asked, lost.value)
     assert lost.value.dialect == dialect
     assert (fault.error.status, fault.error.code) == (404, "unknown_url")
-    assert fault.error.message.startswith(f"there is nothing at {method} {path}: ")
+    assert fault.error.message.startswith(f"there is no endpoint {method} {path}: ")
     assert hint in fault.error.message

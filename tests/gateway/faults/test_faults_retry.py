@@ -203,7 +203,7 @@ def test_our_own_lack_of_descriptors_is_reported_as_such_and_held_against_no_pro
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def full(family: object) -> socket.socket:
-        raise TransportFault("busy", "no file descriptor is left for a connection", sent=False)
+        raise TransportFault("busy", "no file descriptor is free for a connection", sent=False)
 
     lines = SOON + "breaker = { consecutive = 1, probe_after = 0.01, probe_cap = 0.01 }\n"
     with one(lines) as (gateway, upstream):

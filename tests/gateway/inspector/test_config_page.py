@@ -273,7 +273,7 @@ def test_a_change_that_turns_a_provider_off_says_so(mine: ProviderDouble, tmp_pa
             return {"digest": shown(visitor)["digest"], "changes": changes}
 
         alone = ask(visitor, "POST", CHECK, turning_on("ollama"))[1]
-        assert alone["notes"][-1] == "provider demo is on no longer"
+        assert alone["notes"][-1] == "provider demo is now off"
         both = ask(visitor, "POST", CHECK, turning_on("demo", "ollama"))[1]
         assert not any("no longer" in note for note in both["notes"])
         kept = ask(visitor, "PUT", f"{PROVIDERS}/kimi/key", {"key": GOOD_KEY, "unchecked": True})[1]
@@ -434,7 +434,7 @@ def test_what_is_hidden_comes_back_where_it_was() -> None:
 )
 def test_a_hidden_value_goes_nowhere_else(old: str, new: str) -> None:
     found = hidden()
-    with pytest.raises(EditRefused, match=r"a line with \[hidden\] may stay"):
+    with pytest.raises(EditRefused, match=r"a line with \[hidden\] must stay"):
         found.restored(found.text.replace(old, new))
 
 
@@ -505,7 +505,7 @@ def test_of_hidden_lines_that_look_alike_none_comes_back_in_the_place_of_another
         found.text.replace('  "[hidden]",\n', "", 1),
         found.text.replace("]\n", '  "[hidden]",\n]\n'),
     ):
-        with pytest.raises(EditRefused, match="lines that look alike"):
+        with pytest.raises(EditRefused, match="equal lines"):
             found.restored(text)
     assert found.restored(found.text + "# more\n").startswith('api_keys = [\n  "one",\n  "two",\n]')
 

@@ -390,7 +390,7 @@ def test_a_span_has_as_many_steps_as_can_be_shown_and_no_more():
 
 
 SCRAPED = b"""\
-# HELP wireglot_queue Requests waiting for their turn.
+# HELP wireglot_queue Requests waiting in the queue for all requests (limits.queue).
 wireglot_queue{worker="1"} 2
 wireglot_queue{worker="2"} 3
 wireglot_requests_in_flight 7

@@ -226,7 +226,7 @@ def test_which_site_may_ask(method: str, path: str, headers: Any, may: bool) -> 
     if may:
         check_site(made)
         return
-    with pytest.raises(RequestError, match="another site may not ask") as raised:
+    with pytest.raises(RequestError, match="cross-site requests to the inspector") as raised:
         check_site(made)
     assert (raised.value.error.kind, raised.value.error.code) == ("permission", "origin_not_allowed")
 
@@ -359,7 +359,7 @@ def test_without_keys_this_machine_alone_may_look() -> None:
         assert (got["access"], got["sign_in"], got["admin"], got["until"]) == ("open", False, False, None)
         elsewhere = ask(offline, "session", x_forwarded_for="192.0.2.1").json
         assert elsewhere["access"] == "none"
-        assert elsewhere["why"].startswith("the inspector is open to this machine alone")
+        assert elsewhere["why"].startswith("the inspector only accepts direct connections from this machine")
 
 
 @rows(

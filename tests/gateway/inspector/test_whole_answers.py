@@ -560,7 +560,7 @@ def test_a_client_key_sees_what_would_be_sent_and_not_whose_account_pays() -> No
     assert replay(asked, now=named)[0]["would"]["attempts"]
     hidden, _ = replay(asked, now=named, viewer=viewer)
     assert (hidden["model"], hidden["pays"], "would" in hidden) == ("", "bedrock", False)
-    assert hidden["why"] == "what would be sent is for the operator: it names the provider's account"
+    assert hidden["why"] == "only the operator can see the upstream request: it names the provider's account"
 
 
 def test_tools_that_the_gateway_runs_are_offered_before_a_request_is_shown() -> None:
@@ -629,7 +629,7 @@ def test_a_link_that_signs_in_and_one_that_is_over_are_noted() -> None:
             assert ask(offline, "session", cookie=cookie).json["access"] == "admin"
             assert notes.pop() == ("info", "inspector sign-in", {"peer": "127.0.0.1", "caller": "admin"})
         assert [each.ended for each in told] == claims
-        over = {"peer": "127.0.0.1", "detail": "its link is over"}
+        over = {"peer": "127.0.0.1", "detail": "the link was used or has expired"}
         for ticket in (sign_in_ticket("operator", time.time()), "x"):
             got = enter(ticket)
             assert (got.status, got.headers["content-type"]) == (410, "text/plain; charset=utf-8")
@@ -805,9 +805,9 @@ def test_a_configuration_that_is_fixed_is_shown_and_not_changed(tmp_path: Path) 
     homeless.pages._source = ConfigSource()
     shown = homeless.ask("config.get")
     assert (shown["path"], shown["exists"]) == ("", False)
-    assert shown["why_fixed"] == "no folder for a configuration is known: the environment names no home"
+    assert shown["why_fixed"] == "no configuration directory: the environment sets no home directory"
     assert homeless.refused("providers.keep", {"key": "sk-1"}, "kimi") == (
-        400, "cannot_keep", "the environment names no home, so no key can be kept"
+        400, "cannot_keep", "the environment sets no home directory, so no key can be stored"
     )  # fmt: skip
     assert Edited(tmp_path).refused("config.check", {"digest": "another"})[:2] == (409, "file_changed")
 
@@ -908,17 +908,19 @@ def test_why_a_key_cannot_be_kept_tried_or_removed(tmp_path: Path, monkeypatch: 
         ("mine", (400, "no_key_wanted", "mine: its key is in the configuration")),
     ):
         assert edited.refused("providers.keep", key, name) == error
-    in_process = "demo is in this process: there is nothing to try"
+    in_process = "demo runs in this process: there is no key to check"
     assert edited.refused("providers.try", id="demo")[::2] == (400, in_process)
     edited.pages._transport = None
-    assert edited.refused("providers.try", id="mine")[2] == "mine is in this process: there is nothing to try"
+    assert (
+        edited.refused("providers.try", id="mine")[2] == "mine runs in this process: there is no key to check"
+    )
     status, code, message = edited.refused("providers.keep", {**key, "unchecked": True}, "azure")
     assert (status, code) == (400, "provider_off")
     assert message.startswith("azure needs more than a key: ")
     off = Edited(tmp_path, b"[providers]\ndiscover = false\n[providers.demo]\n")
     where = f"kimi is off in {off.file}: add [providers.kimi] there first"
     assert off.refused("providers.keep", {**key, "unchecked": True}, "kimi") == (400, "provider_off", where)
-    assert off.refused("providers.forget", id="kimi") == (400, "no_kept_key", "no key of kimi is kept")
+    assert off.refused("providers.forget", id="kimi") == (400, "no_kept_key", "no key of kimi is stored")
     for wrong in ({"key": "x" * (16 * 1024 + 1)}, {"key": 5}, {"key": " "}, {"key": "a b"}):
         error = off.refused("providers.keep", wrong, "kimi")
         assert error == (400, "invalid_value", "key: expected a key: plain ASCII without spaces")
@@ -928,7 +930,7 @@ def test_why_a_key_cannot_be_kept_tried_or_removed(tmp_path: Path, monkeypatch: 
     status, code, message = off.refused("config.write", good)
     assert (status, code) == (403, "admin_needed")
     assert message.startswith(
-        "the file on the disk cannot be read: from this page that takes the admin secret"
+        "the file cannot be read: replacing it from this page requires the admin secret"
     )
     assert message.count(f"Edit {off.file} instead: ") == 1
     with pytest.raises(RequestError) as refused:

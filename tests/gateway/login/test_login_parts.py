@@ -260,10 +260,10 @@ def test_documents_of_the_provider_are_kept_for_an_hour() -> None:
     ("change", "why"),
     [
         ({"issuer": "https://other.example"}, "the issuer is https://other.example, not the configured one"),
-        ({"token_endpoint": "http://idp.example/token"}, "http://idp.example/token is no https URL"),
-        ({"token_endpoint": "http://127.0.0.1/token"}, "http://127.0.0.1/token is no https URL"),
-        ({"jwks_uri": "https://a@idp.example/"}, "https://a@idp.example/ is no https URL"),
-        ({"jwks_uri": "ftp://idp.example/"}, "is no https URL"),
+        ({"token_endpoint": "http://idp.example/token"}, "http://idp.example/token is not an https URL"),
+        ({"token_endpoint": "http://127.0.0.1/token"}, "http://127.0.0.1/token is not an https URL"),
+        ({"jwks_uri": "https://a@idp.example/"}, "https://a@idp.example/ is not an https URL"),
+        ({"jwks_uri": "ftp://idp.example/"}, "is not an https URL"),
         ({"jwks_uri": 7}, "Expected `str`"),
     ],
 )
@@ -346,7 +346,7 @@ def test_what_the_token_endpoint_refuses() -> None:
     [
         ({"state": "other", "code": "c"}, "begun in another window"),
         ({"code": "c"}, "begun in another window"),
-        ({"state": "state-1", "iss": "https://other.example", "code": "c"}, "another identity provider's"),
+        ({"state": "state-1", "iss": "https://other.example", "code": "c"}, "another identity provider"),
         ({"state": "state-1", "error": "access_denied"}, "did not sign you in"),
         ({"state": "state-1"}, "returned no code"),
     ],
@@ -430,13 +430,17 @@ def test_who_a_person_is(settings: dict[str, Any], claims: dict[str, Any], owner
 @rows(
     ("settings", "claims", "why"),
     [
-        ({}, {"sub": ""}, "does not say who you are"),
-        ({}, {"sub": 7}, "does not say who you are"),
+        ({}, {"sub": ""}, "did not return your identity"),
+        ({}, {"sub": 7}, "did not return your identity"),
         ({}, {"email_verified": False}, "not verified"),
-        ({"allowed_domains": ("other.example",)}, {}, "not of a domain"),
-        ({"allowed_domains": ("example.com",)}, {"email": None}, "not of a domain"),
-        ({"groups": {"ops": "o"}}, {}, "in no group"),
-        ({"groups": {"last": "o"}}, {"groups": ["x"] * 1000 + ["last"]}, "in no group"),
+        ({"allowed_domains": ("other.example",)}, {}, "domain of your e-mail address is not allowed"),
+        (
+            {"allowed_domains": ("example.com",)},
+            {"email": None},
+            "domain of your e-mail address is not allowed",
+        ),
+        ({"groups": {"ops": "o"}}, {}, "not in a group"),
+        ({"groups": {"last": "o"}}, {"groups": ["x"] * 1000 + ["last"]}, "not in a group"),
     ],
 )
 def test_who_may_not_sign_in(settings: dict[str, Any], claims: dict[str, Any], why: str) -> None:

@@ -113,7 +113,7 @@ def test_a_single_model() -> None:
         assert gateway.ask("/v1/models/x-anything", method="GET").json["id"] == "x-anything"
         missing = gateway.ask("/v1/models/nothing", method="GET")
         assert (missing.status, missing.json["error"]["param"]) == (404, "model")
-        assert missing.json["error"]["message"] == "model: there is no 'nothing' here"
+        assert missing.json["error"]["message"] == "model: there is no model 'nothing'"
 
 
 def test_figures_of_a_server_fill_what_the_catalog_does_not_know() -> None:

@@ -168,7 +168,7 @@ def test_a_longer_wait_is_reported_at_once(wait: str, reported: str) -> None:
         # The next request finds the only key cooling down, and no one is called.
         again = offline.ask(CHAT_PATH, asked())
         assert (again.status, len(offline.upstream.sent)) == (429, 1)
-        assert "mine asked to wait" in again.json["error"]["message"]
+        assert "mine requested a wait" in again.json["error"]["message"]
         assert again.headers["retry-after"] == reported
 
 

@@ -50,7 +50,7 @@ def test_a_rejected_key_names_the_provider_its_words_and_the_fix() -> None:
     assert "must set a valid one" in said
     assert "sk-ab" not in said
     assert failed.fix == (
-        "key from MOONSHOT_API_KEY ([providers.kimi] at wireglot.toml:7, api_key); asked at api.moonshot.ai"
+        "key from MOONSHOT_API_KEY ([providers.kimi] at wireglot.toml:7, api_key); called at api.moonshot.ai"
     )
     assert (failed.error.status, failed.error.code) == (502, "upstream_auth_failed")
 
@@ -86,7 +86,9 @@ def test_a_key_that_stands_in_the_configuration_is_reported_by_its_line() -> Non
     plain = Provider("kimi", known("kimi"), (Credential(Secret("s3cret"), "a"),), stated="wireglot.toml:7")
     (target,) = route(settings(plain), "kimi-k3", "anthropic")
     failed = explained(AttemptFailed(ApiError("auth", ""), "credential"), target)
-    assert failed.fix.startswith("key of [providers.kimi] at wireglot.toml:7, api_key; asked at api.moonshot")
+    assert failed.fix.startswith(
+        "key of [providers.kimi] at wireglot.toml:7, api_key; called at api.moonshot"
+    )
     assert "s3cret" not in failed.fix
     unstated = route(settings(catalogued("kimi", "k")), "kimi-k3", "anthropic")[0]
     assert (
@@ -114,7 +116,7 @@ def test_the_operators_part_is_reported_to_callers_on_the_same_machine_and_to_th
             said = reported(client, answered).message
             assert "mine does not accept this gateway's key (it says: Invalid Authentication)" in said
             assert "[providers.mine] at " in said
-            assert f"127.0.0.1:{upstream.port}" in said or "asked at 127.0.0.1" in said
+            assert f"127.0.0.1:{upstream.port}" in said or "called at 127.0.0.1" in said
             assert "[providers.mine]" in logged(gateway, answered)["error"]["fix"]
         for header in ("x-forwarded-for", "cf-connecting-ip"):
             proxied = ask(gateway, client, "mine/m1", headers={header: "192.0.2.1"})

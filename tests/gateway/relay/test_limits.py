@@ -209,12 +209,12 @@ def test_a_download_is_counted_as_memory_in_its_encoded_size() -> None:
     [
         ("image", WebFailed("unavailable", "it is gone"), 0, "invalid_value", f"{PLACE}: it is gone"),
         ("image", MediaFile("", "text/html", b"<p>"), 0, "invalid_value",
-         f"{PLACE}: expected the address of image data, found text/html"),
+         f"{PLACE}: expected the URL of image data, found text/html"),
         ("document", MediaFile("", "", b"..."), 0, "invalid_value",
-         f"{PLACE}: expected the address of document data, found an unknown type"),
+         f"{PLACE}: expected the URL of document data, found an unknown type"),
         ("audio", MediaFile("", "x" * 101, b""), 0, "invalid_value",
-         f"{PLACE}: expected the address of audio data, found {'x' * 100}"),
-        ("image", MediaFile("", "", PNG), 32, "unsupported", f"{PLACE}: more than 32 addresses"),
+         f"{PLACE}: expected the URL of audio data, found {'x' * 100}"),
+        ("image", MediaFile("", "", PNG), 32, "unsupported", f"{PLACE}: more than 32 URLs"),
     ],
 )  # fmt: skip
 def test_a_download_that_cannot_be_used_names_its_place(
@@ -353,8 +353,10 @@ def test_errors_are_the_same_by_status_type_code_and_words() -> None:
 )
 def test_the_host_of_a_failure_is_named(base: str, host: str) -> None:
     failed = explained(AttemptFailed(ApiError("server", "oops"), "upstream"), TARGET, base)
-    assert failed.fix == f"asked at {host}"
-    assert explained(AttemptFailed(ApiError("server", "x"), "upstream"), TARGET).fix == "asked at 127.0.0.1:1"
+    assert failed.fix == f"called at {host}"
+    assert (
+        explained(AttemptFailed(ApiError("server", "x"), "upstream"), TARGET).fix == "called at 127.0.0.1:1"
+    )
 
 
 @rows(
@@ -374,7 +376,7 @@ def test_a_key_that_a_provider_repeats_is_hidden(message: str, shown: str | None
     ("kind", "code", "said"),
     [
         ("auth", "", "mine does not accept this gateway's key"),
-        ("permission", "", "mine does not let this gateway's key do that"),
+        ("permission", "", "mine does not permit this with the gateway's key"),
         ("auth", SIGN_IN_FAILED, "this gateway cannot sign in to mine"),
     ],
 )
@@ -388,7 +390,7 @@ def test_the_sources_of_all_keys_are_named_once() -> None:
     keys = tuple(Credential(Secret("k", source), source) for source in ("env:A", "config", "file:B", "env:A"))
     (target,) = route(settings(Provider("kimi", provider("kimi"), keys)), "kimi-k3", "anthropic")
     failed = explained(AttemptFailed(ApiError("billing", "no credit"), "quota"), target)
-    assert failed.fix == "key from A, file:B ([providers.kimi], api_key); asked at api.moonshot.ai"
+    assert failed.fix == "key from A, file:B ([providers.kimi], api_key); called at api.moonshot.ai"
     assert failed.error.message == "kimi: no credit (the operator of this gateway must check the account)"
 
 

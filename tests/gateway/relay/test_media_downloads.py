@@ -227,7 +227,7 @@ def test_an_upstream_that_takes_addresses_is_sent_the_address(
     ("path", "said"),
     [
         ("missing", "the host answered with status 404"),
-        ("page.html", "expected the address of image data, found text/html"),
+        ("page.html", "expected the URL of image data, found text/html"),
         ("large", "the page is too large"),
     ],
 )
@@ -258,17 +258,17 @@ def test_addresses_inside_the_network_are_not_asked(
         (
             "pixel.png",
             ("document", "image"),
-            "content[0]: expected the address of document data, found image/png",
+            "content[0]: expected the URL of document data, found image/png",
         ),
         (
             "pixel.png",
             ("image", "document"),
-            "content[1]: expected the address of document data, found image/png",
+            "content[1]: expected the URL of document data, found image/png",
         ),
         (
             "a.pdf",
             ("document", "image"),
-            "content[1]: expected the address of image data, found application/pdf",
+            "content[1]: expected the URL of image data, found application/pdf",
         ),
     ],
 )
@@ -295,7 +295,7 @@ def test_more_than_the_maximum_of_files_are_refused(
     images = [{"type": "image_url", "image_url": {"url": files.url(f"{number}")}} for number in range(33)]
     answered = start(gateway, C, model_at("gemini"), messages=[{"role": "user", "content": images}]).rest()
     assert answered.status == 400
-    assert "more than 32 addresses" in answered.json["error"]["message"]
+    assert "more than 32 URLs" in answered.json["error"]["message"]
     assert not files.asked
 
 

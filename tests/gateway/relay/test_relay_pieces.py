@@ -151,10 +151,10 @@ def test_a_file_is_downloaded_once_for_each_kind_and_counted() -> None:
 @rows(
     ("kind", "file", "words"),
     [
-        ("image", _file(b"text", "text/html"), "expected the address of image data, found text/html"),
-        ("image", _file(b"text", ""), "expected the address of image data, found an unknown type"),
-        ("document", _file(PNG, ""), "expected the address of document data, found image/png"),
-        ("audio", _file(PNG, ""), "expected the address of audio data, found image/png"),
+        ("image", _file(b"text", "text/html"), "expected the URL of image data, found text/html"),
+        ("image", _file(b"text", ""), "expected the URL of image data, found an unknown type"),
+        ("document", _file(PNG, ""), "expected the URL of document data, found image/png"),
+        ("audio", _file(PNG, ""), "expected the URL of audio data, found image/png"),
         ("image", WebFailed("url_not_accessible", "it is gone"), "it is gone"),
     ],
 )
@@ -186,10 +186,10 @@ def test_a_request_has_at_most_32_files() -> None:
     fetch = Fetch(**dict.fromkeys(names, _file(PNG, "")))
     made, _ = downloading(fetch, *(Media("image", url=f"http://h/{name}") for name in names[:32]))
     assert len(made.files) == MAX_FILES == 32
-    with pytest.raises(RequestError, match="more than 32 addresses") as refused:
+    with pytest.raises(RequestError, match="more than 32 URLs") as refused:
         downloading(fetch, *(Media("image", url=f"http://h/{name}") for name in names))
     assert refused.value.error.code == "unsupported"
-    with pytest.raises(RequestError, match="more than 32 addresses"):
+    with pytest.raises(RequestError, match="more than 32 URLs"):
         downloading(fetch, Media("image", url="http://h/n32"), files=made.files)
 
 

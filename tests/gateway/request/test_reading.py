@@ -564,7 +564,7 @@ def test_whose_exchanges_a_viewer_sees(access: Any, name: str, at: float, sees: 
 def test_what_needs_more_than_a_key() -> None:
     Viewer("open").need_all("x")
     Viewer("admin").need_admin()
-    with pytest.raises(RequestError, match="x: a client key may look at its own exchanges only"):
+    with pytest.raises(RequestError, match="x: a client key can only access its own exchanges"):
         Viewer("key").need_all("x")
     with pytest.raises(RequestError) as error:
         Viewer("open").need_admin()

@@ -337,7 +337,7 @@ def test_an_answer_that_is_too_large_is_not_kept(
     assert post(open_gateway, CHAT, HELLO, "large").status == 200
     again = until_not_in_flight(open_gateway, "large")
     assert (again.status, again.replayed) == (200, False)
-    text = "the answer is too large to be kept"
+    text = "the answer is too large to be stored"
     wait_until(lambda: text in {line["detail"] for line in open_gateway.log("idempotency")})
 
 

@@ -287,7 +287,7 @@ def test_while_the_store_is_down_the_last_table_serves_on_for_a_minute() -> None
         with pytest.raises(RequestError) as refused:
             house.opens(key)
         assert (refused.value.error.status, refused.value.error.code) == (503, "storage_unavailable")
-        assert house.notes == ["keys are not known"], "said once"
+        assert house.notes == ["client keys not available"], "said once"
         configured = ClientKey("team", digest_of("secret"))
         both = head("POST", "/v1/messages", authorization=f"Bearer {key}", x_api_key="secret")
         keeper = Gatekeeper(lambda: 0.0, house.table)
@@ -296,7 +296,7 @@ def test_while_the_store_is_down_the_last_table_serves_on_for_a_minute() -> None
         house.keys.down = False
         await house.table.refresh()
         assert house.opens(key)
-        assert house.notes[-1] == "keys are known again"
+        assert house.notes[-1] == "client keys available again"
 
     run(work())
 
@@ -388,7 +388,7 @@ def test_a_name_is_never_given_twice() -> None:
         ({"cost_per_day": "2.50"}, "cost_per_day", "an amount of money"),
         ({"cost_per_day": float("nan")}, "cost_per_day", "an amount of money"),
         ({"expires": "tomorrow"}, "expires", "a date or a time"),
-        ({"expires": "2001-01-01"}, "expires", "a time to come"),
+        ({"expires": "2001-01-01"}, "expires", "a time in the future"),
         ({"models": "gpt-*"}, "models", "a list of model names"),
         ({"losses": "never"}, "losses", "one of"),
         ({"request_per_minute": 1}, "request_per_minute", "did you mean requests_per_minute?"),

@@ -59,13 +59,13 @@ def test_a_budget_in_money_pays_for_every_priced_model_and_says_why_not_for_the_
     error = refused.value.error
     assert (error.status, error.code, error.param) == (403, "price_unknown", "model")
     assert why_unknown(CATALOG, provider, model, AT) in error.message
-    assert error.message.endswith("name its price in [prices]")
+    assert error.message.endswith("add it to [prices]")
 
 
 def test_a_list_price_in_dollars_says_nothing_to_who_counts_in_euros() -> None:
     euros = settings(catalogued("openai"), catalogued("demo"), currency="EUR")
     assert known_price(euros, "openai", "gpt-5", AT) is None
-    with pytest.raises(RequestError, match=r"list price is in USD, and this gateway counts in EUR"):
+    with pytest.raises(RequestError, match=r"list price is in USD, and this gateway uses EUR"):
         reserved(euros, "openai/gpt-5")
     assert known_price(euros, "demo", "demo", AT) is not None
 

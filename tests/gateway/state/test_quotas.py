@@ -206,7 +206,7 @@ def test_what_others_have_only_reserved_is_worth_waiting_for() -> None:
         claim = await desk.admit(max_tokens=500)
         fault = await desk.refused(max_tokens=5)
         assert (fault.error.code, fault.final) == ("rate_limit_exceeded", False)
-        assert "requests under way" in fault.error.message
+        assert "running requests" in fault.error.message
         await desk.settle(claim, Usage(input=5, output=5))
         await desk.admit(max_tokens=5)
 

@@ -46,7 +46,7 @@ def test_a_request_is_not_refused_by_its_own_reservation() -> None:
         await grow(desk, claim, job)
         assert desk.spent(NOW) > 1000
         other = with_history(desk)
-        with pytest.raises(RequestError, match="requests under way"):
+        with pytest.raises(RequestError, match="running requests"):
             await desk.admit(other)
         await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
         assert desk.spent(NOW) == 0
@@ -55,7 +55,7 @@ def test_a_request_is_not_refused_by_its_own_reservation() -> None:
         claims = [await desk.admit(each) for each in (one, two, three)]
         await grow(desk, claims[0], one)
         await grow(desk, claims[1], two)
-        with pytest.raises(RequestError, match="requests under way"):
+        with pytest.raises(RequestError, match="running requests"):
             await grow(desk, claims[2], three)
         await desk.limiter.close()
 

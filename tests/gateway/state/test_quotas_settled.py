@@ -142,7 +142,7 @@ def test_without_counters_each_process_keeps_its_share_of_the_rates() -> None:
         assert desk.notes == ["counters down"], "said once"
         desk.counters.down = False
         await desk.admit()
-        assert desk.notes[-1] == "counters are back"
+        assert desk.notes[-1] == "counters available again"
         await desk.limiter.close()
 
     run(work())

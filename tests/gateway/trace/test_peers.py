@@ -489,7 +489,7 @@ def test_why_a_body_of_another_machine_cannot_be_shown(tmp_path: Path) -> None:
         await DocumentLog(store).keep("ada", "req_1", b"no file of ours", seconds=60, max_bytes=1 << 20)
         assert await why() == locked
         store.is_down = True
-        assert "the fleet's store is away: it is being moved" in await why()
+        assert "the fleet's store is not available: it is being moved" in await why()
 
     run(trial())
 

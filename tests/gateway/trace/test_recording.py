@@ -179,8 +179,8 @@ def test_a_response_in_the_background_is_recorded_beside_its_request(
 ) -> None:
     asker, made, answer = in_background(all_bodies, upstream, stream)
     assert asker["attempts"] == []
-    assert asker["notes"] == [f"what it asked for was made in the background: {made['row']['id']}"]
-    assert made["notes"] == [f"made in the background, as {asker['row']['id']} asked for it"]
+    assert asker["notes"] == [f"its response was made in the background: {made['row']['id']}"]
+    assert made["notes"] == [f"made in the background for {asker['row']['id']}"]
     (attempt,) = made["attempts"]
     assert attempt["answer"]["frames"]
     assert attempt["links"]

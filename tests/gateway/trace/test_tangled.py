@@ -111,7 +111,7 @@ def test_credentials_are_not_looked_for_in_one_and_none_of_it_is_kept(name: str)
     assert trace.request.truncated
     assert trace.request.bytes == len(body)
     assert trace.notes == [
-        "the request is not kept: it names tool servers, and has too many parts to look for credentials in it"
+        "the request is not recorded: it names tool servers, and has too many parts to search it for credentials"
     ]
     assert most < 4 * len(body) + _BESIDE
 

@@ -34,13 +34,13 @@ from wireglot.wire.scan import IS_NATIVE
 
 _REPORTED_ELSEWHERE: Final = re.compile(
     r"provider \S+ is (?:on|off):|only the embedded demo|no provider is on"
-    r"|.* others on this machine can read it|.* is reached over http,"
+    r"|.* others on this machine can read it|.* is called over http,"
 )
 """Notes of the configuration that other checks report, with a fix."""
 _OURS: Final = "WIREGLOT_"
 _LESSER: Final = "/metrics "
 _ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:]*)*)")
-"""Notes end with the advice: `no lasting secret: ... is lost at the next start; set server.secret`."""
+"""Notes end with the advice: `no persistent secret: ... is lost at the next start; set server.secret`."""
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]+")
 
 

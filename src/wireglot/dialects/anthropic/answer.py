@@ -134,7 +134,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
     def reasoning(self, part: Reasoning, path: str) -> Block | None:
         if part.redacted:
             if part.signature is None:
-                self.losses.append(Loss(path, "reasoning.redacted", "dropped", "nothing is left of it"))
+                self.losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
                 return None
             block: Block = {
                 "type": "redacted_thinking",

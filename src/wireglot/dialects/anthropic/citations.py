@@ -96,11 +96,11 @@ def _render(citation: Citation, path: str, losses: list[Loss], echoable: bool) -
         return None
     own = own_fields(citation.extra, NAME)
     if not citation.url:
-        losses.append(Loss(path, "citations", "dropped", "names no web address"))
+        losses.append(Loss(path, "citations", "dropped", "names no URL"))
         return None
     if echoable and not own.get("encrypted_index"):
         losses.append(
-            Loss(path, "citations", "dropped", "only web results minted by Anthropic can be sent back")
+            Loss(path, "citations", "dropped", "only web results issued by Anthropic can be sent back")
         )
         return None
     if citation.start is not None or citation.end is not None:

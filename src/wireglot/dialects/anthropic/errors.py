@@ -139,12 +139,22 @@ def render_error(error: ApiError, context: Context) -> Rendered[dict[str, Any]]:
         message = _INPUT_TOO_LONG
         if found[0] != error.message:
             losses.append(
-                Loss("$.message", "error.detail", "approximated", "in the words this dialect's clients know")
+                Loss(
+                    "$.message",
+                    "error.detail",
+                    "approximated",
+                    "in the wording that this dialect's clients expect",
+                )
             )
     elif error.kind == "context_overflow" and not _KNOWN_OVERFLOW.search(message):
         message = _too_long(message)
         losses.append(
-            Loss("$.message", "error.detail", "approximated", "in the words this dialect's clients know")
+            Loss(
+                "$.message",
+                "error.detail",
+                "approximated",
+                "in the wording that this dialect's clients expect",
+            )
         )
     for name in ("code", "param"):
         if getattr(error, name):

@@ -122,19 +122,19 @@ def render_for_upstream(
     signature = reasoning.signature
     if signature is not None and not context.may_replay(signature, NAME):
         if reasoning.redacted:
-            losses.append(Loss(path, "reasoning.redacted", "dropped", "minted by another provider"))
+            losses.append(Loss(path, "reasoning.redacted", "dropped", "issued by another provider"))
         else:
             losses.append(
-                Loss(f"{path}.signature", "reasoning.signature", "dropped", "minted by another provider")
+                Loss(f"{path}.signature", "reasoning.signature", "dropped", "issued by another provider")
             )
             if reasoning.text:
                 losses.append(
-                    Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature")
+                    Loss(path, "reasoning.text", "dropped", "thinking is only accepted with its signature")
                 )
         return None
     if reasoning.redacted:
         if signature is None:
-            losses.append(Loss(path, "reasoning.redacted", "dropped", "nothing is left of it"))
+            losses.append(Loss(path, "reasoning.redacted", "dropped", "no content remains"))
             return None
         return {"type": "redacted_thinking", "data": signature.data}
     if signature is not None:
@@ -144,9 +144,7 @@ def render_for_upstream(
         # string is left out, because a signature field is always verified.
         return {"type": "thinking", "thinking": reasoning.text}
     if reasoning.text:
-        losses.append(
-            Loss(path, "reasoning.text", "dropped", "thinking is only taken back with its signature")
-        )
+        losses.append(Loss(path, "reasoning.text", "dropped", "thinking is only accepted with its signature"))
     return None
 
 

@@ -25,7 +25,7 @@ from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
 DEFAULT_MAX_TOKENS = 32000
-_USER_FIRST = Loss("$.messages", "content.position", "invented", "the user speaks first")
+_USER_FIRST = Loss("$.messages", "content.position", "invented", "the first turn must be a user turn")
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:

@@ -113,7 +113,7 @@ def render_thinking_config(
             block["display"] = _DISPLAYS_WRITTEN[thinking.display]
         else:
             losses.append(
-                Loss("$.thinking.display", "thinking.display", "dropped", "nothing asks for thinking")
+                Loss("$.thinking.display", "thinking.display", "dropped", "thinking is not requested")
             )
     for key, value in own.items():
         block.setdefault(key, value)
@@ -189,7 +189,7 @@ def render_format(output: OutputFormat | None, losses: list[Loss]) -> dict[str, 
         return None
     if output.kind == "json":
         losses.append(
-            Loss("$.output", "output_format", "dropped", "JSON without a schema cannot be asked for")
+            Loss("$.output", "output_format", "dropped", "JSON without a schema cannot be requested")
         )
         return None
     if not output.strict:

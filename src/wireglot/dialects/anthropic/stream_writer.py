@@ -322,7 +322,7 @@ class MessageWriter(AnswerWriter):
             if not waiting.opened:
                 if whole.signature is None:
                     self.losses.append(
-                        Loss(waiting.path, "reasoning.redacted", "dropped", "nothing is left of it")
+                        Loss(waiting.path, "reasoning.redacted", "dropped", "no content remains")
                     )
                 else:
                     self._open(waiting, self._redacted(whole, waiting), out)

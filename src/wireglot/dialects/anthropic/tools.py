@@ -174,7 +174,7 @@ def render_tools(request: Request, losses: list[Loss], context: Context) -> Decl
     lost: list[Loss] = []
     allowed = _render_tools(request, choice, lost)
     if not allowed:
-        detail = "the chosen tool is not offered here: none may be called"
+        detail = "the chosen tool is not available here: no tool may be called"
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
         return Declared(_all_tools(request, losses, context), ToolChoice("none", extra=choice.extra))
     losses += lost
@@ -246,7 +246,7 @@ def _render_tool(
     if tool.deferred and searches:
         block["defer_loading"] = True
     elif tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "nothing here searches for it"))
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "no tool search is available"))
     if tool.namespace:
         losses.append(Loss(f"{path}.namespace", "tool.namespace", "dropped", "no namespaces"))
     if tool.cache is not None:

@@ -215,9 +215,7 @@ def _rendered(given: EmbeddingInput, path: str, context: Context, losses: list[L
         **(form["settings"] if "settings" in form else _plain_settings(given)),
     }
     if given.truncates is not None and "settings" not in form:
-        losses.append(
-            Loss(f"{path}.truncates", "embedding.truncation", "dropped", "Gemini does as it does by itself")
-        )
+        losses.append(Loss(f"{path}.truncates", "embedding.truncation", "dropped", "Gemini uses its default"))
     losses_of_extra(given.extra, OWN, path, losses)
     rest = own_fields(given.extra, OWN)
     return {**body, **{key: value for key, value in rest.items() if "." not in key}}

@@ -254,7 +254,7 @@ def _render_thinking(thinking: Thinking, out: list[Loss]) -> dict[str, Any] | No
                 Loss(f"{path}.effort", "thinking.effort", "approximated", f"{level} is the highest level")
             )
         if mode is not None:
-            out.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "said by the level alone"))
+            out.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
         if budget is not None:
             out.append(
                 Loss(

@@ -177,5 +177,5 @@ def _name(media: Media, path: str, form: dict[str, Any], out: list[Loss]) -> dic
     if form.get("displayName") == "stated":
         return {"displayName": media.name}
     if media.name:
-        out.append(Loss(f"{path}.name", media.kind, "dropped", "a file's name has no place"))
+        out.append(Loss(f"{path}.name", media.kind, "dropped", "there is no field for a file name"))
     return {}

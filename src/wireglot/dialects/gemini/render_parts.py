@@ -35,7 +35,7 @@ def signature_for_upstream(signature: Signature | None, context: Context, path: 
             f"{path}.signature",
             feature_of(signature),
             "dropped",
-            f"minted by {signature.origin.dialect or 'nobody'}",
+            f"issued by {signature.origin.dialect or 'an unknown provider'}",
         )
     )
     return ""
@@ -130,7 +130,7 @@ class PartRenderer(msgspec.Struct, eq=False):
             holder: Holder = "redacted" if part.redacted else "reasoning"
             if part.redacted and part.signature is None:
                 self.losses.append(
-                    Loss(path, "reasoning.redacted", "dropped", "there is nothing opaque to carry")
+                    Loss(path, "reasoning.redacted", "dropped", "there is no opaque state to carry")
                 )
             if own_form(part.extra, OWN).get("part") == "bare" and not part.text:
                 del rendered["text"]

@@ -256,7 +256,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
     if "mode" in form and _READINGS.get(names.enum_name(form["mode"], _MODES)) == choice.mode:
         return {**({} if form["mode"] is None else {"mode": form["mode"]}), **only}
     if choice.hosted and choice.mode != "none":
-        detail = f"{choice.mode}: what Google runs cannot be chosen here"
+        detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
         out.append(Loss(path, "tool_choice", "approximated", detail))
         if only:
             return {"mode": "VALIDATED", **only}
@@ -267,7 +267,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], out: list[Loss
             return {"mode": "ANY", **only}
         case "none":
             if choice.only:
-                out.append(Loss(f"{path}.only", "tool_choice", "dropped", "nothing may be called anyway"))
+                out.append(Loss(f"{path}.only", "tool_choice", "dropped", "no tool may be called anyway"))
             return {"mode": "NONE"}
         case "auto":
             validated = choice.only or own_fields(choice.extra, OWN).get("mode") == "VALIDATED"

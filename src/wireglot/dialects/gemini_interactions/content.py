@@ -207,7 +207,7 @@ def _render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any]
     if media.mime:
         content["mime_type"] = media.mime
     if media.name:
-        losses.append(Loss(f"{path}.name", media.kind, "dropped", "a file's name has no place"))
+        losses.append(Loss(f"{path}.name", media.kind, "dropped", "there is no field for a file name"))
     if media.detail and media.detail != "auto":  # OpenAI's value for the default
         resolution = _RESOLUTIONS.get(media.detail)
         if resolution is not None:

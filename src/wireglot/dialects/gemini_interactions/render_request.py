@@ -146,7 +146,7 @@ def _render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any]:
             detail = f"{level} is the highest level"
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", detail))
         if mode is not None:
-            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "said by the level alone"))
+            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
     elif mode is not None:
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "thinking is on by default"))
     if thinking.budget is not None:

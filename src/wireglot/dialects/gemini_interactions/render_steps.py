@@ -136,7 +136,7 @@ def _texts(summary: list[Any]) -> str:
 
 def lose_signature(signature: Signature, path: str, losses: list[Loss]) -> None:
     minter = signature.origin.dialect or "nobody"
-    losses.append(Loss(f"{path}.signature", feature_of(signature), "dropped", f"minted by {minter}"))
+    losses.append(Loss(f"{path}.signature", feature_of(signature), "dropped", f"issued by {minter}"))
 
 
 def render_signing_thought(

@@ -93,7 +93,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
         stated = {"mode": form["mode"]} if form["mode"] else {}
         return {"allowed_tools": {**stated, **({"tools": list(choice.only)} if choice.only else {})}}
     if choice.hosted and choice.mode != "none":
-        detail = f"{choice.mode}: what Google runs cannot be chosen here"
+        detail = f"{choice.mode}: tools that Google runs cannot be chosen here"
         losses.append(Loss(path, "tool_choice", "approximated", detail))
         if choice.only:
             return _allowed(VALIDATED, choice)
@@ -104,7 +104,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
             return _allowed("any", choice) if choice.only else "any"
         case "none":
             if choice.only:
-                losses.append(Loss(f"{path}.only", "tool_choice", "dropped", "nothing may be called anyway"))
+                losses.append(Loss(f"{path}.only", "tool_choice", "dropped", "no tool may be called anyway"))
             return "none"
         case "auto":
             if choice.only:

@@ -297,7 +297,7 @@ def render_thought(part: Reasoning, path: str, context: Context, losses: list[Lo
     elif part.text:
         step["summary"] = summary_of(part.text)
     if part.redacted and part.signature is None:
-        losses.append(Loss(path, "reasoning.redacted", "dropped", "there is nothing opaque to carry"))
+        losses.append(Loss(path, "reasoning.redacted", "dropped", "there is no opaque state to carry"))
     if part.signature is not None:
         holder: Holder = "redacted" if part.redacted else "reasoning"
         step["signature"] = signature_for_client(part.signature, holder, context)

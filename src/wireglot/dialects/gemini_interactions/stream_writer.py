@@ -345,7 +345,7 @@ class InteractionsWriter(AnswerWriter):
             )
             self._step_delta({"type": "thought_signature", "signature": signature}, out)
         elif whole.redacted:
-            detail = "there is nothing opaque to carry"
+            detail = "there is no opaque state to carry"
             self.losses.append(Loss(waiting.path, "reasoning.redacted", "dropped", detail))
         self._stop(out)
 

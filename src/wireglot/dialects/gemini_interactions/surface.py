@@ -74,7 +74,9 @@ def glance_request(body: Body) -> RequestGlance:
     if type(agent) is not str:
         raise BadField("agent: expected a string", "$.agent")
     if body.outline.get("background") is True and not seen.stream:
-        detail = "what an agent does in the background is kept by Google: stream it, or call Google itself"
+        detail = (
+            "background results of an agent are stored by Google: stream the request, or call Google directly"
+        )
         raise BadField(f"background: {detail}", "$.background", "failed_precondition")
     return RequestGlance(agent, seen.stream)
 

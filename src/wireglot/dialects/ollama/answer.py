@@ -146,7 +146,7 @@ def parse_response(body: dict[str, Any], context: Context) -> Response:
 _THOUGHT, _SAID, _SHOWN, _CALLED = range(4)
 """The order in which a message is parsed."""
 BETWEEN_THOUGHTS: Final = "\n\n"
-_ORDER: Final = "a message has one place for each kind"
+_ORDER: Final = "a message has one field for each kind"
 
 
 class AnswerParts:

@@ -108,7 +108,7 @@ def render_legacy_request(request: EmbeddingRequest, context: Context) -> Render
     (text,) = _texts(request, losses)
     given = request.inputs[0]
     if given.dimensions is not None:
-        raise Unsupported("this endpoint has no dimensions", "$.inputs[0].dimensions")
+        raise Unsupported("this endpoint does not support dimensions", "$.inputs[0].dimensions")
     if given.truncates is not None:
         losses.append(
             Loss("$.inputs[0].truncates", "embedding.truncation", "dropped", "it cannot be chosen here")

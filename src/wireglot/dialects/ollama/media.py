@@ -69,7 +69,7 @@ def render_media(part: Media, path: str, losses: list[Loss]) -> str | None:
         losses.append(Loss(path, feature, "dropped", "media are sent as base64 only"))
         return None
     if part.data is None or part.kind not in ("image", "audio"):
-        losses.append(Loss(path, part.kind, "dropped", f"there is no place for a {part.kind}"))
+        losses.append(Loss(path, part.kind, "dropped", f"{part.kind} is not supported"))
         return None
     if part.signature is not None:
         losses.append(Loss(f"{path}.signature", feature_of(part.signature), "dropped", "media have no state"))

@@ -158,7 +158,7 @@ def put_thinking(out: dict[str, Any], thinking: Thinking, reasons: bool, losses:
         if level != effort:
             losses.append(Loss(f"{path}.effort", "thinking.effort", "approximated", f"as {level}"))
         if mode is not None:
-            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "said by the level alone"))
+            losses.append(Loss(f"{path}.mode", "thinking.mode", "emulated", "expressed by the level alone"))
     elif mode == "auto":  # a model that can think does so unless the request says not to
         losses.append(Loss(f"{path}.mode", "thinking.mode", "dropped", "the default of every model"))
     if thinking.budget is not None:

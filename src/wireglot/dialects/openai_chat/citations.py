@@ -60,7 +60,7 @@ def render_citation(
     if raw is not None and not shift and parse_citation(raw) == citation:
         return dict(raw)
     if not citation.url:
-        losses.append(Loss(path, "citations", "dropped", "it names no address"))
+        losses.append(Loss(path, "citations", "dropped", "it names no URL"))
         return None
     losses_of_extra(citation.extra, NAME, path, losses)
     start, end = cited_span(citation, length, raw is not None, path, losses)

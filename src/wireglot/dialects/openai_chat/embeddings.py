@@ -111,7 +111,12 @@ def render_request(request: EmbeddingRequest, context: Context) -> Rendered[dict
         lose_purpose(given, path, losses)
         if given.truncates:
             losses.append(
-                Loss(f"{path}.truncates", "embedding.truncation", "dropped", "too long a text is refused")
+                Loss(
+                    f"{path}.truncates",
+                    "embedding.truncation",
+                    "dropped",
+                    "a text that is too long is rejected",
+                )
             )
         losses_of_extra(given.extra, NAME, path, losses)
     one = len(contents) == 1 and own_form(request.extra, NAME).get("input") == _ONE

@@ -150,7 +150,9 @@ class PartWriter:
     def _lose_own(self, extra: Extra | None, path: str) -> None:
         for key, value in own_fields(extra, NAME).items():
             if not is_blank(value):
-                self._losses.append(Loss(f"{path}.{key}", "unknown_field", "dropped", "no place in a delta"))
+                self._losses.append(
+                    Loss(f"{path}.{key}", "unknown_field", "dropped", "no field for it in a delta")
+                )
 
     def _speak(self, index: int, part: Text | Reasoning, kind: str, text: str, out: list[bytes]) -> None:
         sink = self._sinks[index] = _Sink(part, kind)
@@ -219,7 +221,7 @@ class PartWriter:
             identifier = self._context.new_id("audio", part.data[:64])
             out.append(self._chunks.chunk({"audio": {"id": identifier, **native, "data": part.data}}))
         elif part.kind != "image":
-            losses.append(Loss(path, part.kind, "dropped", "no place in an answer"))
+            losses.append(Loss(path, part.kind, "dropped", "no field for it in an answer"))
             return
         else:
             unsigned = Media(
@@ -404,7 +406,7 @@ class PartWriter:
         if not entries:
             return
         if shift:
-            why = "they count from the start of the answer"
+            why = "offsets count from the start of the answer"
             self._losses.append(Loss(f"{path}.citations", "citations", "approximated", why))
         if sink.length:
             self._turn(index, sink)

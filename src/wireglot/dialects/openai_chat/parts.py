@@ -217,7 +217,9 @@ def lose_of_text(part: Text, path: str, losses: list[Loss]) -> None:
         losses.append(Loss(f"{path}.logprobs", "logprobs", "dropped", "no logprobs in requests"))
     if part.signature is not None:
         losses.append(
-            Loss(f"{path}.signature", feature_of(part.signature), "dropped", "no place in Chat requests")
+            Loss(
+                f"{path}.signature", feature_of(part.signature), "dropped", "no field for it in Chat requests"
+            )
         )
 
 
@@ -231,7 +233,7 @@ def media_part(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | N
     losses_of_extra(part.extra, NAME, path, losses)
     if part.signature is not None:
         losses.append(
-            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no place in Chat requests")
+            Loss(f"{path}.signature", "reasoning.signature", "dropped", "no field for it in Chat requests")
         )
     out = _media_body(part, path, losses)
     if out is not None:
@@ -260,7 +262,7 @@ def _media_body(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | 
 def _file_reference(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     if part.kind != "document" or part.mime:
         losses.append(
-            Loss(path, "file_reference", "approximated", f"a file id does not say that it is {part.kind}")
+            Loss(path, "file_reference", "approximated", f"a file id does not state that it is {part.kind}")
         )
     _lose_detail(part, path, losses)
     file = {"file_id": part.file_id}
@@ -277,7 +279,7 @@ def _linked(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     else:
         url = part.url or ""
         if part.mime:
-            losses.append(Loss(f"{path}.mime", part.kind, "dropped", "an address has no media type"))
+            losses.append(Loss(f"{path}.mime", part.kind, "dropped", "a URL has no media type"))
     if part.name:
         losses.append(Loss(f"{path}.name", part.kind, "dropped", "images and videos have no name"))
     if form.get("bare") and not part.detail:
@@ -321,7 +323,7 @@ def _document(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
         if native:  # OpenRouter reads an address in file_data
             return {"type": "file", "file": _named({"file_data": part.url or ""}, part)}
         losses.append(
-            Loss(path, "document", "approximated", "Chat reads no documents by address: given as text")
+            Loss(path, "document", "approximated", "Chat does not accept document URLs: sent as text")
         )
         label = f"{part.name}: {part.url}" if part.name else part.url or ""
         return {"type": "text", "text": label}

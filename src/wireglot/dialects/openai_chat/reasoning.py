@@ -327,5 +327,5 @@ def _attach(parts: list[Part], kind: type[Any], signature: Signature, again: Par
     return place
 
 
-def lose_signature(path: str, losses: list[Loss], why: str = "another provider minted it") -> None:
+def lose_signature(path: str, losses: list[Loss], why: str = "it was issued by another provider") -> None:
     losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", why))

@@ -31,7 +31,7 @@ from wireglot.ir.content import Foreign, Media, Part, Reasoning, Signature, Text
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.wire.json import BadJson, decode
 
-_ORDER = "the message has one place for each kind"
+_ORDER = "the message has one field for each kind"
 # The order in which a Chat message is parsed: a part in another order is reported as moved.
 _REASONING, _TEXT, _REFUSAL, _AUDIO, _IMAGE, _CALL = range(6)
 
@@ -302,7 +302,7 @@ class Answer:
                 self._audio["transcript"] = self._transcript
             return
         if part.kind != "image":
-            self._losses.append(Loss(path, part.kind, "dropped", "no place in an answer"))
+            self._losses.append(Loss(path, part.kind, "dropped", "no field for it in an answer"))
             return
         self._order.image(path)
         self._sign(part, part.signature)

@@ -130,7 +130,7 @@ def _put_name(
     if part.name and (own or native):
         out["name"] = part.name
     elif part.name and (call is None or call.name != part.name):
-        losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id says it"))
+        losses.append(Loss(f"{path}.name", "tool_result.name", "dropped", "the id identifies the call"))
     if part.kind != ("function" if call is None else call.kind):
         losses.append(Loss(path, "tool.custom", "approximated", "results do not state their kind"))
 

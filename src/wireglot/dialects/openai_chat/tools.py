@@ -312,7 +312,7 @@ def render_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: list[L
     entries = [_named_choice(name, "custom" if name in custom else "function") for name in choice.only]
     mode = choice.mode
     if choice.hosted:
-        detail = f"{mode}: what the provider runs cannot be chosen here"
+        detail = f"{mode}: tools that the provider runs cannot be chosen here"
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
         if not entries:
             return "none"  # refers to functions: a search is an option of the request

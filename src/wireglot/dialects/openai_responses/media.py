@@ -142,7 +142,7 @@ def render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] 
         case _:
             value = _render_file(media, form, path, losses)
     if value is None:
-        losses.append(Loss(path, _FEATURES[media.kind], "dropped", f"no place for this {media.kind}"))
+        losses.append(Loss(path, _FEATURES[media.kind], "dropped", f"{media.kind} is not supported here"))
         return None
     losses_of_extra(media.extra, NAME, path, losses)
     if media.cache is not None:
@@ -157,7 +157,9 @@ def _render_image(media: Media, form: dict[str, Any], path: str, losses: list[Lo
         nested = form.get("nested")
         value["image_url"] = url if nested is None else {"url": url, **nested}
         if media.url is not None and media.mime:
-            losses.append(Loss(f"{path}.mime", "image", "approximated", "an address goes without its type"))
+            losses.append(
+                Loss(f"{path}.mime", "image", "approximated", "a URL is sent without its media type")
+            )
     elif media.file_id is not None:
         value["file_id"] = media.file_id
     else:
@@ -189,14 +191,16 @@ def _render_file(media: Media, form: dict[str, Any], path: str, losses: list[Los
         value["file_url"] = media.url
         if media.mime:
             losses.append(
-                Loss(f"{path}.mime", "document", "approximated", "an address goes without its type")
+                Loss(f"{path}.mime", "document", "approximated", "a URL is sent without its media type")
             )
         if media.name:
             value["filename"] = media.name
     elif media.file_id is not None:
         value["file_id"] = media.file_id
         if media.mime:
-            losses.append(Loss(f"{path}.mime", "document", "approximated", "a file id goes without its type"))
+            losses.append(
+                Loss(f"{path}.mime", "document", "approximated", "a file id is sent without its media type")
+            )
         if media.name:
             value["filename"] = media.name
     else:

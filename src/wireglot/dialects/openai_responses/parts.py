@@ -138,7 +138,7 @@ def _render_citation(citation: Citation, length: int, path: str, losses: list[Lo
         losses.append(Loss(path, "citations", "dropped", f"a {native.type} of {native.dialect}"))
         return None
     if not citation.url:
-        losses.append(Loss(path, "citations", "dropped", "it names no address"))
+        losses.append(Loss(path, "citations", "dropped", "it names no URL"))
         return None
     if native is not None:
         losses.append(Loss(path, "citations", "approximated", f"a {native.type} of {native.dialect}"))

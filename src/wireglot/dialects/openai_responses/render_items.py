@@ -145,7 +145,7 @@ def render_result(result: ToolResult, path: str, losses: list[Loss], called: str
                 f"{path}.is_error",
                 "tool_result.error",
                 "approximated",
-                f"said in words: {ERROR_PREFIX.strip()}",
+                f"stated in the text: {ERROR_PREFIX.strip()}",
             )
         )
     item["output"] = _render_output(result, content, bool(form.get("list")), path, losses)
@@ -227,7 +227,7 @@ def declare_signature(part: Text | Media | ToolCall, path: str, losses: list[Los
                 f"{path}.signature",
                 "reasoning.signature",
                 "dropped",
-                f"minted by {part.signature.origin.dialect}",
+                f"issued by {part.signature.origin.dialect}",
             )
         )
 

@@ -82,7 +82,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
     if request.cache is not None:
         losses.append(Loss("$.cache", "cache_marker", "approximated", "caching is implicit here"))
         if request.cache.ttl:
-            detail = f"kept as long as this server likes, not {request.cache.ttl}"
+            detail = f"kept for as long as the server decides; requested: {request.cache.ttl}"
             losses.append(Loss("$.cache.ttl", "cache_marker", "dropped", detail))
     if own:
         for key in ("store", "include", "stream_options", "background", "truncation"):
@@ -151,7 +151,9 @@ def _brings(part: Part) -> str:
 
 def _declare_settings(request: Request, losses: list[Loss], *, emulates: bool) -> None:
     if request.sampling.logprobs is False:
-        losses.append(Loss("$.sampling.logprobs", "logprobs", "approximated", "said by not asking for them"))
+        losses.append(
+            Loss("$.sampling.logprobs", "logprobs", "approximated", "expressed by not requesting them")
+        )
     if request.stop and emulates:
         losses.append(Loss("$.stop", "stop_sequences", "emulated", "the answer is cut at them"))
     elif request.stop:
@@ -369,7 +371,7 @@ class _Input(TurnWriter):
         losses_of_extra(part.extra, NAME, path, self.losses)
         if part.redacted:
             minter = signature.origin.dialect if signature is not None else "nobody"
-            self.losses.append(Loss(path, "reasoning.redacted", "dropped", f"minted by {minter}"))
+            self.losses.append(Loss(path, "reasoning.redacted", "dropped", f"issued by {minter}"))
             return None
         if signature is not None:
             self.losses.append(
@@ -377,13 +379,13 @@ class _Input(TurnWriter):
                     f"{path}.signature",
                     "reasoning.signature",
                     "dropped",
-                    f"minted by {signature.origin.dialect}",
+                    f"issued by {signature.origin.dialect}",
                 )
             )
         # A reasoning item without encrypted content is refused unless the provider has stored it (R-DA-18).
         bare = "its encrypted content was not kept"
         if part.text:
-            detail = bare if own else "not minted by this provider"
+            detail = bare if own else "not issued by this provider"
             self.losses.append(Loss(path, "reasoning.text", "dropped", detail))
         elif identifier is not None and signature is None:
             self.losses.append(Loss(f"{path}.signature", "reasoning.signature", "dropped", bare))

@@ -80,15 +80,17 @@ def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | 
     if thinking.mode is not None and (thinking.mode, value.get("effort")) != ("off", "none"):
         thinks = thinking.mode != "off" and thinking.effort not in (None, "none")
         action: Action = "emulated" if thinks else "approximated"
-        losses.append(Loss(f"{path}.mode", "thinking.mode", action, "only an effort can be said"))
+        losses.append(Loss(f"{path}.mode", "thinking.mode", action, "only an effort can be set"))
     if thinking.budget is not None:
-        losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be said"))
+        losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be set"))
     if thinking.display == "summary":
         spelled: dict[str, Any] = {key: form[key] for key in ("summary", "generate_summary") if key in form}
         value.update(spelled or {"summary": "auto"})
     elif thinking.display == "omitted":
         losses.append(
-            Loss(f"{path}.display", "thinking.display", "approximated", "said by not asking for a summary")
+            Loss(
+                f"{path}.display", "thinking.display", "approximated", "expressed by not requesting a summary"
+            )
         )
     for key, item in form.get("blank", {}).items():
         value.setdefault(key, item)

@@ -256,7 +256,7 @@ def _render_tool(tool: Tool, path: str, losses: list[Loss], searches: bool) -> d
     if tool.deferred and searches:
         value["defer_loading"] = True
     elif tool.deferred:
-        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "nothing here searches for it"))
+        losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "no tool search is available"))
     elif "defer_loading" in form:
         value["defer_loading"] = form["defer_loading"]
     if "outer" in form:
@@ -360,7 +360,7 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
             if isinstance(tool, HostedTool) and chosen.names(tool) and (entry := _choosing(tool, chosen))
         ]
         if not entries:
-            losses.append(Loss(path, "tool_choice", "approximated", f"{chosen.kind} is not offered here"))
+            losses.append(Loss(path, "tool_choice", "approximated", f"{chosen.kind} is not available here"))
         named += entries
     if not named:
         return "none"

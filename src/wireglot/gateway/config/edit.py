@@ -134,7 +134,7 @@ def why_unwritable(path: Path) -> str:
         return f"{target.parent} is read-only for the gateway, and a file is written by replacing it"
     about = target.stat()
     if os.name == "posix" and about.st_uid != os.geteuid() and os.geteuid() != 0:
-        return f"{target} belongs to another user, and would become the gateway's"
+        return f"{target} belongs to another user, and writing it would change its owner"
     return ""
 
 
@@ -171,13 +171,13 @@ class HiddenLines:
             )
             if found < 0:
                 raise EditRefused(
-                    f"line {number + 1}: a line with {_MASK} may stay as and where it is; write a new value, "
-                    '"env:NAME" or "file:PATH" instead',
+                    f"line {number + 1}: a line with {_MASK} must stay unchanged in its place; or write "
+                    'a new value, "env:NAME" or "file:PATH" instead',
                     "hidden_value_moved",
                 )
             if alike[tables[found], line] not in (1, given[wanted[number], line]):
                 raise EditRefused(
-                    f"line {number + 1}: of lines that look alike with {_MASK}, all stay or none does; write "
+                    f"line {number + 1}: equal lines with {_MASK} must all be kept or all be removed; write "
                     'new values, "env:NAME" or "file:PATH" instead',
                     "hidden_value_moved",
                 )
@@ -311,7 +311,9 @@ def beyond_models(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[s
 
 
 def changed_meanwhile(path: Path) -> EditRefused:
-    return EditRefused(f"{path} was changed by another program meanwhile: load it again", "file_changed")
+    return EditRefused(
+        f"{path} was changed by another program in the meantime: load it again", "file_changed"
+    )
 
 
 def write(source: ConfigSource, path: Path, before: str, content: bytes) -> None:

@@ -61,7 +61,7 @@ def keep_in_keyring(place: Path, name: str, value: str) -> None:
     """Keep a key in the system's keyring; the file only says that it is there. OSError if that fails."""
     keyring = _keyring()
     if keyring is None:
-        raise OSError("there is no keyring")
+        raise OSError("no keyring is available")
     try:
         keyring.set_password(_SERVICE, name, value)
     except keyring.errors.KeyringError as problem:
@@ -141,7 +141,7 @@ def _entries(place: Path, notes: list[str]) -> dict[str, str]:
             found[entry[1]] = _unquoted(entry[2])
         elif text and not text.startswith("#"):
             # The line may be a secret: it is not repeated.
-            notes.append(f"{place}: line {number} is no NAME=VALUE, and is passed over")
+            notes.append(f"{place}: line {number} is not NAME=VALUE, and is ignored")
     return found
 
 
@@ -153,7 +153,7 @@ def _lines(place: Path) -> list[bytes]:
     except FileNotFoundError:
         return []
     if len(content) > _FILE_MAX_BYTES:
-        raise OSError("too large for a file of keys")
+        raise OSError("too large for a key file")
     return content.splitlines()
 
 
@@ -178,7 +178,7 @@ def _write(place: Path, name: str, value: str | None) -> None:
             lines.append(start + value.encode("ascii"))
         content = b"".join(line + b"\n" for line in lines)
         if len(content) > _FILE_MAX_BYTES and value is not None:  # it would be too large to read again
-            raise OSError("there is no room for it: it has too many keys, or too long ones")
+            raise OSError("the file is full: it has too many keys, or keys that are too long")
         draft = place.with_name(f"{_FILE}.{secrets.token_hex(6)}")
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
         try:

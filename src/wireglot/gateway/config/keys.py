@@ -55,7 +55,7 @@ def _check_json(value: object, path: str, problems: Problems) -> None:
         case float() if math.isfinite(value):
             pass
         case _:
-            problems.add(path, "a value of JSON: text, a number, true, false, a list or a table", kind(value))
+            problems.add(path, "a JSON value: text, a number, true, false, a list or a table", kind(value))
 
 
 def _merged(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
@@ -113,7 +113,7 @@ def read_keys(value: object, groups: Mapping[str, Group], problems: Problems) ->
             expected = f"a group of [groups]{meant(key.group, groups)}"
             problems.add(key_path(path, "group"), expected, shown(key.group))
         if key.digest in keys:
-            problems.add(path, "a key of its own", f"the one of {keys[key.digest].name}")
+            problems.add(path, "a unique key", f"the same key as {keys[key.digest].name}")
         keys[key.digest] = key.in_group(groups.get(key.group))
     return tuple(keys.values())
 
@@ -203,6 +203,6 @@ def _digest(value: object, path: str, problems: Problems) -> str:
         problems.add(path, _EXPECTED, f"{len(digits)} digits")
         return ""
     if not re.fullmatch(r"[0-9A-Fa-f]{64}", digits):
-        problems.add(path, _EXPECTED, "characters that are no hex digits")
+        problems.add(path, _EXPECTED, "characters that are not hex digits")
         return ""
     return digits.lower()

@@ -47,7 +47,9 @@ def read_login(
     if len(login.notice) > MAX_NOTICE or not login.notice.isprintable():
         table.wrong("notice", f"at most {MAX_NOTICE} printable characters", kind(login.notice))
     if not login.public_url and not is_loopback(server.host):
-        table.wrong("public_url", "the address of this gateway, since it listens beyond this machine", "none")
+        table.wrong(
+            "public_url", "the address of this gateway, because it listens on a non-loopback address", "none"
+        )
     if "admin" in login.approval and not server.admin_secret.value:
         table.wrong("approval", "server.admin_secret to be set, for the admin to sign people in", "none")
     if "oidc" in login.approval:
@@ -77,7 +79,7 @@ def with_public_host(server: ServerSettings, login: LoginSettings | None) -> Ser
 def _check_provider(table: Table, login: LoginSettings) -> None:
     for name in ("issuer", "client_id"):
         if not getattr(login, name) and not (name in table and table.values[name]):
-            table.wrong(name, "what the identity provider is or gave, for approval by oidc", "none")
+            table.wrong(name, "a value of the identity provider, for approval by oidc", "none")
     if _OPENID not in login.scopes:
         table.wrong("scopes", "a list with openid", "one without it")
     if find_spec("jwt") is None:

@@ -204,7 +204,7 @@ class _Fields:
         )
         if bool(keys[0]) != bool(keys[1]):
             lacking = "secret_key" if keys[0] else "access_key"
-            self._inner.wrong(lacking, f"both halves of the key, or {_VARIABLES[lacking][0]}", "nothing")
+            self._inner.wrong(lacking, f"both parts of the key, or {_VARIABLES[lacking][0]}", "nothing")
         if not region and not any(problem.path.endswith(".region") for problem in self._table.problems.found):
             self._inner.wrong("region", "a region, or AWS_REGION in the environment", "nothing")
         return login

@@ -42,8 +42,8 @@ def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) ->
             prefix, _, model = target.partition("/")
             entry = providers[prefix].spec.model(model) if prefix in providers else None
             if entry is not None and entry.retired:
-                instead = f": {entry.successor} follows it" if entry.successor else ""
-                yield f"models: {rule.match} leads to {target}, which is retired{instead}"
+                instead = f": use {entry.successor}" if entry.successor else ""
+                yield f"models: {rule.match} resolves to {target}, which is retired{instead}"
 
 
 def mixed_vectors(rules: Iterable[Rule], providers: Mapping[str, Provider]) -> Iterator[str]:
@@ -151,7 +151,7 @@ def _without(rule: Rule, off: Collection[str]) -> Rule:
 def _read(match: str, given: Any, problems: Problems) -> list[tuple[str, Rule]]:
     path = key_path("models", match)
     if not match or not match.isprintable() or " " in match:
-        problems.add(path, "a model name or a pattern", "a name with spaces, or none")
+        problems.add(path, "a model name or a pattern", "a name with spaces, or an empty one")
         return []
     if isinstance(given, Mapping):
         return _table(match, given, path, problems)
@@ -254,7 +254,9 @@ class _Chain:
         alias = self.aliases.get(target)
         if alias is not None and target in trail:
             if target == trail[0]:  # a rule that only leads into the cycle is not at fault
-                self.problems.add(self.path, "names that lead to a provider", " -> ".join((*trail, target)))
+                self.problems.add(
+                    self.path, "names that resolve to a provider", " -> ".join((*trail, target))
+                )
             return []
         if alias is not None:
             return [end for one in alias.targets for end in self._ends(one, target, (*trail, target))]

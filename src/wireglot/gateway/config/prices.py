@@ -137,5 +137,5 @@ def why_unknown(settings: Settings, provider: str, model: str, at: int) -> str:
         return ""
     listed = list_price(found.spec, model, at)
     if listed is not None and listed.currency != settings.currency:
-        return f"its list price is in {listed.currency}, and this gateway counts in {settings.currency}"
+        return f"its list price is in {listed.currency}, and this gateway uses {settings.currency}"
     return why_unpriced(found.spec, model)

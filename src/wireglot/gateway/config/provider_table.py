@@ -85,8 +85,8 @@ class LoginTable(Struct, frozen=True):
     profile: Annotated[
         str,
         setting(
-            "`aws`: the profile that `botocore` looks in, where no keys are given; without it, "
-            "all places that Amazon's tools know"
+            "`aws`: the profile that `botocore` uses if no keys are set; without it, "
+            "the default credential chain of AWS"
         ),
     ] = ""
     region: Annotated[
@@ -105,7 +105,7 @@ class ProviderTable(Struct, frozen=True):
     dialect: Annotated[
         str,
         setting(
-            "what it speaks: `anthropic`, `openai-chat`, `openai-responses`, `gemini`, "
+            "its API dialect: `anthropic`, `openai-chat`, `openai-responses`, `gemini`, "
             "`gemini-interactions`, `code-assist`, `ollama`, or one of an installed package"
         ),
     ] = ""
@@ -129,10 +129,10 @@ class ProviderTable(Struct, frozen=True):
     base_urls: Annotated[
         dict[str, str],
         setting(
-            'other base URLs for some of its dialects: `{ anthropic = "https://..." }`. Where '
-            "`base_url` replaces the one of a catalog entry, dialects with a place of their own there "
-            "(MiniMax's `/anthropic`) are off unless named here or in `dialects`; an Anthropic form that "
-            "only lacks the `/v1` moves along",
+            'other base URLs for some of its dialects: `{ anthropic = "https://..." }`. If '
+            "`base_url` replaces that of a catalog entry, dialects with a separate URL there "
+            "(MiniMax's `/anthropic`) are off unless listed here or in `dialects`; an Anthropic URL that "
+            "differs only by the missing `/v1` is derived from the new `base_url`",
             default=_ENTRY,
         ),
     ] = {}
@@ -151,7 +151,7 @@ class ProviderTable(Struct, frozen=True):
         str,
         setting(
             "[signing in](#login) instead of a key: `google`, `entra` or `aws`, or a table. "
-            "Where there is no key, the entry's",
+            "Default: the entry's, if there is no key",
             form="text, table",
             default=_ENTRY,
         ),
@@ -165,8 +165,8 @@ class ProviderTable(Struct, frozen=True):
             default=_ENTRY,
         ),
     ] = ()
-    project: Annotated[str, setting("`variables.project`, for short")] = ""
-    location: Annotated[str, setting("`variables.location`, for short")] = ""
+    project: Annotated[str, setting("short for `variables.project`")] = ""
+    location: Annotated[str, setting("short for `variables.location`")] = ""
     streams: Annotated[
         Streams | None,
         setting(

@@ -524,9 +524,7 @@ def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list
     for url in dict.fromkeys((spec.base_url, *spec.base_urls.values())):
         parts = split(url)
         if parts is not None and parts.scheme == "http" and not is_local(parts.hostname or ""):
-            notes.append(
-                f"provider {spec.name}: {parts.hostname} is reached over http, which anyone can read"
-            )
+            notes.append(f"provider {spec.name}: {parts.hostname} is called over http, without encryption")
 
 
 def format_keys(credentials: tuple[Credential, ...]) -> str:
@@ -546,7 +544,7 @@ def _discovered(name: str, references: References, notes: list[str]) -> Provider
     if secret is None or spec.auth == "none":
         return None
     if not SENDABLE.fullmatch(secret.value):
-        notes.append(f"provider {name} is off: {secret.source} holds no key that could be sent")
+        notes.append(f"provider {name} is off: {secret.source} contains no valid key")
         return None
     aside = References(references.environ, references.base, Problems(), notes, kept=references.kept)
     variables = read_variables(Table({}, key_path("providers", name), aside.problems), spec, aside)

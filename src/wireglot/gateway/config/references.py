@@ -99,8 +99,8 @@ class References:
         except UnicodeDecodeError:
             self.problems.add(path, f"a text file at {place}", "bytes that are not text")
             return None
-        except (OSError, ValueError) as fault:  # ValueError: a name that no file can have
-            reason = fault.strerror if isinstance(fault, OSError) else "a name that no file can have"
+        except (OSError, ValueError) as fault:  # ValueError: an invalid file name
+            reason = fault.strerror if isinstance(fault, OSError) else "an invalid file name"
             self.problems.add(path, f"a text file at {place}", reason or "an error")
             return None
         text = text.rstrip("\r\n")

@@ -32,7 +32,7 @@ def server_secret(
     if kept is not None:
         return kept
     references.notes.append(
-        "no lasting secret: reasoning state sealed now is lost at the next start; set server.secret"
+        "no persistent secret: reasoning state sealed now is lost at the next start; set server.secret"
     )
     return Secret(_passing(), "random")
 
@@ -55,7 +55,7 @@ def _kept(place: Path, references: References, create: bool) -> Secret | None:
         references.notes.append(f"{place}: {fault.strerror or 'cannot be used'}")
         return None
     if text is None or len(text) < _MIN_LENGTH:
-        references.notes.append(f"{place} holds no usable secret: remove it, and a new one is made")
+        references.notes.append(f"{place} contains no valid secret: remove the file to create a new one")
         return None
     return Secret(text, f"file:{place}")
 
@@ -165,7 +165,7 @@ def _secret(name: str, table: Table, references: References) -> Secret:
 def metrics_notes(server: ServerSettings, keys: int) -> list[str]:
     """Formerly any client's key gave access to the metrics, which cover all clients."""
     if (keys or server.require_key) and not server.metrics_key.value and not server.admin_secret.value:
-        return ["/metrics is off, since clients' keys do not open it: set server.metrics_key"]
+        return ["/metrics is off, because client keys are not accepted for it: set server.metrics_key"]
     return []
 
 
@@ -189,9 +189,7 @@ def read_store(table: Table, references: References, home: Path | None) -> Store
     redis = '"redis://..." or "redis+sentinel://..."'
     shared = _url(table, "shared", _SHARED, redis, references) or default.shared
     if "url" not in table and home is None:
-        references.notes.append(
-            "no directory for data: what is stored is gone at the next start; set store.url"
-        )
+        references.notes.append("no data directory: stored data is lost at the next start; set store.url")
     folder: str = table.read(StoreSettings, "folder")
     if folder:
         folder = str((references.base / folder).absolute())
@@ -208,8 +206,8 @@ def shared_store_notes(store: StoreSettings, server: ServerSettings) -> list[str
     is_shared = bool(store.shared.value) or store.url.value.startswith("postgres")
     if is_shared and server.secret.source.startswith(("file:", "random")):
         notes.append(
-            "the store is shared, and server.secret is this machine's own: set it, the same on every "
-            "machine, or none can read what another has stored"
+            "the store is shared, and server.secret is not: set the same server.secret on every "
+            "machine, or machines cannot read each other's data"
         )
     if store.url.value.startswith("postgres") and _leaves_tls_open(store.url.value):
         notes.append(

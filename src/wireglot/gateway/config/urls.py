@@ -35,7 +35,7 @@ def base_url(table: Table, name: str, dialect: str) -> str:
 def _fault(text: str, dialect: str) -> tuple[str, str] | None:
     parts = split(text)
     if parts is None:
-        return EXPECTED, "text that is no URL"
+        return EXPECTED, "text that is not a URL"
     if parts.scheme not in ("http", "https"):
         return EXPECTED, f"the scheme {shown(parts.scheme)}" if parts.scheme else "no scheme"
     if "@" in parts.netloc:

@@ -102,7 +102,7 @@ class Watcher:
         # An exception's message may quote the file, and with it a key.
         source = str(self.path) if self.path is not None else "configuration"
         return ConfigError(
-            [ConfigProblem(source, "settings that can be taken up", type(fault).__name__)], source
+            [ConfigProblem(source, "settings that can be applied", type(fault).__name__)], source
         )
 
     def step(self, asked: bool = False) -> None:

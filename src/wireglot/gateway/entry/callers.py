@@ -128,7 +128,7 @@ class Gatekeeper:
         # A valid key is always accepted, also from an address (a proxy's) where others guess.
         self._count_failure(head.peer, settings.limits.auth_failures)
         hint = surface(asked.dialect).client.key_hint
-        text = "missing or unknown API key: send the key this gateway was given for you"
+        text = "missing or unknown API key: send a client key of this gateway"
         raise RequestError("auth", f"{text}; {hint}" if hint else text)
 
     def digests(self, head: Head, asked: Asked) -> list[str]:
@@ -176,7 +176,8 @@ class Gatekeeper:
         peer = f"metrics {head.peer}"
         self._count_failure(peer, settings.limits.auth_failures)
         raise RequestError(
-            "auth", "/metrics is opened by server.metrics_key or server.admin_secret, not by a client's key"
+            "auth",
+            "/metrics requires server.metrics_key or server.admin_secret; client keys are not accepted",
         )
 
     def secrets_in(self, head: Head) -> list[str]:

@@ -44,7 +44,7 @@ class Gate:
         if self.try_enter():
             return
         if len(self._waiting) >= self._queue:
-            raise shed("too many requests at once")
+            raise shed("too many concurrent requests: the queue is full")
         loop = asyncio.get_running_loop()
         turn: asyncio.Future[bool] = loop.create_future()
         self._waiting.append(turn)
@@ -61,7 +61,7 @@ class Gate:
             if turn in self._waiting:
                 self._waiting.remove(turn)
         if not is_ours:
-            raise shed("too many requests at once, and the queue does not move")
+            raise shed("too many concurrent requests: the request waited too long in the queue")
 
     def leave(self) -> None:
         """Give the place to the request that has waited longest."""
@@ -151,7 +151,7 @@ def shed(message: str) -> RequestError:
 
 def no_room() -> RequestError:
     """The error for requests that the gateway has no memory for."""
-    return shed("the gateway holds as many bytes as it may")
+    return shed("the gateway is at its memory limit")
 
 
 def shed_seconds() -> float:

@@ -72,7 +72,7 @@ def check_host(head: Head, server: ServerSettings) -> None:
         allowed = name == server.host.lower() or _address(name) is not None or name == _own_name()
     if not allowed:
         raise RequestError(
-            "permission", "this Host is not served here: add it to server.hosts", code="host_not_allowed"
+            "permission", "this Host is not allowed: add it to server.hosts", code="host_not_allowed"
         )
 
 
@@ -87,7 +87,9 @@ def check_origin(head: Head, server: ServerSettings) -> None:
         host = head.headers.get("host", "")
         if origin not in (f"http://{host}", f"https://{host}"):
             raise RequestError(
-                "permission", "this Origin may not call: add it to server.origins", code="origin_not_allowed"
+                "permission",
+                "this Origin is not allowed: add it to server.origins",
+                code="origin_not_allowed",
             )
     if head.headers.get("sec-fetch-site") == "cross-site" and origin not in server.origins:
         raise RequestError("permission", "cross-site requests are refused", code="origin_not_allowed")
@@ -112,7 +114,7 @@ def check_body_form(head: Head, *, typed: bool = True, is_telemetry: bool = Fals
         raise RequestError("media", "content-type: expected UTF-8", code="unsupported_media_type")
     if not is_telemetry and headers.get("content-encoding", "identity").strip().lower() != "identity":
         raise RequestError(
-            "media", "content-encoding: compressed requests are not taken", code="unsupported_media_type"
+            "media", "content-encoding: compressed requests are not supported", code="unsupported_media_type"
         )
 
 

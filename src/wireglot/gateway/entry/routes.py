@@ -285,22 +285,21 @@ class Routes:
     def nowhere(self, head: Head, problem: NoRoute) -> RequestError:
         what = self._paths.unserved(head.path)
         if what:
-            text = (
-                f"{what} are not served by this gateway: ask the provider itself ({head.method} {head.path})"
-            )
+            where = f"{head.method} {head.path}"
+            text = f"{what} are not served by this gateway: call the provider directly ({where})"
             return RequestError("not_found", text, code="not_served")
         if problem.allowed:
             allowed = ", ".join(problem.allowed)
-            fault = RequestError("bad", f"{head.path} takes {allowed}", code="method_not_allowed")
+            fault = RequestError("bad", f"{head.path} supports {allowed}", code="method_not_allowed")
             return fault.with_status(405)
-        text = f"there is nothing at {head.method} {head.path}: {problem.hint or _PATHS_ARE_LISTED}"
+        text = f"there is no endpoint {head.method} {head.path}: {problem.hint or _PATHS_ARE_LISTED}"
         return RequestError("not_found", text, code="unknown_url")
 
     def check_behind_key(self, head: Head) -> None:
         """A key in a path authorizes requests of clients. Pages and the admin API have their own sign-in."""
         path = head.path.removeprefix(SECOND_ROOT)
         if is_inspector(path) or path in LOGIN_PATHS or path == "/metrics" or path.startswith(ADMIN_ROOT):
-            raise NoRoute(COMMON, hint="it is not served behind a key in the path")
+            raise NoRoute(COMMON, hint="it is not available with a key in the path")
 
     def _hide_keys(self, head: Head) -> None:
         if self.key_roots:
@@ -323,11 +322,11 @@ class Routes:
             served = "/".join(("", *pieces[cut:]))
             if self._allowed(served):
                 extra = "/".join(pieces[:cut])
-                return served, f"{served} is served; take {extra} off the end of the client's base URL"
+                return served, f"{served} is served; remove {extra} from the end of the client's base URL"
         for cut in range(2, min(len(pieces), _MAX_PIECES)):
             served, rest = "/".join(pieces[:cut]), "/".join(("", *pieces[cut:]))
             if served.endswith(rest) and self._allowed(served):  # an endpoint as the base URL
-                return served, f"{served} is served; take {rest} off the end of the client's base URL"
+                return served, f"{served} is served; remove {rest} from the end of the client's base URL"
         for root in self._roots:
             if self._allowed(served := root + path):
                 return served, f"{served} is served; add {root} to the end of the client's base URL"

@@ -333,7 +333,7 @@ class Access:
         if self.takes_secrets(settings):
             return "sign in with the admin secret or a client key"
         return (
-            "the inspector is open to this machine alone, without a proxy between: "
+            "the inspector only accepts direct connections from this machine: "
             "set server.admin_secret to sign in from elsewhere"
         )
 
@@ -403,7 +403,7 @@ def is_behind_tls(head: Head) -> bool:
 
 def _other_site() -> RequestError:
     return RequestError(
-        "permission", "another site may not ask the inspector anything", code="origin_not_allowed"
+        "permission", "cross-site requests to the inspector are refused", code="origin_not_allowed"
     )
 
 

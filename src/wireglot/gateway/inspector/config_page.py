@@ -103,7 +103,7 @@ class ConfigPages:
         try:
             after = await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             notes = [each for each in after.notes if each not in page.settings.notes]
-            notes += [f"provider {name} is on no longer" for name in _gone(page.settings, after)]
+            notes += [f"provider {name} is now off" for name in _gone(page.settings, after)]
         except ConfigError as error:
             problems = [
                 {"path": each.path, "expected": each.expected, "found": each.found} for each in error.problems
@@ -136,7 +136,7 @@ class ConfigPages:
         if self._source.why_fixed:
             return self._source.why_fixed
         if path is None:
-            return "no folder for a configuration is known: the environment names no home"
+            return "no configuration directory: the environment sets no home directory"
         return why_unwritable(path)
 
     def _edited(self, page: PageRequest) -> tuple[Path, bytes, HiddenLines]:
@@ -148,7 +148,7 @@ class ConfigPages:
         content = self._content(path)
         if page.document().get("digest") != digest_of(content):
             raise EditRefused(
-                f"{path} was changed by another program meanwhile: load it again", "file_changed"
+                f"{path} was changed by another program in the meantime: load it again", "file_changed"
             )
         return path, content, self._hidden(content, page.settings)
 
@@ -178,15 +178,15 @@ class ConfigPages:
             except ConfigError as error:  # the values that a change would remove are unknown
                 raise RequestError(
                     "permission",
-                    f"the file on the disk cannot be read: from this page that takes the admin secret to "
-                    f"change. Edit {path} instead: {error}",
+                    f"the file cannot be read: replacing it from this page requires the admin secret. "
+                    f"Edit {path} instead: {error}",
                     code="admin_needed",
                 ) from None
             if beyond := beyond_models(before, after):
                 raise RequestError(
                     "permission",
-                    f"{', '.join(beyond)}: from this page that takes the admin secret (server.admin_secret), "
-                    "at a gateway that listens on loopback; without, models, aliases, prices and losses can "
+                    f"{', '.join(beyond)}: changing this from this page requires the admin secret, "
+                    "and a gateway that listens on loopback; without it only models, prices and losses can "
                     f"be changed. Edit {path} instead",
                     code="admin_needed",
                 )
@@ -260,7 +260,7 @@ class ConfigPages:
         async with self._one_at_a_time:
             named, place = self._named(page), self._place()
             if not named.kept:
-                raise RequestError("bad", f"no key of {named.provider} is kept", code="no_kept_key")
+                raise RequestError("bad", f"no key of {named.provider} is stored", code="no_kept_key")
             left = {name: each for name, each in read_kept(place, []).items() if name != named.kept}
             try:
                 self._settings(self._source.environ, kept=left)
@@ -292,7 +292,7 @@ class ConfigPages:
     def _place(self) -> Path:
         place = kept_file(self._source.environ)
         if self._source.why_fixed or place is None:
-            why = self._source.why_fixed or "the environment names no home, so no key can be kept"
+            why = self._source.why_fixed or "the environment sets no home directory, so no key can be stored"
             raise RequestError("bad", why, code="cannot_keep")
         return place
 
@@ -321,7 +321,7 @@ class ConfigPages:
 
     async def _asked(self, provider: Provider, credential: Credential | None) -> ProviderAnswer:
         if self._transport is None or not provider.spec.base_url.startswith(("http:", "https:")):
-            raise RequestError("bad", f"{provider.name} is in this process: there is nothing to try")
+            raise RequestError("bad", f"{provider.name} runs in this process: there is no key to check")
         return await KeyChecker(self._transport, time.time, None).ask(provider, credential)
 
 

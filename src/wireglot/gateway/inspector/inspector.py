@@ -225,7 +225,12 @@ class SignInPages:
             host = page.head.headers.get("host", "")
             headers.append(set_cookie(host, token, secure=is_behind_tls(page.head)))
         elif seen.viewer is None:
-            self._note("warn", "inspector sign-in refused", peer=page.head.peer, detail="its link is over")
+            self._note(
+                "warn",
+                "inspector sign-in refused",
+                peer=page.head.peer,
+                detail="the link was used or has expired",
+            )
             page.record.answered(_GONE)
             page.reply.send(_GONE, [*headers, ("content-type", _TYPES["txt"])], _LINK_IS_OVER)
             return
@@ -346,7 +351,7 @@ class Inspector:
                 return
             handler = self._handlers.get(verb)
             if handler is None:
-                raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+                raise RequestError("not_found", f"there is no endpoint {page.head.path}", code="unknown_url")
             await handler(page, self._access.check(page.head, seen, page.settings))
         except StoreDown:
             raise unavailable(page.head.path) from None

@@ -57,7 +57,7 @@ def asked_of(document: dict[str, Any], max_letters: int) -> ToTranslate:
         if type(value) is not str:
             raise invalid_value(name, "text")
         if len(value) > max_letters:
-            raise invalid_value(name, f"at most {max_letters} letters")
+            raise invalid_value(name, f"at most {max_letters} characters")
     kind = next((each for each in KINDS if each == document.get("kind")), None)
     spoken = _known_dialect("dialect", document.get("dialect", ""))
     if kind is None:

@@ -197,7 +197,7 @@ def _without_account(would: Trace, target: Target) -> Trace:
     pays. Raises RequestError if the document names the account."""
     shown = own_trace(would, {target.provider.name: target.provider})
     if any(each.request is not None and each.request.body == HIDDEN for each in shown.attempts):
-        text = "what would be sent is for the operator: it names the provider's account"
+        text = "only the operator can see the upstream request: it names the provider's account"
         raise RequestError("permission", text)
     return shown
 

@@ -35,7 +35,7 @@ def text_field(fields: dict[str, Any], name: str, most: int) -> str:
     if value is None:
         return ""
     if type(value) is not str or len(value) > most:
-        raise invalid_value(name, f"text of at most {most} letters")
+        raise invalid_value(name, f"text of at most {most} characters")
     return value
 
 
@@ -74,7 +74,7 @@ class AskPage:
         if type(stream) is not bool:
             raise invalid_value("stream", "true or false")
         for name in fields:
-            raise invalid_value(name, "nothing but model, text and stream")
+            raise invalid_value(name, "only the fields model, text and stream")
         asked = Request(model=model, messages=(Message("user", (Text(text),)),), stream=stream)
         if not named:  # to show a call, and a field that the model's own dialect does not have
             asked = msgspec.structs.replace(asked, tools=(_EXAMPLE_TOOL,), parallel_tools=False)
@@ -132,7 +132,7 @@ class ReplayPage:
         if stream is not None and type(stream) is not bool:
             raise invalid_value("stream", "true or false")
         for name in fields:  # a misspelled field must not lead to a paid request
-            raise invalid_value(name, "nothing but id, to, dialect, body, stream, dry, show and answer")
+            raise invalid_value(name, "only the fields id, to, dialect, body, stream, dry, show and answer")
         if spoken and spoken not in names():
             raise invalid_value("dialect", f"one of {', '.join(names())}")
         if id:
@@ -146,7 +146,7 @@ class ReplayPage:
             model = to
             for name, value in (("to", to), ("dialect", spoken), ("body", changed)):
                 if not value:
-                    raise invalid_value(name, "a value, where no id of an exchange is given")
+                    raise invalid_value(name, "a value if id is not set")
             document = _written(changed)
         settings = _leading_to(page.settings, model)
         if dry:
@@ -169,7 +169,7 @@ class ReplayPage:
             raise RequestError("not_found", f"no exchange {id}", code="exchange_not_found")
         trace, _ = await self._traces.opened(row)
         if trace is None or trace.request.truncated:
-            text = f"the request of {id} was not recorded, or not to its end"
+            text = f"the request of {id} was not recorded, or not completely"
             raise RequestError("not_found", text, code="not_recorded")
         return trace
 

@@ -115,7 +115,7 @@ class IdentityProvider:
         names_itself = "iss" in answer or known.metadata.authorization_response_iss_parameter_supported
         if names_itself and answer.get("iss") != login.issuer:
             # RFC 9207: an answer of another provider must not be sent to this one's token endpoint.
-            raise SignInRefused("the answer is another identity provider's: start again")
+            raise SignInRefused("the answer is from another identity provider: start again")
         if answer.get("error"):
             raise SignInRefused("the identity provider did not sign you in")
         code = answer.get("code", "")
@@ -278,7 +278,7 @@ def who(login: LoginSettings, claims: Mapping[str, Any]) -> Person:
     """The person of verified claims, if they may use the gateway. Raises SignInRefused."""
     subject = claims.get("sub")
     if type(subject) is not str or not subject:
-        raise SignInRefused("the identity provider does not say who you are")
+        raise SignInRefused("the identity provider did not return your identity")
     email = claims.get("email")
     if type(email) is not str or not email.isprintable() or email.count("@") != 1:
         email = ""
@@ -287,7 +287,7 @@ def who(login: LoginSettings, claims: Mapping[str, Any]) -> Person:
         raise SignInRefused("your e-mail address is not verified at the identity provider")
     domain = email.rpartition("@")[2].lower()
     if login.allowed_domains and domain not in login.allowed_domains:
-        raise SignInRefused("your e-mail address is not of a domain that may use this gateway")
+        raise SignInRefused("the domain of your e-mail address is not allowed to use this gateway")
     return Person(f"{login.issuer}\n{subject}", (email or subject)[:200], _group(login, claims))
 
 
@@ -299,7 +299,7 @@ def _group(login: LoginSettings, claims: Mapping[str, Any]) -> str:
         if claim in theirs:
             return group
     if login.groups and not login.default_group:
-        raise SignInRefused("you are in no group that may use this gateway")
+        raise SignInRefused("you are not in a group that is allowed to use this gateway")
     return login.default_group
 
 
@@ -315,7 +315,7 @@ def _check_url(url: str, issuer: str) -> None:
         local = urlsplit(issuer).scheme == "http" and is_loopback(parts.hostname)
         if parts.scheme == "https" or (parts.scheme == "http" and local):
             return
-    raise ProviderDown(f"discovery: {_legible(url)} is no https URL")
+    raise ProviderDown(f"discovery: {_legible(url)} is not an https URL")
 
 
 def _legible(value: object) -> str:

@@ -172,7 +172,7 @@ class LoginPages:
             problem = OAuthError("temporarily_unavailable", "the gateway's store is not available", 503, 2)
         except ProviderDown as down:
             self._note("error", "identity provider not usable", detail=str(down))
-            problem = OAuthError("temporarily_unavailable", "the identity provider cannot be asked", 503, 2)
+            problem = OAuthError("temporarily_unavailable", "the identity provider cannot be reached", 503, 2)
         except RequestError as refused:
             problem = OAuthError("temporarily_unavailable", str(refused), refused.status, 2)
         document = {"error": problem.error}
@@ -352,7 +352,7 @@ class LoginPages:
                 self._send(page, step.base, session, body)
                 return
             if who.key is None or "key" not in login.approval:
-                raise SignInRefused("This gateway does not take this kind of key here.")
+                raise SignInRefused("This gateway does not accept this kind of key here.")
             if who.key.sign_in:
                 # A token expires soon; a sign-in made with it would outlive it.
                 raise SignInRefused("This is a token of another sign-in, not a client key.")
@@ -487,7 +487,7 @@ class LoginPages:
         """A session of the inspector, for the person's own exchanges."""
         key = self._gatekeeper.key_of(digest, page.settings)
         if key is None:
-            raise StoreDown("the key of the person is not known yet")
+            raise StoreDown("the key of the person is not available yet")
         _, token = self._inspector.begin(Caller(key.name, key), page.settings)
         self._note("info", "inspector sign-in", peer=page.head.peer, caller=key.name)
         host = page.head.headers.get("host", "")

@@ -161,7 +161,7 @@ class SignInTokens:
         try:
             person = await self._recheck(sign_in.grant, settings.login)
             if person is not None and (await self.person(person, settings)).name != sign_in.key:
-                raise SignInRefused("the identity provider has another person")
+                raise SignInRefused("the identity provider returned another person")
         except SignInRefused as refused:
             await self._end(name, "device signed out", address, str(refused))
             return False

@@ -76,7 +76,11 @@ def publish(observer: Observer, gates: Gates, health: Health, at_providers: Call
     """Metrics of the gateway's parts. `at_providers`: requests that wait for a place or a connection
     there."""
     read = observer.metrics.read
-    read("queue", "Requests waiting for their turn.", lambda: {(): gates.waiting + at_providers()})
+    read(
+        "queue",
+        "Requests waiting in the queue for all requests (limits.queue).",
+        lambda: {(): gates.waiting + at_providers()},
+    )
     read(
         "breaker_open",
         "1 while the circuit breaker of the route (a provider's model) is open.",

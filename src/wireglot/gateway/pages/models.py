@@ -168,7 +168,7 @@ class ModelPages:
         except ClientFault as fault:
             raise RequestError("bad", str(fault).removeprefix("$.")) from None
         if document is None:
-            raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+            raise RequestError("not_found", f"there is no endpoint {page.head.path}", code="unknown_url")
         page.send(document, more=[("age", str(theirs.age))] if theirs.models else None)
 
     def _document(self, page: PageRequest, spoken: Surface, theirs: Listed) -> dict[str, Any] | None:
@@ -246,7 +246,7 @@ def _unlisted(page: PageRequest, name: str, theirs: Listed) -> ListedModel:
     """A name that is only valid through a pattern of [models] or a provider's prefix."""
     found = listed(page.settings, name.removeprefix("models/"), page.asked.dialect, theirs.models)
     if found is None or not may_ask(page.caller.key, found.id):
-        raise RequestError("not_found", f"model: there is no {name!r} here", param="model")
+        raise RequestError("not_found", f"model: there is no model {name!r}", param="model")
     return found
 
 

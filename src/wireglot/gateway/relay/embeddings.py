@@ -291,7 +291,7 @@ def _checked(target: Target, body: bytes) -> dict[str, object]:
     if error is not None:
         raise failures.of_error(error, error.status)
     if not isinstance(document, dict):
-        raise failures.unreadable("the upstream's answer is no JSON object")
+        raise failures.unreadable("the upstream's answer is not a JSON object")
     return document
 
 

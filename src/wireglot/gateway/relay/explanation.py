@@ -36,25 +36,25 @@ def explained(failed: AttemptFailed, target: Target, url: str = "") -> AttemptFa
         fix = failed.fix
         failed = _rejected(failed, name)
         failed.fix = (
-            f"{fix} ({_place_of(provider)}, login)" if fix else f"{_key_of(provider)}; asked at {host}"
+            f"{fix} ({_place_of(provider)}, login)" if fix else f"{_key_of(provider)}; called at {host}"
         )
         return failed
     message = error.message
     match failed.blame:
         case "quota":
             message = f"{name}: {message} (the operator of this gateway must check the account)"
-            failed.fix = f"{_key_of(provider)}; asked at {host}"
+            failed.fix = f"{_key_of(provider)}; called at {host}"
         case "connection" | "timeout":
             message = f"{name}: {message}"
             if error.code == "upstream_unavailable":
                 message += " (try again later, or a model of another provider)"
-            failed.fix = f"asked at {host}; {_place_of(provider)}, base_url and timeouts"
+            failed.fix = f"called at {host}; {_place_of(provider)}, base_url and timeouts"
         case "model":
             message = f"{name}: {message} (a list of models: GET /v1/models)"
-            failed.fix = f"asked at {host}"
+            failed.fix = f"called at {host}"
         case _ if error.kind not in _VERBATIM:
             message = f"{name}: {message}"
-            failed.fix = f"asked at {host}"
+            failed.fix = f"called at {host}"
     if message != error.message and not error.message.startswith((f"{name}/", f"{name} ")):
         failed.error = msgspec.structs.replace(error, message=legible(message))
     return failed
@@ -67,7 +67,7 @@ def _rejected(failed: AttemptFailed, name: str) -> AttemptFailed:
     if failed.error.code == SIGN_IN_FAILED:
         text = f"this gateway cannot sign in to {name}{says}: its operator must fix that"
     elif failed.error.kind == "permission":
-        text = f"{name} does not let this gateway's key do that{says}: its operator can change that"
+        text = f"{name} does not permit this with the gateway's key{says}: its operator can change that"
     else:
         text = f"{name} does not accept this gateway's key{says}: its operator must set a valid one"
     message = legible(f"upstream credential rejected: {text}")

@@ -20,7 +20,7 @@ from wireglot.web.contract import FetchMedia, MediaFile, WebFailed
 MAX_FILES: Final = 32
 """Per request."""
 _ADDRESSES: Final = ("http://", "https://")
-_DETAIL: Final = "downloaded by the gateway: the provider takes no addresses"
+_DETAIL: Final = "downloaded by the gateway: the provider does not accept URLs"
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "image": ("image/",),
     "document": ("application/pdf", "text/", "application/json", "application/xml"),
@@ -127,7 +127,7 @@ class MediaDownloads:
         wanted = needed.wanted
         if len(wanted) + len(exchange.files) > MAX_FILES:
             place = _place(exchange, needed, next(iter(wanted.values())))
-            message = f"{place}: more than {MAX_FILES} addresses, which the gateway downloads for this model"
+            message = f"{place}: more than {MAX_FILES} URLs, which the gateway downloads for this model"
             raise RequestError("bad", message, code="unsupported", param=place)
         async with asyncio.TaskGroup() as group:
             tasks = {url: group.create_task(_fetched(fetch, url)) for url in {url for url, _ in wanted}}
@@ -146,7 +146,7 @@ class MediaDownloads:
         if not mime.startswith(_KINDS[part.kind]):
             place = _place(exchange, needed, path)
             found = mime[:100] or "an unknown type"
-            message = f"{place}: expected the address of {part.kind} data, found {found}"
+            message = f"{place}: expected the URL of {part.kind} data, found {found}"
             raise RequestError("bad", message, code="invalid_value", param=place)
         return msgspec.structs.replace(file, mime=mime)
 

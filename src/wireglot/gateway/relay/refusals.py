@@ -25,7 +25,7 @@ from wireglot.ir.request import Request
 from wireglot.providers.fit.thinking import stop_thinking_in_loop
 
 _MAX_TARGETS: Final = 4096
-_DETAIL: Final = "the provider refused the reasoning of earlier turns: asked again without it"
+_DETAIL: Final = "the provider rejected the reasoning of earlier turns: sent again without it"
 _ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})
 """Refusals of a request come with status 400 or 404 (an item that is not stored), in streams without a
 status, and as the reason why an answer stopped."""

@@ -298,7 +298,7 @@ class Relay:
         wait = ready - now
         if not is_last or wait > provider.retry.wait_max:
             raise AttemptFailed(
-                ApiError("rate_limit", f"{provider.name} asked to wait", status=429, retry_after=wait),
+                ApiError("rate_limit", f"{provider.name} requested a wait", status=429, retry_after=wait),
                 "rate",
                 wait=wait,
             )

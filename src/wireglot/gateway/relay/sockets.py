@@ -212,7 +212,7 @@ class _Reading:
     def read(self, message: bytes, answer: HttpAnswer) -> bool:
         line, spoken = self._line, self._spoken
         if not message.lstrip().startswith(b"{"):
-            raise TransportFault("protocol", "the upstream's WebSocket sent what is no event")
+            raise TransportFault("protocol", "the upstream's WebSocket sent a message that is not an event")
         end = spoken.end(message)
         if not answer.status:
             if end is not None and end.id and end.id == line.ended:

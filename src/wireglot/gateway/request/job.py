@@ -216,7 +216,7 @@ class ClientBody:
 def bad_json(problem: BadJson, body: bytes = b"") -> RequestError:
     at = problem.offset or 0
     if _NO_NUMBER.match(body, max(0, at - 1)) or "out of range" in problem.reason:
-        message = f"the body holds a number that JSON has not: {problem}"
+        message = f"the body contains a number that is not valid JSON: {problem}"
         return RequestError("bad", message, code="invalid_number")
     if isinstance(problem, TooDeep):
         return RequestError("bad", f"the JSON is {problem.reason}", code="json_too_deep")

@@ -26,7 +26,7 @@ def with_calls(request: Request) -> tuple[Request, tuple[Loss, ...]]:
             calls = tuple(ToolCall(part.call_id, part.name or "tool", "{}") for part in loose)
             messages.append(Message("assistant", calls))
             known.update(part.call_id for part in loose)
-            detail = "the call is not in the request: put back without its arguments"
+            detail = "the call is not in the request: restored without its arguments"
             losses.append(Loss(f"$.messages[{index}]", "tool_result.pairing", "invented", detail))
         messages.append(message)
     if not losses:

@@ -41,7 +41,7 @@ class Viewer(msgspec.Struct, frozen=True):
 
     def need_all(self, what: str) -> None:
         if not self.sees_all:
-            raise RequestError("permission", f"{what}: a client key may look at its own exchanges only")
+            raise RequestError("permission", f"{what}: a client key can only access its own exchanges")
 
     def need_admin(self) -> None:
         if self.access != "admin":

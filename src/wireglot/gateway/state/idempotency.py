@@ -85,7 +85,10 @@ class Claim:
                 return  # it was not renewed in time, and another has it by now
             if complete and recorder.too_large:
                 note(
-                    "warn", "idempotency", id=exchange.record.id, detail="the answer is too large to be kept"
+                    "warn",
+                    "idempotency",
+                    id=exchange.record.id,
+                    detail="the answer is too large to be stored",
                 )
             elif complete:
                 record = msgspec.structs.replace(
@@ -103,7 +106,7 @@ class Claim:
                 "error",
                 "idempotency",
                 id=exchange.record.id,
-                detail="the store is down: the answer is not kept",
+                detail="the store is down: the answer is not stored",
             )
 
     async def _renew(self) -> None:
@@ -169,12 +172,12 @@ class Idempotency:
                 continue  # it was released just now
             record = _DECODER.decode(found[0].body)
             if record.digest != digest:
-                raise RequestError("conflict", "Idempotency-Key: it was used with another request")
+                raise RequestError("conflict", "Idempotency-Key: this key was used with another request")
             if record.status:
                 _replay(exchange, record)
                 return None
             raise RequestError(
-                "conflict", "Idempotency-Key: a request with it is being answered", retry_after=1
+                "conflict", "Idempotency-Key: a request with this key is still running", retry_after=1
             )
         # A record exists that cannot be opened: it is sealed with a secret that the gateway no longer has.
         raise RequestError(
@@ -249,7 +252,7 @@ def _digest(job: Job) -> bytes:
 
 def _replay(exchange: Exchange, record: _Record) -> None:
     exchange.record.answered(record.status)
-    exchange.record.noted("answered before: sent again")
+    exchange.record.noted("stored answer sent again")
     reported = exchange.headers()
     headers = [("content-type", record.content_type), ("idempotent-replayed", "true"), *reported]
     if record.content_type.startswith("text/event-stream"):

@@ -215,7 +215,7 @@ class StatePages:
     async def answer(self, page: PageRequest) -> None:
         handler = self._handlers.get(page.asked.verb)
         if handler is None:
-            raise RequestError("not_found", f"there is nothing at {page.head.path}", code="unknown_url")
+            raise RequestError("not_found", f"there is no endpoint {page.head.path}", code="unknown_url")
         if page.body:
             check_body_form(page.head)  # a chunked body is only visible once it has come
         try:

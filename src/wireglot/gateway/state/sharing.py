@@ -138,7 +138,11 @@ class Sharing:
         except StoreDown as down:
             if not self.down:
                 self.down = True
-                self._note("warn", "sharing stopped", detail=f"cool-downs are this process's own: {down}")
+                self._note(
+                    "warn",
+                    "sharing stopped",
+                    detail=f"cool-downs are not shared with other processes: {down}",
+                )
             return
         if self.down:
             self.down = False

@@ -218,7 +218,7 @@ class State:
         trouble = self.trouble
         if bool(trouble) != self._reported:
             level: Level = "error" if trouble else "info"
-            event, fields = ("store down", {"detail": trouble}) if trouble else ("store is back", {})
+            event, fields = ("store down", {"detail": trouble}) if trouble else ("store available again", {})
             self.note(level, event, **fields)
             self._reported = bool(trouble)
 

@@ -27,7 +27,7 @@ NOT_HELD: Final = Loss(
     "$.conversation",
     "storage",
     "dropped",
-    "the gateway's store was not available: its conversation does not hold this turn",
+    "the gateway's store was not available: this turn is not in the stored conversation",
     "response",
 )
 """For answers that were paid for: they are delivered, and report it."""

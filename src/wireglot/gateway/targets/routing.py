@@ -202,7 +202,7 @@ class Router:
             who = ", ".join(dict.fromkeys(target.provider.name for target in targets))
             raise RequestError(
                 "bad",
-                f"model: {model} leads to no API for embeddings ({who})",
+                f"model: {model} has no embeddings API ({who})",
                 code="unsupported",
                 param="model",
             )
@@ -235,7 +235,9 @@ def route(
     if not model:
         raise Unroutable("no model was named")
     if len(model) > _MAX_MODEL_LETTERS or _CONTROL.search(model):
-        raise Unroutable("a model name has no spaces or control characters and at most 256 characters")
+        raise Unroutable(
+            "a model name must not contain spaces or control characters, and has at most 256 characters"
+        )
     rule = _applying(_matching_rules(settings, model), traits)
     if rule is not None:
         return tuple(_target(settings, name, dialect, rule.losses) for name in _named(rule, model))
@@ -434,7 +436,7 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
         raise Unroutable(_of_provider(settings, prefix, rest))
     on = ", ".join(settings.providers) or "none"
     raise Unroutable(
-        f"no provider here knows the model {name!r}: name it as provider/model or add a line to [models] "
+        f"no provider lists the model {name!r}: request it as provider/model or add a line to [models] "
         f"(providers that are on: {on})"
     )
 
@@ -448,9 +450,9 @@ def _of_provider(settings: Settings, prefix: str, model: str) -> str:
         how = f"add [providers.{prefix}] to the configuration"
         if spec.auth != "none" and spec.api_key_env:
             how = f"set {' or '.join(spec.api_key_env)}, or {how} with its api_key"
-        problem = f"the provider {prefix} is off: to switch it on, {how}"
+        problem = f"the provider {prefix} is off: to turn it on, {how}"
     else:
-        problem = f"there is no provider {prefix!r} here"
+        problem = f"there is no provider {prefix!r}"
         near = get_close_matches(prefix.lower(), [*settings.providers, *names()], n=1)
         if near and near[0] in settings.providers:
             return f"{problem}: did you mean {near[0]}/{model}?"
@@ -458,5 +460,5 @@ def _of_provider(settings: Settings, prefix: str, model: str) -> str:
             problem += f" (did you mean {near[0]}, which is off?)"
     others = [f"{each.name}/{model}" for each in settings.providers.values() if each.spec.knows(model)]
     if others:
-        return f"{problem}; {model} is known to a provider that is on: {', '.join(others)}"
+        return f"{problem}; {model} is available as: {', '.join(others)}"
     return f"{problem} (providers that are on: {', '.join(settings.providers) or 'none'})"

@@ -160,7 +160,7 @@ async def _trouble(work: Awaitable[None], seconds: float) -> str:
         async with asyncio.timeout(seconds):
             await work
     except StoreDown as down:
-        return str(down) or "the store is away"
+        return str(down) or "the store is not available"
     except TimeoutError:
         return f"the store does not answer within {seconds:g} s"
     return ""
@@ -310,7 +310,7 @@ class FleetRows:
         silent = self._wall() - self._heard.get(row.worker, row.at)
         if silent < _SILENT_SECONDS:
             return row
-        text = f"the gateway that answered it ({row.worker}) was not heard of since"
+        text = f"the process that handled it ({row.worker}) no longer responds"
         return msgspec.structs.replace(row, state="failed", error=text)
 
 
@@ -688,11 +688,13 @@ class FleetTraces(Peers):
         try:
             data = await self._bodies.find(row.key, row.id)
         except StoreDown as down:
-            return None, f"{where}; the fleet's store is away: {down}"
+            return None, f"{where}; the fleet's store is not available: {down}"
         alone = settings.server.secret.source.startswith(("file:", "random"))
         locked = f"{where}, and sealed with another secret: set server.secret, the same on every machine"
         if data is None:
-            text = f"{where}, and not in the fleet's store: it is on its way, was too large, or is gone"
+            text = (
+                f"{where}, and not in the fleet's store: it is not there yet, was too large, or was deleted"
+            )
             return None, locked if alone else text
         try:
             return await asyncio.to_thread(self._shelf.opened, data, row.key, row.id), ""

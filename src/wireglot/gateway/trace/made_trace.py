@@ -315,9 +315,9 @@ def _fields(url: str) -> list[tuple[str, str]]:
 
 EVENT_END: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 _UNSEARCHED: Final = (
-    "the request is not kept: it names tool servers, and has too many parts to look for credentials in it"
+    "the request is not recorded: it names tool servers, and has too many parts to search it for credentials"
 )
-_UNKEPT: Final = "what the gateway put into the request is not kept: it has too many parts"
+_UNKEPT: Final = "what the gateway added to the request is not recorded: it has too many parts"
 _SHORTEST_STEP_MS: Final = 0.05
 
 

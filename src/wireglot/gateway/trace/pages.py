@@ -65,10 +65,10 @@ class Live:
         own, of_keys = self._inside[key], self._inside.total() - self._inside[""]
         if own >= (_PLACES_OF_A_KEY if key else _PLACES_WITHOUT_KEY):
             whose = "with this client key" if key else "with the admin secret"
-            text = f"{own} pages follow the live list {whose} already: close one of them"
+            text = f"{own} pages already follow the live list {whose}: close one of them"
             raise RequestError("rate", text, code="too_many_listeners", retry_after=shed_seconds())
         if self._inside.total() >= PLACES or (key and of_keys >= _PLACES_OF_KEYS):
-            raise shed("too many look at the list at once")
+            raise shed("too many pages follow the live list")
         self._inside[key] += 1
 
     async def tell(self, page: PageRequest, viewer: Viewer) -> None:
@@ -259,7 +259,7 @@ class TracePages:
             return None
         row = await self._traces.find(id[:_ID_LETTERS])
         if row is None or not viewer.sees(row.key, row.at):
-            raise RequestError("bad", "before: that exchange is not known any more", param="before")
+            raise RequestError("bad", "before: that exchange is no longer available", param="before")
         return wanted.key(row)
 
     async def _fields(self, page: PageRequest, viewer: Viewer) -> None:
@@ -411,14 +411,16 @@ class TracePages:
         (id,) = page.asked.ids
         row = await self._traces.find(id) if len(id) <= _ID_LETTERS else None
         if row is None or not viewer.sees(row.key, row.at):
-            missing = f"no exchange {id[:_ID_LETTERS]}: it is long ago, or was never here"
+            missing = f"no exchange {id[:_ID_LETTERS]}: it never existed, or is no longer available"
             raise RequestError("not_found", missing, code="exchange_not_found")
         return row
 
     async def _recorded(self, page: PageRequest, viewer: Viewer) -> Trace:
         row, trace, why = await self._found(page, viewer)
         if trace is None:
-            text = f"the bodies of {row.id} " + (f"were {why}" if why else "were not recorded, or are gone")
+            text = f"the bodies of {row.id} " + (
+                f"were {why}" if why else "were not recorded, or were deleted"
+            )
             raise RequestError("not_found", text, code="not_recorded")
         return trace
 

@@ -25,7 +25,7 @@ _LIST_SECONDS: Final = 2.0
 _EXCHANGE_SECONDS: Final = 15.0
 """For one exchange: its bodies may be megabytes, which a busy worker takes seconds to prepare."""
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
-_GONE: Final = "the worker that answered it has gone"
+_GONE: Final = "the worker that handled it has exited"
 _LOOK_SECONDS: Final = 2.0
 """Between two checks for new or ended workers, while a client listens."""
 _HEARD_SECONDS: Final = 5.0

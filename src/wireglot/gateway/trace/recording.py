@@ -169,10 +169,10 @@ class Recording(msgspec.Struct, eq=False):
         own.is_temporary = self.is_temporary
         if self.keeper is not None:
             self.keeper.running[record.id] = own
-        own.notes.append(f"made in the background, as {self.record.id} asked for it")
+        own.notes.append(f"made in the background for {self.record.id}")
         own.answer.streamed = True
         own.answer.status, own.answer.headers = 200, _EVENTS
-        self.notes.append(f"what it asked for was made in the background: {record.id}")
+        self.notes.append(f"its response was made in the background: {record.id}")
         return own
 
     def wrote(self, data: bytes) -> None:

@@ -205,7 +205,7 @@ def decoder_for(coding: str) -> Decoder | None:
         return Decoder(gzip=True)
     if name == "deflate":
         return Decoder(gzip=False)
-    raise TransportFault("protocol", "the upstream's answer has an encoding that was not asked for")
+    raise TransportFault("protocol", "the upstream's answer has an encoding that was not requested")
 
 
 class Decoder:

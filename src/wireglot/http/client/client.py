@@ -211,12 +211,12 @@ def _rendered(start: str, headers: Headers) -> bytes:
     # Counting the lines detects a line break smuggled in by any of the values.
     wrote = start.count("\n") + len(lines)
     if text.count("\n") != wrote or text.count("\r") != wrote or "\0" in text:
-        raise TransportFault("protocol", "a request header holds a control character", sent=False)
+        raise TransportFault("protocol", "a request header contains a control character", sent=False)
     try:
         return text.encode("latin-1")
     except UnicodeEncodeError:
         raise TransportFault(
-            "protocol", "a request header holds a character that headers cannot", sent=False
+            "protocol", "a request header contains a character that is not allowed", sent=False
         ) from None
 
 

@@ -417,7 +417,7 @@ class ClientConnection(asyncio.Protocol):
         if self._head_done:
             return TransportFault("idle_timeout", "the upstream stopped sending")
         if self._blocked:
-            return TransportFault("first_byte_timeout", "the upstream did not take the request in time")
+            return TransportFault("first_byte_timeout", "the upstream did not read the request in time")
         return TransportFault("first_byte_timeout", "the upstream did not answer in time")
 
 
@@ -436,7 +436,7 @@ def _known(name: bytes) -> str:
 
 
 def _not_http() -> TransportFault:
-    return TransportFault("protocol", "the upstream's answer is not HTTP as it should be")
+    return TransportFault("protocol", "the upstream's answer is not valid HTTP")
 
 
 def _head_too_large() -> TransportFault:

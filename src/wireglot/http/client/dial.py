@@ -232,7 +232,7 @@ def _need_descriptor() -> None:
 
 
 def _busy() -> TransportFault:
-    return TransportFault("busy", "no file descriptor is left for a connection", sent=False)
+    return TransportFault("busy", "no file descriptor is free for a connection", sent=False)
 
 
 def _unreachable() -> TransportFault:

@@ -171,4 +171,4 @@ async def _exactly(loop: asyncio.AbstractEventLoop, sock: socket.socket, count: 
 
 
 def _refused() -> TransportFault:
-    return TransportFault("connect", "the proxy did not let us through to the upstream", sent=False)
+    return TransportFault("connect", "the proxy refused the connection to the upstream", sent=False)

@@ -194,7 +194,9 @@ class UpstreamSocket(asyncio.Protocol):
             self._refused(0)
             return
         if self._quiet > _MAX_QUIET_BYTES:
-            self._fail(TransportFault("protocol", "the upstream's WebSocket sends no messages, but no end"))
+            self._fail(
+                TransportFault("protocol", "the upstream's WebSocket sends no messages and does not close")
+            )
 
     def eof_received(self) -> None:
         self._lost(_UNSENT)
@@ -217,10 +219,10 @@ class UpstreamSocket(asyncio.Protocol):
             if self._reading().get_write_buffer_size() <= _MAX_UNREAD_BYTES:
                 self._reading().write(self._protocol.send(event.response()))
         elif isinstance(event, BytesMessage):
-            self._fail(TransportFault("protocol", "the upstream's WebSocket sent what is no text"))
+            self._fail(TransportFault("protocol", "the upstream's WebSocket sent a message that is not text"))
         elif isinstance(event, CloseConnection):
             if self._protocol.state is ConnectionState.OPEN:  # without a close of the upstream's
-                self._fail(TransportFault("protocol", "the upstream's WebSocket sent frames that are none"))
+                self._fail(TransportFault("protocol", "the upstream's WebSocket sent invalid frames"))
             else:
                 self._lost(event.code)
         elif isinstance(event, AcceptConnection):

@@ -107,12 +107,12 @@ class ChunkedBody:
             held = data[at:]
             # A line end that is not CRLF, or a line without end, cannot become a valid size any more.
             if len(held) > _SIZE_LINE_BYTES or b"\n" in held or b"\r" in held[:-1]:
-                raise _malformed("a chunk size that is not one")
+                raise _malformed("an invalid chunk size")
             self._held = held
             return -1
         match = _SIZE.fullmatch(data, at, end)
         if match is None or end - at > _SIZE_LINE_BYTES:
-            raise _malformed("a chunk size that is not one")
+            raise _malformed("an invalid chunk size")
         size = int(match[1], 16)
         self._chunks += 1
         if self._chunks > _FREE_CHUNKS + self._size // _MEAN_CHUNK_BYTES:

@@ -575,7 +575,7 @@ class ServerConnection(asyncio.Protocol):
         if not reply.over:
             reply.over = True
             if task is not None:
-                task.cancel("the client has gone")
+                task.cancel("the client has disconnected")
 
     def _shed(self, head: Head) -> None:
         self.hub.refused["server_is_overloaded"] += 1

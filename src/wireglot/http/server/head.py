@@ -61,7 +61,7 @@ _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 
 _TLS: Final = b"\x16\x03"
 """The beginning of a TLS handshake."""
 TLS_NOT_SPOKEN: Final = (
-    "TLS is not spoken at this port: begin the client's base URL with http:// instead of https://"
+    "this port does not use TLS: start the client's base URL with http:// instead of https://"
 )
 
 _ONCE: Final = frozenset({
@@ -173,10 +173,10 @@ def _check_sizes(lines: list[str], size: int, limits: HeadLimits) -> None:
 def _request_line(line: str) -> tuple[str, str, str, str, int]:
     match = _REQUEST_LINE.fullmatch(line)
     if match is None:
-        raise Malformed(400, "invalid_request_line", "the request line is not one of HTTP/1.1")
+        raise Malformed(400, "invalid_request_line", "the request line is not valid HTTP/1.1")
     method, target, major, minor = match.groups()
     if major != "1" or minor not in "01":
-        raise Malformed(505, "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are spoken here")
+        raise Malformed(505, "http_version_not_supported", "only HTTP/1.1 and HTTP/1.0 are supported")
     if method == "CONNECT":
         raise Malformed(405, "method_not_allowed", "this is not a proxy")
     if target[0] != "/":
@@ -197,12 +197,14 @@ def _split(target: str) -> tuple[str, str]:
     path, _, query = target.partition("?")
     if "//" in path:
         # A base URL with a trailing slash makes this of a client's path.
-        message = "two slashes in a row: take the one off the end of the client's base URL"
+        message = "two slashes in a row: remove the slash at the end of the client's base URL"
         raise Malformed(400, "invalid_target", message)
     if not _PATH.fullmatch(path) or _HIDDEN.search(path):
-        raise Malformed(400, "invalid_target", "the path holds characters or segments that are not accepted")
+        raise Malformed(
+            400, "invalid_target", "the path contains characters or segments that are not accepted"
+        )
     if not _QUERY.fullmatch(query):
-        raise Malformed(400, "invalid_target", "the query holds characters that are not accepted")
+        raise Malformed(400, "invalid_target", "the query contains characters that are not accepted")
     return path, query
 
 
@@ -253,7 +255,7 @@ def _framing(headers: dict[str, str], minor: int) -> int:
     if "content-length" in headers:
         raise Malformed(400, "invalid_framing", "both Content-Length and Transfer-Encoding")
     if minor == 0 or coding.lower() != "chunked":
-        raise Malformed(400, "invalid_framing", "Transfer-Encoding is something else than chunked")
+        raise Malformed(400, "invalid_framing", "Transfer-Encoding is not chunked")
     return CHUNKED
 
 

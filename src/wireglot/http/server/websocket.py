@@ -198,7 +198,7 @@ class WebSocket:
         if len(self._arriving) + size > self._limits.message:
             self._fail(TOO_LARGE, f"a message is larger than {self._limits.message} bytes")
         elif not has_room:
-            self._fail(POLICY, "the gateway holds too many bytes now")
+            self._fail(POLICY, "the gateway is at its memory limit")
         elif self._arrived > 2 * self._limits.message or len(self._messages) >= _MAX_WAITING:
             self._fail(POLICY, "too many messages are waiting")
         else:

@@ -71,7 +71,7 @@ def _tool(output: OutputFormat, name: str, fitting: Fitting) -> Tool:
     limits = fitting.limits
     schema, wrapped = object_root(output.schema)
     if wrapped:
-        detail = 'asked for as {"value": ...}, which is taken off the answer'
+        detail = 'requested as {"value": ...}, which is removed from the answer'
         fitting.lose("$.output.schema", "output_format.schema", "emulated", detail)
     if wrapped or output.bare:
         fitting.aliases = msgspec.structs.replace(fitting.aliases, unwraps=wrapped, bare=output.bare)

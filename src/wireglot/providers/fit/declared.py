@@ -73,11 +73,11 @@ def apply_tool_changes(request: Request, fitting: Fitting) -> Request:
         # All changes are attempted, even if an earlier one failed.
         made = False not in [_make(change, tools, known, trail) for change in changes]
         if made and not part.text:
-            detail = "withdrawn: not declared" if changes[0].removes else _AT_THE_FRONT
+            detail = "removed: not declared" if changes[0].removes else _AT_THE_FRONT
             fitting.lose(trail.of(part), "tool.position", "approximated", detail)
             return None
         if not made and part.text:
-            detail = "a tool was added or withdrawn that is not declared"
+            detail = "a tool was added or removed that is not declared"
             fitting.lose(f"{trail.of(part)}.tool_changes", "foreign_part", "dropped", detail)
         return part
 

@@ -195,13 +195,13 @@ def _fit_stop(request: Request, fitting: Fitting) -> Request:
         kept = kept[: limits.stop_max]
     if kept == stop:
         return request
-    detail = f"{len(kept)} of {len(stop)} sent: the provider takes no more"
+    detail = f"{len(kept)} of {len(stop)} sent: the provider accepts no more"
     if emulates:
         left = tuple([sequence for sequence in stop if sequence not in kept])
         fitting.emulate(stops=left, several=(request.sampling.candidates or 1) > 1)
         detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at the others"
         if not kept:
-            detail = "the provider takes none of them; the answer is cut at them"
+            detail = "the provider accepts none of them; the answer is cut at them"
     fitting.lose("$.stop", "stop_sequences", "emulated" if emulates else "approximated", detail)
     return msgspec.structs.replace(request, stop=kept)
 
@@ -215,7 +215,7 @@ def _without_limit(request: Request, fitting: Fitting) -> Request:
 def _fit_max_tokens(request: Request, fitting: Fitting) -> Request:
     wanted, most, default = request.max_tokens, fitting.limits.max_tokens, fitting.limits.max_tokens_default
     if wanted is None and default:
-        fitting.lose("$.max_tokens", "max_tokens", "invented", f"{default}: the dialect demands a number")
+        fitting.lose("$.max_tokens", "max_tokens", "invented", f"{default}: the dialect requires a number")
         return msgspec.structs.replace(request, max_tokens=default)
     if wanted is not None and most and wanted > most:
         detail = f"{wanted} lowered to the model's {most}"

@@ -42,7 +42,7 @@ def fit_output_schema(request: Request, fitting: Fitting) -> Request:
     else:
         projected = project(schema, form)
     if wrapped:
-        detail = 'asked for as {"value": ...}, which is taken off the answer'
+        detail = 'requested as {"value": ...}, which is removed from the answer'
         fitting.lose("$.output.schema", "output_format.schema", "emulated", detail)
         fitting.aliases = msgspec.structs.replace(fitting.aliases, unwraps=True)
     if projected.notes:
@@ -75,7 +75,7 @@ def ask_for_output(request: Request, fitting: Fitting) -> Request:
         text = "Answer with one JSON object, and nothing else."
     if output.kind == "schema" and output.description:
         text += f"\n\n{output.description}"
-    fitting.lose("$.output", "output_format", "approximated", "asked for in the prompt, not enforced")
+    fitting.lose("$.output", "output_format", "approximated", "requested in the prompt, not enforced")
     if output.name and output.name != UNNAMED_FORMAT:
         fitting.lose("$.output.name", "output_format", "approximated", "a format in words has no name")
     head = 0

@@ -162,7 +162,7 @@ class _PartFitter:
         if self.limits.media_urls:
             return part
         if part.url is not None and part.url.startswith(("http://", "https://")):
-            detail = "the provider may not be able to fetch this address"
+            detail = "the provider may not be able to fetch this URL"
             self.fitting.lose(f"{self.trail.of(part)}.url", part.kind, "approximated", detail)
         return part
 
@@ -210,7 +210,7 @@ class _PartFitter:
                 self.trail.follow(part, unsigned)
                 return self._plainly(unsigned)
             case "drop":
-                self.fitting.lose(path, feature, "dropped", "this provider takes no reasoning back")
+                self.fitting.lose(path, feature, "dropped", "this provider does not accept earlier reasoning")
                 return None
 
     def _wrote(self, part: Reasoning) -> bool:
@@ -292,7 +292,7 @@ class _PartFitter:
         if not self.invented_reasoning:
             # Reported once: every turn with calls gets the same addition.
             self.invented_reasoning = True
-            detail = "this provider demands reasoning on turns with calls; an empty one was put there"
+            detail = "this provider requires reasoning on turns with calls; an empty one was inserted"
             self.fitting.lose(self.trail.of(message), "reasoning.text", "invented", detail)
         return (Reasoning(""), *content)
 

@@ -65,7 +65,7 @@ def _extras(request: Request, trail: Trail, in_messages: bool) -> Iterator[tuple
                         yield f"{trail.of(part)}.content[{number}]", item.extra
 
 
-_DETAIL = "the earlier turns are held by the provider that minted this id"
+_DETAIL = "the earlier turns are stored by the provider that issued this id"
 _FIELDS: Final[dict[str, str]] = {
     "previous_response_id": _DETAIL,
     "previous_interaction_id": _DETAIL,
@@ -76,17 +76,17 @@ _FIELDS: Final[dict[str, str]] = {
     "cachedContent": _DETAIL,
     "thread": _DETAIL,
     "continuationToken": _DETAIL,
-    "container": "files and skills are held by the provider that minted this id",
+    "container": "files and skills are stored by the provider that issued this id",
 }
 """Fields of a request that refer to something stored at its vendor, and what is missing without it."""
 _VENDORS_OWN: Final[dict[str, str]] = {
     "agent": "agents run only at the provider that has them",
-    "environment": "environments are held by the provider that runs agents in them",
+    "environment": "environments are stored by the provider that runs agents in them",
     "webhook_config": "webhooks are called only by the provider that offers them",
 }
 """Fields of a request for features that only its vendor has: without them the answer is a different one."""
 _MESSAGE_FIELDS: Final[dict[str, str]] = {
-    "audio": "what was said is held by the provider that minted this id",
+    "audio": "what was said is stored by the provider that issued this id",
 }
 _PARTS = ("item_reference",)
 

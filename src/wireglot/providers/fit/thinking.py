@@ -71,8 +71,8 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     wants = fitted.effort is not None or fitted.display == "summary"
     if limits.thinking == "adaptive" and foreign and thinking.mode is None and wants:
         # In other dialects models think by default: only an effort, or the wish to see thoughts, is given.
-        said = "an effort alone does" if fitted.effort is not None else "the wish to see thoughts does"
-        detail = f"{said} not make this model think: thinking with a summary was asked for"
+        said = "an effort alone does" if fitted.effort is not None else "requesting visible thoughts does"
+        detail = f"{said} not make this model think: thinking with a summary was requested"
         _lose(losses, "mode", "invented", detail)
         fitted = msgspec.structs.replace(fitted, mode="auto", display=fitted.display or "summary")
     if fitted.budget is not None:
@@ -110,11 +110,11 @@ def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], l
         elif fitted.effort is not None and asked.mode != "off":
             _said(losses, asked.effort, fitted.effort)
         else:
-            detail = "thinking is off" if off else "the budget decides"
+            detail = "thinking is off" if off else "the budget takes precedence"
             _lose(losses, "effort", "dropped", detail)
     path = "$.thinking.budget"
     if asked.budget is not None and fitted.budget != asked.budget and path not in reported:
-        detail = "thinking is off" if off else "the effort decides"
+        detail = "thinking is off" if off else "the effort takes precedence"
         _lose(losses, "budget", "dropped", detail)
 
 
@@ -244,7 +244,7 @@ def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
         if thinking.mode is not None:
             # A model that has efforts thinks where one is named.
             action = "approximated" if "none" in (effort, fitted) else "emulated"
-            detail = f"{thinking.mode}: said by the effort alone"
+            detail = f"{thinking.mode}: expressed by the effort alone"
             _lose(losses, "mode", action, detail)
         _said(losses, effort, fitted)
     return Thinking(effort=fitted, display=thinking.display, extra=thinking.extra)
@@ -275,7 +275,7 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
         # Thinking by a budget is shown; adaptive thinking is not, from Opus 4.7 on, unless the request says
         # so.
         display = "summary"
-        detail = "adaptive thinking is not shown by default: a summary was asked for"
+        detail = "adaptive thinking is not shown by default: a summary was requested"
         _lose(losses, "display", "approximated", detail)
     return Thinking("auto" if mode == "on" else mode, fitted, display=display, extra=thinking.extra)
 
@@ -288,12 +288,12 @@ def _as_budget(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
         return Thinking("on", budget=limits.budget_min or 128, display=thinking.display, extra=thinking.extra)
     if thinking.budget is not None:
         if thinking.effort is not None:
-            _lose(losses, "effort", "dropped", "the budget decides")
+            _lose(losses, "effort", "dropped", "the budget takes precedence")
         return Thinking("on", budget=thinking.budget, display=thinking.display, extra=thinking.extra)
     if thinking.effort is None:
         if thinking.mode is None or not limits.budget_min:
             return thinking
-        detail = "this model thinks by a number of tokens: a middling one was sent"
+        detail = "this model requires a token budget for thinking: a medium one was sent"
         _lose(losses, "budget", "invented", detail)
         return Thinking("on", budget=_BUDGETS["medium"], display=thinking.display, extra=thinking.extra)
     budget = max(_BUDGETS[thinking.effort], limits.budget_min)
@@ -312,7 +312,7 @@ def _as_level(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinkin
 def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     off = thinking.mode == "off" or thinking.effort == "none"
     if thinking.effort not in (None, "none"):
-        _lose(losses, "effort", "approximated", "this model thinks or does not")
+        _lose(losses, "effort", "approximated", "thinking of this model is either on or off")
     if thinking.budget is not None:
         _lose(losses, "budget", "dropped", "this model takes no budget")
     if off and not limits.thinking_off:
@@ -324,7 +324,7 @@ def _as_toggle(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinki
 def _as_fixed(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
     if thinking.mode in ("on", "auto"):
         thinking = msgspec.structs.replace(thinking, mode=None)  # the model thinks anyway: nothing to request
-    return _silenced(thinking, losses, "this model always thinks, in its own measure")
+    return _silenced(thinking, losses, "this model always thinks, and decides how much")
 
 
 def _as_none(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:

@@ -99,7 +99,7 @@ def _offered_choice(
         if any(type(tool) is HostedTool and chosen.names(tool) for tool in tools)
     )
     if not only and not hosted:
-        detail = "the chosen tool is not offered here: none may be called"
+        detail = "the chosen tool is not available here: no tool may be called"
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
         return ToolChoice("none"), tools
     if (only, hosted) != (choice.only, choice.hosted):
@@ -440,7 +440,9 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
         if limits.forced_choice == "stop_thinking" and limits.thinking_off and limits.thinking in _SWITCHED:
             calm, _ = _weaken(choice, limits.tool_choices, request.tools)
             if calm == choice and _weaken(choice, allowed, request.tools)[0] != choice:
-                detail = "switched off for this turn: the model takes no forced choice while it thinks"
+                detail = (
+                    "switched off for this turn: the model does not accept a forced choice while it thinks"
+                )
                 losses.append(Loss("$.thinking.mode", "thinking.mode", "approximated", detail))
                 return msgspec.structs.replace(request, thinking=Thinking("off"))
     fitted, tools = _weaken(choice, allowed, request.tools)
@@ -449,7 +451,11 @@ def fit_tool_choice(request: Request, fitting: Fitting) -> Request:
     if tools is not request.tools:
         losses.append(_UNDECLARED)
     if fitted is None or fitted.mode != choice.mode:
-        detail = f"weakened to {fitted.mode}: this model takes no more" if fitted else "no tool is declared"
+        detail = (
+            f"weakened to {fitted.mode}: this model does not support the requested choice"
+            if fitted
+            else "no tool is declared"
+        )
         losses.append(Loss("$.tool_choice", "tool_choice", "approximated", detail))
     return msgspec.structs.replace(request, tool_choice=fitted, tools=tools)
 

@@ -136,5 +136,7 @@ def _speaks(message: Message) -> bool:
 def ask_to_go_on(request: Request, why: str, fitting: Fitting) -> Request:
     """For a last assistant message that cannot be continued: adds a request to do so after it."""
     messages = request.messages
-    fitting.lose(fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was asked to go on")
+    fitting.lose(
+        fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was instructed to continue"
+    )
     return msgspec.structs.replace(request, messages=(*messages, Message("user", (Text(_GO_ON),))))

@@ -111,5 +111,5 @@ def _sentinels(hosts: str) -> tuple[tuple[str, int], ...]:
         return tuple((name, port or _SENTINEL_PORT) for name, port in map(read_host, hosts.split(",")))
     except ValueError:
         raise StoreUnusable(
-            "store.shared: each Sentinel is a host, or host:port, with commas between them"
+            "store.shared: each Sentinel is a host, or host:port, separated by commas"
         ) from None

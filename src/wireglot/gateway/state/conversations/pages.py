@@ -368,6 +368,6 @@ def _cursor(text: str) -> tuple[int, str] | None:
     used, dot, id = text.partition(".")
     if not dot or not used.isascii() or not used.isdigit() or len(used) > 15:
         raise RequestError(
-            "bad", "after: expected what the page before says", code="invalid_value", param="after"
+            "bad", "after: expected the `after` of the previous page", code="invalid_value", param="after"
         )
     return int(used), id

@@ -77,7 +77,7 @@ class Keyring:
         key = new_key()
         row = self._laid(KeyRow(name, digest_of(key), key[:_SHOWN_LETTERS], self._now()), fields)
         if not await self._keys.put(row, new=True):
-            raise Taken(f"a key called {name} exists or existed: its data is never another key's", "name")
+            raise Taken(f"a key called {name} exists or existed: names of keys cannot be reused", "name")
         return row, key
 
     async def update(self, name: str, fields: Mapping[str, Any]) -> KeyRow:
@@ -151,7 +151,7 @@ class Keyring:
             expected = f"a group of [groups]{meant(changed.group, self._groups)}"
             table.wrong("group", expected, shown(changed.group))
         if changed.expires != row.expires and changed.expires and changed.expires <= self._now():
-            table.wrong("expires", "a time to come", "one that has passed")
+            table.wrong("expires", "a time in the future", "a time in the past")
         table.close()
         if problems.found:
             first = problems.found[0]
@@ -164,7 +164,7 @@ class Keyring:
 
 def _opening(row: KeyRow) -> KeyRow:
     if row.revoked:
-        raise Taken(f"the key {row.name} was revoked, and stays so")
+        raise Taken(f"the key {row.name} was revoked, which is final")
     if row.sign_in is not None:
         raise Taken(f"{row.name} is a sign-in of the key {row.sign_in.key}: it can only be revoked")
     if not row.digest:

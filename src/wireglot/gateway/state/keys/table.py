@@ -143,7 +143,7 @@ class KeyTable:
                 raise
         if self._distrusted:
             self._distrusted = False
-            self._note("info", "keys are known again")
+            self._note("info", "client keys available again")
 
     async def _read_changes(self, groups: Mapping[str, Group]) -> None:
         is_new = self._version is None or groups != self._grouped
@@ -186,7 +186,7 @@ class KeyTable:
         if self._distrusted or (self._read is not None and self.clock() - self._read <= TRUSTED_SECONDS):
             return
         self._distrusted = True
-        self._note("error", "keys are not known", detail=f"stored keys are refused: {reason}")
+        self._note("error", "client keys not available", detail=f"stored keys are refused: {reason}")
 
 
 def _unusable(row: KeyRow, groups: Mapping[str, Group]) -> str:

@@ -125,7 +125,7 @@ def _groups(text: str) -> tuple[Grouping, ...]:
     for name in filter(None, (piece.strip() for piece in text.split(","))):
         group = GROUPS.get(name)
         if group is None:
-            raise BadParameter("group_by", f"some of {', '.join(GROUPS)}, with commas between")
+            raise BadParameter("group_by", f"one or more of {', '.join(GROUPS)}, separated by commas")
         if group not in found:
             found.append(group)
     return tuple(found)

@@ -231,7 +231,9 @@ class Quotas:
         except StoreDown as down:
             if not self._down:
                 self._down = True
-                self._note("error", "counters down", detail=f"each process limits for itself: {down}")
+                self._note(
+                    "error", "counters down", detail=f"each process enforces limits separately: {down}"
+                )
             # Not every request waits for counters that take long to fail.
             now = self._clock()
             self._rest_until = now + _REST_TIMES * (now - began)
@@ -239,7 +241,7 @@ class Quotas:
             return
         if self._down:
             self._down = False
-            self._note("info", "counters are back")
+            self._note("info", "counters available again")
 
     async def _reserve_alone(self, reservation: Reservation) -> None:
         if reservation.budgets:
@@ -332,7 +334,7 @@ class Quotas:
                 "rate", f"{limit.whose} may use {limit.words}: try again in {wait} s", retry_after=wait
             )
         if not await self._is_spent(reservation.caller, limit):
-            message = f"{limit.whose} may use {limit.words}, and requests under way may use up what is left"
+            message = f"{limit.whose} may use {limit.words}, and running requests may use the rest"
             return RequestError("rate", message, retry_after=_RESERVED_SECONDS)
         spent = standing(limit, limit.claim.limit)
         message = (

@@ -409,8 +409,8 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
         route = shown_route(provider, target.model)
         raise RequestError(
             "permission",
-            f"the key or its group has a budget in money, and there is no price for what {route} costs"
-            f"{f' ({why})' if why else ''}: name its price in [prices]",
+            f"the key or its group has a budget in money, and the price of {route} is unknown"
+            f"{f' ({why})' if why else ''}: add it to [prices]",
             code="price_unknown",
             param="model",
         )

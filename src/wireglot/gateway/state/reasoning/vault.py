@@ -48,7 +48,10 @@ _MAX_MADE: Final = 8
 """Sessions of one client for which a cached turn keeps its names."""
 _NOT_KEPT: Final = "reasoning not kept: the store is not available"
 _LOST: Final = Loss(
-    "$.content", "reasoning.signature", "dropped", "the gateway could not keep the state of the answer"
+    "$.content",
+    "reasoning.signature",
+    "dropped",
+    "the gateway could not store the reasoning state of the answer",
 )
 _NOT_RECALLED: Final = "reasoning not recalled: the store is not available"
 

@@ -185,7 +185,7 @@ class Background:
         own = sum(1 for owner, _ in self._works if owner == caller)
         if own >= self.most_of_a_caller or len(self._works) >= MOST:
             most = self.most_of_a_caller if own >= self.most_of_a_caller else MOST
-            raise RequestError("rate", f"background: {most} responses are being made already", retry_after=10)
+            raise RequestError("rate", f"background: {most} responses are running already", retry_after=10)
 
     async def _run(self, work: Work, answerer: Answerer) -> None:
         if self._watch is None or self._watch.done():
@@ -225,7 +225,9 @@ class Background:
         kept = await self._responses.load(caller, id)
         if kept is not None and self._is_elsewhere(caller, id, kept):
             await self._over(caller, id, kept)
-            self._place.watch.note("warn", "background", detail="left by a process that has died: failed")
+            self._place.watch.note(
+                "warn", "background", detail="abandoned by a process that has exited: marked as failed"
+            )
         await self._heartbeats.end(caller, id)
 
     async def _over(

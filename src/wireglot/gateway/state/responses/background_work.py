@@ -298,7 +298,7 @@ class Work:
                 return
             except StoreDown:
                 if wait is None or self._place.draining:
-                    detail = "the store is down: the end is lost"
+                    detail = "the store is down: the result is lost"
                     self._place.watch.note("error", "background", id=self.exchange.record.id, detail=detail)
                     self._place.unended.add(self.caller, self.id)
                     return

@@ -170,7 +170,7 @@ class Compaction:
         except (binascii.Error, Unreadable):
             raise RequestError(
                 "bad",
-                "input: the encrypted_content of a compaction item cannot be opened here",
+                "input: the encrypted_content of a compaction item cannot be decrypted by this gateway",
                 code="invalid_encrypted_content",
                 param="input",
             ) from None
