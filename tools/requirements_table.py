@@ -33,8 +33,8 @@ _ABOUT = """\
 
 Each requirement in its original wording, what is implemented, and the tests that verify it. A test
 verifies a requirement by naming it in a docstring or a comment. A requirement without a test has a correction
-(it was changed later), a decision or a reason; a row without any of these fails `make docs-check`. **less** marks
-rows that implement less than was required, with the reason.
+(it was changed later), a decision or a reason; a row without any of these fails `make docs-check`. **less**
+marks rows that implement less than was required, with the reason.
 """
 
 
