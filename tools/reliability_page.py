@@ -40,7 +40,7 @@ def page() -> Iterator[str]:
         "",
         "`make lab` runs all but the long ones, `make soak` the long ones; both continue where they ended.",
         "",
-                "| test | required | result | measured |",
+        "| test | required | result | measured |",
         "|---|---|---|---|",
     )
     for proof, result in _results():
