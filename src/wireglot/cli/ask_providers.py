@@ -69,7 +69,7 @@ class Lacking(NamedTuple):
 
     @property
     def problem(self) -> str:
-        return f"{self.wanted} is not" if self.wanted else "holds no key that could be sent"
+        return f"{self.wanted} is not" if self.wanted else "contains no valid key"
 
 
 def without_covered(providers: Iterable[Provider]) -> tuple[Provider, ...]:
