@@ -55,7 +55,7 @@ def test_the_key_alone_is_on_standard_output() -> None:
     assert len(done.stdout.decode().strip()) == 3 + 43
     assert done.stdout.count(b"\n") == 1
     assert b"shown only once" in done.stderr
-    assert b"From now on every request" in done.stderr
+    assert b"Every request to the gateway now requires a key" in done.stderr
     assert done.stdout.strip() not in done.stderr
     assert b"From now on" not in run("keys", "create", "you").stderr
 

@@ -50,13 +50,13 @@ def test_a_key_from_a_pipe_is_tried_and_kept_for_its_owner_alone(
     listed = run("login")
     assert listed.stdout.decode().splitlines() == [
         "provider              key               from",
-        "kimi, kimi-anthropic  MOONSHOT_API_KEY  kept in ~/.local/share/wireglot/credentials",
+        "kimi, kimi-anthropic  MOONSHOT_API_KEY  stored in ~/.local/share/wireglot/credentials",
     ]
     assert json.loads(run("login", "--json").stdout) == [
         {
             "providers": ["kimi", "kimi-anthropic"],
             "key": "MOONSHOT_API_KEY",
-            "source": "kept in ~/.local/share/wireglot/credentials",
+            "source": "stored in ~/.local/share/wireglot/credentials",
         }
     ]
     gone = run("logout", "kimi")
@@ -128,7 +128,7 @@ def test_a_person_is_asked_again_after_a_wrong_key_and_before_an_untried_one_is_
     done = run("login", "kimi")
     assert done.returncode == 0
     said = done.stderr.decode()
-    assert said.index("plain ASCII") < said.index("refuses the key") < said.index("takes the key: kept")
+    assert said.index("plain ASCII") < said.index("refuses the key") < said.index("takes the key: stored")
     keys = iter([GOOD_KEY])
     refused = run("login", "openai", given="n\n")
     assert refused.returncode == 1

@@ -98,11 +98,11 @@ def test_a_command_is_about_the_gateway_that_runs_wherever_that_keeps_its_data(
 
 def test_without_a_gateway_a_command_says_which_store_it_opens_and_that_it_is_new(home: Path) -> None:
     folder = home / ".local/share/wireglot"
-    store = f"wireglot: no gateway was asked: this is the store {folder / 'wireglot.db'}"
+    store = f"wireglot: no running gateway found, using the store {folder / 'wireglot.db'}"
     assert f"{store}, which was newly created\n" in said("keys", "create", "ada")[1]
     for command in (("keys", "list"), ("usage",), ("store", "stats"), ("store", "prune")):
         assert f"{store}\n" in said(*command)[1], command
-    assert f"no gateway was asked: this is the store {folder / 'traces'}\n" in said("trace", "list")[1]
+    assert f"no running gateway found, using the store {folder / 'traces'}\n" in said("trace", "list")[1]
 
 
 @pytest.mark.parametrize(

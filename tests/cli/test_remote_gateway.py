@@ -55,7 +55,7 @@ def tls(reason: str) -> ssl.SSLError:
             "TLS handshake failed: NO_SHARED_CIPHER",
         ),
         (ConnectionResetError(104, "it was reset"), "use https://", "it was reset"),
-        (http.client.BadStatusLine("x"), "use https://", "speaks no HTTP (BadStatusLine)"),
+        (http.client.BadStatusLine("x"), "use https://", "does not speak HTTP (BadStatusLine)"),
         (OSError(101, "no way there"), "no way there", "no way there"),
     ],
     ids=lambda value: str(value)[:20],
@@ -75,7 +75,7 @@ def test_an_error_is_told_in_the_gateways_own_words() -> None:
     assert answer(400, {"error": {"message": "two\nlines"}}).complaint() == "two lines"
     others: list[Any] = [[], {"error": "x"}, {"error": {"message": 5}}, {"error": {"message": ""}}]
     for unreadable in others:
-        assert answer(400, unreadable).complaint().startswith("status 400, but not from a gateway")
+        assert answer(400, unreadable).complaint().startswith("status 400, not from a Wireglot gateway")
     moved = answer(302, {}, location="https://user:hush@other.example/x?key=hush").complaint()
     assert "https://other.example/x: use that address" in moved
     assert "hush" not in moved

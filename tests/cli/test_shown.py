@@ -367,13 +367,13 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
             smoke._model(TARGET, *given)
     for key, kind, words in (
         ("", Unusable, "requires a client key"),
-        ("k", CheckFailed, "does not take that client key"),
+        ("k", CheckFailed, "the client key was rejected"),
     ):
         answering(monkeypatch, said(401, "{}"))
         with pytest.raises(kind, match=words):
             smoke.listed_models(SmokeTarget(TARGET.address, key))
     answering(monkeypatch, said(200, "{}"))
-    with pytest.raises(CheckFailed, match="not from a gateway"):
+    with pytest.raises(CheckFailed, match="not from a Wireglot gateway"):
         smoke.listed_models(TARGET)
 
 
@@ -643,8 +643,8 @@ def test_keys_are_changed_through_the_admin_api(monkeypatch):
     (401, "{}", "http://h rejects the admin secret in WIREGLOT_ADMIN_SECRET"),
     (400, NO, "no"),
     (200, NO, "no"),
-    (200, "{}", "http://h: status 200, but not from a gateway"),
-    (400, '{"data": []}', "http://h: status 400, but not from a gateway"),
+    (200, "{}", "http://h: status 200, but not from a Wireglot gateway"),
+    (400, '{"data": []}', "http://h: status 400, but not from a Wireglot gateway"),
     (200, '{"data": 5}', "http://h: the server is not the admin API of a Wireglot gateway"),
 ])  # fmt: skip
 def test_what_a_gateway_says_to_a_wrong_request_is_reported(status, body, words, monkeypatch):

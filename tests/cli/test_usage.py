@@ -155,7 +155,7 @@ def test_the_store_of_a_configuration_is_read(tmp_path: Path) -> None:
     asked = _configured(tmp_path)
     done = run(*asked)
     assert done.returncode == 0
-    assert done.stderr.decode().startswith("wireglot: no gateway was asked: this is the store ")
+    assert done.stderr.decode().startswith("wireglot: no running gateway found, using the store ")
     assert done.stdout.decode() == TABLE, "no chart and no colour where nobody looks"
     charted = run(*asked, "--by", "day", "--chart")
     assert "tokens per day" in charted.stdout.decode()
@@ -198,7 +198,7 @@ def test_a_running_gateway_is_asked_and_its_store_can_be_read_meanwhile(
         assert json.loads(done.stdout)["data"][0]["key"] == "local"
         monkeypatch.setenv("WIREGLOT_ADMIN_SECRET", "no")
         wrong = run("usage", "--url", gateway.url, "--admin")
-        assert (wrong.returncode, b"does not take the key" in wrong.stderr) == (1, True)
+        assert (wrong.returncode, b"rejects the key" in wrong.stderr) == (1, True)
 
 
 def test_only_the_admin_secret_shows_the_usage_of_another_key(capsys: pytest.CaptureFixture[str]) -> None:

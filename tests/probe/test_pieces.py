@@ -64,7 +64,7 @@ def test_a_base_url_gets_the_usual_path_of_its_dialect(url, dialect, root):
 @rows("url", ["h", "ftp://h", "http://", "http://h:x", "http://ü", "http://a b", "http://h?x", "http://h#x",
               "http://u@h", "http://u:p@h", "http://[::1"])  # fmt: skip
 def test_another_base_url_cannot_be_used(url):
-    with pytest.raises(UnusableEndpoint, match="BASE_URL: (expected|must not)"):
+    with pytest.raises(UnusableEndpoint, match=r"BASE_URL: (expected|must not)"):
         root_of(url, "anthropic")
 
 

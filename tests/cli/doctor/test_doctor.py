@@ -138,7 +138,7 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
         ("busy", "keys", "warning", "slow down"),
         ("closed", "keys", "warning", "only for Coding Agents"),
         ("down", "network", "warning", "status 503: come back later"),
-        ("web", "network", "problem", "is no mine"),
+        ("web", "network", "problem", "is not mine"),
     ],
 )
 def test_what_else_a_provider_may_say(
@@ -333,11 +333,11 @@ def test_files_of_gateways_that_have_gone_are_removed_once_asked_to(home: Path) 
     folder = home / ".local/share/wireglot/running"
     folder.mkdir(mode=0o700)
     (folder / "1.json").write_text("{}")
-    assert any("have gone" in text for _, text in of("port", findings()))
+    assert any("stopped gateways" in text for _, text in of("port", findings()))
     assert (folder / "1.json").exists()
     assert any(each["fixed"] and each["mended"] for each in findings("--fix"))
     assert not list(folder.iterdir())
-    assert not any("have gone" in text for _, text in of("port", findings()))
+    assert not any("stopped gateways" in text for _, text in of("port", findings()))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
@@ -462,7 +462,7 @@ def test_a_kept_key_under_another_in_the_environment_is_reported(monkeypatch: py
     assert place is not None
     keep(place, "XAI_API_KEY", "hush-hush-hush")
     monkeypatch.setenv("XAI_API_KEY", GOOD_KEY)
-    assert any("which wins" in text for _, text in of("keys", findings("--offline")))
+    assert any("which takes precedence" in text for _, text in of("keys", findings("--offline")))
 
 
 def test_a_second_look_finds_the_same(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:

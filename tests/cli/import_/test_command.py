@@ -115,7 +115,11 @@ BAD = [
     ("litellm", b"model_list:\n  - a: [", "source: line 2: not YAML: expected the node content, but found"),
     ("litellm", b"- a\n- b", "source: line 1: expected a table with model_list in it, found a list"),
     ("litellm", b"just words", "source: line 1: expected a table with model_list in it, found text"),
-    ("litellm", b"services:\n  web: {}", "source: is no configuration of LiteLLM: none of model_list, "),
+    (
+        "litellm",
+        b"services:\n  web: {}",
+        "source: is not a configuration of LiteLLM: it has none of model_list, ",
+    ),
     (
         "litellm",
         b"\nmodel_list:\n  a: b",

@@ -124,7 +124,7 @@ def test_a_kept_key_counts_and_is_said_to_be_kept(double: ProviderDouble, home: 
     assert place is not None
     keep(place, "ANTHROPIC_API_KEY", GOOD_KEY)
     reported = said()
-    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(kept\)", reported)
+    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(stored\)", reported)
     assert 'api_key = "env:ANTHROPIC_API_KEY"' in Path("wireglot.toml").read_text()
     assert "anthropic" in config.load(Path("wireglot.toml"), create_secret=False).providers
 

@@ -578,7 +578,7 @@ def test_a_program_that_is_missing_is_reported_before_anything_is_asked(
         ({"client": "amp"}, "Amp calls its own service only"),
         ({"client": "crush", "private": True}, "--private cannot be used when settings are only printed"),
         ({"client": "claud"}, "there is no client claud: did you mean claude?"),
-        ({"client": "zzzz"}, "there is no client zzzz: known are aider, "),
+        ({"client": "zzzz"}, "there is no client zzzz: known clients are aider, "),
     ):
         with pytest.raises(Unusable) as refused:
             run(monkeypatch, **more)
