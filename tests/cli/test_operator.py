@@ -148,7 +148,7 @@ def test_a_gateway_with_another_data_folder_is_reported_with_the_way_to_it(
         monkeypatch.setenv("WIREGLOT_PORT", str(port))
         noted = said(*command)[1]
         options = re.search(r"with (--url .+) and its admin secret in (\w+)", noted)
-        assert f"a gateway with no record in your data folder runs at {url}" in noted
+        assert f"a gateway that is not recorded in your data folder runs at {url}" in noted
         assert options is not None
         assert "its HOME and XDG_DATA_HOME" in noted
         monkeypatch.setenv(options[2], SECRET)

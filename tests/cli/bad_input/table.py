@@ -155,7 +155,7 @@ def _trace(
         "typo": typos,
         "missing file": (*_configs_of_actions(line), *files),
         "wrong key": (
-            Case(f"{line} --url {{gateway}}", 2, f"{{gateway}} wants {wanted}"),
+            Case(f"{line} --url {{gateway}}", 2, f"{{gateway}} requires {wanted}"),
             *(
                 Case(f"{line} --url {{gateway}}", 1, f"{{gateway}} rejects the secret in {name}", env={name: WRONG})
                 for name in ("WIREGLOT_ADMIN_SECRET", "WIREGLOT_KEY")

@@ -575,7 +575,7 @@ def test_a_program_that_is_missing_is_reported_before_anything_is_asked(
     assert capsys.readouterr().err == f"wireglot: {program} is not executable: chmod +x '{program}'\n"
     for more, words in (
         ({}, "name a client (aider, "),
-        ({"client": "amp"}, "Amp calls its own service only"),
+        ({"client": "amp"}, "Amp calls only its own service"),
         ({"client": "crush", "private": True}, "--private cannot be used when settings are only printed"),
         ({"client": "claud"}, "there is no client claud: did you mean claude?"),
         ({"client": "zzzz"}, "there is no client zzzz: known clients are aider, "),
