@@ -30,7 +30,7 @@ _EITHER: Final = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
         ({"type": "integer"}, 1.5, "$: expected integer, found 1.5"),
         ({"type": "null"}, None, ""),
         ({"enum": ["a", "b"]}, "b", ""),
-        ({"enum": ["a", "b"]}, "c", "$: 'c' is none of ['a', 'b']"),
+        ({"enum": ["a", "b"]}, "c", "$: 'c' is not one of ['a', 'b']"),
         ({"type": "array", "items": {"type": "string"}}, ["a", "b"], ""),
         ({"type": "array", "items": {"type": "string"}}, ["a", 2], "$[1]: expected string, found 2"),
         ({"type": "array"}, [1, "a"], ""),

@@ -89,7 +89,7 @@ def _once(case: ProbeCase, talk: Talk) -> ProbeFinding:
         if excuse := reported.intersection(case.excuses):
             verdict, words = (
                 "not applicable",
-                f"the answer reports that it omitted {', '.join(sorted(excuse))}",
+                f"the answer says that it left out {', '.join(sorted(excuse))}",
             )
         talk.unlearn(words)
     return ProbeFinding(id=case.id, verdict=verdict, words=words, exchanges=tuple(talk.exchanges))
