@@ -42,7 +42,7 @@ def test_a_key_from_a_pipe_is_tried_and_kept_for_its_owner_alone(
     done = run("login", "kimi", "--key", "-", given=f"{GOOD_KEY}\n")
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "Moonshot Kimi takes the key: kept in ~/.local/share/wireglot/credentials as MOONSHOT_API_KEY.",
+        "Moonshot Kimi takes the key: stored in ~/.local/share/wireglot/credentials as MOONSHOT_API_KEY.",
         "next: wireglot run claude --model kimi/kimi-k3",
     ]
     assert stat.S_IMODE(place(home).stat().st_mode) == 0o600
@@ -50,29 +50,29 @@ def test_a_key_from_a_pipe_is_tried_and_kept_for_its_owner_alone(
     listed = run("login")
     assert listed.stdout.decode().splitlines() == [
         "provider              key               from",
-        "kimi, kimi-anthropic  MOONSHOT_API_KEY  kept in ~/.local/share/wireglot/credentials",
+        "kimi, kimi-anthropic  MOONSHOT_API_KEY  stored in ~/.local/share/wireglot/credentials",
     ]
     assert json.loads(run("login", "--json").stdout) == [
         {
             "providers": ["kimi", "kimi-anthropic"],
             "key": "MOONSHOT_API_KEY",
-            "source": "kept in ~/.local/share/wireglot/credentials",
+            "source": "stored in ~/.local/share/wireglot/credentials",
         }
     ]
     gone = run("logout", "kimi")
     assert gone.returncode == 0
     assert gone.stderr.decode().splitlines() == [
-        "MOONSHOT_API_KEY is forgotten.",
-        "It was the key of kimi-anthropic, too.",
+        "Deleted MOONSHOT_API_KEY.",
+        "It was also the key of kimi-anthropic.",
     ]
     assert GOOD_KEY not in place(home).read_text()
-    assert complaint(run("logout", "kimi"), 1) == "no key of kimi is kept"
+    assert complaint(run("logout", "kimi"), 1) == "no key of kimi is stored"
 
 
 def test_a_key_that_is_refused_is_not_kept_and_not_repeated(home: Path, hosts: dict[str, Reply]) -> None:
     said = complaint(run("login", "kimi", given=BAD_KEY), 1)
     assert said == (
-        "Moonshot Kimi refuses the key (it says: Incorrect API key provided: [redacted].): it was not kept"
+        "Moonshot Kimi refuses the key (it says: Incorrect API key provided: [redacted].): it was not stored"
     )
     assert not place(home).exists()
 
@@ -81,13 +81,13 @@ def test_a_key_that_is_refused_is_not_kept_and_not_repeated(home: Path, hosts: d
     ("provider", "given", "status", "said"),
     [
         ("kimu", "", 2, "there is no provider kimu: did you mean kimi?"),
-        ("kimi", "", 2, "no key was given, and nothing was kept"),
-        ("kimi", "two words", 2, "standard input: expected a key, which has no spaces and is plain ASCII"),
-        ("kimi", "x" * 20_000, 2, "standard input: expected a key, of 16,384 characters at most"),
-        ("ollama", "x", 2, "ollama needs no key: [providers.ollama] turns it on"),
-        ("bedrock", "", 2, "bedrock is signed in to, and needs no key: `aws configure` or `aws sso login`"),
+        ("kimi", "", 2, "no key was given, nothing was stored"),
+        ("kimi", "two words", 2, "standard input: expected a key in plain ASCII without spaces"),
+        ("kimi", "x" * 20_000, 2, "standard input: expected a key of at most 16,384 characters"),
+        ("ollama", "x", 2, "ollama needs no key: [providers.ollama] enables it"),
+        ("bedrock", "", 2, "bedrock uses a sign-in and needs no key: `aws configure` or `aws sso login`"),
         ("openai", GOOD_KEY, 1, "OpenAI cannot be reached at 127.0.0.1:"),
-        ("openai", GOOD_KEY, 1, "the key was not kept (--unchecked keeps it untried)"),
+        ("openai", GOOD_KEY, 1, "the key was not stored (--unchecked stores it untested)"),
     ],
 )
 def test_what_cannot_be_kept_is_one_line(
@@ -107,7 +107,7 @@ def test_a_cloud_that_lacks_more_than_a_key_is_reported(home: Path, hosts: dict[
 def test_a_key_may_be_kept_untried(home: Path, hosts: dict[str, Reply]) -> None:
     done = run("login", "openai", "--unchecked", given=GOOD_KEY)
     assert done.returncode == 0
-    assert "Kept, untried, in ~/.local" in done.stderr.decode()
+    assert "Stored, untested, in ~/.local" in done.stderr.decode()
     assert f"OPENAI_API_KEY={GOOD_KEY}" in place(home).read_text()
 
 
@@ -115,7 +115,7 @@ def test_an_account_that_was_not_paid_is_no_wrong_key(home: Path, hosts: dict[st
     body = {"error": {"message": "Pay first", "type": "exceeded_current_quota_error"}}
     hosts[KIMI] = Reply(status=402, body=body)
     done = run("login", "kimi", given=GOOD_KEY)
-    assert "takes the key, and not its account (it says: Pay first): kept in" in done.stderr.decode()
+    assert "takes the key, and not its account (it says: Pay first): stored in" in done.stderr.decode()
     assert done.returncode == 0
 
 
@@ -128,11 +128,11 @@ def test_a_person_is_asked_again_after_a_wrong_key_and_before_an_untried_one_is_
     done = run("login", "kimi")
     assert done.returncode == 0
     said = done.stderr.decode()
-    assert said.index("plain ASCII") < said.index("refuses the key") < said.index("takes the key: kept")
+    assert said.index("plain ASCII") < said.index("refuses the key") < said.index("takes the key: stored")
     keys = iter([GOOD_KEY])
     refused = run("login", "openai", given="n\n")
     assert refused.returncode == 1
-    assert "Keep the key all the same, untried? [y/N]" in refused.stderr.decode()
+    assert "Store the key anyway, untested? [y/N]" in refused.stderr.decode()
     keys = iter([GOOD_KEY])
     assert run("login", "openai", given="y\n").returncode == 0
     assert f"OPENAI_API_KEY={GOOD_KEY}" in place(home).read_text()
@@ -144,12 +144,12 @@ def test_a_variable_that_is_set_is_listed_and_wins(
     monkeypatch.setenv("KIMI_API_KEY", GOOD_KEY)
     keep(place(home), "MOONSHOT_API_KEY", "sk-older")
     (_, row) = run("login").stdout.decode().splitlines()
-    assert row == "kimi, kimi-anthropic  KIMI_API_KEY  the environment (another is kept)"
+    assert row == "kimi, kimi-anthropic  KIMI_API_KEY  the environment (another one is stored)"
     said = run("login", "kimi", given=GOOD_KEY).stderr.decode()
-    assert "KIMI_API_KEY is also set in this environment, and wins: unset it." in said
+    assert "KIMI_API_KEY is also set in this environment and takes precedence: unset it." in said
     gone = run("logout", "kimi").stderr.decode()
-    assert gone.startswith("MOONSHOT_API_KEY is forgotten.")
-    assert "KIMI_API_KEY is set in this environment all the same." in gone
+    assert gone.startswith("Deleted MOONSHOT_API_KEY.")
+    assert "KIMI_API_KEY is still set in this environment." in gone
 
 
 def test_a_configuration_names_the_variable_and_the_host(home: Path, hosts: dict[str, Reply]) -> None:
@@ -173,14 +173,14 @@ def test_a_file_that_is_not_approved_gets_no_key(home: Path, hosts: dict[str, Re
         )
         done = run("login", "kimi", given=GOOD_KEY)
         assert done.returncode == 0, done
-        assert "wireglot.toml is not approved, and not used here" in done.stderr.decode()
+        assert "wireglot.toml is not approved and not used here" in done.stderr.decode()
         assert thief.requests == []
 
 
 def test_a_key_of_the_configuration_is_changed_there(home: Path, hosts: dict[str, Reply]) -> None:
     Path("own.toml").write_text(f'[providers.kimi]\napi_key = "{GOOD_KEY}"\n')
     said = complaint(run("login", "kimi", "--config", "own.toml", given=GOOD_KEY))
-    assert said == "kimi has its key from own.toml: change api_key there"
+    assert said == "the key of kimi is set in own.toml: change api_key there"
     assert "kimi      " in run("login", "--config", "own.toml").stdout.decode().replace("kimi,", "kimi ")
 
 

@@ -75,7 +75,7 @@ def test_names_of_ones_own_and_prices_of_ones_own_are_reported(tmp_path: Path) -
     [
         ("kimi-k3", "kimi/kimi-k3 is off, set MOONSHOT_API_KEY or KIMI_API_KEY"),
         ("demo-anthropc", "did you mean demo-anthropic?"),
-        ("x\\ny", "is called x y"),
+        ("x\\ny", "matches x y"),
     ],
 )
 def test_a_name_that_cannot_be_asked_is_reported(name: str, words: str) -> None:

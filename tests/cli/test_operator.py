@@ -90,7 +90,7 @@ def test_a_command_is_about_the_gateway_that_runs_wherever_that_keeps_its_data(
         wait_until(lambda: "demo" in said("usage")[0])
         assert re.search(r"keys +1\b", said("store", "stats")[0])
         assert "demo" in said("trace", "list")[0]
-        assert said("store", "wipe", "ada")[0] == "there was nothing of 'ada'\n"
+        assert said("store", "wipe", "ada")[0] == "no data of 'ada'\n"
         said("keys", "off", "--yes")
         wait_until(lambda: asked(url).status == 200)
     assert not (home / ".local/share/wireglot/wireglot.db").exists()
@@ -98,11 +98,11 @@ def test_a_command_is_about_the_gateway_that_runs_wherever_that_keeps_its_data(
 
 def test_without_a_gateway_a_command_says_which_store_it_opens_and_that_it_is_new(home: Path) -> None:
     folder = home / ".local/share/wireglot"
-    store = f"wireglot: no gateway was asked: this is the store {folder / 'wireglot.db'}"
-    assert f"{store}, which is new and was empty\n" in said("keys", "create", "ada")[1]
+    store = f"wireglot: no running gateway found, using the store {folder / 'wireglot.db'}"
+    assert f"{store}, which was newly created\n" in said("keys", "create", "ada")[1]
     for command in (("keys", "list"), ("usage",), ("store", "stats"), ("store", "prune")):
         assert f"{store}\n" in said(*command)[1], command
-    assert f"no gateway was asked: this is the store {folder / 'traces'}\n" in said("trace", "list")[1]
+    assert f"no running gateway found, using the store {folder / 'traces'}\n" in said("trace", "list")[1]
 
 
 @pytest.mark.parametrize(
@@ -128,7 +128,7 @@ def test_the_page_of_a_gateway_is_found_without_the_keys_of_providers() -> None:
     configure(f'[server]\nport = {port}\n[providers.kimi]\napi_key = "env:MOONSHOT_API_KEY"\n')
     done = run("inspect", "--no-browser")
     assert done.returncode == 1
-    assert f"http://127.0.0.1:{port}: nothing listens there" in done.stderr.decode()
+    assert f"http://127.0.0.1:{port}: connection refused" in done.stderr.decode()
 
 
 def free_port() -> int:
@@ -148,7 +148,7 @@ def test_a_gateway_with_another_data_folder_is_reported_with_the_way_to_it(
         monkeypatch.setenv("WIREGLOT_PORT", str(port))
         noted = said(*command)[1]
         options = re.search(r"with (--url .+) and its admin secret in (\w+)", noted)
-        assert f"a gateway with no record in your data folder runs at {url}" in noted
+        assert f"a gateway that is not recorded in your data folder runs at {url}" in noted
         assert options is not None
         assert "its HOME and XDG_DATA_HOME" in noted
         monkeypatch.setenv(options[2], SECRET)

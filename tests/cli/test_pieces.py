@@ -83,19 +83,19 @@ def test_a_key_must_be_one_that_http_can_carry():
     assert usable_key("sk-!~", "--key") == "sk-!~"
     assert usable_key("", "--key") == ""
     for key in ("a b", "a\n", "ü", "\x7f"):
-        with pytest.raises(Unusable, match="--key: expected a key of plain ASCII"):
+        with pytest.raises(Unusable, match="--key: expected a key in plain ASCII"):
             usable_key(key, "--key")
 
 
 COMPLAINTS = [
     (400, {}, b'{"error": {"message": "no\\nway"}}', "no way"),
-    (301, {"location": "https://u:p@h/x?k"}, b"", "it sends on to https://h/x: use that address"),
-    (300, {"location": "/y"}, b"{}", "it sends on to /y: use that address"),
-    (399, {}, b"", "status 399, but not from a gateway: is the address right?"),
-    (400, {"location": "/y"}, b"", "status 400, but not from a gateway: is the address right?"),
-    (200, {}, b'{"error": {"message": 5}}', "status 200, but not from a gateway: is the address right?"),
-    (200, {}, b'{"error": "no"}', "status 200, but not from a gateway: is the address right?"),
-    (200, {}, b"[1]", "status 200, but not from a gateway: is the address right?"),
+    (301, {"location": "https://u:p@h/x?k"}, b"", "it redirects to https://h/x: use that address"),
+    (300, {"location": "/y"}, b"{}", "it redirects to /y: use that address"),
+    (399, {}, b"", "status 399, not from a Wireglot gateway: check the address"),
+    (400, {"location": "/y"}, b"", "status 400, not from a Wireglot gateway: check the address"),
+    (200, {}, b'{"error": {"message": 5}}', "status 200, not from a Wireglot gateway: check the address"),
+    (200, {}, b'{"error": "no"}', "status 200, not from a Wireglot gateway: check the address"),
+    (200, {}, b"[1]", "status 200, not from a Wireglot gateway: check the address"),
 ]
 
 
@@ -111,16 +111,16 @@ def tls(reason: str) -> ssl.SSLError:
 
 
 FAULTS = [
-    (ConnectionRefusedError(), False, "nothing listens there"),
-    (socket.gaierror(), False, "there is no host of that name"),
-    (UnicodeError(), False, "there is no host of that name"),
+    (ConnectionRefusedError(), False, "connection refused"),
+    (socket.gaierror(), False, "unknown host name"),
+    (UnicodeError(), False, "unknown host name"),
     (TimeoutError(), False, "no answer within 2.5 s"),
-    *((tls(reason), True, "no TLS is spoken there: say http://")
+    *((tls(reason), True, "the server does not use TLS: use http://")
       for reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE", "HTTP_REQUEST", "UNEXPECTED_EOF_WHILE_READING")),
-    (tls("OTHER"), True, "no TLS connection comes about: OTHER"),
-    (ConnectionResetError(), False, "no HTTP is spoken there: if it is TLS, say https://"),
-    (http.client.BadStatusLine("x"), False, "no HTTP is spoken there: if it is TLS, say https://"),
-    (http.client.BadStatusLine("x"), True, "what answers there speaks no HTTP (BadStatusLine)"),
+    (tls("OTHER"), True, "TLS handshake failed: OTHER"),
+    (ConnectionResetError(), False, "the server does not speak HTTP: if it uses TLS, use https://"),
+    (http.client.BadStatusLine("x"), False, "the server does not speak HTTP: if it uses TLS, use https://"),
+    (http.client.BadStatusLine("x"), True, "the server does not speak HTTP (BadStatusLine)"),
     (OSError(5, "odd\nfault"), False, "odd fault"),
     (OSError(), False, "OSError"),
 ]  # fmt: skip
@@ -143,7 +143,9 @@ def test_only_yes_approves_a_file(said, approved, monkeypatch, capsys):
     assert trust._says_yes(Path("wireglot.toml")) is approved
     shown = capsys.readouterr().err
     assert shown.endswith("Use it with this content? [y/N] ")
-    assert f"wireglot: {Path('wireglot.toml').absolute()} says where your keys and prompts go" in shown
+    assert (
+        f"wireglot: {Path('wireglot.toml').absolute()} decides where your keys and prompts are sent" in shown
+    )
 
 
 def test_where_a_link_leads_is_shown_before_it_is_approved(tmp_path, monkeypatch, capsys):
@@ -151,7 +153,7 @@ def test_where_a_link_leads_is_shown_before_it_is_approved(tmp_path, monkeypatch
     (tmp_path / "link").symlink_to(tmp_path / "target")
     monkeypatch.setattr("sys.stdin", io.StringIO("n"))
     trust._says_yes(tmp_path / "link")
-    assert f"(which leads to {tmp_path / 'target'})" in capsys.readouterr().err
+    assert f"(a link to {tmp_path / 'target'})" in capsys.readouterr().err
 
 
 @rows("host, shown", [("0.0.0.0", "127.0.0.1"), ("::", "::1"), ("", "127.0.0.1"), ("10.1.1.1", "10.1.1.1")])
@@ -276,7 +278,7 @@ def test_a_session_is_asked_for_with_the_key_and_what_its_last_request_lost(monk
     ]
     for status, body, fault in (
         (404, b'{"error": {"message": "unknown"}}', ""),
-        (404, b"{}", "status 404, but not from a gateway: is the address right?"),
+        (404, b"{}", "status 404, not from a Wireglot gateway: check the address"),
         (401, b'{"error": {"message": "who?"}}', "who?"),
     ):
         answers["/v1/sessions/x"] = status, body
@@ -455,13 +457,13 @@ def kimi(**fields: Any) -> Any:
 
 TABLE = "[providers.kimi] in wireglot.toml"
 FIXES = [
-    (case(), kimi(proxy="http://p"), answered(), f"{TABLE}: proxy, or see whether the proxy runs"),
+    (case(), kimi(proxy="http://p"), answered(), f"{TABLE}: proxy, or check that the proxy runs"),
     (case(), kimi(), answered(host="localhost:1"), f"start Kimi there, or correct {TABLE}: base_url"),
     *((case(**{name: "http://p"}), kimi(), answered(), f'{TABLE}: proxy = "env:{name}"')
       for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")),
-    (case(), kimi(), answered(problem="dns"), "see whether this machine knows the name: getent hosts h.example"),
-    (case(), kimi(), answered(problem="tls"), "where a company looks into connections"),
-    (case(), kimi(), answered(), "see whether a firewall is in the way: curl -v https://h.example"),
+    (case(), kimi(), answered(problem="dns"), "check that the name resolves: getent hosts h.example"),
+    (case(), kimi(), answered(problem="tls"), "if a company proxy intercepts TLS"),
+    (case(), kimi(), answered(), "check for a firewall: curl -v https://h.example"),
 ]  # fmt: skip
 
 
@@ -473,7 +475,7 @@ def test_a_host_that_does_not_answer_comes_with_what_to_do(at, provider, found, 
 HOSTS = [
     (answered(), "problem", "kimi: h.example:443 does not answer: w"),
     (answered(outcome="failing"), "warning", "kimi: h.example:443 answers with status 500: w"),
-    (answered(outcome="other"), "problem", "kimi: what answers at h.example:443 is no Kimi (w)"),
+    (answered(outcome="other"), "problem", "kimi: the server at h.example:443 is not Kimi (w)"),
     (answered(outcome="taken", milliseconds=3000), "ok", "kimi: h.example:443 answers in 3000 ms"),
     (answered(outcome="taken", milliseconds=3001), "warning", "kimi: h.example:443 takes 3.0 s to answer"),
 ]
@@ -486,13 +488,13 @@ def test_a_host_is_judged_by_its_answer(found, grade, words):
 
 
 KEYS = [
-    ("taken", "ok", "kimi takes its key (K)"),
-    ("refused", "problem", "kimi refuses the key of K (it says: w)"),
-    ("no-login", "problem", "kimi: it cannot be signed in to: w"),
-    ("forbidden", "warning", "kimi does not let the key of K ask (it says: w)"),
-    ("unpaid", "problem", "kimi takes its key, and not its account (it says: w)"),
-    ("busy", "warning", "kimi turns this key away for now (it says: w)"),
-    ("silent", "ok", "kimi has a key (K), and could not be asked about it"),
+    ("taken", "ok", "kimi accepts its key (K)"),
+    ("refused", "problem", "kimi rejects the key in K (message: w)"),
+    ("no-login", "problem", "kimi: sign-in failed: w"),
+    ("forbidden", "warning", "kimi denies access to the key in K (message: w)"),
+    ("unpaid", "problem", "kimi accepts its key, but not its account (message: w)"),
+    ("busy", "warning", "kimi rejects this key for now (message: w)"),
+    ("silent", "ok", "kimi has a key (K), which could not be tested"),
 ]
 
 
@@ -503,9 +505,9 @@ def test_a_key_is_judged_by_what_its_provider_says(outcome, grade, words):
 
 
 @rows("source, stated, words", [
-    ("env:K", False, "export K=... with a valid key, and start the gateway again"),
-    ("keyring:K", False, "export K=... with a valid key (the kept one is in K)"),
-    ("file:/f", False, "export KIMI_KEY=... with a valid key (the kept one is in /f)"),
+    ("env:K", False, "export K=... with a valid key, and restart the gateway"),
+    ("keyring:K", False, "export K=... with a valid key (the stored key is in K)"),
+    ("file:/f", False, "export KIMI_KEY=... with a valid key (the stored key is in /f)"),
     ("file:/f", True, "put a valid key into /f"),
     ("keyring:K", True, f"{TABLE}: api_key"),
     ("toml", False, f"{TABLE}: api_key"),
@@ -516,15 +518,15 @@ def test_a_refused_key_is_renewed_where_it_is_kept(source, stated, words):
 
 @rows("skews, grade, words", [
     ([], "", ""),
-    ([0.2, 0.4], "ok", "it agrees with 2 providers within 1 s"),
-    ([30.0], "ok", "it agrees with 1 provider within 30 s"),
+    ([0.2, 0.4], "ok", "in agreement with 2 providers within 1 s"),
+    ([30.0], "ok", "in agreement with 1 provider within 30 s"),
     ([31.0], "warning", "this machine's clock is 31 s behind"),
     ([-31.0], "warning", "this machine's clock is 31 s ahead"),
     ([119.0], "warning", "this machine's clock is 119 s behind"),
     ([120.0], "warning", "this machine's clock is 2 minutes behind"),
     ([7199.0], "warning", "this machine's clock is 120 minutes behind"),
     ([7200.0], "warning", "this machine's clock is 2 hours behind"),
-    ([1.0, 50.0, 1.0], "ok", "it agrees with 3 providers within 1 s"),
+    ([1.0, 50.0, 1.0], "ok", "in agreement with 3 providers within 1 s"),
 ])  # fmt: skip
 def test_a_clock_is_judged_by_the_middle_of_what_providers_say(skews, grade, words):
     at: Any = SimpleNamespace(
@@ -633,7 +635,7 @@ def test_remarks_say_what_a_table_does_not_show():
         "",
         "1 request of models without a known price: see [prices] in the configuration",
         "2 requests not finished yet",
-        "there is more: ask for less at once",
+        "incomplete: there are more rows; narrow the query",
     ]
     assert usage.table_lines(usage_report(), io.StringIO()) == ["no usage"]
     row_ = {**usage_report()["total"], "model": "a\nb", "input_tokens": 0}
@@ -748,9 +750,9 @@ def test_a_key_that_could_not_be_shown_is_not_lost_in_silence(monkeypatch, capsy
     assert capsys.readouterr().out == 'wg_1\n{"name": "mine", "key": "wg_1"}\n'
     for fault, said in ((BrokenPipeError(32, "Broken pipe"), True), (OSError(28, "No space"), False)):
         monkeypatch.setattr("sys.stdout", Broken(fault))
-        with pytest.raises(OSError, match="could not be shown: get another with `wireglot keys rotate mine`"):
+        with pytest.raises(OSError, match="could not be shown: replace it with `wireglot keys rotate mine`"):
             keys._show_key(document, as_json=False)
-        assert ("wireglot: the key was made" in capsys.readouterr().err) is said
+        assert ("wireglot: the key was created" in capsys.readouterr().err) is said
 
 
 @rows("said, sure", [("y\n", True), ("Yes\n", True), ("n\n", False), ("", False)])
@@ -764,8 +766,8 @@ def test_what_is_deleted_is_deleted_on_demand_only(said, sure, monkeypatch, caps
     else:
         with pytest.raises(Unusable, match="nothing was deleted"):
             keys._check_sure(task, "2\nkeys")
-    assert error.getvalue() == "Delete 2 keys and what was kept of the callers? [y/N] "
+    assert error.getvalue() == "Delete 2 keys and stored data of the callers? [y/N] "
     keys._check_sure(argparse.Namespace(yes=True), "x")
     monkeypatch.setattr("sys.stdin", io.StringIO("y"))
-    with pytest.raises(Unusable, match="say --yes"):
+    with pytest.raises(Unusable, match="confirm with --yes"):
         keys._check_sure(task, "x")

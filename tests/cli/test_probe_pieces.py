@@ -41,22 +41,20 @@ def test_a_budget_ends_before_the_next_case_could_spend_more():
         purse = Purse(ProbeBudget(amount), None, parts, ledger)
         assert (purse.affordable(one) == "") is fine
     ledger.input, ledger.output = 30, 5
-    assert (
-        Purse(ProbeBudget(94), None, parts, ledger).affordable(one) == "it could spend more than the budget"
-    )
+    assert Purse(ProbeBudget(94), None, parts, ledger).affordable(one) == "it could exceed the budget"
     assert Purse(ProbeBudget(95), None, parts, ledger).affordable(one) == ""
     assert Purse(ProbeBudget(35), None, (), ledger).affordable(one) == ""
     assert Purse(None, None, parts, ledger).affordable(one) == ""
     for price in (None, SimpleNamespace(currency="CNY")):
         anything: Any = price
-        with pytest.raises(Unusable, match="no price of this model in USD is known: give tokens"):
+        with pytest.raises(Unusable, match="no known price of this model in USD: give tokens"):
             Purse(ProbeBudget(1, "USD"), anything, parts, ledger)
 
 
 def test_what_a_run_may_cost_is_said_before():
     rehearsal = Rehearsal((), (Part("a", 2, 1000, 20),))
     assert probe.bound(rehearsal, None) == (
-        "2 requests, 1,000 tokens in and 20 out at most; no price of the model is known here"
+        "2 requests, at most 1,000 tokens in and 20 out; the price of the model is unknown"
     )
     assert [probe.money(micro) for micro in (1, 999_999, 1_000_000, 12_345_678)] == [
         "0.0000",
@@ -82,15 +80,18 @@ def test_the_first_model_is_taken_from_the_list():
     for answer, words in (
         (
             got(401, ERROR),
-            "root: it lists no models (status 401): is the key right? Or name one with --model",
+            "root: no model list (status 401): check the key, or name a model with --model",
         ),
         (
             got(403, ERROR),
-            "root: it lists no models (status 403): is the key right? Or name one with --model",
+            "root: no model list (status 403): check the key, or name a model with --model",
         ),
-        (got(404, ERROR), "root: it lists no models (status 404): name one with --model"),
-        (got(200, '{"object": "list", "data": []}'), "root: it lists no models: name one with --model"),
-        (got(200, "<html>"), "root: its list of models cannot be read ("),
+        (got(404, ERROR), "root: no model list (status 404): name a model with --model"),
+        (
+            got(200, '{"object": "list", "data": []}'),
+            "root: the model list is empty: name a model with --model",
+        ),
+        (got(200, "<html>"), "root: invalid model list ("),
         (NoReply("x"), "root: no answer: x"),
     ):
         with pytest.raises(NoUse) as caught:
@@ -101,15 +102,15 @@ def test_the_first_model_is_taken_from_the_list():
 @rows("status, body, headers, words", [
     (200, "{}", {}, ""),
     (400, ERROR, {}, ""),
-    (401, ERROR, {}, "root: status 401 (invalid_request_error): no: are address, key and model right?"),
-    (403, ERROR, {}, "root: status 403 (invalid_request_error): no: are address, key and model right?"),
-    (404, "x", {}, "root: status 404: are address, key and model right?"),
-    (429, ERROR, {}, "root: status 429 (invalid_request_error): no: nothing can be tested before it answers"),
-    (500, ERROR, {}, "root: status 500 (invalid_request_error): no: nothing can be tested before it answers"),
-    (300, "x", {"location": "/y"}, "root: status 300: it leads to /y: give that address"),
-    (399, "x", {}, "root: status 399: it leads to nowhere: give that address"),
-    (200, "<p>", {"content_type": "text/html"}, "root: it answers with text/html, which is no JSON"),
-    (200, "<p>", {}, "root: it answers with something without a type, which is no JSON"),
+    (401, ERROR, {}, "root: status 401 (invalid_request_error): no: check address, key and model"),
+    (403, ERROR, {}, "root: status 403 (invalid_request_error): no: check address, key and model"),
+    (404, "x", {}, "root: status 404: check address, key and model"),
+    (429, ERROR, {}, "root: status 429 (invalid_request_error): no: nothing can be tested until it answers"),
+    (500, ERROR, {}, "root: status 500 (invalid_request_error): no: nothing can be tested until it answers"),
+    (300, "x", {"location": "/y"}, "root: status 300: it redirects to /y: use that address"),
+    (399, "x", {}, "root: status 399: it redirects to nowhere: use that address"),
+    (200, "<p>", {"content_type": "text/html"}, "root: the answer is not JSON (text/html)"),
+    (200, "<p>", {}, "root: the answer is not JSON (no content type)"),
 ])  # fmt: skip
 def test_an_endpoint_that_does_not_answer_at_all_is_found_by_one_question(
     status, body, headers, words, monkeypatch
@@ -182,7 +183,7 @@ def test_a_report_is_printed_by_themes_with_what_did_not_pass(capsys):
         "      . answers.f  not run: w x",
     ]
     assert lines[7] == (
-        "1 of 3 cases that apply passed: 33.3 %; 1 fail, 1 warn, 1 not applicable, 1 inconclusive, 1 not run"
+        "1 of 3 applicable cases passed: 33.3 %; 1 fail, 1 warn, 1 not applicable, 1 inconclusive, 1 not run"
     )
     assert lines[8] == "1,234 requests, 5,678 tokens in, 9,012 out, as reported by the endpoint"
     probe.print_report(given, everything=True)
@@ -216,7 +217,7 @@ def test_what_would_be_sent_is_shown_once(capsys):
     found = finding("theme.name", "pass", exchanges=(exchange(), shared))
     probe.print_sent("http://h", [case(raising())], Rehearsal((found,), ()))
     assert capsys.readouterr().out == (
-        "theme.name: T\n  POST http://h/p?\n    <r>\n  POST http://h/p  (asked already, not sent again)\n"
+        "theme.name: T\n  POST http://h/p?\n    <r>\n  POST http://h/p  (same as an earlier request, not sent again)\n"
     )
     assert probe._compact('"' + "x" * 1998 + '"') == '"' + "x" * 1998 + '"'
     assert probe._compact('"' + "x" * 1999 + '"') == '"' + "x" * 1999 + "…"

@@ -138,14 +138,17 @@ def test_the_collector_looks_seldom_and_spares_what_lives(monkeypatch: pytest.Mo
 @rows(
     ("fault", "words"),
     [
-        (socket.gaierror(), "this machine knows no address of that name"),
-        (UnicodeError(), "this machine knows no address of that name"),
+        (socket.gaierror(), "the host name cannot be resolved"),
+        (UnicodeError(), "the host name cannot be resolved"),
         (
             OSError(errno.EADDRINUSE, "x"),
-            ": another program does; --port N takes another port, --port 0 any free one",
+            " by another program; --port N selects another port, --port 0 any free one",
         ),
-        (OSError(errno.EACCES, "x"), ": ports below 1024 may be the system's; --port N takes another"),
-        (OSError(errno.EADDRNOTAVAIL, "x"), ": it is none of this machine's addresses"),
+        (
+            OSError(errno.EACCES, "x"),
+            ": ports below 1024 may be reserved for the system; --port N selects another",
+        ),
+        (OSError(errno.EADDRNOTAVAIL, "x"), ": not an address of this machine"),
         (OSError(errno.ENOMEM, "x"), os.strerror(errno.ENOMEM)),
         (OSError("odd"), "odd"),
     ],
@@ -157,7 +160,7 @@ def test_why_it_cannot_listen(monkeypatch: pytest.MonkeyPatch, fault: Any, words
     assert serve._own_gateway_at(8485) == 4
     assert serve._own_gateway_at(8484) == 0
     used = serve._why(OSError(errno.EADDRINUSE, "x"), 8485)
-    assert used.endswith(": your gateway with process id 4 does (`wireglot run` joins it)")
+    assert used.endswith(" by your gateway with process id 4 (`wireglot run` uses it)")
 
 
 @rows(("host", "shown"), [("127.0.0.1", "127.0.0.1"), ("::1", "[::1]")])

@@ -42,16 +42,20 @@ def tls(reason: str) -> ssl.SSLError:
 @pytest.mark.parametrize(
     ("fault", "plain", "secure"),
     [
-        (ConnectionRefusedError(), "nothing listens there", "nothing listens there"),
-        (socket.gaierror(), "there is no host of that name", "there is no host of that name"),
+        (ConnectionRefusedError(), "connection refused", "connection refused"),
+        (socket.gaierror(), "unknown host name", "unknown host name"),
         (TimeoutError(), "no answer within 2.5 s", "no answer within 2.5 s"),
-        (tls("WRONG_VERSION_NUMBER"), "say http://", "say http://"),
-        (tls("RECORD_LAYER_FAILURE"), "say http://", "say http://"),
-        (tls("HTTP_REQUEST"), "say http://", "say http://"),
-        (tls("UNEXPECTED_EOF_WHILE_READING"), "say http://", "say http://"),
-        (tls("NO_SHARED_CIPHER"), "comes about: NO_SHARED_CIPHER", "comes about: NO_SHARED_CIPHER"),
-        (ConnectionResetError(104, "it was reset"), "say https://", "it was reset"),
-        (http.client.BadStatusLine("x"), "say https://", "speaks no HTTP (BadStatusLine)"),
+        (tls("WRONG_VERSION_NUMBER"), "use http://", "use http://"),
+        (tls("RECORD_LAYER_FAILURE"), "use http://", "use http://"),
+        (tls("HTTP_REQUEST"), "use http://", "use http://"),
+        (tls("UNEXPECTED_EOF_WHILE_READING"), "use http://", "use http://"),
+        (
+            tls("NO_SHARED_CIPHER"),
+            "TLS handshake failed: NO_SHARED_CIPHER",
+            "TLS handshake failed: NO_SHARED_CIPHER",
+        ),
+        (ConnectionResetError(104, "it was reset"), "use https://", "it was reset"),
+        (http.client.BadStatusLine("x"), "use https://", "does not speak HTTP (BadStatusLine)"),
         (OSError(101, "no way there"), "no way there", "no way there"),
     ],
     ids=lambda value: str(value)[:20],
@@ -71,7 +75,7 @@ def test_an_error_is_told_in_the_gateways_own_words() -> None:
     assert answer(400, {"error": {"message": "two\nlines"}}).complaint() == "two lines"
     others: list[Any] = [[], {"error": "x"}, {"error": {"message": 5}}, {"error": {"message": ""}}]
     for unreadable in others:
-        assert answer(400, unreadable).complaint().startswith("status 400, but not from a gateway")
+        assert answer(400, unreadable).complaint().startswith("status 400, not from a Wireglot gateway")
     moved = answer(302, {}, location="https://user:hush@other.example/x?key=hush").complaint()
     assert "https://other.example/x: use that address" in moved
     assert "hush" not in moved

@@ -94,7 +94,7 @@ def test_a_trace_is_shown_from_its_head_to_its_notes():
     at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(0))
     assert lines == [
         "req_1  /v1/messages 200 done 1.5s",
-        "  client   unknown speaks anthropic, asks for a",
+        "  client   unknown speaks anthropic, requests a",
         "  upstream p/m speaks gemini, translated",
         f"  time     {at}, first byte after 20ms",
         "  tokens   1,234 in, 5 out, cost 1.500000",
@@ -111,7 +111,7 @@ def test_a_trace_is_shown_from_its_head_to_its_notes():
         '  {"c": 3}',
         "  error    it broke",
         "",
-        "upstream answer  gemini, 200, 7 bytes, only its beginning was kept",
+        "upstream answer  gemini, 200, 7 bytes, only the beginning was recorded",
         "  no json",
         "",
         "client answer  anthropic, 200, 1 byte",
@@ -126,11 +126,11 @@ def test_the_head_of_a_trace_says_what_is_known():
     bare = row(model="", first_ms=None, tokens=None, error="no\nway", client="codex", status=0, total_ms=None)
     assert shown(row=bare)[:4] == [
         "req_1  /v1/messages done",
-        "  client   codex speaks anthropic, asks for a",
+        "  client   codex speaks anthropic, requests a",
         f"  time     {time.strftime('%Y-%m-%d %H:%M:%S', time.localtime(0))}",
         "  error    no way",
     ]
-    assert "  upstream p/m speaks gemini, as it came" in shown(row=row(passthrough=True))
+    assert "  upstream p/m speaks gemini, pass-through" in shown(row=row(passthrough=True))
     assert "  tokens   1,234 in, 5 out" in shown(row=row(cost=None))
 
 
@@ -224,13 +224,11 @@ def test_models_are_a_table_of_equal_columns(capsys):
         "p/long-name  1k       20      -      -\n"
         "p/m          -        -       -      -  (off)\n"
     )
-    assert models._nothing("p/m", [on, off]) == (
-        "no model that can be asked is called p/m: p/m is off, set K"
-    )
+    assert models._nothing("p/m", [on, off]) == ("no available model matches p/m: p/m is off, set K")
     assert models._nothing("long-nam", [on]) == (
-        "no model that can be asked is called long-nam: did you mean long-name?"
+        "no available model matches long-nam: did you mean long-name?"
     )
-    assert models._nothing("zzz", [on]) == "no model that can be asked is called zzz"
+    assert models._nothing("zzz", [on]) == "no available model matches zzz"
 
 
 def test_why_a_provider_is_off():
@@ -355,23 +353,27 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
         (
             (None, None),
             [said(200, '{"data": []}')],
-            "the gateway lists no model at all: name one with --model",
+            "the gateway lists no models: name one with --model",
         ),
         ((None, "p/aa"), [said(200, LIST), said(404, NO)], "no: did you mean p/a?"),
-        ((None, "zzzz"), [said(200, LIST), said(404, NO)], "no: `wireglot models` lists what there is"),
+        (
+            (None, "zzzz"),
+            [said(200, LIST), said(404, NO)],
+            "no: `wireglot models` lists the available models",
+        ),
     ):
         answering(monkeypatch, *answers)
         with pytest.raises(Unusable, match=words.replace("?", r"\?")):
             smoke._model(TARGET, *given)
     for key, kind, words in (
-        ("", Unusable, "wants a client key"),
-        ("k", CheckFailed, "does not take that client key"),
+        ("", Unusable, "requires a client key"),
+        ("k", CheckFailed, "the client key was rejected"),
     ):
         answering(monkeypatch, said(401, "{}"))
         with pytest.raises(kind, match=words):
             smoke.listed_models(SmokeTarget(TARGET.address, key))
     answering(monkeypatch, said(200, "{}"))
-    with pytest.raises(CheckFailed, match="not from a gateway"):
+    with pytest.raises(CheckFailed, match="not from a Wireglot gateway"):
         smoke.listed_models(TARGET)
 
 
@@ -518,7 +520,7 @@ def test_what_a_store_holds_and_what_was_removed(capsys):
     store._print_stats(SimpleNamespace(engine="X", version=1, size=0, kinds={}), False)  # type: ignore[arg-type]  # all that is looked at
     store._print_removed("me", {"b": 1000, "a": 2, "c": 0})
     store._print_removed("me", {"c": 0})
-    assert capsys.readouterr().out == "X, schema 1\nremoved 2 a, 1,000 b\nthere was nothing of 'me'\n"
+    assert capsys.readouterr().out == "X, schema 1\nremoved 2 a, 1,000 b\nno data of 'me'\n"
 
 
 # --- what was perhaps meant
@@ -559,7 +561,7 @@ def test_a_positive_number_is_one(text, number):
 
 @rows("text", ["0", "-1", "1.5", "", "x", "1000000000", " 1"])
 def test_another_text_is_no_positive_number(text):
-    with pytest.raises(argparse.ArgumentTypeError, match="expected a whole number from 1 up, got"):
+    with pytest.raises(argparse.ArgumentTypeError, match="expected an integer from 1 up, got"):
         positive(text)
 
 
@@ -638,11 +640,11 @@ def test_keys_are_changed_through_the_admin_api(monkeypatch):
 
 
 @rows("status, body, words", [
-    (401, "{}", "http://h does not take the admin secret in WIREGLOT_ADMIN_SECRET"),
+    (401, "{}", "http://h rejects the admin secret in WIREGLOT_ADMIN_SECRET"),
     (400, NO, "no"),
     (200, NO, "no"),
-    (200, "{}", "http://h: status 200, but not from a gateway"),
-    (400, '{"data": []}', "http://h: status 400, but not from a gateway"),
+    (200, "{}", "http://h: status 200, not from a Wireglot gateway"),
+    (400, '{"data": []}', "http://h: status 400, not from a Wireglot gateway"),
     (200, '{"data": 5}', "http://h: the server is not the admin API of a Wireglot gateway"),
 ])  # fmt: skip
 def test_what_a_gateway_says_to_a_wrong_request_is_reported(status, body, words, monkeypatch):

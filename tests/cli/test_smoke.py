@@ -227,8 +227,8 @@ def test_a_gateway_that_is_not_there_is_reported_in_one_line():
 def test_a_gateway_that_refuses_the_key_is_reported_in_one_line():
     refused = b'{"error":{"message":"no such key","type":"authentication_error"}}'
     with _gateway(**{"/v1/models": (401, JSON, refused)}) as (url, _):
-        assert "does not take that client key" in complaint(run("smoke", "--url", url, "--key", "x"), 1)
-        assert "wants a client key" in complaint(run("smoke", "--url", url))
+        assert "the client key was rejected" in complaint(run("smoke", "--url", url, "--key", "x"), 1)
+        assert "requires a client key" in complaint(run("smoke", "--url", url))
 
 
 def test_a_provider_without_models_needs_a_name():

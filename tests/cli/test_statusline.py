@@ -106,7 +106,7 @@ def test_a_closed_input_is_no_error(
 
 
 def test_a_gateway_that_is_away_is_said_in_the_line(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert "nothing listens there" in shown(GIVEN, "--url", "http://127.0.0.1:9")
+    assert "connection refused" in shown(GIVEN, "--url", "http://127.0.0.1:9")
     assert "expected http://HOST:PORT" in shown(GIVEN, "--url", "here")
     monkeypatch.delenv("ANTHROPIC_BASE_URL")
     assert shown(GIVEN).endswith(" · gateway: ANTHROPIC_BASE_URL is not set")

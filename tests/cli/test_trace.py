@@ -113,7 +113,7 @@ def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:
 def test_diff_with_another_compares_what_the_answers_say(file: Path, tmp_path: Path) -> None:
     other = tmp_path / "other.wgtrace.json"
     other.write_bytes(write_trace(recorded("openai-chat", "gemini", conversation("openai-chat"))))
-    assert reported("diff", file, other) == "both answers say the same\n"
+    assert reported("diff", file, other) == "both answers are the same\n"
     again = recorded("anthropic", "gemini", conversation("anthropic", "[[demo:refuse]]"))
     other.write_bytes(write_trace(again))
     text = reported("diff", file, other)
@@ -171,7 +171,7 @@ def test_export_writes_what_was_read(file: Path, tmp_path: Path) -> None:
     done = run("trace", "export", str(file), "-o", str(out), "--gzip")
     assert done.returncode == 0
     assert done.stdout == b""
-    assert b"It holds what was said: look before you share it." in done.stderr
+    assert b"It contains conversation text: check before sharing." in done.stderr
     whole = with_analysis(read_trace(file.read_bytes()))
     assert read_trace(gzip.decompress(out.read_bytes())) == whole
     assert read_trace(run("trace", "export", str(out)).stdout) == whole
@@ -184,7 +184,7 @@ def test_export_writes_no_file_to_a_terminal_unless_it_is_asked_to(file: Path, p
     try:
         refused = subprocess.run(line, stdout=slave, stderr=subprocess.PIPE, env=PLAIN, check=False)
         assert refused.returncode == 2
-        assert b"-o FILE writes it" in refused.stderr
+        assert b"write a file with -o FILE" in refused.stderr
         assert select.select([master], [], [], 0)[0] == []
     finally:
         os.close(slave)
@@ -194,7 +194,7 @@ def test_export_writes_no_file_to_a_terminal_unless_it_is_asked_to(file: Path, p
 
 
 def test_replay_offline_says_whether_it_is_the_same(file: Path, tmp_path: Path) -> None:
-    same = "= upstream request: as it was recorded\n= client answer: as it was recorded\n"
+    same = "= upstream request: same as recorded\n= client answer: same as recorded\n"
     assert reported("replay", "--offline", file) == same
     trace = read_trace(file.read_bytes())
     attempt = trace.attempts[0]
@@ -204,7 +204,7 @@ def test_replay_offline_says_whether_it_is_the_same(file: Path, tmp_path: Path) 
     path.write_bytes(write_trace(replace(trace, attempts=[replace(attempt, request=request)])))
     assert reported("replay", "--offline", path, status=1) == (
         "~ upstream request: differs in 1\n    /generationConfig/maxOutputTokens\n"
-        "      was 400\n      is  300\n= client answer: as it was recorded\n"
+        "      was 400\n      is  300\n= client answer: same as recorded\n"
     )
     again = json.loads(reported("replay", "--offline", path, "--json", status=1))
     assert not again["same"]

@@ -169,15 +169,16 @@ def test_a_request_is_sent_again_once_somebody_agrees_to_pay(gateway: LiveGatewa
     assert refused.returncode == 2
     asked, refusal = refused.stderr.decode().splitlines()
     assert re.fullmatch(
-        r"This asks demo/demo-gemini: about \d+ tokens in, at most 300 out, .*; no key pays for it\.", asked
+        r"This sends a request to demo/demo-gemini: about \d+ tokens in, at most 300 out, .*; not paid with any key\.",
+        asked,
     )
-    assert refusal == "wireglot: not sent: say --yes to agree beforehand"
+    assert refusal == "wireglot: not sent: confirm with --yes"
     done = run(*line, "--to", "demo-anthropic", "--yes")
     assert done.returncode == 0, done
     first, *rest = done.stdout.decode().splitlines()
     new, status = first.split()
     assert status == "200"
-    assert "/text" in rest or rest == ["both answers say the same"]
+    assert "/text" in rest or rest == ["both answers are the same"]
     shown = json.loads(run("trace", "show", new, "--url", gateway.url, "--json").stdout)
     assert shown["row"]["upstream_dialect"] == "anthropic"
     wrong = run(*line, "--to", "nobody/none", "--yes")

@@ -36,5 +36,5 @@ def test_a_secret_that_no_header_can_hold_is_reported_by_its_place_and_not_print
     if not variable.startswith("-"):
         monkeypatch.setenv(variable, secret)
     said = complaint(run(*(each.format(url=url, secret=secret) for each in arguments)))
-    assert said.startswith(f"{variable}: expected a key of plain ASCII")
+    assert said.startswith(f"{variable}: expected a key in plain ASCII")
     assert "geheim" not in said

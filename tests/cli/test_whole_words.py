@@ -89,7 +89,7 @@ KEYS = [
     key("laptop", sign_in_of="ada"),
 ]
 MAY = (
-    "claude-*, fast; group team; 60 requests/min; 1000 tokens/min; 5 at once; 7 tokens/day; 70 tokens/month; 2.50/day; "
+    "claude-*, fast; group team; 60 requests/min; 1000 tokens/min; 5 concurrent; 7 tokens/day; 70 tokens/month; 2.50/day; "
     "50.00/month; 3 searches/day"
 )
 
@@ -127,7 +127,7 @@ class Stored:
         return {}
 
 
-OPEN = "No key is stored: a gateway on loopback asks for none, unless [keys] or require_key of its configuration says otherwise.\n"  # fmt: skip
+OPEN = "No key is stored: a gateway on loopback requires none, unless its configuration sets [keys] or require_key.\n"  # fmt: skip
 FIELDS = dict.fromkeys((*LIMITS, "models", "group", "owner", "expires"))
 
 
@@ -143,25 +143,25 @@ def test_every_action_on_keys_says_what_it_did(capsys: pytest.CaptureFixture[str
         done(access, action, **more)
         return capsys.readouterr()
 
-    shown_once = "This is the key of ada. It is shown this once: only its hash is kept.\n"
-    first = "From now on every request to the gateway needs a key (`wireglot keys off` ends that).\n"
+    shown_once = "This is the key of ada. It is shown only once: only its hash is stored.\n"
+    first = "Every request to the gateway now requires a key (`wireglot keys off` reverts this).\n"
     assert said("create", models=["m"], concurrent=0, owner="me") == ("wg-abcdef\n", shown_once + first)
     access.documents = [key("laptop", sign_in_of="ada"), key("ada"), key("phone", sign_in_of="ada")]
     assert said("create") == ("wg-abcdef\n", shown_once)
     assert said("update", group="g") == ("ada  wg-abc…  active  all models\n", "")
-    rejected = "It is rejected by every process within seconds. Running requests may end.\n"
+    rejected = "All gateway processes reject it within seconds. Running requests may finish.\n"
     assert said("revoke") == ("ada  wg-abc…  revoked  all models\n", rejected)
     assert said("rotate") == ("wg-new\n", "The old key is rejected.\n")
     assert said("rotate", overlap=60) == ("wg-new\n", "The old key works until 2026-11-18.\n")
     assert said("delete") == (
         "",
-        "ada and what was kept of its caller are gone; the name is free.\n",
+        "Deleted ada and stored data of its caller; the name can be used again.\n",
     )
     access.documents.append(key("ada"))
     assert said("off") == ("", f"3 keys deleted. {OPEN}")
     assert said("off") == ("", OPEN)
     access.documents = [key("ada")]
-    gone = "ada and what was kept of its caller are gone; the name is free.\n"
+    gone = "Deleted ada and stored data of its caller; the name can be used again.\n"
     assert said("delete") == ("", gone + OPEN)
     assert access.done == [
         ("create", "ada", {"models": ["m"], "concurrent": 0, "owner": "me"}),
@@ -181,7 +181,7 @@ def test_every_action_on_keys_says_what_it_did(capsys: pytest.CaptureFixture[str
     access.documents = KEYS[:2]
     for action, what in (("delete", "the key ada"), ("off", r"all stored keys \(ada, old \)")):
         with pytest.raises(
-            Unusable, match=f"this deletes {what} and what was kept of the callers: say --yes"
+            Unusable, match=f"this deletes {what} and stored data of the callers: confirm with --yes"
         ):
             done(access, action, yes=False)
 
@@ -189,13 +189,13 @@ def test_every_action_on_keys_says_what_it_did(capsys: pytest.CaptureFixture[str
 def test_keys_are_a_table(capsys: pytest.CaptureFixture[str]) -> None:
     done(Stored(*KEYS), "list")
     assert capsys.readouterr().out == (
-        "name    key      state             created     may\n"
+        "name    key      state             created     limits\n"
         f"ada     wg-abc…  until 2027-01-31  2026-11-18  {MAY}\n"
         "old     wg-abc…  revoked                       all models\n"
-        "laptop  wg-abc…  active            2026-11-18  what ada may\n"
+        "laptop  wg-abc…  active            2026-11-18  same as ada\n"
     )
     done(Stored(), "list")
-    none = "There are no stored keys. Make one: wireglot keys create NAME\n"
+    none = "There are no stored keys. Create one: wireglot keys create NAME\n"
     assert capsys.readouterr() == ("", none)
     for action in ("list", "create", "update", "revoke", "rotate"):
         done(Stored(*KEYS[:1]), action, json=True, group="g")
@@ -223,16 +223,16 @@ def exchange(**more: Any) -> Trace:
 @rows(
     ("dry", "said"),
     [
-        ({}, "This asks p/m: about ? tokens in, at most ? out, at a price that is not known; no key pays for it."),
+        ({}, "This sends a request to p/m: about ? tokens in, at most ? out, at an unknown price; not paid with any key."),
         (
             {"estimate": {"input": 5, "max_output": 7, "cost": 1_500_000, "currency": "EUR"}, "pays": "env:\nK"},
-            "This asks p/m: about 5 tokens in, at most 7 out, for at most 1.500000 EUR; paid with the key in env: K.",
+            "This sends a request to p/m: about 5 tokens in, at most 7 out, for at most 1.500000 EUR; paid with the key in env: K.",
         ),
         (
             {"estimate": {"cost": 0.5}, "pays": None},
-            "This asks p/m: about ? tokens in, at most ? out, for at most 0.000000; no key pays for it.",
+            "This sends a request to p/m: about ? tokens in, at most ? out, for at most 0.000000; not paid with any key.",
         ),
-        ({"estimate": [1], "pays": ""}, "This asks p/m: about ? tokens in, at most ? out, at a price that is not known; no key pays for it."),
+        ({"estimate": [1], "pays": ""}, "This sends a request to p/m: about ? tokens in, at most ? out, at an unknown price; not paid with any key."),
     ],
 )  # fmt: skip
 def test_what_it_costs_to_send_a_request_again(dry: dict[str, Any], said: str) -> None:
@@ -293,13 +293,13 @@ def test_a_request_is_sent_again_with_consent(
     for more, words in (
         ({"raw": True}, "--raw: nothing went upstream in this exchange"),
         ({"id": "x.json", "found": exchange(request=TraceMessage(body="{", truncated=True))},
-         "the request was not recorded to its end: it cannot be sent again"),
-        ({"yes": False}, "not sent: say --yes to agree beforehand"),
+         "the recorded request is incomplete and cannot be sent again"),
+        ({"yes": False}, "not sent: confirm with --yes"),
     ):  # fmt: skip
         with pytest.raises(Unusable) as refused:
             again(Gateway(200), monkeypatch, **more)
         assert str(refused.value) == words
-    with pytest.raises(Unusable, match="--url: which gateway is to send it again"):
+    with pytest.raises(Unusable, match="no running gateway found to send it again"):
         again(None, monkeypatch)
 
 
@@ -320,12 +320,12 @@ def test_only_a_person_agrees(typed: str, sure: bool, monkeypatch: pytest.Monkey
 @rows(
     ("status", "body", "secret", "kind", "said"),
     [
-        (401, "{}", "k", trace.NoTrace, "http://h:1 does not take what WIREGLOT_KEY holds"),
-        (401, "{}", "", Unusable, "http://h:1 wants its admin secret in WIREGLOT_ADMIN_SECRET, or a client key in WIREGLOT_KEY"),
+        (401, "{}", "k", trace.NoTrace, "http://h:1 rejects the secret in WIREGLOT_KEY"),
+        (401, "{}", "", Unusable, "http://h:1 requires its admin secret in WIREGLOT_ADMIN_SECRET, or a client key in WIREGLOT_KEY"),
         (404, '{"error": {"message": "no such"}}', "k", trace.NoTrace, "no such"),
-        (404, "{}", "k", trace.NoTrace, "http://h:1: status 404, but not from a gateway: is the address right?"),
+        (404, "{}", "k", trace.NoTrace, "http://h:1: status 404, not from a Wireglot gateway: check the address"),
         (500, '{"error": {"message": "broken"}}', "k", trace.NoTrace, "http://h:1: broken"),
-        (200, "[]", "k", trace.NoTrace, "http://h:1: what answers there has no inspector: is the address right?"),
+        (200, "[]", "k", trace.NoTrace, "http://h:1: the server has no inspector: check the address"),
     ],
 )  # fmt: skip
 def test_what_a_gateway_without_traces_answers(
@@ -376,7 +376,7 @@ def test_a_gateway_is_asked_for_traces_page_by_page(monkeypatch: pytest.MonkeyPa
 def test_differences_are_lines_and_nothing_steers_a_terminal() -> None:
     found = [Difference("/a\x1b", "was\n", "is"), Difference("", "1", "2")]
     assert trace.compared_lines(found) == ["/a ", "  - was ", "  + is", "/", "  - 1", "  + 2"]
-    assert trace.compared_lines([]) == ["both answers say the same"]
+    assert trace.compared_lines([]) == ["both answers are the same"]
     assert trace._printable('a\n"é\x1b\u2028') == 'a\n"é\\u001b\\u2028'
 
 
@@ -386,9 +386,9 @@ def test_differences_are_lines_and_nothing_steers_a_terminal() -> None:
 @rows(
     ("status", "body", "secret", "name", "kind", "said"),
     [
-        (401, "{}", "", "WIREGLOT_KEY", Unusable, "http://h:1 wants a key: give one that it knows in --api-key or WIREGLOT_KEY"),
-        (401, "{}", "k", "WIREGLOT_KEY", Failed, "http://h:1 does not take the key: give one that it knows in --api-key or WIREGLOT_KEY"),
-        (401, "{}", "k", "WIREGLOT_ADMIN_SECRET", Failed, "http://h:1 does not take the key: give one that it knows in WIREGLOT_ADMIN_SECRET"),
+        (401, "{}", "", "WIREGLOT_KEY", Unusable, "http://h:1 requires a key: set a valid one in --api-key or WIREGLOT_KEY"),
+        (401, "{}", "k", "WIREGLOT_KEY", Failed, "http://h:1 rejects the key: set a valid one in --api-key or WIREGLOT_KEY"),
+        (401, "{}", "k", "WIREGLOT_ADMIN_SECRET", Failed, "http://h:1 rejects the key: set a valid one in WIREGLOT_ADMIN_SECRET"),
         (500, '{"error": {"message": "broken"}}', "k", "WIREGLOT_KEY", Failed, "http://h:1: broken"),
         (200, "{}", "k", "WIREGLOT_KEY", Failed, "http://h:1: the server is not a Wireglot gateway"),
     ],
@@ -431,8 +431,8 @@ def test_usage_is_asked_of_a_gateway_as_a_key_or_as_the_admin(monkeypatch: pytes
         ("GET", "/v1/admin/usage?group_by=a+b", "admin"),
     ]
     for more, words in (
-        ({"key": "ada"}, "--key: only --admin sees other keys' usage"),
-        ({"api_key": "ä"}, "--api-key: expected a key of plain ASCII"),
+        ({"key": "ada"}, "--key: --admin is required to see the usage of other keys"),
+        ({"api_key": "ä"}, "--api-key: expected a key in plain ASCII"),
     ):
         with pytest.raises(Unusable, match=words):
             there(**more)
@@ -470,13 +470,13 @@ def test_usage_is_a_table_and_a_chart(monkeypatch: pytest.MonkeyPatch) -> None:
         "total          1,234       1     10        9    2.0000",
         "",
         "1 request not finished yet",
-        "~p50: of hourly sums, within 5 %; all other numbers are exact",
+        "~p50: from hourly sums, within 5 %; all other numbers are exact",
     ]
     monkeypatch.setenv("COLUMNS", "30")
     two = {"data": [day, {**day, "day": "2026-01-03", "total_tokens": 4}]}
     out = Terminal()
     assert usage.chart_lines(two, out) == [
-        "tokens a day",
+        "tokens per day",
         "2026-01-01  ###############  8",
         "2026-01-02                   0",
         "2026-01-03  #######          4",
@@ -530,10 +530,10 @@ def test_the_key_of_a_probe_comes_from_one_place(monkeypatch: pytest.MonkeyPatch
         assert probe._key(argparse.Namespace(key=given[0], key_env=given[1])) == found
     monkeypatch.setenv("BAD_KEY", "a b")
     for wrong, words in (
-        (("a", "A_KEY"), "--key and --key-env: give one of them"),
+        (("a", "A_KEY"), "--key and --key-env exclude each other"),
         ((None, "NO_KEY"), "--key-env: the variable NO_KEY is not set"),
-        ((None, "BAD_KEY"), "$BAD_KEY: expected a key of plain ASCII"),
-        (("ä", None), "--key: expected a key of plain ASCII"),
+        ((None, "BAD_KEY"), "$BAD_KEY: expected a key in plain ASCII"),
+        (("ä", None), "--key: expected a key in plain ASCII"),
     ):
         with pytest.raises(Unusable) as refused:
             probe._key(argparse.Namespace(key=wrong[0], key_env=wrong[1]))
@@ -543,10 +543,12 @@ def test_the_key_of_a_probe_comes_from_one_place(monkeypatch: pytest.MonkeyPatch
     arguments = argparse.Namespace(
         dialect=None, only=[], large=False, list=False, base_url=None, dry_run=False, key=None, key_env=None
     )
-    with pytest.raises(Unusable, match="say which BASE_URL to probe, as in"):
+    with pytest.raises(Unusable, match="expected a BASE_URL, as in"):
         probe.run(arguments)
     arguments.base_url = "http://h"
-    with pytest.raises(Unusable, match="--dialect: say which one it claims to speak: anthropic, openai-chat"):
+    with pytest.raises(
+        Unusable, match="--dialect: expected the dialect of the endpoint: anthropic, openai-chat"
+    ):
         probe.run(arguments)
 
 
@@ -588,14 +590,14 @@ def test_whose_a_gateway_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", "/home/me/")
     for gateway, said in (
         (running(), "without a configuration"),
-        (running(config="/w.toml"), "by /w.toml"),
-        (running(client="claude"), "private, of claude"),
+        (running(config="/w.toml"), "configuration /w.toml"),
+        (running(client="claude"), "private, for claude"),
         (
             running(client="claude", folder="/home/me/x", since=3600.0),
-            f"private, of claude in ~/x{since}",
+            f"private, for claude in ~/x{since}",
         ),
-        (running(client="claude", folder="/home/mean"), "private, of claude in /home/mean"),
-        (running(client="claude", folder="/home/me"), "private, of claude in ~"),
+        (running(client="claude", folder="/home/mean"), "private, for claude in /home/mean"),
+        (running(client="claude", folder="/home/me"), "private, for claude in ~"),
     ):
         assert inspect._whose(gateway) == said
     monkeypatch.setattr(inspect, "can_ask", lambda: False)
@@ -603,7 +605,7 @@ def test_whose_a_gateway_is(monkeypatch: pytest.MonkeyPatch) -> None:
         inspect._one_of([running(), running(config="/w.toml")])
     link = "    wireglot inspect --url http://127.0.0.1:8484"
     assert str(refused.value) == (
-        f"2 gateways of yours run, name one:\n  without a configuration:\n{link}\n  by /w.toml:\n{link}"
+        f"2 of your gateways are running, choose one:\n  without a configuration:\n{link}\n  configuration /w.toml:\n{link}"
     )
     asked: list[Any] = []
     monkeypatch.setattr(inspect, "can_ask", lambda: True)
@@ -615,10 +617,16 @@ def test_whose_a_gateway_is(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inspect, "pick", pick)
     assert inspect._one_of([running(), running(config="/w.toml")]).config == "/w.toml"
     assert asked == [
-        ("Gateway:", ["http://127.0.0.1:8484  without a configuration", "http://127.0.0.1:8484  by /w.toml"])
+        (
+            "Gateway:",
+            [
+                "http://127.0.0.1:8484  without a configuration",
+                "http://127.0.0.1:8484  configuration /w.toml",
+            ],
+        )
     ]
     monkeypatch.setattr(inspect, "pick", lambda *_: None)
-    with pytest.raises(Unusable, match="none was chosen"):
+    with pytest.raises(Unusable, match="no gateway was chosen"):
         inspect._one_of([running()])
 
 
@@ -644,11 +652,11 @@ def test_the_link_to_the_page(
     if link:
         assert inspect.page_link(address, key, as_admin=as_admin) == link
     else:
-        with pytest.raises(Failed, match="http://h:1: only a gateway of yours signs you in"):
+        with pytest.raises(Failed, match="http://h:1: not your own gateway"):
             inspect.page_link(address, key, as_admin=as_admin)
     given = {"file": "x", "url": None, "config": None, "admin": False}
     for name in ("url", "config", "admin"):
-        with pytest.raises(Unusable, match="needs neither --url nor --config nor --admin"):
+        with pytest.raises(Unusable, match="cannot be combined with --url, --config or --admin"):
             inspect.run(argparse.Namespace(**{**given, name: "y"}))
     assert inspect._ANYWHERE == {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}
 
@@ -678,7 +686,7 @@ def test_a_configuration_is_summed_up(
     dialects = ", ".join(spec.dialects), ", ".join(catalog.provider("azure").dialects)
     wide, long = max(map(len, dialects)), max(map(len, urls))
     assert capsys.readouterr().out.splitlines() == [
-        "no file, the environment alone: no problems",
+        "no file, environment only: no problems",
         "listens on http://[::1]:1, 2 workers; losses: warn",
         "",
         "providers",
@@ -715,10 +723,10 @@ def test_a_configuration_is_summed_up(
         "    d e",
     ]
     assert list(config._columns([("a", "b")], 6)) == ["  a  b"]
-    with pytest.raises(Unusable, match="both a and --config name a file: say one of them"):
+    with pytest.raises(Unusable, match="both a and --config name a file: use one of them"):
         config.run(argparse.Namespace(path="a", config="b", action="check"))
     monkeypatch.setattr(config, "find", lambda: None)
-    with pytest.raises(Unusable, match=r"there is no wireglot\.toml here: name a file"):
+    with pytest.raises(Unusable, match=r"no wireglot\.toml in the current folder: name a file"):
         config.run(argparse.Namespace(path=None, config=None, action="trust"))
 
 
@@ -744,7 +752,7 @@ def test_a_store_at_a_gateway(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     assert capsys.readouterr().out == "X, schema 1\nremoved 2 responses\n"
     assert asked == [("GET", "/v1/admin/store", "k"), ("DELETE", "/v1/admin/callers/a%2Fb/data", "k")]
     for status, words in (
-        (401, "http://h:1 does not take the admin secret in WIREGLOT_ADMIN_SECRET"),
+        (401, "http://h:1 rejects the admin secret in WIREGLOT_ADMIN_SECRET"),
         (403, "http://h:1: no"),
     ):
         with pytest.raises(Failed) as refused:
@@ -792,7 +800,7 @@ def test_providers_whose_key_is_not_kept(
 ) -> None:
     with pytest.raises(Unusable, match="there is no provider kimy: did you mean kimi"):
         login._known("kimy", {"kimi": provider_key()})
-    with pytest.raises(Unusable, match="there is no provider zzzz: `wireglot providers` lists them"):
+    with pytest.raises(Unusable, match="there is no provider zzzz: `wireglot providers` lists all of them"):
         login._known("zzzz", {"kimi": provider_key()})
     for text, found in (("\n  sk-1 \nsk-2", "sk-1"), ("", ""), (" \n", "")):
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
@@ -800,11 +808,11 @@ def test_providers_whose_key_is_not_kept(
     monkeypatch.setattr("sys.stdin", io.StringIO("x" * 16_384))
     assert len(login._piped_key()) == 16_384
     for text, words in (
-        ("x" * 16_385, "of 16,384 characters at most"),
-        ("a b", "which has no spaces and is plain ASCII"),
+        ("x" * 16_385, "of at most 16,384 characters"),
+        ("a b", "in plain ASCII without spaces"),
     ):
         monkeypatch.setattr("sys.stdin", io.StringIO(text))
-        with pytest.raises(Unusable, match=f"standard input: expected a key, {words}"):
+        with pytest.raises(Unusable, match=f"standard input: expected a key {words}"):
             login._piped_key()
 
 
@@ -828,17 +836,17 @@ def test_a_key_that_is_forgotten_or_never_was_kept(
     assert login._forget(shared, known) == 0
     assert (gone, capsys.readouterr().err.splitlines()) == (
         [(Path("/k"), "K")],
-        ["K is forgotten.", "It was the key of other, too.", "K is set in this environment all the same."],
+        ["Deleted K.", "It was also the key of other.", "K is still set in this environment."],
     )
     for state, why in (
         ("environment", ": K is set in the environment: unset it"),
         ("configuration", ": its key is in the configuration"),
-        ("login", ": it is signed in to without a key"),
+        ("login", ": it uses a sign-in without a key"),
         ("missing", ""),
     ):
         with pytest.raises(Failed) as refused:
             login._forget(provider_key(state=state, variable="K"), {})
-        assert str(refused.value) == f"no key of kimi is kept{why}"
+        assert str(refused.value) == f"no key of kimi is stored{why}"
 
 
 def test_keys_of_providers_are_a_table(
@@ -859,20 +867,20 @@ def test_keys_of_providers_are_a_table(
     login._list(by_name, as_json=False)
     assert capsys.readouterr().out == (
         "provider      key    from\n"
-        "kimi, kimi-2  K      kept in /k\n"
-        "env           E      the environment (another is kept)\n"
-        "ring          R      kept in the keyring\n"
+        "kimi, kimi-2  K      stored in /k\n"
+        "env           E      the environment (another one is stored)\n"
+        "ring          R      stored in the keyring\n"
         "toml                 the configuration\n"
         "cloud                signed in, without a key\n"
-        "              OTHER  kept in the keyring\n"
+        "              OTHER  stored in the keyring\n"
     )
     login._list(by_name, as_json=True)
     assert json.loads(capsys.readouterr().out)[0] == {
-        "providers": ["kimi", "kimi-2"], "key": "K", "source": "kept in /k"
+        "providers": ["kimi", "kimi-2"], "key": "K", "source": "stored in /k"
     }  # fmt: skip
     monkeypatch.setattr(login, "kept_places", lambda place, notes: {})
     login._list({}, as_json=False)
-    none = "No key of a provider is here. Keep one: wireglot login PROVIDER (`wireglot providers`)\n"
+    none = "No provider key found. Store one: wireglot login PROVIDER (`wireglot providers`)\n"
     assert capsys.readouterr() == ("", none)
 
 
@@ -885,7 +893,7 @@ def test_every_dialect_is_described() -> None:
     described = {
         "anthropic": "Anthropic Messages", "openai-chat": "OpenAI Chat Completions", "openai-responses": "OpenAI Responses",
         "gemini": "Gemini generateContent and streamGenerateContent", "gemini-interactions": "Gemini Interactions",
-        "code-assist": "Code Assist (v1internal)", "gemini-simple": "/v1/gemini", "anthropic-vertex": "(rawPredict)",
+        "code-assist": "envelope (v1internal)", "gemini-simple": "/v1/gemini", "anthropic-vertex": "(rawPredict)",
         "anthropic-bedrock": "(InvokeModel)", "ollama": "(/api/chat)", "ollama-generate": "(/api/generate)",
     }  # fmt: skip
     ends = {"code-assist", "anthropic-vertex", "anthropic-bedrock", "ollama", "ollama-generate"}
@@ -917,8 +925,8 @@ def test_keys_of_a_menu() -> None:
 
 
 @rows("typed, chosen, said", [
-    ("2\n", 1, ""), ("", None, ""), ("bet\n", 1, ""), ("zzz\nalpha\n", 0, "nothing has that name\n"),
-    ("a\n1\n", 0, "3 have it: a number?\n"), ("beta\n", 1, ""),
+    ("2\n", 1, ""), ("", None, ""), ("bet\n", 1, ""), ("zzz\nalpha\n", 0, "no match\n"),
+    ("a\n1\n", 0, "3 matches: enter a number\n"), ("beta\n", 1, ""),
 ])  # fmt: skip
 def test_a_row_is_chosen_by_a_line(
     typed: str,
@@ -929,7 +937,7 @@ def test_a_row_is_chosen_by_a_line(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO(typed))
     assert menu._typed("Which?", ["alpha", "beta b", "gamma\n"]) == chosen
-    asked = "Which? (number or name, Enter gives up) "
+    asked = "Which? (number or name, Enter to cancel) "
     rest = f"{said}{asked}" if said else ""
     assert capsys.readouterr().err == f"  1 alpha\n  2 beta b\n  3 gamma \n{asked}{rest}"
 

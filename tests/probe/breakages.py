@@ -541,7 +541,7 @@ BREAKAGES: Final[dict[str, dict[str, Breakage]]] = {
     "lists.count": all_of(sent(swap(('"(input_tokens|totalTokens)":', r'"\1_":')))),
     "lists.count-grows": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
     "lists.count-agrees": all_of(sent(swap((r'^\{"(input_tokens|totalTokens)":\d+', r'{"\1":5')))),
-    # Answers that are kept
+    # Stored answers
     "state.get": per(r=sent(_kept(swap(("Hello", "Goodbye")))), i=sent(_kept(swap(("Hello", "Goodbye"))))),
     "state.chain": per(r=forgets("previous_response_id"), i=forgets("previous_interaction_id")),
     "state.unknown-previous": per(r=forgets("previous_response_id"), i=forgets("previous_interaction_id")),

@@ -80,8 +80,8 @@ LONG = "x" * 100
 RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (answers.shape, [reply()], None, ""),
     (answers.shape, [reply(" ")], Broken, "the answer has no text"),
-    (answers.shape, [reply(id="")], Broken, "the answer tells no id"),
-    (answers.shape, [reply(model="")], Broken, "the answer tells no model"),
+    (answers.shape, [reply(id="")], Broken, "the answer has no id"),
+    (answers.shape, [reply(model="")], Broken, "the answer names no model"),
     (answers.shape, [reply(faults=[("repeated", "r")])], Broken, "r"),
     (answers.content_type, [Got(200, {"content-type": "Application/JSON; x"}, b""), reply()], None, ""),
     (answers.content_type, [Got(200, {"content-type": "text/x"}, b"")], Broken, "found text/x"),
@@ -96,7 +96,7 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (answers.obeys, [reply("no")], Inconclusive, "the model said 'no'"),
     (answers.obeys, [reply(f"{WORDS} {WORDS}")], Broken, "the words came 2 times"),
     (answers.end, [reply()], None, ""),
-    (answers.end, [reply(stop="length")], Inconclusive, "did not come to its end"),
+    (answers.end, [reply(stop="length")], Inconclusive, "the model did not finish"),
     (answers.end, [reply(stop="other", stop_word="w")], Broken, "the stop reason is 'w'"),
     (answers.request_id, [Got(200, {"x-request-id": "1"}, b"")], None, ""),
     (answers.request_id, [Got(200, {"x-amzn-requestid": "1"}, b"")], None, ""),
@@ -124,7 +124,7 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (answers.tools, [counts(10), counts(10)], Broken, "10 without, 10 with"),
     (answers.reasoning, [counts(3, 4, reasoning=4, total=7)], None, ""),
     (answers.reasoning, [counts(3, 4, reasoning=4)], None, ""),
-    (answers.reasoning, [counts(3, 4)], NotApplicable, "tells no tokens of reasoning"),
+    (answers.reasoning, [counts(3, 4)], NotApplicable, "reports no reasoning tokens"),
     (answers.reasoning, [counts(3, 4, reasoning=5)], Broken, "5 of reasoning in 4 of output"),
     (answers.reasoning, [counts(3, 4, reasoning=1, total=8)], Broken, "but total 8"),
     (answers.parts, [counts(10), counts(25)], None, ""),
@@ -144,14 +144,14 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (answers.plain, [reply(f"a {WORDS}")], None, ""),
     (answers.plain, [reply("no")], Broken, "the answer is 'no', expected"),
     (answers.letters, [reply(answers._LETTERS), reply(answers._LETTERS)], None, ""),
-    (answers.letters, [reply(answers._LETTERS), reply("Gr\ufffd")], Broken, "letters came back broken"),
-    *((answers.letters, [reply(text)] * 2, Broken, "letters came back broken") for text in ("\\u00fc", "Ã¼", "&lt;d")),
-    (answers.letters, [reply("Gr")] * 2, Broken, "letters are missing"),
+    (answers.letters, [reply(answers._LETTERS), reply("Gr\ufffd")], Broken, "characters were corrupted"),
+    *((answers.letters, [reply(text)] * 2, Broken, "characters were corrupted") for text in ("\\u00fc", "Ã¼", "&lt;d")),
+    (answers.letters, [reply("Gr")] * 2, Broken, "characters are missing"),
     (answers.letters, [reply("Gr naïve")] * 2, Inconclusive, "the model said"),
     (answers.letters, [reply("Gr 東京")] * 2, Inconclusive, "the model said"),
     (answers.letters, [reply("no")] * 2, Inconclusive, "the model said 'no'"),
     (answers.length, [reply("x" * 400, stop="length")], None, ""),
-    (answers.length, [reply("x" * 401, stop="length")], Broken, "401 characters came"),
+    (answers.length, [reply("x" * 401, stop="length")], Broken, "401 characters were returned"),
     (answers.length, [reply(stop="end", stop_word="w")], Broken, "the stop reason is 'w'"),
     (answers.length_stream, [reply(stop="length", faults=[("order", "o")])], Broken, "o"),
     (answers.length_stream, [reply(stop="length")], None, ""),
@@ -159,7 +159,7 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (answers.several_sequences, [reply("red yellow")], Broken, "the third of four"),
     (answers.which_sequence, [reply("red", stop_word="stop_sequence", sequence="yellow")] * 2, None, ""),
     (answers.which_sequence, [reply("blue")] * 2, Inconclusive, "the model said 'blue'"),
-    (answers.which_sequence, [reply("red", stop_word="end_turn")] * 2, NotApplicable, "does not tell"),
+    (answers.which_sequence, [reply("red", stop_word="end_turn")] * 2, NotApplicable, "does not report"),
     (answers.which_sequence, [reply("red yellow", stop_word="end_turn")] * 2, Broken, "stop_reason 'end_turn'"),
     (answers.which_sequence, [reply("red", stop_word="stop_sequence")] * 2, Broken, "stop_sequence None"),
     (answers.which_sequence, [reply("red", stop_word="end_turn", sequence="yellow")] * 2, Broken, "'end_turn' with"),
@@ -167,12 +167,12 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (reasoning.whole, [thinking()], None, ""),
     (reasoning.whole, [thinking(thoughts=[])], None, ""),
     (reasoning.whole, [thinking(state="")], None, ""),
-    (reasoning.whole, [reply()], NotApplicable, "none is shown"),
-    (reasoning.whole, [thinking(" ")], Broken, "there are thoughts and no answer"),
-    (reasoning.whole, [thinking("<think>x")], Broken, "the text has <think> in it"),
+    (reasoning.whole, [reply()], NotApplicable, "no thoughts are returned"),
+    (reasoning.whole, [thinking(" ")], Broken, "thoughts without an answer"),
+    (reasoning.whole, [thinking("<think>x")], Broken, "the text contains <think>"),
     (reasoning.stream, [thinking()], None, ""),
-    (reasoning.stream, [thinking(" ")], Broken, "there are thoughts and no answer"),
-    (reasoning.stream, [reply()], NotApplicable, "none is shown"),
+    (reasoning.stream, [thinking(" ")], Broken, "thoughts without an answer"),
+    (reasoning.stream, [reply()], NotApplicable, "no thoughts are returned"),
     (reasoning.stream, [thinking(faults=[("thoughts", "f")])], Broken, "f"),
     (reasoning.state, [thinking(calls=[call()])] * 2, None, ""),
     (reasoning.state, [thinking(calls=[call()], state="")], Broken, "whole: thoughts without"),
@@ -187,12 +187,12 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (reasoning.absent, [thinking(), reply()], None, ""),
     # streams
     (streams.text, [reply(WORDS), reply(f" {WORDS}\n")], None, ""),
-    (streams.text, [reply(WORDS.split()[0]), reply(WORDS)], Broken, "the deltas make"),
+    (streams.text, [reply(WORDS.split()[0]), reply(WORDS)], Broken, "the deltas join to"),
     (streams.text, [reply("other"), reply(WORDS)], Inconclusive, "the model said 'other'"),
     (streams.text, [reply("same"), reply("same")], Inconclusive, "the model said 'same'"),
     (streams.text, [reply(WORDS, faults=[("order", "o")]), reply(WORDS)], Broken, "o"),
     (streams.pieces, [reply(LONG, pieces=2)], None, ""),
-    (streams.pieces, [reply(LONG, pieces=1)], Broken, "100 characters came in 1 piece"),
+    (streams.pieces, [reply(LONG, pieces=1)], Broken, "100 characters arrived in 1 piece"),
     (streams.pieces, [reply(LONG[1:], pieces=1)], Inconclusive, "the model said only"),
     (streams.call, [calling()], None, ""),
     (streams.call, [calling(call(arguments="{}"))], Broken, "the arguments have no city"),
@@ -221,15 +221,15 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (tools.parallel_off, [calling()], None, ""),
     (tools.parallel_off, [calling(call(), call())], Broken, "it made 2 calls"),
     (tools.no_arguments, [calling(), calling(call("get_time", ""))], None, ""),
-    (tools.no_arguments, [calling(), calling(call("get_time", "[]"))], Broken, "the arguments are no object"),
+    (tools.no_arguments, [calling(), calling(call("get_time", "[]"))], Broken, "the arguments are not an object"),
     (tools.no_arguments, [calling(), calling()], Broken, "the model called 'get_weather'"),
     (tools.no_arguments, [NotApplicable("x"), reply()], Inconclusive, "did not call the tool"),
     (tools.no_arguments, [calling(), reply(faults=[("usage", "u")])], Broken, "u"),
     (tools.strict, [calling()], None, ""),
-    (tools.strict, [calling(call(arguments='{"city": 1, "x": 2}'))], Broken, "do not fit the schema"),
+    (tools.strict, [calling(call(arguments='{"city": 1, "x": 2}'))], Broken, "do not match the schema"),
     (tools.strict, [reply()], Inconclusive, "did not call the tool"),
     (tools.result, [calling(), reply("It has 17.3 degrees")], None, ""),
-    (tools.result, [calling(), reply("rain")], Inconclusive, "does not speak of"),
+    (tools.result, [calling(), reply("rain")], Inconclusive, "does not mention"),
     (tools.orphan, [Got(200, {}, b"")], None, ""),
     (tools.orphan, [Got(400, {}, b"")], None, ""),
     (tools.orphan, [Got(500, {}, b"")], Broken, "status 500"),
@@ -269,7 +269,7 @@ def test_several_results_are_given_in_another_order_where_ids_pair_them() -> Non
         results = talk.asked[1][1].turns[-1].results
         assert results[0].text.startswith(first)
     one: Any = Scripted(calling(call(id="a"), call(id="b")), reply("17.3"))
-    with pytest.raises(Broken, match="speaks of one result and not of"):
+    with pytest.raises(Broken, match="mentions one result but not"):
         tools.several(one)
 
 
@@ -429,5 +429,5 @@ def test_a_model_may_be_on_any_page_of_a_list() -> None:
     assert len(talk.posted) == 2
     for answers_ in ([page(["a"])], [page(["a"], "2"), page(["a"], "3")]):
         missing: Any = Posting(*answers_, wire="gemini")
-        with pytest.raises(Broken, match="models/mine is none of the 1 that are listed"):
+        with pytest.raises(Broken, match="models/mine is not one of the 1 listed models"):
             errors.listed(missing)

@@ -1,4 +1,4 @@
-"""What the probe says of an answer that does not fit the schema it was asked for."""
+"""What the probe says of an answer that does not match the schema it was asked for."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _EITHER: Final = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
         ({"type": "integer"}, 1.5, "$: expected integer, found 1.5"),
         ({"type": "null"}, None, ""),
         ({"enum": ["a", "b"]}, "b", ""),
-        ({"enum": ["a", "b"]}, "c", "$: 'c' is none of ['a', 'b']"),
+        ({"enum": ["a", "b"]}, "c", "$: 'c' is not one of ['a', 'b']"),
         ({"type": "array", "items": {"type": "string"}}, ["a", "b"], ""),
         ({"type": "array", "items": {"type": "string"}}, ["a", 2], "$[1]: expected string, found 2"),
         ({"type": "array"}, [1, "a"], ""),
@@ -44,7 +44,7 @@ _EITHER: Final = {"anyOf": [{"type": "integer"}, {"type": "null"}]}
         (_TREE, {"next": {"next": 1}}, "$.next.next: expected object, found 1"),
         (_EITHER, None, ""),
         (_EITHER, 1, ""),
-        (_EITHER, "x", "$: fits none of the alternatives ($: expected integer, found 'x')"),
+        (_EITHER, "x", "$: matches none of the alternatives ($: expected integer, found 'x')"),
     ],
 )
 def test_what_does_not_fit_is_named_with_its_place(schema: dict[str, Any], value: Any, said: str) -> None:
@@ -54,13 +54,13 @@ def test_what_does_not_fit_is_named_with_its_place(schema: dict[str, Any], value
 @rows(
     ("problem", "said"),
     [
-        ("dns", "there is no host of that name"),
-        ("connect", "nothing listens there"),
-        ("tls", "no TLS connection comes about: why"),
-        ("first_byte_timeout", "nothing came in time"),
-        ("idle_timeout", "nothing came in time"),
-        ("total_timeout", "nothing came in time"),
-        ("broken", "the connection ended too early"),
+        ("dns", "unknown host name"),
+        ("connect", "connection refused"),
+        ("tls", "TLS handshake failed: why"),
+        ("first_byte_timeout", "timed out"),
+        ("idle_timeout", "timed out"),
+        ("total_timeout", "timed out"),
+        ("broken", "the connection was closed too early"),
         ("protocol", "why"),
     ],
 )

@@ -177,7 +177,7 @@ def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_noth
         "works": ("pass", ""),
         "refuses": ("not applicable", "it is rejected with a proper error: status 400"),
         "names": ("not applicable", "the answer says that it left out parallel_tools"),
-        "lacks": ("not applicable", "it does not count"),
+        "lacks": ("not applicable", "it does not count tokens"),
         "breaks": ("fail", "it made 2 calls"),
         "warns": ("warn", "no such header"),
         "without": ("fail", "No connected db."),

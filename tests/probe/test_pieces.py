@@ -64,18 +64,18 @@ def test_a_base_url_gets_the_usual_path_of_its_dialect(url, dialect, root):
 @rows("url", ["h", "ftp://h", "http://", "http://h:x", "http://ü", "http://a b", "http://h?x", "http://h#x",
               "http://u@h", "http://u:p@h", "http://[::1"])  # fmt: skip
 def test_another_base_url_cannot_be_used(url):
-    with pytest.raises(UnusableEndpoint, match="BASE_URL: expected"):
+    with pytest.raises(UnusableEndpoint, match=r"BASE_URL: (expected|must not)"):
         root_of(url, "anthropic")
 
 
 WORDS: dict[TransportProblem, str] = {
-    "dns": "there is no host of that name",
-    "connect": "nothing listens there",
-    "tls": "no TLS connection comes about: text",
-    "first_byte_timeout": "nothing came in time",
-    "idle_timeout": "nothing came in time",
-    "total_timeout": "nothing came in time",
-    "broken": "the connection ended too early",
+    "dns": "unknown host name",
+    "connect": "connection refused",
+    "tls": "TLS handshake failed: text",
+    "first_byte_timeout": "timed out",
+    "idle_timeout": "timed out",
+    "total_timeout": "timed out",
+    "broken": "the connection was closed too early",
     "protocol": "text",
     "too_large": "text",
     "busy": "text",
@@ -154,12 +154,12 @@ def test_an_answer_is_counted_and_the_same_question_is_not_asked_twice():
     (400, ERROR, Refused, "status 400 (invalid_request_error): no"),
     (501, ERROR, Refused, "status 501 (invalid_request_error): no"),
     (500, ERROR, Broken, "status 500 (invalid_request_error): no"),
-    (429, ERROR, Inconclusive, "status 429: it is busy"),
-    (408, ERROR, Inconclusive, "status 408: it is busy"),
-    (503, ERROR, Inconclusive, "status 503: it is busy"),
-    (529, ERROR, Inconclusive, "status 529: it is busy"),
-    (400, "<html>", Broken, "status 400, and the body is no JSON"),
-    (200, "<html>", Broken, "status 200, and the body is no JSON"),
+    (429, ERROR, Inconclusive, "status 429: busy"),
+    (408, ERROR, Inconclusive, "status 408: busy"),
+    (503, ERROR, Inconclusive, "status 503: busy"),
+    (529, ERROR, Inconclusive, "status 529: busy"),
+    (400, "<html>", Broken, "status 400, and the body is not JSON"),
+    (200, "<html>", Broken, "status 200, and the body is not JSON"),
 ])  # fmt: skip
 def test_what_is_no_answer_is_told_by_its_status(status, body, kind, words):
     talk, _, ledger = talking(got(status, body))
@@ -171,11 +171,11 @@ def test_what_is_no_answer_is_told_by_its_status(status, body, kind, words):
 
 
 def test_nothing_that_comes_back_is_inconclusive():
-    talk, _, ledger = talking(NoReply("nothing listens there"))
-    with pytest.raises(Inconclusive, match="no answer: nothing listens there"):
+    talk, _, ledger = talking(NoReply("connection refused"))
+    with pytest.raises(Inconclusive, match="no answer: connection refused"):
         talk.ask(QUESTION)
     (kept,) = talk.exchanges
-    assert (kept.status, kept.answer, kept.kind) == (0, "nothing listens there", "")
+    assert (kept.status, kept.answer, kept.kind) == (0, "connection refused", "")
     assert ledger.requests == 1
 
 
@@ -202,7 +202,7 @@ def test_an_optional_feature_does_not_apply_where_it_is_properly_rejected(status
     )
     talk, _, ledger = talking(got())
     talk.optional(QUESTION, "media", "image")
-    assert ledger.facts == {"media": {"image": (True, "theme.name: it was answered")}}
+    assert ledger.facts == {"media": {"image": (True, "theme.name: the request was accepted")}}
     talk.unlearn("it had no effect")
     assert ledger.facts == {"media": {"image": (False, "theme.name: it had no effect")}}
 
@@ -222,7 +222,7 @@ def test_a_refusal_must_have_one_of_the_statuses():
     assert talk.refuses(got(400, ERROR), 400, 422).status == 400
     with pytest.raises(Broken, match="expected status 401 or 403, found status 400"):
         talk.refuses(got(400, ERROR), 401, 403)
-    with pytest.raises(Broken, match="answered as if nothing were wrong"):
+    with pytest.raises(Broken, match="the invalid request was accepted"):
         talk.refusal(got())
     assert len(str(Refused(400, "k", "m" * 400))) == len("status 400 (k): ") + 300
 
@@ -265,13 +265,13 @@ def test_a_value_is_read_with_its_place():
     assert at.get("n").value is None
     assert (at.has("a"), at.has("n"), at.has("z"), At([]).has("a")) == (True, False, False, False)
     for work, words in (
-        (lambda: at.get("z"), "$: there is no field z"),
+        (lambda: at.get("z"), "$: the field z is missing"),
         (lambda: at.get("a").object(), '$.a: expected an object, found [1,"x"]'),
         (lambda: at.get("t").each(), '$.t: expected a list, found ""'),
         (lambda: at.text("a"), "$.a: expected a text, found"),
         (lambda: at.text("t", filled=True), '$.t: expected a text that is not empty, found ""'),
-        (lambda: at.number("k"), "$.k: expected a whole number, found -1"),
-        (lambda: At(True).number(), "$: expected a whole number, found true"),
+        (lambda: at.number("k"), "$.k: expected an integer, found -1"),
+        (lambda: At(True).number(), "$: expected an integer, found true"),
         (lambda: at.is_("t", "x", None), "$.t: expected 'x' or null, found"),
     ):
         check: Callable[[], object] = work
@@ -285,7 +285,7 @@ def test_a_value_is_read_with_its_place():
 def test_a_field_that_is_not_even_null_is_a_fault_of_its_own_kind():
     reply = ProbeReply()
     At({"a": None}).nullables(("a", "b"), reply)
-    assert reply.faults == [("nulls", "$: there is no field b, not even null")]
+    assert reply.faults == [("nulls", "$: the field b is missing (null is allowed)")]
     reply.require()
     reply.require_all()
     reply.faults += [("repeated", "r"), ("usage", "u"), ("calls", "c")]
@@ -513,7 +513,7 @@ def test_a_page_shows_all_of_a_report_and_runs_nothing():
         "<title>gemini at http://&lt;h&gt;</title>",
         "<h1>gemini at http://&lt;h&gt;</h1>",
         "<p>Model m&amp;m, 2026-01-02, wireglot 9.9.</p>",
-        "<strong>1 of 3 cases that apply passed: ",
+        "<strong>1 of 3 applicable cases passed: ",
         "33.3 %</strong> (1,234 requests, 5,678 tokens in, ",
         "9,012 out).</p>",
         "content=\"default-src 'none'; style-src 'unsafe-inline'\"",
@@ -579,8 +579,8 @@ def test_a_catalog_entry_has_what_was_found():
     assert (
         text
         == """\
-# src/wireglot/providers/catalog/api-my-host-example.toml, as `wireglot probe` found it: "a\\"m".
-# Look at each line: one model has been asked, once. (9.9, 2026-01-02)
+# src/wireglot/providers/catalog/api-my-host-example.toml, found by `wireglot probe` with "a\\"m".
+# Check each line: one model was tested, once. (9.9, 2026-01-02)
 title = "api-my-host-example"
 dialects = ["openai-chat"]
 base_url = "https://api.my-host.example/v1"
@@ -651,8 +651,8 @@ def test_the_way_to_think_is_that_of_the_dialect(dialect, way, style):
     ("red, ", "stop_sequence", None, ""),
     ("", "stop_sequence", None, ""),
     ("blue", "end_turn", Inconclusive, "the model said 'blue'"),
-    ("red, yellow", "end_turn", Broken, "the text has the stop sequence in it"),
-    ("red, green", "end_turn", Broken, "the text goes on behind the stop sequence"),
+    ("red, yellow", "end_turn", Broken, "the text contains the stop sequence"),
+    ("red, green", "end_turn", Broken, "the text continues after the stop sequence"),
     ("red", "max_tokens", Broken, "expected the stop reason 'stop_sequence', found 'max_tokens'"),
 ])  # fmt: skip
 def test_an_answer_ends_before_the_stop_sequence(text, stop, kind, words):
@@ -667,7 +667,7 @@ def test_an_answer_ends_before_the_stop_sequence(text, stop, kind, words):
 
 
 @rows("status, body, kind, fact", [
-    (200, '{"input_tokens": 7}', None, (True, "c.n: it counts")),
+    (200, '{"input_tokens": 7}', None, (True, "c.n: it counts tokens")),
     (404, "{}", NotApplicable, (False, "c.n: status 404")),
     (405, "{}", NotApplicable, (False, "c.n: status 405")),
     (501, "{}", NotApplicable, (False, "c.n: status 501")),

@@ -161,5 +161,5 @@ def add_config(parser: _TakesOptions) -> None:
 
 def positive(text: str) -> int:
     if not re.fullmatch("[0-9]{1,9}", text) or int(text) < 1:
-        raise argparse.ArgumentTypeError(f"expected a whole number from 1 up, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected an integer from 1 up, got {text[:40]!r}")
     return int(text)

@@ -23,7 +23,7 @@ _PIPE_COLUMNS: Final = 1000
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.path and arguments.config:
-        raise Unusable(f"both {one_line(arguments.path)} and --config name a file: say one of them")
+        raise Unusable(f"both {one_line(arguments.path)} and --config name a file: use one of them")
     named = arguments.path or arguments.config
     return _check(named) if arguments.action == "check" else _approve(named)
 
@@ -45,9 +45,9 @@ def _approve(named: str | None) -> int:
     """Approves the named file, or the one that is found, with its current content. Raises OSError."""
     path = Path(named) if named else find()
     if path is None:
-        raise Unusable("there is no wireglot.toml here: name a file")
+        raise Unusable("no wireglot.toml in the current folder: name a file")
     if not trust(path):
-        raise Failed("the environment names no folder for data, so nothing can be stored: use --config FILE")
+        raise Failed("no data folder is set in the environment, so nothing can be stored: use --config FILE")
     say(f"{path.parent.resolve() / path.name} is trusted until its content changes")
     return OK
 
@@ -63,7 +63,7 @@ def _print_problems(error: ConfigError, paint: Paint) -> None:
 
 def _print_summary(settings: Settings, paint: Paint) -> None:
     server = settings.server
-    print(f"{settings.source or 'no file, the environment alone'}: {paint('no problems', 'ok')}")
+    print(f"{settings.source or 'no file, environment only'}: {paint('no problems', 'ok')}")
     host = f"[{server.host}]" if ":" in server.host else server.host
     workers = f", {server.workers} workers" if server.workers > 1 else ""
     print(f"listens on http://{host}:{server.port}{workers}; losses: {settings.losses}")

@@ -149,17 +149,17 @@ def run(_: argparse.Namespace) -> int:
 def show(host: str, port: int) -> int:
     """Send requests, and print them with their answers. The number of failures is the exit status."""
     paint = Paint(sys.stdout)
-    print(paint(f"A gateway at http://{host}:{port}, with a model that lives inside it", "bold"))
-    print("Each request below is sent over HTTP in one dialect; the model speaks another.\n")
+    print(paint(f"A gateway at http://{host}:{port} with a built-in demo model", "bold"))
+    print("Each request below is sent over HTTP in one dialect; the model uses another.\n")
     failures = 0
     for example in EXAMPLES:
         failures += not _asked(host, port, example, paint)
     print(paint("A streamed tool call: Anthropic client, Gemini upstream", "bold"))
     failures += not _streamed(host, port, paint)
-    print(paint("\nA conversation that the gateway holds: begun in one dialect, gone on in another", "bold"))
+    print(paint("\nA conversation stored by the gateway: two dialects, one history", "bold"))
     failures += not _held(host, port, paint)
     launch = f"{_own_name()} run claude --model demo/demo"
-    print(f"\nNow with your own client, or another one of docs/clients.md:\n  {launch}")
+    print(f"\nNext: use your own client, or another one from docs/clients.md:\n  {launch}")
     return min(failures, MAX_FAILURES)
 
 

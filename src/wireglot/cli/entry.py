@@ -43,7 +43,7 @@ its start: scanning them every 700 would take a twelfth of the start-up time."""
 _ENDINGS: Final = {
     "SIGINT": (INTERRUPTED, "interrupted"),
     "SIGTERM": (TERMINATED, "terminated"),
-    "SIGHUP": (HUNG_UP, "the terminal has gone"),
+    "SIGHUP": (HUNG_UP, "the terminal was closed"),
 }
 """Signals that end a command in order: temporary files are removed."""
 

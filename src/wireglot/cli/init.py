@@ -135,7 +135,7 @@ def place_for(output: str, *, user: bool, environ: Mapping[str, str]) -> Path:
     if user:
         folder = config_dir(environ)
         if folder is None:
-            raise Unusable("--user: the environment names no home")
+            raise Unusable("--user: the environment contains no home folder")
         return folder / CONFIG_FILE
     return Path(environ.get(CONFIG_VARIABLE, "") or CONFIG_FILE)
 
@@ -238,34 +238,32 @@ def _rows(found: FoundProviders) -> Iterator[ProviderRow]:
     for name, sign in found.logins:
         yield ProviderRow("off", name, sign, f"[providers.{name}] would sign in with it")
     if not any(each.is_written for each in found.candidates):
-        yield ProviderRow(
-            "on", "demo", "", "a model inside this program: no key, nothing leaves this machine"
-        )
+        yield ProviderRow("on", "demo", "", "built-in demo model: no key needed, nothing leaves this machine")
 
 
 def _row(each: ProviderCandidate) -> ProviderRow:
-    key = f"{each.variable}{' (kept)' if each.kept else ''}" or host_of(each.provider.spec.base_url)
+    key = f"{each.variable}{' (stored)' if each.kept else ''}" or host_of(each.provider.spec.base_url)
     answered = each.answered
     if answered is None:
-        return ProviderRow("off" if each.is_local else "untested", each.name, key, "not asked")
+        return ProviderRow("off" if each.is_local else "untested", each.name, key, "not checked")
     if answered.is_on:
         return ProviderRow("on", each.name, key, _listed(answered))
     if each.is_local:
         there = answered.outcome != "silent"
-        return ProviderRow("off", each.name, key, "something else answers there" if there else "no server")
+        return ProviderRow("off", each.name, key, "a different server answers" if there else "no server")
     match answered.outcome:
         case "refused":
             return ProviderRow("wrong key", each.name, key, "", answered.words)
         case "silent":
             return ProviderRow("no answer", each.name, key, f"{answered.host}: {answered.words}")
         case "forbidden":
-            why = "it does not let this key ask, or only through clients that it knows"
+            why = "access denied for this key, or allowed only from known clients"
         case "unpaid":
-            why = "the key is taken, the account is not"
+            why = "the key is valid, the account cannot be used"
         case "busy":
-            why = "it is busy, or the key has asked too much"
+            why = "busy, or the key is over its rate limit"
         case _:
-            why = f"it answered with status {answered.status}"
+            why = f"answered with status {answered.status}"
     return ProviderRow("trouble", each.name, key, why, answered.words)
 
 
@@ -288,11 +286,11 @@ class InitReport:
 
     def before(self, found: FoundProviders, *, offline: bool) -> None:
         keys = sum(not each.is_local for each in found.candidates)
-        self._say(f"Found {count(keys, 'key') if keys else 'no key'} of providers.", "bold")
+        self._say(f"Found {count(keys, 'provider key') if keys else 'no provider key'}.", "bold")
         if offline:
             self._say("No requests are sent (--offline).")
             return
-        self._say("One request each, no tokens are spent (--offline sends none):")
+        self._say("Sending one request to each; no tokens are used (--offline sends none):")
         width = max((len(each.name) for each in found.candidates), default=0)
         for each in found.candidates:
             self._say(f"  {each.name.ljust(width)}  {first_question(each.provider)}", "dim")
@@ -309,11 +307,11 @@ class InitReport:
             self._row(row, start, states)
         if found.others:
             more = count(found.others, "more provider")
-            self._say(f"\n{more} can be enabled: `wireglot models` lists what they need.")
+            self._say(f"\n{more} can be enabled: `wireglot models` lists their requirements.")
 
     def _row(self, row: ProviderRow, start: str, states: int) -> None:
         """Text that does not fit into the row is put below it."""
-        why = [*filter(None, [row.why, f"it says: {row.words}" if row.words else ""])]
+        why = [*filter(None, [row.why, f"message: {row.words}" if row.words else ""])]
         under = " " * (states + 4)
         if len(start) + max(map(len, map(one_line, why))) <= self._columns:
             lines = [start + one_line(why[0]), *(" " * len(start) + one_line(text) for text in why[1:])]
@@ -331,9 +329,10 @@ class InitReport:
 
     def end(self, place: Path, shadowed: Path | None) -> None:
         command, install = next_step()
-        self._say(f"\nWrote {self._paint(one_line(str(place)), 'bold')}: it names keys, and holds none.")
+        written = self._paint(one_line(str(place)), "bold")
+        self._say(f"\nWrote {written}: it refers to keys by name and contains none.")
         if shadowed is not None:
-            self._say(f"Here it is found before {one_line(str(shadowed))}.")
+            self._say(f"In this folder it takes precedence over {one_line(str(shadowed))}.")
         if install:
             self._say(f"first: {install}")
         self._say(f"next: {self._paint(command, 'bold')}")
@@ -375,12 +374,12 @@ _MODEL_OF_YOURS: Final = "NAME-OF-A-MODEL"
 _NOTE_COLUMN: Final = 40
 
 _KEYS: Final = """
-# No client key is required while there are none. `wireglot keys create NAME` creates one; or
-# set its hash here: printf %s THE-KEY | sha256sum
+# While no client key exists, none is required. `wireglot keys create NAME` creates one; or set
+# its hash here: printf %s THE-KEY | sha256sum
 #[keys]
 #laptop = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-# A key with budgets. Money is counted in `currency` (USD), by the list prices that `wireglot models` shows.
+# A key with budgets. Cost is in `currency` (USD), at the list prices that `wireglot models` shows.
 #[keys.team]
 #hash = "sha256:1111111111111111111111111111111111111111111111111111111111111111"
 #requests_per_minute = 60
@@ -407,7 +406,7 @@ def config_text(found: FoundProviders, today: date) -> str:
 
 def _head(today: date) -> str:
     return (
-        f"# Wireglot's configuration, written by `wireglot init` on {today}. It holds no secret.\n"
+        f"# Wireglot's configuration, written by `wireglot init` on {today}. It contains no secret.\n"
         "#\n"
         "#   wireglot config check     check it and print the effective configuration\n"
         "#   wireglot doctor           diagnose problems and suggest fixes\n"
@@ -428,7 +427,7 @@ def _server() -> str:
 
 def _providers_head() -> str:
     return (
-        "# Upstream providers. `env:NAME` is an environment variable, or a key stored by `wireglot run`.\n"
+        "# Upstream providers. `env:NAME` is an environment variable, or a key stored by `wireglot login`.\n"
         "# Catalog providers with a key in the environment are enabled automatically, unless you set:\n"
         "#[providers]\n"
         "#discover = false"
@@ -444,28 +443,25 @@ def _off_block(each: ProviderCandidate, today: date) -> str:
     spec = each.provider.spec
     if each.is_local:
         where = host_of(spec.base_url)
-        why = "was not asked" if each.answered is None else "did not answer"
-        return f"# {spec.title} {why} at {where}. When it runs:\n#[providers.{each.name}]"
+        why = "was not checked" if each.answered is None else "did not answer"
+        return f"# {spec.title} {why} at {where}. To use it once it runs:\n#[providers.{each.name}]"
     return (
-        f"# {spec.title} did not take the key in {each.variable} on {today}. Once that is a valid one:\n"
+        f"# {spec.title} rejected the key in {each.variable} on {today}. To use it with a valid key:\n"
         f'#[providers.{each.name}]\n#api_key = "env:{each.variable}"'
     )
 
 
 def _login_block(name: str, sign: str) -> str:
     return (
-        f"# {catalog.provider(name).title}: {sign} is set. What else it wants: docs/clouds.md\n"
+        f"# {catalog.provider(name).title}: {sign} is set. Other requirements: docs/clouds.md\n"
         f"# [providers.{name}]"
     )
 
 
 def _demo(*, alone: bool) -> str:
     if alone:
-        return (
-            "# No provider has answered yet: a model inside this program does, for trying things out.\n"
-            f"[providers.{DEMO}]"
-        )
-    return f"# A model inside this program, for trying things out: {_DEMO_MODEL}\n#[providers.{DEMO}]"
+        return f"# No provider has answered yet: this enables the built-in demo model.\n[providers.{DEMO}]"
+    return f"# Built-in demo model: {_DEMO_MODEL}\n#[providers.{DEMO}]"
 
 
 def _models(on: Sequence[ProviderCandidate]) -> str:
@@ -473,13 +469,13 @@ def _models(on: Sequence[ProviderCandidate]) -> str:
     first, second = names[0], names[1] if len(names) > 1 else names[0]
     chain = f"[{_quoted(first)}, {_quoted(second)}]" if second != first else f"[{_quoted(first)}]"
     lines = [
-        "# Where a name leads that a client asks for. `provider/model` needs no rule: `wireglot models`.",
+        "# Routes for model names that clients request. `provider/model` (`wireglot models`) needs no rule.",
         "[models]",
-        "# Claude Code asks for claude-... by itself. All of it to one model:",
+        "# Claude Code requests claude-... models by default. Send all of them to one model:",
         f'#"claude-*" = {_quoted(first)}',
         "# A custom name with a fallback: the next target is called when the previous one fails.",
         f"#fast = {chain}",
-        "# Only for requests that want to think hard:",
+        "# Another model for requests with high reasoning effort:",
         f'#deep = [{{ to = {_quoted(first)}, effort = ["high"] }}, {{ to = {_quoted(second)} }}]',
     ]
     return "\n".join(lines)
@@ -510,7 +506,7 @@ def model_names(each: ProviderCandidate) -> Iterator[str]:
 def _reported(each: ProviderCandidate) -> str:
     answered = each.answered
     if answered is None:
-        return "not asked"
+        return "not checked"
     if answered.is_on:
         return f"answered, {count(len(answered.models), 'model')}" if answered.models else "answered"
     return "did not answer" if answered.outcome == "silent" else "answered with an error"

@@ -45,7 +45,7 @@ _DISPLAYS: Final = ("BROWSER", "DISPLAY", "WAYLAND_DISPLAY")
 def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         if arguments.url is not None or arguments.config is not None or arguments.admin:
-            raise Unusable("FILE: an exported exchange needs neither --url nor --config nor --admin")
+            raise Unusable("FILE: an exported exchange cannot be combined with --url, --config or --admin")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
     address, key = _running(arguments)
     return _open_page(address, key, open_it=not arguments.no_browser, as_admin=arguments.admin)
@@ -80,10 +80,10 @@ def _one_of(found: Sequence[RunningGateway]) -> RunningGateway:
             f"\n  {one_line(_whose(each))}:\n    wireglot inspect --url {one_line(reachable(each.url))}"
             for each in found
         )
-        raise Unusable(f"{len(found)} gateways of yours run, name one:{listed}")
+        raise Unusable(f"{len(found)} of your gateways are running, choose one:{listed}")
     chosen = pick("Gateway:", rows)
     if chosen is None:
-        raise Unusable("none was chosen")
+        raise Unusable("no gateway was chosen")
     return found[chosen]
 
 
@@ -91,8 +91,8 @@ def _whose(running: RunningGateway) -> str:
     if running.client:
         where = f" in {_tilde(running.folder)}" if running.folder else ""
         at = time.strftime(", since %H:%M", time.localtime(running.since)) if running.since else ""
-        return f"private, of {running.client}{where}{at}"
-    return f"by {running.config}" if running.config else "without a configuration"
+        return f"private, for {running.client}{where}{at}"
+    return f"configuration {running.config}" if running.config else "without a configuration"
 
 
 def _tilde(folder: str) -> str:
@@ -119,7 +119,7 @@ def page_link(address: GatewayAddress, key: str, *, as_admin: bool = False) -> s
     if answer.status != _DONE or "access" not in reported:
         raise Failed(f"{address.url}: {answer.complaint()}")
     if as_admin and not key:
-        raise Failed(f"{address.url}: only a gateway of yours signs you in: use its admin secret on the page")
+        raise Failed(f"{address.url}: not your own gateway: sign in on the page with its admin secret")
     page = f"{address.url}{_PAGE}"
     signs_in = key and (as_admin or reported["access"] == "none")
     return f"{page}/enter/{sign_in_ticket(key, time.time())}" if signs_in else page
@@ -140,7 +140,7 @@ def _show_file(trace: Trace, *, open_it: bool) -> int:
             place = f"{_PAGE}/x/{quote(trace.row.id, safe='')}"
             with suppress(KeyboardInterrupt):  # the normal way to end it
                 _show(f"{GatewayAddress('http', host, port).url}{place}", open_it=open_it)
-                say("It is shown to this machine alone, until Ctrl-C.")
+                say("Served to this machine only, until Ctrl-C.")
                 threading.Event().wait()
             return OK
 

@@ -119,7 +119,7 @@ class KeysAtGateway:
     def _ask(self, method: str, path: str, document: dict[str, Any] | None = None) -> dict[str, Any]:
         answer = ask(self._address, method, f"{_ROOT}{path}", key=self._secret, body=document)
         if answer.status == _UNAUTHORIZED:
-            raise Failed(f"{self._address.url} does not take the admin secret in {ADMIN_SECRET}")
+            raise Failed(f"{self._address.url} rejects the admin secret in {ADMIN_SECRET}")
         found = answer.document()
         if "error" in found or answer.status >= _REFUSED or not found:
             where = "" if "error" in found else f"{self._address.url}: "
@@ -134,7 +134,7 @@ def _path(name: str) -> str:
 _WORDS: Final = {
     "requests_per_minute": "{} requests/min",
     "tokens_per_minute": "{} tokens/min",
-    "concurrent": "{} at once",
+    "concurrent": "{} concurrent",
     "tokens_per_day": "{} tokens/day",
     "tokens_per_month": "{} tokens/month",
     "cost_per_day": "{:.2f}/day",
@@ -144,8 +144,8 @@ _WORDS: Final = {
 
 
 _OPEN: Final = (
-    "No key is stored: a gateway on loopback asks for none, unless [keys] or require_key of its "
-    "configuration says otherwise."
+    "No key is stored: a gateway on loopback requires none, unless its configuration sets [keys] or "
+    "require_key."
 )
 
 
@@ -168,7 +168,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 async def _in_the_store(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
-        raise Unusable("the store is in the gateway's memory: set store.url, or name a gateway with --url")
+        raise Unusable("the store is in the gateway's memory: set store.url, or use a gateway with --url")
     note = StoreNote(settings)
     engine = await open_engine(settings.store.url.value)
     try:
@@ -185,9 +185,9 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
         case "create":
             first = not await keys.list()
             _show_key(await keys.create(task.name, _fields(task)), task.json)
-            say(f"This is the key of {task.name}. It is shown this once: only its hash is kept.")
+            say(f"This is the key of {task.name}. It is shown only once: only its hash is stored.")
             if first:
-                say("From now on every request to the gateway needs a key (`wireglot keys off` ends that).")
+                say("Every request to the gateway now requires a key (`wireglot keys off` reverts this).")
         case "update":
             fields = _fields(task)
             if not fields:
@@ -197,11 +197,11 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
             _show(await keys.update(task.name, fields), task.json)
         case "revoke":
             _show(await keys.revoke(task.name), task.json)
-            say("It is rejected by every process within seconds. Running requests may end.")
+            say("All gateway processes reject it within seconds. Running requests may finish.")
         case "delete":
             _check_sure(task, f"the key {task.name}")
             await keys.delete(task.name)
-            say(f"{task.name} and what was kept of its caller are gone; the name is free.")
+            say(f"Deleted {task.name} and stored data of its caller; the name can be used again.")
             if not await keys.list():
                 say(_OPEN)
         case "off":
@@ -240,8 +240,8 @@ def _check_sure(task: argparse.Namespace, what: str) -> None:
     if task.yes:
         return
     if not (sys.stdin.isatty() and sys.stderr.isatty()):
-        raise Unusable(f"this deletes {one_line(what)} and what was kept of the callers: say --yes")
-    question = f"Delete {one_line(what)} and what was kept of the callers? [y/N] "
+        raise Unusable(f"this deletes {one_line(what)} and stored data of the callers: confirm with --yes")
+    question = f"Delete {one_line(what)} and stored data of the callers? [y/N] "
     print(question, end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise Unusable("nothing was deleted")
@@ -253,7 +253,7 @@ def _show_key(document: dict[str, Any], as_json: bool) -> None:
         print(json.dumps(document) if as_json else document["key"], flush=True)
     except OSError as fault:
         name = document["name"]
-        text = f"the key was made and could not be shown: get another with `wireglot keys rotate {name}`"
+        text = f"the key was created but could not be shown: replace it with `wireglot keys rotate {name}`"
         if isinstance(fault, BrokenPipeError):  # nothing else is reported for those
             complain(text)
         raise OSError(fault.errno, f"{fault.strerror}; {text}") from None
@@ -268,11 +268,11 @@ def _show_all(documents: list[dict[str, Any]], as_json: bool) -> None:
         print(json.dumps(documents))
         return
     if not documents:
-        say("There are no stored keys. Make one: wireglot keys create NAME")
+        say("There are no stored keys. Create one: wireglot keys create NAME")
         return
     paint = Paint(sys.stdout)
     rows = [(d["name"], f"{d['prefix']}…", _state(d), _created(d), _may(d)) for d in documents]
-    heads = ("name", "key", "state", "created", "may")
+    heads = ("name", "key", "state", "created", "limits")
     widths = [max(map(len, column)) for column in zip(heads, *rows, strict=True)]
     print(paint("  ".join(map(str.ljust, heads, widths)).rstrip(), "bold"))
     for row in rows:
@@ -295,7 +295,7 @@ def _created(document: dict[str, Any]) -> str:
 
 def _may(document: dict[str, Any]) -> str:
     if document.get("sign_in_of"):
-        return f"what {document['sign_in_of']} may"
+        return f"same as {document['sign_in_of']}"
     said = [", ".join(document["models"]) or "all models"]
     if document.get("group"):
         said.append(f"group {document['group']}")

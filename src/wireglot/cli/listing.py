@@ -8,12 +8,12 @@ import sys
 from wireglot.cli.terminal import OK, fitted
 
 _DIALECTS = {
-    "anthropic": "Anthropic Messages, and what imitates it (Kimi)",
-    "openai-chat": "OpenAI Chat Completions, and what imitates it (Kimi and many more)",
+    "anthropic": "Anthropic Messages, and compatible APIs (Kimi)",
+    "openai-chat": "OpenAI Chat Completions, and compatible APIs (Kimi and many more)",
     "openai-responses": "OpenAI Responses",
     "gemini": "Gemini generateContent and streamGenerateContent",
     "gemini-interactions": "Gemini Interactions",
-    "code-assist": "Gemini inside the envelope of Code Assist (v1internal)",
+    "code-assist": "Gemini in the Code Assist envelope (v1internal)",
     "gemini-simple": "the simplified form of the /v1/gemini endpoint",
     "anthropic-vertex": "Anthropic Messages as clients of Vertex AI send it (rawPredict)",
     "anthropic-bedrock": "Anthropic Messages as clients of Amazon Bedrock send it (InvokeModel)",
@@ -35,7 +35,7 @@ def _dialects() -> list[tuple[str, str]]:
     from wireglot.plugins import load_dialects
 
     load_dialects()
-    return [(name, _DIALECTS.get(name, "brought by an installed package")) for name in registry.names()]
+    return [(name, _DIALECTS.get(name, "from an installed package")) for name in registry.names()]
 
 
 def _providers() -> list[tuple[str, str]]:

@@ -33,7 +33,7 @@ def run(arguments: argparse.Namespace) -> int:
     known = provider_keys(settings, os.environ)
     if not arguments.provider:
         if arguments.command == "logout":
-            raise Unusable("name a provider: `wireglot login` lists those whose key is kept")
+            raise Unusable("name a provider: `wireglot login` lists those with a stored key")
         _list(known, as_json=arguments.json)
         return OK
     named = _known(arguments.provider, known)
@@ -47,7 +47,7 @@ def _approved(named: str | None) -> ConfigFile:
     file = find_config(named)
     if file.trusted or file.path is None:
         return file
-    complain(f"{one_line(str(file.path))} is not approved, and not used here ({trust_command(file.path)})")
+    complain(f"{one_line(str(file.path))} is not approved and not used here ({trust_command(file.path)})")
     return NO_FILE
 
 
@@ -65,7 +65,7 @@ def _known(name: str, known: dict[str, ProviderKey]) -> ProviderKey:
     if name in known:
         return known[name]
     meant = near(name, known)
-    hint = f"did you mean {meant}?" if meant else "`wireglot providers` lists them"
+    hint = f"did you mean {meant}?" if meant else "`wireglot providers` lists all of them"
     raise Unusable(f"there is no provider {one_line(name)}: {hint}")
 
 
@@ -83,26 +83,26 @@ class _Keeping:
     def _checked(self, given: str | None) -> Path:
         named, place = self._named, kept_file(os.environ)
         if named.instead and given is None:
-            keyed = f"; an API key is kept with --key - ({named.keeps_as})" if named.keeps_as else ""
+            keyed = f"; --key - stores an API key ({named.keeps_as})" if named.keeps_as else ""
             raise Unusable(
-                f"{named.provider} is signed in to, and needs no key: {named.instead}{keyed} (docs/clouds.md)"
+                f"{named.provider} uses a sign-in and needs no key: {named.instead}{keyed} (docs/clouds.md)"
             )
         if named.state == "unneeded" or not named.variables:
-            raise Unusable(f"{named.provider} needs no key: [providers.{named.provider}] turns it on")
+            raise Unusable(f"{named.provider} needs no key: [providers.{named.provider}] enables it")
         if named.state == "configuration":
             where = one_line(str(self._file.path))
-            raise Unusable(f"{named.provider} has its key from {where}: change api_key there")
+            raise Unusable(f"the key of {named.provider} is set in {where}: change api_key there")
         if place is None:
-            raise Unusable("no folder for data is known: set HOME, or XDG_DATA_HOME")
+            raise Unusable("no data folder: set HOME or XDG_DATA_HOME")
         if self._in_keyring and not has_keyring():
-            raise Unusable("there is no keyring: install the extra wireglot[keyring], or leave out --keyring")
+            raise Unusable("no keyring found: install the extra wireglot[keyring], or omit --keyring")
         return place
 
     def run(self) -> int:
         while True:
-            key = _piped_key() if self._from_pipe else prompted_key(f"The key of {self._named.title}")
+            key = _piped_key() if self._from_pipe else prompted_key(f"API key of {self._named.title}")
             if not key:
-                raise Unusable("no key was given, and nothing was kept")
+                raise Unusable("no key was given, nothing was stored")
             answer = None if self._is_unchecked else self._tried(key)
             if answer is None or answer.verdict == "good":
                 self._keep(key, answer)
@@ -110,14 +110,14 @@ class _Keeping:
             said = one_line(answer.sentence(self._named.title))
             if answer.verdict == "refused":
                 if self._from_pipe:
-                    raise Failed(f"{said}: it was not kept")
-                complain(f"{said}: it was not kept")
+                    raise Failed(f"{said}: it was not stored")
+                complain(f"{said}: it was not stored")
                 continue
             if self._from_pipe:
-                raise Failed(f"{said}: the key was not kept (--unchecked keeps it untried)")
+                raise Failed(f"{said}: the key was not stored (--unchecked stores it untested)")
             complain(said)
-            if not says_yes("Keep the key all the same, untried? [y/N] "):
-                raise Failed("the key was not kept")
+            if not says_yes("Store the key anyway, untested? [y/N] "):
+                raise Failed("the key was not stored")
             self._keep(key, None)
             return OK
 
@@ -138,11 +138,11 @@ class _Keeping:
     def _keep(self, key: str, answer: ProviderAnswer | None) -> None:
         named = self._named
         keep_key(self._place, named.keeps_as, key, in_keyring=self._in_keyring)
-        where = "the keyring" if self._in_keyring else short_path(self._place)
-        said = f"{answer.sentence(named.title)}: kept" if answer is not None else "Kept, untried,"
+        where = "the system keyring" if self._in_keyring else short_path(self._place)
+        said = f"{answer.sentence(named.title)}: stored" if answer is not None else "Stored, untested,"
         say(one_line(f"{said} in {where} as {named.keeps_as}."))
         if named.state == "environment":
-            say(f"{named.variable} is also set in this environment, and wins: unset it.")
+            say(f"{named.variable} is also set in this environment and takes precedence: unset it.")
         settings = _load(self._file)
         if named.provider not in settings.providers:
             say(f"It is off in {self._file.path}: add [providers.{named.provider}] there.")
@@ -158,9 +158,9 @@ def _piped_key() -> str:
     text = sys.stdin.read(_MAX_KEY_LETTERS + 1)
     key = next((line.strip() for line in text.splitlines() if line.strip()), "")
     if len(key) > _MAX_KEY_LETTERS:
-        raise Unusable(f"standard input: expected a key, of {_MAX_KEY_LETTERS:,} characters at most")
+        raise Unusable(f"standard input: expected a key of at most {_MAX_KEY_LETTERS:,} characters")
     if key and not SENDABLE.fullmatch(key):
-        raise Unusable("standard input: expected a key, which has no spaces and is plain ASCII")
+        raise Unusable("standard input: expected a key in plain ASCII without spaces")
     return key
 
 
@@ -170,15 +170,15 @@ def _forget(named: ProviderKey, known: dict[str, ProviderKey]) -> int:
         others = {
             "environment": f"{named.variable} is set in the environment: unset it",
             "configuration": "its key is in the configuration",
-            "login": "it is signed in to without a key",
+            "login": "it uses a sign-in without a key",
         }
-        raise Failed(f"no key of {named.provider} is kept{_after_colon(others.get(named.state, ''))}")
-    say(f"{named.kept} is forgotten.")
+        raise Failed(f"no key of {named.provider} is stored{_after_colon(others.get(named.state, ''))}")
+    say(f"Deleted {named.kept}.")
     sharing = [each.provider for each in known.values() if each.kept == named.kept and each is not named]
     if sharing:
-        say(f"It was the key of {', '.join(sharing)}, too.")
+        say(f"It was also the key of {', '.join(sharing)}.")
     if named.is_shadowed:
-        say(f"{named.variable} is set in this environment all the same.")
+        say(f"{named.variable} is still set in this environment.")
     return OK
 
 
@@ -201,7 +201,7 @@ def _list(known: dict[str, ProviderKey], *, as_json: bool) -> None:
         print(json.dumps([msgspec.to_builtins(row) for row in rows]))
         return
     if not rows:
-        say("No key of a provider is here. Keep one: wireglot login PROVIDER (`wireglot providers`)")
+        say("No provider key found. Store one: wireglot login PROVIDER (`wireglot providers`)")
         return
     cells = [_HEADS, *((", ".join(row.providers), row.key, row.source) for row in rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -214,15 +214,15 @@ def _list(known: dict[str, ProviderKey], *, as_json: bool) -> None:
 def _rows(known: dict[str, ProviderKey], place: Path | None) -> list[_Shown]:
     where = {
         "environment": "the environment",
-        "file": f"kept in {short_path(place)}" if place is not None else "",
-        "keyring": "kept in the keyring",
+        "file": f"stored in {short_path(place)}" if place is not None else "",
+        "keyring": "stored in the keyring",
         "configuration": "the configuration",
         "login": "signed in, without a key",
     }
     found: dict[tuple[str, str], list[str]] = {}
     for each in known.values():
         if each.state in where:
-            source = where[each.state] + (" (another is kept)" if each.is_shadowed else "")
+            source = where[each.state] + (" (another one is stored)" if each.is_shadowed else "")
             variable = each.variable if each.state not in ("configuration", "login") else ""
             found.setdefault((variable, source), []).append(each.provider)
     named = {each.kept for each in known.values()}

@@ -105,7 +105,7 @@ class Selection:
             for index in fitting[first : first + rows]
         ]
         if more := len(fitting) - len(shown):
-            shown.append((False, f"  {'':{width}} {more} more: type a part of the name"))
+            shown.append((False, f"  {'':{width}} {more} more: type part of the name"))
         return [(marked, text[: columns - 1]) for marked, text in shown]
 
 
@@ -120,7 +120,7 @@ def _drawn(question: str, rows: Sequence[str]) -> int | None:
             lines = selection.lines(max(1, min(_ROWS, size.lines - 3)), size.columns)
             texts = [paint(text, "bold") if marked else text for marked, text in lines]
             head = f"{question} {selection.typed}"[: size.columns - 1]
-            _draw([*(texts or ["  nothing has that in its name"]), head], above)
+            _draw([*(texts or ["  no name contains that"]), head], above)
             above = max(1, len(texts))
         else:
             key = _CANCEL
@@ -164,7 +164,7 @@ def _typed(question: str, rows: Sequence[str]) -> int | None:
     for number, row in enumerate(rows, 1):
         print(f"{number:3} {one_line(row)}", file=sys.stderr)
     while True:
-        print(f"{question} (number or name, Enter gives up) ", end="", file=sys.stderr, flush=True)
+        print(f"{question} (number or name, Enter to cancel) ", end="", file=sys.stderr, flush=True)
         said = sys.stdin.readline().strip()
         if not said:
             return None
@@ -174,6 +174,4 @@ def _typed(question: str, rows: Sequence[str]) -> int | None:
         fitting = selection.fitting()
         if len(fitting) == 1:
             return fitting[0]
-        print(
-            "nothing has that name" if not fitting else f"{len(fitting)} have it: a number?", file=sys.stderr
-        )
+        print("no match" if not fitting else f"{len(fitting)} matches: enter a number", file=sys.stderr)

@@ -87,7 +87,7 @@ def run(arguments: argparse.Namespace) -> int:
 
 
 def _nothing(pattern: str, known: Sequence[ModelRow]) -> str:
-    text = f"no model that can be asked is called {one_line(pattern)}"
+    text = f"no available model matches {one_line(pattern)}"
     off = [row for row in known if not row.on and pattern in row.name]
     if off:
         best = min(off, key=lambda row: _distance(row.name, pattern))
@@ -137,7 +137,7 @@ def _width(table: Sequence[tuple[str, ...]]) -> int:
 def _print_rest(settings: Settings) -> None:
     rules = [rule for rule in settings.rules if rule.targets]
     if rules:
-        print("\nNames of your own ([models]):")
+        print("\nCustom names ([models]):")
         for rule in rules:
             print(one_line(f"  {rule.match} -> {', '.join(rule.targets)}"))
     off = [(name, f"set {variable}") for name, variable in settings.off.items()]

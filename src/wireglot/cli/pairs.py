@@ -128,9 +128,10 @@ def run(arguments: argparse.Namespace) -> int:
             hint = f"did you mean {meant}?" if meant else f"expected one of {', '.join(conversation.MODELS)}"
             raise Unusable(f"{option}: no example in dialect {name!r}: {hint}")
     paint = Paint(sys.stdout)
-    print(paint("One coding-agent conversation, every direction", "bold"))
+    print(paint("One coding-agent conversation, translated between all dialects", "bold"))
     about = (
-        "A number counts the losses: what the other dialect has no place for, named at the end of the row.\n"
+        "A number is the count of losses: content that the other dialect cannot express, named at the end "
+        "of the row.\n"
     )
     print(fitted(about, sys.stdout, ""))
     faults = _table(paint)
@@ -174,7 +175,7 @@ def _table(paint: Paint) -> list[str]:
     """Print a row for each ordered pair; return the failures."""
     row = "{:<17} {:<17} {:<9} {:<9} {:<9} {}"
     narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS
-    heads = row.format("from", "to", *_KINDS, "" if narrow else "not carried as it was")
+    heads = row.format("from", "to", *_KINDS, "" if narrow else "losses")
     print(paint(heads.rstrip(), "bold"))
     faults = []
     for source in conversation.MODELS:
@@ -207,7 +208,7 @@ def _show(source: DialectName, target: DialectName, paint: Paint) -> None:
     width = min(max((shutil.get_terminal_size((140, 24)).columns - 3) // 2, 38), 100)
     body = conversation.document(source, "request")
     rendered = translate_request(body, source=source, target=target, model=conversation.MODELS[target])
-    print(paint(f"{f'The request in {source}'.ljust(width)} | the same in {target}", "bold"))
+    print(paint(f"{f'The request in {source}'.ljust(width)} | translated to {target}", "bold"))
     print(f"{'-' * width}-+-{'-' * width}")
     print("\n".join(side_by_side(outline(body, width), outline(rendered.value, width), width)))
     print()

@@ -41,11 +41,11 @@ def _add_config(commands: Commands) -> None:
         help="check a configuration, or approve it",
         description="check: report every problem with its place and what was expected there, or print the "
         "effective configuration. The exit status is 1 if there are problems. trust: approve a wireglot.toml "
-        "that commands find in the current folder and that `wireglot init` did not write; it says where your "
-        "keys and prompts go. A file whose content changes has to be approved again.",
+        "that commands find in the current folder and that `wireglot init` did not write; it decides where "
+        "your keys and prompts are sent. If its content changes, it must be approved again.",
     )
-    parser.add_argument("action", choices=("check", "trust"), help="what to do with it")
-    option(parser, "--config", "FILE", "the same as PATH, as `wireglot serve` spells it")
+    parser.add_argument("action", choices=("check", "trust"), help="the action")
+    option(parser, "--config", "FILE", "same as PATH (the spelling of `wireglot serve`)")
     parser.add_argument(
         "path", nargs="?", metavar="PATH", help="the file (default: the one `wireglot serve` would find)"
     )
@@ -55,9 +55,9 @@ def _add_demo(commands: Commands) -> None:
     commands.add_parser(
         "demo",
         module="demo",
-        help="show a gateway answer a real request in every dialect",
-        description="Start a gateway on a free port with the model that lives inside it, ask it over HTTP in "
-        "every dialect, stream a tool call, and show what went over the wire.",
+        help="start a gateway and send it a request in every dialect",
+        description="Start a gateway on a free port with a built-in demo model, send it HTTP requests in "
+        "every dialect, stream a tool call, and show the requests and answers.",
     )
 
 
@@ -66,15 +66,15 @@ def _add_doctor(commands: Commands) -> None:
         "doctor",
         module="doctor.examination",
         help="diagnose problems and suggest fixes",
-        description="Look at the configuration, keys, the way to each provider, the clock, the store, the "
-        "port, versions, prices, unsafe settings and the clients on this machine. Each finding comes with "
-        "its fix. Each provider gets one request, which costs no tokens. The exit status is 1 if there are "
-        "problems.",
+        description="Check the configuration, keys, network access to each provider, the clock, the store, "
+        "the port, versions, prices, unsafe settings and the clients on this machine, and suggest a fix for "
+        "each problem. One request is sent to each provider; it uses no tokens. The exit status is 1 if "
+        "there are problems.",
     )
     flag(parser, "--fix", "fix what can be fixed safely: file modes, leftover files")
     flag(parser, "--offline", "send no requests")
-    flag(parser, "--search", "send one test search to the backend of [search], which may cost something")
-    flag(parser, "--json", "print JSON lines, one a finding")
+    flag(parser, "--search", "send one test search to the [search] backend, which may cost money")
+    flag(parser, "--json", "print JSON lines, one per finding")
     add_config(parser)
 
 
@@ -84,8 +84,8 @@ examples:
   wireglot import ccr ~/.claude-code-router/config.json -o wireglot.toml
   wireglot import litellm - < config.yaml | less
 
-No key is written into the new file. One in clear text becomes env:NAME, with a
-name to set; --keep-keys keeps it where `wireglot run` keeps keys.
+No key is written into the new file. A key in clear text is replaced by env:NAME,
+a variable to set; --keep-keys stores the key where `wireglot login` stores keys.
 """
 _IMPORTED_PROGRAMS: Final = {
     "litellm": ("LiteLLM's proxy", "config.yaml"),
@@ -98,19 +98,20 @@ def _add_import(commands: Commands) -> None:
         "import",
         module="import_.importing",
         help="convert the configuration of another gateway",
-        description="Turn the configuration of another gateway into a commented wireglot.toml. Every setting "
-        "of the source is carried over, or listed at the end of the file with the reason and an alternative.",
+        description="Convert the configuration of another gateway to a commented wireglot.toml. Every "
+        "setting of the source is carried over, or listed at the end of the file with the reason and an "
+        "alternative.",
         epilog=_IMPORT_EXAMPLES,
     )
-    programs = parser.add_subparsers(dest="program", metavar="PROGRAM", required=True, help="whose it is")
+    programs = parser.add_subparsers(dest="program", metavar="PROGRAM", required=True, help="source program")
     for name, (title, file) in _IMPORTED_PROGRAMS.items():
         each = programs.add_parser(name, help=f"{file} of {title}", description=f"Import {file} of {title}.")
-        each.add_argument("source", metavar="FILE", help=f"the {file}; - for standard input")
+        each.add_argument("source", metavar="FILE", help=f"the {file}; -: standard input")
         each.add_argument(
-            "-o", "--output", metavar="FILE", default="-", help="the new file (default: standard output)"
+            "-o", "--output", metavar="FILE", default="-", help="output file (default: standard output)"
         )
         flag(each, "--force", "overwrite an existing file")
-        flag(each, "--keep-keys", "keep the source's keys for the gateway, in a file for you alone")
+        flag(each, "--keep-keys", "store the source's keys for the gateway, in a file only you can read")
 
 
 def _add_init(commands: Commands) -> None:
@@ -118,17 +119,17 @@ def _add_init(commands: Commands) -> None:
         "init",
         module="init",
         help="find providers and write a configuration",
-        description="Find the keys of providers in the environment and among those kept by `wireglot run`, "
-        "and model servers on this machine; ask each one once for its list of models, which costs nothing; "
-        "and write a commented wireglot.toml. It holds the names of keys, and never a key.",
+        description="Find provider keys in the environment and among those stored by `wireglot run`, and "
+        "model servers on this machine; send each of them one request, which costs nothing, to check it and "
+        "list its models; and write a commented wireglot.toml. It contains the names of keys, never a key.",
     )
     option(
         parser,
         "--output",
         "FILE",
-        "where to write it (default: $WIREGLOT_CONFIG, or wireglot.toml here; - for standard output)",
+        "output file (default: $WIREGLOT_CONFIG, or wireglot.toml in the current folder; -: standard output)",
     )
-    flag(parser, "--user", "write it where it is found from every folder of yours")
+    flag(parser, "--user", "write the user configuration, which is found from every folder")
     flag(parser, "--force", "overwrite an existing file")
     flag(parser, "--offline", "send no requests")
     flag(parser, "--json", "print what was found as JSON")
@@ -136,10 +137,10 @@ def _add_init(commands: Commands) -> None:
 
 _INSPECT_EXAMPLES: Final = """\
 examples:
-  wireglot inspect                          a gateway of yours that runs
-  wireglot inspect --admin                  to make keys and change everything
+  wireglot inspect                          your running gateway
+  wireglot inspect --admin                  to create keys and change all settings
   wireglot inspect --url http://gateway:8484
-  wireglot inspect report.wgtrace.json      an exported exchange, alone
+  wireglot inspect report.wgtrace.json      an exported exchange
 """
 
 
@@ -148,10 +149,10 @@ def _add_inspect(commands: Commands) -> None:
         "inspect",
         module="inspect",
         help="open the inspector in a browser",
-        description="Open the inspector's page in a browser, and print its address: that of a gateway of "
-        "yours that runs, by `wireglot serve` or for one client of `wireglot run`, or, for the file of an "
-        "exported exchange, a page of its own on this machine alone, until it is interrupted. Where the page "
-        "wants a sign-in, the link signs in once, within five minutes.",
+        description="Open the inspector of your running gateway in a browser and print its URL. The gateway "
+        "is one started by `wireglot serve`, or by `wireglot run` for one client. With FILE, an exported "
+        "exchange, open a page that serves it to this machine only, until interrupted. If the page requires "
+        "a sign-in, the link signs in once, within five minutes.",
         epilog=_INSPECT_EXAMPLES,
     )
     parser.add_argument(
@@ -159,9 +160,9 @@ def _add_inspect(commands: Commands) -> None:
     )
     where = parser.add_mutually_exclusive_group()
     add_config(where)
-    option(where, "--url", "URL", "the gateway that listens there")
-    flag(parser, "--admin", "sign in as administrator of a gateway of yours, also where it wants no sign-in")
-    flag(parser, "--no-browser", "only print the address")
+    option(where, "--url", "URL", "use the gateway at URL")
+    flag(parser, "--admin", "sign in as administrator of your gateway, even if it requires no sign-in")
+    flag(parser, "--no-browser", "only print the URL")
 
 
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
@@ -179,18 +180,19 @@ examples:
   wireglot keys delete team-a
   wireglot keys off
 
-The new key is all that goes to standard output, once: only its hash is kept.
+Only the new key is written to standard output. It is shown once: only its hash
+is stored.
 """
 
 _KEY_LIMITS: Final = {
-    "requests_per_minute": "requests in any minute",
-    "tokens_per_minute": "tokens in any minute, input and output together",
+    "requests_per_minute": "maximum requests in any minute",
+    "tokens_per_minute": "maximum tokens in any minute, input plus output",
     "concurrent": "maximum concurrent requests",
-    "tokens_per_day": "tokens a day (UTC)",
-    "tokens_per_month": "tokens a month (UTC)",
-    "cost_per_day": "money a day, in the currency of the configuration",
-    "cost_per_month": "money a month",
-    "searches_per_day": "web searches in any day that the gateway runs itself",
+    "tokens_per_day": "maximum tokens per day (UTC)",
+    "tokens_per_month": "maximum tokens per month (UTC)",
+    "cost_per_day": "maximum cost per day, in the currency of the configuration",
+    "cost_per_month": "maximum cost per month",
+    "searches_per_day": "maximum web searches run by the gateway in any day",
 }
 
 
@@ -199,29 +201,29 @@ def _add_keys(commands: Commands) -> None:
         "keys",
         module="keys",
         help="create and revoke client keys",
-        description="Make and revoke keys for clients of the gateway that runs on this machine, or of the "
-        "one at --url; if none runs, in the store of the configuration. All of it may be done while the "
-        "gateway runs; every process of it knows within seconds.",
+        description="Create and revoke client keys of the gateway that runs on this machine, or of the one "
+        "at --url; if none runs, in the store of the configuration. Keys can be changed while the gateway "
+        "runs; all of its processes apply the change within seconds.",
         epilog=_KEYS_EXAMPLES,
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do")
-    create = actions.add_parser("create", help="make a key, and print it this once")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="the action")
+    create = actions.add_parser("create", help="create a key and print it once")
     _add_key_name(create)
     _add_key_limits(create)
-    update = actions.add_parser("update", help="change what a key may do; 0 takes a limit off")
+    update = actions.add_parser("update", help="change the limits of a key; 0 removes a limit")
     _add_key_name(update)
     _add_key_limits(update)
-    actions.add_parser("list", help="all keys, and what they may do")
+    actions.add_parser("list", help="list all keys and their limits")
     _add_key_name(actions.add_parser("revoke", help="revoke a key"))
-    delete = actions.add_parser("delete", help="forget a key and all that its caller stored")
+    delete = actions.add_parser("delete", help="delete a key and everything its caller stored")
     _add_key_name(delete)
-    off = actions.add_parser("off", help="delete all stored keys: the gateway asks for none again")
+    off = actions.add_parser("off", help="delete all stored keys: the gateway no longer requires one")
     for action in (delete, off):
-        flag(action, "--yes", "do not ask")
-    rotate = actions.add_parser("rotate", help="replace a key by a new one for the same caller")
+        flag(action, "--yes", "do not ask for confirmation")
+    rotate = actions.add_parser("rotate", help="replace a key with a new one for the same caller")
     _add_key_name(rotate)
     option(
-        rotate, "--overlap", "TIME", "how long the old one still works: 30m, 1h, 7d", type=_seconds, default=0
+        rotate, "--overlap", "TIME", "how long the old key still works: 30m, 1h, 7d", type=_seconds, default=0
     )
     for action in actions.choices.values():
         flag(action, "--json", "print JSON")
@@ -230,19 +232,25 @@ def _add_keys(commands: Commands) -> None:
             action,
             "--url",
             "URL",
-            "use the admin API of the gateway there; its secret is in WIREGLOT_ADMIN_SECRET",
+            "use the admin API of the gateway at URL; its secret is read from $WIREGLOT_ADMIN_SECRET",
         )
 
 
 def _add_key_name(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("name", metavar="NAME", help="what the caller is called")
+    parser.add_argument("name", metavar="NAME", help="name of the caller")
 
 
 def _add_key_limits(parser: argparse.ArgumentParser) -> None:
-    option(parser, "--models", "A,B", "names and patterns it may ask for (default: all)", type=_names)
-    option(parser, "--group", "NAME", "a group of [groups]: what the key does not set is the group's")
-    option(parser, "--owner", "NAME", "the person who uses it, for reports")
-    option(parser, "--expires", "TIME|DATE", "30d, 12h, or a date like 2027-01-31", type=_expiry)
+    option(parser, "--models", "A,B", "allowed model names and patterns (default: all)", type=_names)
+    option(parser, "--group", "NAME", "a group of [groups]: settings that the key lacks come from the group")
+    option(parser, "--owner", "NAME", "the person who uses the key, for reports")
+    option(
+        parser,
+        "--expires",
+        "TIME|DATE",
+        "when the key expires: 30d, 12h, or a date like 2027-01-31",
+        type=_expiry,
+    )
     for name, meaning in _KEY_LIMITS.items():
         money = name.startswith("cost_")
         option(
@@ -275,7 +283,7 @@ def _names(text: str) -> list[str]:
 
 def _count(text: str) -> int:
     if not re.fullmatch("[0-9]{1,16}", text) or int(text) > _MAX_AMOUNT:
-        raise argparse.ArgumentTypeError(f"expected a whole number up to {_MAX_AMOUNT}, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected an integer up to {_MAX_AMOUNT}, got {text[:40]!r}")
     return int(text)
 
 
@@ -291,13 +299,14 @@ def _money(text: str) -> float:
 
 _LOGIN_EXAMPLES: Final = """\
 examples:
-  wireglot login                    where the keys are that there are
-  wireglot login kimi               ask for a key, try it, keep it
+  wireglot login                    list where keys are found
+  wireglot login kimi               prompt for a key, test it, store it
   pass show kimi | wireglot login kimi --key -
   wireglot logout kimi
 
-A key is kept in a file that only you can read, or in the system's keyring. A
-variable of the environment wins over it. Gateways that run take it up at once.
+A key is stored in a file that only you can read, or in the system keyring. An
+environment variable takes precedence. Running gateways load the key within
+seconds.
 """
 
 
@@ -305,15 +314,16 @@ def _add_login(commands: Commands) -> None:
     parser = commands.add_parser(
         "login",
         module="login",
-        help="keep a provider's key, after trying it",
-        description="Ask for the key of a provider, try it with one request that costs nothing, and keep it "
-        "for all commands and gateways of this user. Without PROVIDER: list where keys are, and no key.",
+        help="store a provider API key after testing it",
+        description="Prompt for the API key of a provider, test it with one request that costs nothing, and "
+        "store it for all commands and gateways of this user. Without PROVIDER: list where keys are found, "
+        "without showing them.",
         epilog=_LOGIN_EXAMPLES,
     )
-    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is: kimi, openai, ...")
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="the provider: kimi, openai, ...")
     option(parser, "--key", "-", "read the key from standard input", type=_standard_input)
-    flag(parser, "--keyring", "keep it in the system's keyring, which the extra wireglot[keyring] reaches")
-    flag(parser, "--unchecked", "keep it without trying it")
+    flag(parser, "--keyring", "store it in the system keyring (requires the extra wireglot[keyring])")
+    flag(parser, "--unchecked", "store it without testing it")
     flag(parser, "--json", "without PROVIDER: print JSON")
     add_config(parser)
 
@@ -322,17 +332,17 @@ def _add_logout(commands: Commands) -> None:
     parser = commands.add_parser(
         "logout",
         module="login",
-        help="forget a provider's key",
-        description="Forget the key of a provider that `wireglot login` or `wireglot run` has kept.",
+        help="delete a stored provider API key",
+        description="Delete a provider's API key that `wireglot login` or `wireglot run` has stored.",
     )
-    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="whose key it is")
+    parser.add_argument("provider", nargs="?", metavar="PROVIDER", help="the provider")
     add_config(parser)
 
 
 def _standard_input(text: str) -> str:
     if text != "-":
         raise argparse.ArgumentTypeError(
-            "expected -, for standard input: a key on the command line is seen by others"
+            "expected -, for standard input: other users can see a key on the command line"
         )
     return text
 
@@ -343,16 +353,16 @@ def _add_models(commands: Commands) -> None:
         module="models",
         help="list the available models",
         description="List the models that a gateway with this configuration and environment serves: context "
-        "and output in tokens, what else they take, and their price for a million tokens in and out. Then "
-        "the providers that are off, and why.",
+        "and output in tokens, input types other than text, and the price of a million input and output "
+        "tokens. Then list the providers that are off, and why.",
     )
     parser.add_argument(
-        "pattern", nargs="?", metavar="NAME", default="", help="only those whose name holds this text"
+        "pattern", nargs="?", metavar="NAME", default="", help="only models whose name contains this text"
     )
-    flag(parser, "--all", "also the models of providers that are off")
+    flag(parser, "--all", "also list the models of providers that are off")
     how = parser.add_mutually_exclusive_group()
     flag(how, "--json", "print JSON lines")
-    flag(how, "--names", "print names alone, one on each line")
+    flag(how, "--names", "print only names, one per line")
     add_config(parser)
 
 
@@ -364,8 +374,22 @@ def _add_pairs(commands: Commands) -> None:
         description="Translate a bundled coding-agent conversation between all ordered pairs of the four "
         "main dialects, and show one request next to its translation.",
     )
-    option(parser, "--from", "DIALECT", "the request shown on the left", dest="source", default="anthropic")
-    option(parser, "--to", "DIALECT", "and its translation", dest="target", default="gemini")
+    option(
+        parser,
+        "--from",
+        "DIALECT",
+        "dialect of the request, shown on the left",
+        dest="source",
+        default="anthropic",
+    )
+    option(
+        parser,
+        "--to",
+        "DIALECT",
+        "dialect of its translation, shown on the right",
+        dest="target",
+        default="gemini",
+    )
 
 
 _DIALECTS: Final = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama", "gemini-interactions")
@@ -376,49 +400,49 @@ def _add_probe(commands: Commands) -> None:
         "probe",
         module="probe",
         help="test an endpoint that claims to speak a dialect",
-        description="Put a provider, another gateway or this one to the test with a published list of cases: "
-        "streams, tool calls, ids, stop reasons, usage, reasoning over turns, errors, schemas, fields. The "
-        "possible cost is printed before anything is sent. The exit status is 1 if a required case failed.",
+        description="Test a provider, another gateway or this one with a published list of cases: streams, "
+        "tool calls, ids, stop reasons, usage, reasoning over several turns, errors, schemas, fields. The "
+        "maximum cost is printed before anything is sent. The exit status is 1 if a required case failed.",
     )
     parser.add_argument(
         "base_url",
         metavar="BASE_URL",
         nargs="?",
         default="",
-        help="as a client has it: http://127.0.0.1:8484",
+        help="base URL, as configured in a client: http://127.0.0.1:8484",
     )
     option(parser, "--dialect", "DIALECT", f"one of {', '.join(_DIALECTS)}", choices=_DIALECTS)
-    option(parser, "--model", "NAME", "model to test (default: the first that is listed)")
-    option(parser, "--key", "KEY", "the key for it; better: --key-env")
-    option(parser, "--key-env", "NAME", "the variable that holds the key")
+    option(parser, "--model", "NAME", "model to test (default: the first one listed)")
+    option(parser, "--key", "KEY", "API key of the endpoint; prefer --key-env")
+    option(parser, "--key-env", "NAME", "environment variable that contains the API key")
     parser.add_argument(
         "--only",
         metavar="CASES",
         action="append",
         default=[],
-        help="these cases: ids, themes or patterns, with commas",
+        help="run only these cases: ids, themes or patterns, separated by commas",
     )
-    flag(parser, "--large", "also the cases that send very much")
+    flag(parser, "--large", "also run the cases that send very large requests")
     option(
         parser,
         "--budget",
         "AMOUNT",
-        "end before more could be spent: tokens (200000), or money of a model that is priced (0.50USD)",
+        "stop before more than AMOUNT could be spent: tokens (200000), or money for a priced model (0.50USD)",
     )
     option(
         parser,
         "--timeout",
         "SECONDS",
-        "how long an answer may keep silent (default: 120; two and a half times that for all of it)",
+        "maximum silence within an answer (default: 120); the whole answer may take 2.5 times as long",
         type=positive,
     )
     flag(parser, "--list", "list the cases without sending requests")
     flag(parser, "--dry-run", "print the requests without sending them")
-    flag(parser, "--yes", "do not ask for confirmation before calling a host elsewhere")
-    flag(parser, "--all", "print the cases that passed, too")
+    flag(parser, "--yes", "do not ask for confirmation before calling a remote host")
+    flag(parser, "--all", "also print the cases that passed")
     option(parser, "--json", "FILE", "write the report with all evidence as JSON")
-    option(parser, "--html", "FILE", "write it as a page")
-    option(parser, "--catalog", "FILE", "write what was learned as a file for the catalog")
+    option(parser, "--html", "FILE", "write the report as an HTML page")
+    option(parser, "--catalog", "FILE", "write the findings as a catalog file")
 
 
 _CLIENTS: Final = (
@@ -435,10 +459,10 @@ examples:
 
 CLIENT is one of aider, claude, cline, codex, continue, copilot, droid, gemini,
 goose, hermes, kimi, llm, openclaw, opencode, pi, qwen; without one, a menu
-offers them and models. It keeps its own home, history, login and project
-settings: all that differs is in variables and options that end with it. Its
-exit status is that of the command. For crush, vscode and zed the settings are
-printed.
+lists clients and models. The client keeps its own home, history, login and
+project settings: Wireglot only sets environment variables and options for this
+run. The exit status is that of the client. For crush, vscode and zed the
+settings are printed.
 """
 
 
@@ -447,8 +471,8 @@ def _add_run(commands: Commands) -> None:
         "run",
         module="run.launch",
         help="start a client with a gateway: claude, codex, gemini and others",
-        description="Start a client on the gateway that runs on this machine, or else on one of its own, "
-        "which ends with it. Without a key of any provider, a demo model answers.",
+        description="Start a client with the gateway that runs on this machine, or else with a private one "
+        "that stops when the client exits. Without a provider API key, a built-in demo model answers.",
         epilog=_RUN_EXAMPLES,
     )
     assert isinstance(parser, ArgumentParser)
@@ -456,7 +480,7 @@ def _add_run(commands: Commands) -> None:
     parser.usage = "wireglot run [CLIENT] [options] [-- ARGUMENTS OF THE CLIENT]"
     client = parser.add_argument("client", nargs="?", metavar="CLIENT", help="the client to start")
     setattr(client, "completes", _CLIENTS)  # noqa: B010 - for shells; other names are refused with a hint
-    option(parser, "--model", "NAME", "PROVIDER/MODEL to ask (default: what the client asks for)")
+    option(parser, "--model", "NAME", "PROVIDER/MODEL to use (default: the model the client requests)")
     parser.add_argument(
         "--env",
         action="append",
@@ -465,11 +489,11 @@ def _add_run(commands: Commands) -> None:
         help="set the variables of this vendor's SDKs for the command after --; can be repeated",
     )
     add_config(parser)
-    option(parser, "--url", "URL", "use the gateway there; its client key is in WIREGLOT_KEY")
+    option(parser, "--url", "URL", "use the gateway at URL; its client key is read from $WIREGLOT_KEY")
     flag(parser, "--private", "always start a separate gateway")
-    option(parser, "--log", "FILE", "append the log of a gateway started by this command")
+    option(parser, "--log", "FILE", "append the log of the gateway started by this command to FILE")
     flag(parser, "--statusline", "claude: show model, route, cost, context and losses in its status line")
-    flag(parser, "--inspect", "open the inspector of its gateway in a browser, signed in")
+    flag(parser, "--inspect", "open the gateway's inspector in a browser, signed in")
     flag(parser, "--print-env", "only print the variables, for eval in a shell")
 
 
@@ -484,12 +508,12 @@ def _add_serve(commands: Commands) -> None:
         module="serve",
         help="run the gateway",
         description="Run the gateway: any client, any provider. Without a configuration, providers whose "
-        "keys are in the environment are on; without any key, a demo model that lives in the process.",
+        "keys are in the environment are on; without any key, a built-in demo model.",
     )
     option(parser, "--config", "FILE", "the configuration (default: wireglot.toml, if there)")
-    option(parser, "--host", "ADDRESS", "where to listen (default: 127.0.0.1)")
-    option(parser, "--port", "N", "and on which port (default: 8484; 0: any)", type=_port)
-    option(parser, "--workers", "N", "processes that share the port", type=positive)
+    option(parser, "--host", "ADDRESS", "address to listen on (default: 127.0.0.1)")
+    option(parser, "--port", "N", "port to listen on (default: 8484; 0: any free port)", type=_port)
+    option(parser, "--workers", "N", "number of processes that share the port", type=positive)
     parser.add_argument(
         "--log", choices=("auto", "json", "pretty", "off"), help="how to log requests (default: auto)"
     )
@@ -499,7 +523,7 @@ def _add_serve(commands: Commands) -> None:
         action="append",
         default=[],
         metavar="NAME=PROVIDER/MODEL",
-        help="send a model name or pattern to a provider's model, before what [models] says; can be repeated",
+        help="send a model name or pattern to a provider's model; applies before [models]; can be repeated",
     )
     option(
         parser,
@@ -514,7 +538,7 @@ def _add_serve(commands: Commands) -> None:
 
 def _minutes(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not 0 < float(text) <= _MAX_TRACE_MINUTES:
-        raise argparse.ArgumentTypeError(f"expected minutes, {_MAX_TRACE_MINUTES} at most, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(f"expected at most {_MAX_TRACE_MINUTES} minutes, got {text[:40]!r}")
     return float(text)
 
 
@@ -536,7 +560,7 @@ def _add_smoke(commands: Commands) -> None:
         "smoke",
         module="smoke",
         help="send one test request to every endpoint",
-        description="Exercise whole answers, streams, tools, model lists and token counts on every endpoint "
+        description="Test complete answers, streams, tools, model lists and token counts on every endpoint "
         "of a gateway, and print what passed, how long it took and what was lost. The exit status is the "
         "number of failures.",
     )
@@ -544,9 +568,9 @@ def _add_smoke(commands: Commands) -> None:
         parser,
         "--url",
         "URL",
-        "where a gateway listens (default: start one here, configured as `wireglot serve` would be)",
+        "URL of the gateway (default: start one with the configuration `wireglot serve` would use)",
     )
-    option(parser, "--key", "KEY", "a client key, where the gateway asks for one")
+    option(parser, "--key", "KEY", "a client key, if the gateway requires one")
     option(parser, "--provider", "NAME", "test the first model listed for this provider")
     option(parser, "--model", "NAME", "test this model (with --provider: of that provider)")
 
@@ -556,47 +580,47 @@ def _add_store(commands: Commands) -> None:
         "store",
         module="store",
         help="manage stored data",
-        description="Look after the store of the gateway that runs here, or else of a configuration. All of "
-        "it may be done while the gateway runs.",
+        description="Manage the store of the gateway that runs on this machine, or else of a configuration. "
+        "All actions are possible while the gateway runs.",
     )
     add_config(parser)
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do with it")
-    stats = actions.add_parser("stats", help="what is in it, and how much")
-    flag(stats, "--json", "as JSON")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="the action")
+    stats = actions.add_parser("stats", help="show what is stored, and how much")
+    flag(stats, "--json", "print JSON")
     actions.add_parser(
         "prune",
         help="delete expired and over-limit data now",
-        description="Delete expired data and data over its limit, as [store.keep] says. The gateway "
+        description="Delete expired data and data over the limits of [store.keep]. The gateway "
         "does the same every few minutes.",
     )
     export = actions.add_parser(
         "export",
         help="write everything to a file",
-        description="Write everything as JSON lines. What callers said stays sealed: only a gateway with the "
-        "same secret can read it.",
+        description="Write everything as JSON lines. Conversation content stays encrypted: only a gateway "
+        "with the same secret can read it.",
     )
-    export.add_argument("file", nargs="?", metavar="FILE", help="where to (default: standard output)")
+    export.add_argument("file", nargs="?", metavar="FILE", help="output file (default: standard output)")
     load = actions.add_parser(
         "import",
         help="read what `export` wrote",
         description="Read what `export` wrote, from this store or another. Existing records are kept.",
     )
-    load.add_argument("file", nargs="?", metavar="FILE", help="where from (default: standard input)")
+    load.add_argument("file", nargs="?", metavar="FILE", help="input file (default: standard input)")
     wipe = actions.add_parser(
         "wipe",
         help="remove all data of one caller",
         description="Remove every stored response, conversation and reasoning value of one caller. Its usage "
-        "stays in the books, without the names of its sessions.",
+        "records are kept, without the names of its sessions.",
     )
     wipe.add_argument(
-        "caller", metavar="CALLER", help='the name of its key ("local" where there are no keys)'
+        "caller", metavar="CALLER", help='the name of its client key ("local" if there are no keys)'
     )
     for action in (stats, wipe):
         option(
             action,
             "--url",
             "URL",
-            "use the admin API of the gateway there; its secret is in WIREGLOT_ADMIN_SECRET",
+            "use the admin API of the gateway at URL; its secret is read from $WIREGLOT_ADMIN_SECRET",
         )
     parser.set_defaults(url=None)
 
@@ -612,21 +636,21 @@ examples:
   wireglot trace export ID -o report.wgtrace.json
   wireglot trace replay report.wgtrace.json --offline
   wireglot trace replay ID --to kimi/kimi-k3
-  wireglot trace replay ID --raw                what went upstream, once more
+  wireglot trace replay ID --raw                send the upstream request again
 
-An ID may be the file of an exported trace, or `last`: the newest that was
-recorded. Bodies are recorded as [trace] in the configuration says, or for some
+Instead of an ID, give the file of an exported trace, or `last` for the newest
+recorded exchange. Bodies are recorded as configured in [trace], or for some
 minutes by `wireglot serve --trace`.
 """
 
 _FILTER_EXAMPLES: Final = """\
-filters, of which all must hold (quote them: shells read < and > themselves):
-  client:codex model:~gemini        exactly this; with ~: a part of it
+filters, all of which must match (quote them: shells interpret < and >):
+  client:codex model:~gemini        exact match; with ~: substring
   status:>=400 cost:>0.1 total:>5s  also tokens, input, output, cached, first
   loss:serious loss:cache_marker    a grade or a feature
   since:2h until:2027-01-31         a time ago, or a date or time (UTC)
   provider:kimi,gemini -is:stream   any of these; not this
-  some words                        in the row or its recorded bodies
+  some words                        text in the row or its recorded bodies
 """
 
 
@@ -635,84 +659,89 @@ def _add_trace(commands: Commands) -> None:
         "trace",
         module="trace",
         help="show recorded exchanges",
-        description="Look at recorded exchanges: what the client asked, what went upstream, what came back, "
-        "what the client got, and what was lost between them. They are read from the gateway that "
+        description="Show recorded exchanges: the client's request, the upstream request, the upstream "
+        "answer, the client's answer, and what was lost between them. They are read from the gateway that "
         "runs on this machine or the one at --url; if none runs, from the store of the configuration; or "
         "from a file.",
         epilog=_TRACE_EXAMPLES,
     )
-    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="what to do")
-    listed = actions.add_parser("list", help="the latest exchanges", epilog=_FILTER_EXAMPLES)
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True, help="the action")
+    listed = actions.add_parser("list", help="list the latest exchanges", epilog=_FILTER_EXAMPLES)
     listed.add_argument(
-        "filter", nargs="*", metavar="FILTER", help="only exchanges for which all of these hold: see below"
+        "filter",
+        nargs="*",
+        metavar="FILTER",
+        help="only exchanges that match all of these filters: see below",
     )
     _add_gateway(listed)
     option(listed, "--limit", "NUMBER", "maximum number of rows (default: 20)", type=positive, default=20)
     for name, about in (
-        ("model", "only this model, as it was asked for or as the provider names it"),
+        ("model", "only this model, as the client requested it or as the provider names it"),
         ("provider", "only this provider"),
         ("client", "only this program (claude-code, codex)"),
         ("status", "only this status: 200, 4xx, running, failed, left"),
-        ("loss", "only with such a loss: a grade (serious) or a feature (cache_marker)"),
+        ("loss", "only exchanges with this loss: a grade (serious) or a feature (cache_marker)"),
         ("session", "only this conversation"),
         ("key", "only the client key of this name"),
         ("purpose", "only this purpose: main, subagent, auxiliary, background, compaction"),
         ("agent", "only the sub-agent of this name or id"),
         ("dialect", "only this dialect of the client"),
-        ("since", "only since then: 15m, 2h, 7d, or a date or time"),
-        ("until", "only until then"),
+        ("since", "only since this time: 15m, 2h, 7d ago, or a date or time"),
+        ("until", "only until this time"),
     ):
         option(listed, f"--{name}", name.upper(), about)
-    option(listed, "--search", "TEXT", "only what has this text, in its row or its bodies")
-    flag(listed, "--follow", "go on: show exchanges as they end, until Ctrl-C")
-    flag(listed, "--json", "as JSON; with --follow a line for each exchange")
-    show = actions.add_parser("show", help="one exchange: all four bodies, losses, times")
+    option(listed, "--search", "TEXT", "only exchanges with this text in the row or the bodies")
+    flag(listed, "--follow", "keep running: show exchanges as they end, until Ctrl-C")
+    flag(listed, "--json", "print JSON; with --follow, one line per exchange")
+    show = actions.add_parser("show", help="show one exchange: all four bodies, losses, times")
     _add_exchange(show)
-    flag(show, "--full", "unfold everything, and each event of streams")
+    flag(show, "--full", "show everything in full, and each stream event")
     diff = actions.add_parser(
         "diff",
-        help="both requests of an exchange, part by part; or two answers",
-        description="Both requests of an exchange, part by part: what was kept (=), written otherwise (~), "
-        "lost (-), put in (+). With another ID: how the two answers differ.",
+        help="compare both requests of an exchange, part by part; or two answers",
+        description="Compare both requests of an exchange, part by part: kept (=), rewritten (~), lost (-), "
+        "added (+). With another ID: compare the two answers.",
     )
     _add_exchange(diff)
     diff.add_argument(
         "other", nargs="?", metavar="OTHER", help="another ID, or file, to compare answers with"
     )
-    flag(diff, "--full", "with the values of both sides")
+    flag(diff, "--full", "show the values of both sides")
     export = actions.add_parser(
         "export",
         help="write an exchange to one file, for a report or a test",
         description="Write an exchange to one file that can be attached to a report, shown by `trace show`, "
-        "and replayed by a test (wireglot.testing.replay). Keys are not in it; what was said is.",
+        "and replayed by a test (wireglot.testing.replay). It contains no keys, but the whole conversation.",
     )
     _add_exchange(export, json=False)
     export.add_argument(
         "-o",
         "--output",
         metavar="FILE",
-        help="where to (default: standard output, unless it is a terminal; -: also then)",
+        help="output file (default: standard output, unless it is a terminal; -: standard output always)",
     )
-    flag(export, "--gzip", "packed")
+    flag(export, "--gzip", "compress with gzip")
     replay = actions.add_parser(
         "replay",
-        help="translate it again and compare; or send it again",
-        description="With --offline: translate both ways again and compare with what was recorded; nothing "
-        "is sent. Without: have the gateway send the request again, after saying who pays and what it may "
-        "cost.",
+        help="translate an exchange again and compare; or send it again",
+        description="With --offline: translate both ways again and compare with the recording; nothing is "
+        "sent. Without: have the gateway send the request again, after showing which key pays and the "
+        "maximum cost.",
     )
     _add_exchange(replay)
     flag(replay, "--offline", "send nothing")
-    option(replay, "--to", "PROVIDER/MODEL", "send it there instead")
-    flag(replay, "--raw", "send what went upstream, in the dialect it went in: nothing is translated")
-    flag(replay, "--yes", "do not ask before it is sent")
+    option(replay, "--to", "PROVIDER/MODEL", "send it to this model instead")
+    flag(replay, "--raw", "send the recorded upstream request in its own dialect, without translation")
+    flag(replay, "--yes", "do not ask for confirmation before sending")
 
 
 def _add_exchange(parser: argparse.ArgumentParser, *, json: bool = True) -> None:
-    parser.add_argument("id", metavar="ID", help="the exchange, `last`, or the file of an exported one")
+    parser.add_argument(
+        "id", metavar="ID", help="ID of the exchange, `last`, or the file of an exported exchange"
+    )
     _add_gateway(parser)
     if json:
-        flag(parser, "--json", "as JSON")
+        flag(parser, "--json", "print JSON")
 
 
 def _add_gateway(parser: argparse.ArgumentParser) -> None:
@@ -722,8 +751,8 @@ def _add_gateway(parser: argparse.ArgumentParser) -> None:
         where,
         "--url",
         "URL",
-        "ask the gateway that listens there; its admin secret, or a client key for its own exchanges, "
-        "is read from $WIREGLOT_ADMIN_SECRET or $WIREGLOT_KEY",
+        "use the gateway at URL; its admin secret, or a client key that sees its own exchanges, is read "
+        "from $WIREGLOT_ADMIN_SECRET or $WIREGLOT_KEY",
     )
 
 
@@ -760,13 +789,13 @@ def _add_translate(commands: Commands) -> None:
         "kind",
         nargs="?",
         choices=("request", "response", "stream"),
-        help="what the one document is (not with --jsonl)",
+        help="kind of the document (not with --jsonl)",
     )
     option(parser, "--from", "DIALECT", "the dialect the input is written in", dest="source")
     option(parser, "--to", "DIALECT", "the dialect to write", dest="target")
     option(parser, "--model", "NAME", "the model the request is for; it replaces the one in the body")
     option(parser, "--provider", "NAME", "the provider whose limits apply (see `wireglot providers`)")
-    flag(parser, "--strict", "a loss is an error: all or nothing")
+    flag(parser, "--strict", "treat any loss as an error, without output")
     option(parser, "--in", "FILE", "read this file instead of standard input", dest="input")
     option(parser, "--out", "FILE", "write this file instead of standard output", dest="output")
 
@@ -777,24 +806,29 @@ def _add_translate(commands: Commands) -> None:
         "FILE",
         "the client's original request, in the dialect of --to (response and stream only)",
     )
-    option(single, "--status", "CODE", "the HTTP status the response came with (response only)", type=_status)
+    option(single, "--status", "CODE", "HTTP status of the response (response only)", type=_status)
     single.add_argument(
         "--framing",
         choices=("sse", "json-array"),
         help="how to write a Gemini stream (stream only; default: sse)",
     )
-    option(single, "--losses", "FILE", "write the losses there as a JSON array instead of telling them")
+    option(single, "--losses", "FILE", "write the losses to FILE as a JSON array instead of printing them")
     flag(single, "--pretty", "indent the JSON written")
 
     lines = parser.add_argument_group("many documents")
     flag(
         lines,
         "--jsonl",
-        "read one case a line and write one result a line; --from, --to, --model and --provider apply to "
-        "lines without their own",
+        "read one case per line and write one result per line; --from, --to, --model and --provider are "
+        "defaults for lines without them",
     )
     option(
-        lines, "--jobs", "N", "work in N processes; the order stays (default: 1)", type=positive, default=1
+        lines,
+        "--jobs",
+        "N",
+        "work in N processes; output order is kept (default: 1)",
+        type=positive,
+        default=1,
     )
     lines.add_argument(
         "--progress",
@@ -814,7 +848,7 @@ _USAGE_EXAMPLES = """\
 examples:
   wireglot usage                              the last 30 days, by day and model
   wireglot usage --by key,model --since 7d    who used what this week
-  wireglot usage --by day --chart             one bar a day
+  wireglot usage --by day --chart             one bar per day
   wireglot usage --url http://gateway:8484 --admin --by provider --json
 """
 
@@ -825,8 +859,8 @@ def _add_statusline(commands: Commands) -> None:
         module="statusline",
         help="print a status line for Claude Code",
         description="Print model, route, cost of the session, context used and serious losses of the last "
-        "answer, from the document that Claude Code gives on the standard input and from the gateway of "
-        "ANTHROPIC_BASE_URL. `wireglot run claude --statusline` sets it for one run.",
+        "answer, from the JSON document that Claude Code writes to standard input and from the gateway at "
+        "ANTHROPIC_BASE_URL. `wireglot run claude --statusline` enables it for one run.",
     )
     option(parser, "--url", "URL", "the gateway (default: ANTHROPIC_BASE_URL)")
 
@@ -842,8 +876,8 @@ def _add_usage(commands: Commands) -> None:
     )
     where = parser.add_mutually_exclusive_group()
     add_config(where)
-    option(where, "--url", "URL", "ask the gateway that listens there")
-    option(parser, "--api-key", "KEY", "with --url: the client key whose usage is meant (or $WIREGLOT_KEY)")
+    option(where, "--url", "URL", "use the gateway at URL")
+    option(parser, "--api-key", "KEY", "with --url: the client key whose usage to report (or $WIREGLOT_KEY)")
     flag(
         parser,
         "--admin",
@@ -853,7 +887,7 @@ def _add_usage(commands: Commands) -> None:
         parser,
         "--by",
         "NAMES",
-        "what to add up by: key, group, model, provider, day, session, outcome, operation, purpose, "
+        "group by: key, group, model, provider, day, session, outcome, operation, purpose, "
         "agent, client (default: day,model)",
         default="day,model",
     )
@@ -861,17 +895,17 @@ def _add_usage(commands: Commands) -> None:
         parser,
         "--since",
         "TIME",
-        "from when on: 12h, 7d, 4w ago, YYYY-MM-DD or unix seconds (default: 30d)",
+        "start time: 12h, 7d, 4w ago, YYYY-MM-DD or unix seconds (default: 30d)",
         default="30d",
     )
-    option(parser, "--until", "TIME", "and until when; a day is meant to its end")
+    option(parser, "--until", "TIME", "end time; a date includes the whole day")
     option(parser, "--key", "NAME", "only the client key of this name")
     option(parser, "--group", "NAME", "only the keys of this group")
     option(parser, "--model", "NAME", "only this model (as the provider names it)")
     option(parser, "--provider", "NAME", "only this provider")
     option(parser, "--client", "NAME", "only this client program, such as claude-code")
     option(parser, "--agent", "NAME", "only this sub-agent")
-    flag(parser, "--json", "as JSON")
+    flag(parser, "--json", "print JSON")
     parser.add_argument(
         "--chart",
         action=argparse.BooleanOptionalAction,
@@ -886,7 +920,7 @@ def _add_listings(commands: Commands) -> None:
         ("providers", "list the providers", "List the providers that --provider takes."),
         (
             "losses",
-            "list the names of losses",
+            "list the names of all losses",
             "List every feature name that a loss can carry, and what it means.",
         ),
     ):

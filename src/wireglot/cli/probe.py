@@ -88,12 +88,12 @@ def price_at(url: str, model: str) -> ListPrice | None:
 
 def bound(rehearsal: Rehearsal, price: ListPrice | None) -> str:
     """The maximum of requests, tokens and cost, in words."""
-    tokens = f"{rehearsal.input:,} tokens in and {rehearsal.output:,} out at most"
+    tokens = f"at most {rehearsal.input:,} tokens in and {rehearsal.output:,} out"
     text = f"{count(rehearsal.requests, 'request')}, {tokens}"
     if price is None:
-        return f"{text}; no price of the model is known here"
+        return f"{text}; the price of the model is unknown"
     most = cost(price.price, Usage(input=rehearsal.input, output=rehearsal.output))
-    return f"{text}: at most {money(most)} {price.currency}"
+    return f"{text}; at most {money(most)} {price.currency}"
 
 
 def money(micro: int) -> str:
@@ -115,7 +115,7 @@ class Purse:
         self._parts = {part.case: part for part in parts}
         self._ledger = ledger
         if budget is not None and budget.currency and (price is None or price.currency != budget.currency):
-            raise Unusable(f"--budget: no price of this model in {budget.currency} is known: give tokens")
+            raise Unusable(f"--budget: no known price of this model in {budget.currency}: give tokens")
 
     def affordable(self, case: ProbeCase) -> str:
         if self._budget is None:
@@ -124,7 +124,7 @@ class Purse:
         # Twice: an inconclusive case is retried.
         more = (2 * part.input, 2 * part.output) if part is not None else (0, 0)
         most = self._amount(self._ledger.input + more[0], self._ledger.output + more[1])
-        return "it could spend more than the budget" if most > self._budget.amount else ""
+        return "it could exceed the budget" if most > self._budget.amount else ""
 
     def _amount(self, tokens_in: int, tokens_out: int) -> int:
         if self._price is None or self._budget is None or not self._budget.currency:
@@ -145,17 +145,17 @@ def first_model(talk: Talk, root: str) -> str:
     try:
         got = talk.get(talk.path("models"))
         if got.status != 200:
-            ask_for = "is the key right? Or name" if got.status in (401, 403) else "name"
-            raise NoUse(f"{root}: it lists no models (status {got.status}): {ask_for} one with --model")
+            fix = "check the key, or name" if got.status in (401, 403) else "name"
+            raise NoUse(f"{root}: no model list (status {got.status}): {fix} a model with --model")
         names = talk.wire.models(talk.document(got))
     except Inconclusive as fault:
         raise NoUse(f"{root}: {fault}") from None
     except (Broken, NotApplicable) as fault:
         raise NoUse(
-            f"{root}: its list of models cannot be read ({one_line(str(fault))}): name one with --model"
+            f"{root}: invalid model list ({one_line(str(fault))}): name a model with --model"
         ) from None
     if not names:
-        raise NoUse(f"{root}: it lists no models: name one with --model")
+        raise NoUse(f"{root}: the model list is empty: name a model with --model")
     return names[0]
 
 
@@ -168,16 +168,16 @@ def check_answers(talk: Talk, root: str) -> None:
         got = _asked(talk, root)
     words = f"{root}: {one_line(_words(talk, got))}"
     if got.status in (401, 403, 404):
-        raise NoUse(f"{words}: are address, key and model right?")
+        raise NoUse(f"{words}: check address, key and model")
     if got.status == 429 or got.status >= 500:
-        raise NoUse(f"{words}: nothing can be tested before it answers")
+        raise NoUse(f"{words}: nothing can be tested until it answers")
     if 300 <= got.status < 400:
         raise NoUse(
-            f"{words}: it leads to {one_line(got.headers.get('location', 'nowhere'))}: give that address"
+            f"{words}: it redirects to {one_line(got.headers.get('location', 'nowhere'))}: use that address"
         )
     if got.status == 200 and not _is_json(got.body):
-        kind = one_line(got.headers.get("content-type", "")) or "something without a type"
-        raise NoUse(f"{root}: it answers with {kind}, which is no JSON: is the address right?")
+        kind = one_line(got.headers.get("content-type", "")) or "no content type"
+        raise NoUse(f"{root}: the answer is not JSON ({kind}): check the address")
 
 
 def is_silent(findings: Sequence[ProbeFinding]) -> bool:
@@ -242,7 +242,7 @@ def print_sent(root: str, cases: Sequence[ProbeCase], rehearsal: Rehearsal) -> N
     for finding in rehearsal.findings:
         print(paint(f"{finding.id}: {titles[finding.id]}", "bold"))
         for exchange in finding.exchanges:
-            again = "  (asked already, not sent again)" if exchange.shared else ""
+            again = "  (same as an earlier request, not sent again)" if exchange.shared else ""
             print(f"  {exchange.method} {root}{exchange.path}{again}")
             if exchange.request and not exchange.shared:
                 print(f"    {one_line(_compact(exchange.request))}")
@@ -302,7 +302,7 @@ def print_report(report: ProbeReport, *, everything: bool) -> None:
         f"{number} {verdict}" for verdict, number in report.verdicts.items() if number and verdict != "pass"
     )
     missing = "" if report.complete else " (interrupted: cases are missing)"
-    text = f"{score.passed} of {score.applicable} cases that apply passed: {score.percent:g} %{missing}"
+    text = f"{score.passed} of {score.applicable} applicable cases passed: {score.percent:g} %{missing}"
     print(paint(text, "bold") + (f"; {others}" if others else ""))
     tokens = f"{report.input_tokens:,} tokens in, {report.output_tokens:,} out"
     print(f"{count(report.requests, 'request')}, {tokens}, as reported by the endpoint")
@@ -356,10 +356,10 @@ def _probe(arguments: argparse.Namespace) -> int:
         return OK
     if not arguments.base_url:
         raise Unusable(
-            "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"
+            "expected a BASE_URL, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"
         )
     if arguments.dialect is None:
-        raise Unusable(f"--dialect: say which one it claims to speak: {', '.join(WIRES)}")
+        raise Unusable(f"--dialect: expected the dialect of the endpoint: {', '.join(WIRES)}")
     root = root_of(arguments.base_url, arguments.dialect)
     wire = WIRES[arguments.dialect]
     if arguments.dry_run:
@@ -415,13 +415,13 @@ def _send(
             _write(arguments, report)
     if not complete:
         left = count(len(cases) - len(findings), "case")
-        raise NoUse(f"{root}: it does not answer any more: {left} not run")
+        raise NoUse(f"{root}: stopped answering: {left} not run")
     return FAILED if report.failed else OK
 
 
 def _key(arguments: argparse.Namespace) -> str:
     if arguments.key and arguments.key_env:
-        raise Unusable("--key and --key-env: give one of them")
+        raise Unusable("--key and --key-env exclude each other")
     if arguments.key_env:
         found = os.environ.get(arguments.key_env, "")
         if not found:
@@ -439,7 +439,7 @@ def _is_near(root: str) -> bool:
 
 def _agree() -> None:
     """It may cost money: the user confirms it, or --yes does."""
-    say("This asks a host elsewhere, and may cost money. Go on? [y/N]")
+    say("This calls a remote host and may cost money. Continue? [y/N]")
     if input().strip().lower() not in ("y", "yes"):
         raise Unusable("nothing was sent")
 

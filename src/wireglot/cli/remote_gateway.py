@@ -71,8 +71,8 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
         if isinstance(message, str) and message:
             return one_line(message)
         if self.status in _REDIRECTS and (place := self.headers.get("location")):
-            return f"it sends on to {_without_secrets(place)}: use that address"
-        return f"status {self.status}, but not from a gateway: is the address right?"
+            return f"it redirects to {_without_secrets(place)}: use that address"
+        return f"status {self.status}, not from a Wireglot gateway: check the address"
 
 
 def address_of(url: str) -> GatewayAddress:
@@ -93,7 +93,7 @@ def admin_secret() -> str:
     """Of a gateway that --url names; raises Unusable."""
     secret = usable_key(os.environ.get(ADMIN_SECRET, ""), ADMIN_SECRET)
     if not secret:
-        raise Unusable(f"--url needs the admin secret of that gateway in {ADMIN_SECRET}")
+        raise Unusable(f"--url requires the gateway's admin secret in {ADMIN_SECRET}")
     return secret
 
 
@@ -101,7 +101,7 @@ def usable_key(key: str, source: str) -> str:
     """The key; raises Unusable if HTTP cannot carry it. `source`: its option or variable."""
     if _SENDABLE.fullmatch(key):
         return key
-    raise Unusable(f"{source}: expected a key of plain ASCII, without spaces and line ends")
+    raise Unusable(f"{source}: expected a key in plain ASCII without spaces and line breaks")
 
 
 def ask(
@@ -139,24 +139,24 @@ def ask(
 def _why(fault: Exception, seconds: float, *, secure: bool) -> str:
     match fault:
         case ConnectionRefusedError():
-            return "nothing listens there: is the gateway started (`wireglot serve`), and the port right?"
+            return "connection refused: check that the gateway runs (`wireglot serve`), and the port"
         case socket.gaierror() | UnicodeError():
-            return "there is no host of that name"
+            return "unknown host name"
         case TimeoutError():
             return f"no answer within {seconds:g} s"
         case ssl.SSLCertVerificationError():
             return f"its certificate is not trusted: {one_line(fault.verify_message)}"
         case ssl.SSLError() if fault.reason in _NO_TLS:
-            return "no TLS is spoken there: say http://"
+            return "the server does not use TLS: use http://"
         case ssl.SSLError():
-            return f"no TLS connection comes about: {one_line(fault.reason or str(fault))}"
+            return f"TLS handshake failed: {one_line(fault.reason or str(fault))}"
         case ConnectionError() | http.client.HTTPException() if not secure:
             # A server that expects TLS closes the connection, or answers with an alert.
-            return "no HTTP is spoken there: if it is TLS, say https://"
+            return "the server does not speak HTTP: if it uses TLS, use https://"
         case OSError():
             return one_line(fault.strerror or str(fault) or type(fault).__name__)
         case _:
-            return f"what answers there speaks no HTTP ({type(fault).__name__})"
+            return f"the server does not speak HTTP ({type(fault).__name__})"
 
 
 _NO_TLS: Final = (
@@ -220,8 +220,8 @@ class StoreNote:
         if self._is_said:
             return
         self._is_said = True
-        new = ", which is new and was empty" if self._is_new and not self._folder else ""
-        complain(f"no gateway was asked: this is the store {one_line(self._folder or self._place)}{new}")
+        new = ", which was newly created" if self._is_new and not self._folder else ""
+        complain(f"no running gateway found, using the store {one_line(self._folder or self._place)}{new}")
         known = find_running(self._environ, system=SYSTEM_DATA)
         for each in known:
             if each.store != self._place:
@@ -231,15 +231,15 @@ class StoreNote:
         there = GatewayAddress("http", _EVERYWHERE.get(host, host), port)
         if port and not any(each.url.endswith(f":{port}") for each in known) and is_gateway(there):
             complain(
-                f"a gateway with no record in your data folder runs at {there.url}, perhaps with another "
-                "store: run this command as its user with its HOME and XDG_DATA_HOME, or with "
+                f"a gateway that is not recorded in your data folder runs at {there.url}, perhaps with "
+                "another store: run this command as its user with its HOME and XDG_DATA_HOME, or with "
                 f"--url {there.url}{self._options} and its admin secret in {ADMIN_SECRET}"
             )
 
 
 def _how(running: RunningGateway) -> str:
     config = f"--config {running.config}" if running.config else f"--url {reachable(running.url)}"
-    return f"{one_line(config)} is for that one"
+    return f"to use it: {one_line(config)}"
 
 
 def _running(config: Path | None, known: list[RunningGateway]) -> RunningGateway | None:

@@ -183,18 +183,18 @@ def _cannot_listen(settings: Settings, fault: OSError | UnicodeError) -> int:
 
 def _why(fault: OSError | UnicodeError, port: int) -> str:
     if isinstance(fault, socket.gaierror | UnicodeError):  # UnicodeError: an invalid host name
-        return "this machine knows no address of that name"
+        return "the host name cannot be resolved"
     # uvloop and asyncio put the address and more into strerror.
     reason = os.strerror(fault.errno) if fault.errno else str(fault)
     match fault.errno:
         case errno.EADDRINUSE:
             if pid := _own_gateway_at(port):
-                return f"{reason}: your gateway with process id {pid} does (`wireglot run` joins it)"
-            return f"{reason}: another program does; --port N takes another port, --port 0 any free one"
+                return f"{reason} by your gateway with process id {pid} (`wireglot run` uses it)"
+            return f"{reason} by another program; --port N selects another port, --port 0 any free one"
         case errno.EACCES:
-            return f"{reason}: ports below 1024 may be the system's; --port N takes another"
+            return f"{reason}: ports below 1024 may be reserved for the system; --port N selects another"
         case errno.EADDRNOTAVAIL:
-            return f"{reason}: it is none of this machine's addresses"
+            return f"{reason}: not an address of this machine"
         case _:
             return reason
 

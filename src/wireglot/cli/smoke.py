@@ -133,10 +133,10 @@ def listed_models(gateway: SmokeTarget) -> list[str]:
     path, field = _LISTS["openai-chat"]
     answer = ask(gateway.address, "GET", path, key=gateway.key)
     if answer.status == _UNAUTHORIZED:
-        fix = "give --key one that `wireglot keys create NAME` has made"
+        fix = "set --key to a key from `wireglot keys create NAME`"
         if not gateway.key:
-            raise Unusable(f"{gateway.url} wants a client key: {fix}")
-        raise CheckFailed(f"it does not take that client key: {fix}")
+            raise Unusable(f"{gateway.url} requires a client key: {fix}")
+        raise CheckFailed(f"the client key was rejected: {fix}")
     found = answer.document().get(field)
     if not isinstance(found, list):
         raise CheckFailed(answer.complaint())
@@ -355,14 +355,14 @@ def _model(gateway: SmokeTarget, provider: str | None, model: str | None) -> str
         named = f"{provider}/{model}" if provider else model
         if refused := refusal(gateway, named):
             meant = near(named, names)
-            hint = f"did you mean {meant}?" if meant else "`wireglot models` lists what there is"
+            hint = f"did you mean {meant}?" if meant else "`wireglot models` lists the available models"
             raise Unusable(f"{refused}: {hint}")
         return named
     wanted = [name for name in names if not provider or name.startswith(f"{provider}/")]
     if wanted:
         return wanted[0]
     if not provider:
-        raise Unusable("the gateway lists no model at all: name one with --model")
+        raise Unusable("the gateway lists no models: name one with --model")
     meant = near(provider, {name.partition("/")[0] for name in names if "/" in name})
     hint = f"did you mean {meant}?" if meant else "name one with --model"
     raise Unusable(f"the gateway lists no model of provider {one_line(provider)}: {hint}")

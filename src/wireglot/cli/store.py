@@ -76,7 +76,7 @@ def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
     caller = quote(getattr(arguments, "caller", ""), safe="")
     answer = ask(address, method, path.format(caller=caller), key=key)
     if answer.status != _DONE:
-        refused = f" does not take the admin secret in {ADMIN_SECRET}"
+        refused = f" rejects the admin secret in {ADMIN_SECRET}"
         raise Failed(address.url + (refused if answer.status == _UNAUTHORIZED else f": {answer.complaint()}"))
     if arguments.action == "stats":
         _print_stats(msgspec.json.decode(answer.body, type=Stats), arguments.json)
@@ -87,7 +87,7 @@ def _at_gateway(url: str, key: str, arguments: argparse.Namespace) -> int:
 
 async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
     if settings.store.url.value.startswith("memory:"):
-        raise Unusable("the store is in the gateway's memory: there is nothing to see here")
+        raise Unusable("the store is in the gateway's memory and cannot be read from here")
     note = StoreNote(settings)
     async with _opened(settings) as engine:
         match arguments.action:
@@ -95,12 +95,12 @@ async def _run(settings: Settings, arguments: argparse.Namespace) -> int:
                 _print_stats(await engine.stats(), arguments.json)
             case "prune":
                 swept = await prune(engine, settings)
-                removed = {**swept.expired, **{f"{kind} (too much)": n for kind, n in swept.evicted.items()}}
+                removed = swept.expired | {f"{kind} (over limit)": n for kind, n in swept.evicted.items()}
                 rows = {kind: n for kind, n in removed.items() if n}
                 rows |= {"usage": swept.usage} if swept.usage else {}
                 print("nothing to remove" if not rows else "removed " + _listed(rows))
                 if swept.crashed:
-                    print(f"closed {count(swept.crashed, 'request')} of processes that have gone")
+                    print(f"closed {count(swept.crashed, 'request')} of processes that no longer run")
             case "export":
                 await _export(engine, arguments.file)
             case "import":
@@ -126,7 +126,7 @@ async def _wipe(settings: Settings, engine: Engine, caller: str) -> None:
 
 def _print_removed(caller: str, removed: dict[str, int]) -> None:
     rows = {kind: number for kind, number in removed.items() if number}
-    print(f"there was nothing of {caller!r}" if not rows else "removed " + _listed(rows))
+    print(f"no data of {caller!r}" if not rows else "removed " + _listed(rows))
 
 
 async def _export(engine: Engine, file: str | None) -> None:

@@ -160,9 +160,9 @@ class TracesAtGateway:
     def _checked(self, answer: GatewayAnswer) -> GatewayAnswer:
         if answer.status == _UNAUTHORIZED:
             if self._secret:
-                raise NoTrace(f"{self.address.url} does not take what {self._named} holds")
+                raise NoTrace(f"{self.address.url} rejects the secret in {self._named}")
             raise Unusable(
-                f"{self.address.url} wants its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
+                f"{self.address.url} requires its admin secret in {ADMIN_SECRET}, or a client key in {_KEY}"
             )
         if answer.status == _NOT_FOUND and answer.document().get("error"):
             raise NoTrace(answer.complaint())
@@ -171,7 +171,7 @@ class TracesAtGateway:
         return answer
 
     def _no_inspector(self) -> str:
-        return f"{self.address.url}: what answers there has no inspector: is the address right?"
+        return f"{self.address.url}: the server has no inspector: check the address"
 
     def _read(self, answer: GatewayAnswer, kind: type[TraceListing]) -> TraceListing:
         try:
@@ -196,7 +196,7 @@ def compared(one: Trace, other: Trace) -> list[Difference]:
 
 def compared_lines(found: list[Difference]) -> list[str]:
     paint = Paint(sys.stdout)
-    lines = [] if found else ["both answers say the same"]
+    lines = [] if found else ["both answers are the same"]
     for each in found:
         lines += [
             paint(one_line(each.pointer) or "/", "bold"),
@@ -235,11 +235,11 @@ def send_again(arguments: argparse.Namespace, trace: Trace) -> int:
     url = arguments.url
     gateway = at_running_gateway(arguments.config) if url is None else TracesAtGateway(url)
     if gateway is None:
-        raise Unusable("--url: which gateway is to send it again? With --offline nothing is sent")
+        raise Unusable("no running gateway found to send it again: use --url, or --offline to send nothing")
     asked = {**_request(trace, arguments), "to": arguments.to or upstream_of(trace.row) or trace.row.asked}
     say(_price(gateway.send_again({**asked, "dry": True}), asked["to"]))
     if not arguments.yes and not _agreed():
-        raise Unusable("not sent: say --yes to agree beforehand")
+        raise Unusable("not sent: confirm with --yes")
     sent = gateway.send_again({**asked, "dry": False})
     status, id = sent.get("status"), one_line(str(sent.get("id", "")))
     if arguments.json:
@@ -261,7 +261,7 @@ def _request(trace: Trace, arguments: argparse.Namespace) -> dict[str, Any]:
     elif not is_file(arguments.id):
         return {"id": trace.row.id}
     if message.truncated:
-        raise Unusable("the request was not recorded to its end: it cannot be sent again")
+        raise Unusable("the recorded request is incomplete and cannot be sent again")
     return {"dialect": dialect, "body": message.body, "stream": trace.row.stream}
 
 
@@ -281,12 +281,12 @@ def _price(dry: dict[str, Any], to: str) -> str:
     known = estimate if isinstance(estimate, dict) else {}
     tokens = f"about {known.get('input', '?')} tokens in, at most {known.get('max_output', '?')} out"
     cost, currency = known.get("cost"), one_line(str(known.get("currency", "")))
-    price = "at a price that is not known"
+    price = "at an unknown price"
     if isinstance(cost, (int, float)):
         price = f"for at most {cost / _MILLION:.6f} {currency}".rstrip()
     pays = one_line(str(dry.get("pays") or ""))
-    paid = f"paid with the key in {pays}" if pays else "no key pays for it"
-    return one_line(f"This asks {to}: {tokens}, {price}; {paid}.")
+    paid = f"paid with the key in {pays}" if pays else "not paid with any key"
+    return one_line(f"This sends a request to {to}: {tokens}, {price}; {paid}.")
 
 
 def _agreed() -> bool:
@@ -329,7 +329,7 @@ def _found(source: TraceSource, id: str) -> Trace:
     rows = source.rows({}, _LOOKED_AT).rows
     newest = next((row for row in rows if row.recorded), None)
     if newest is None:
-        raise NoTrace("no exchange was recorded lately: see [trace], or `wireglot serve --trace`")
+        raise NoTrace("no recently recorded exchange: see [trace], or `wireglot serve --trace`")
     return source.trace(newest.id)
 
 
@@ -412,8 +412,8 @@ def _export(arguments: argparse.Namespace) -> int:
     to_pipe = arguments.output in (None, _PIPE)
     if arguments.output is None and sys.stdout.isatty():
         raise Unusable(
-            "a trace is a file, which a terminal shows badly: -o FILE writes it, `trace show` is to read, "
-            f"and -o {_PIPE} writes to the terminal all the same"
+            "not written to a terminal: write a file with -o FILE, read the exchange with `trace show`, "
+            f"or force terminal output with -o {_PIPE}"
         )
     data = write_trace(_trace(arguments, arguments.id), packed=arguments.gzip)
     if to_pipe:
@@ -421,7 +421,9 @@ def _export(arguments: argparse.Namespace) -> int:
         sys.stdout.buffer.write(data)
         return OK
     Path(arguments.output).write_bytes(data)
-    say(f"wrote {arguments.output}: {len(data):,} bytes. It holds what was said: look before you share it.")
+    say(
+        f"wrote {arguments.output}: {len(data):,} bytes. It contains conversation text: check before sharing."
+    )
     return OK
 
 
@@ -454,7 +456,7 @@ def _replayed_lines(again: Replayed) -> list[str]:
         if name not in again.compared:
             lines.append(f"{paint('?', 'degraded')} {title}: not compared")
         elif not found:
-            lines.append(f"{paint('=', 'ok')} {title}: as it was recorded")
+            lines.append(f"{paint('=', 'ok')} {title}: same as recorded")
         else:
             lines.append(f"{paint('~', 'serious')} {title}: differs in {len(found)}")
             for each in found:
@@ -524,8 +526,8 @@ class OnDisk:
         trace = self._shelf.trace(kept) if kept is not None else None
         if trace is None:
             raise NoTrace(
-                f"no recorded exchange {one_line(id)[:64]}: see `wireglot trace list`; where a gateway runs, "
-                "name it with --url"
+                f"no recorded exchange {one_line(id)[:64]}: see `wireglot trace list`; to search a running "
+                "gateway, use --url"
             )
         self._note.say()
         return trace
@@ -540,7 +542,7 @@ class OnDisk:
 
 def _folder(settings: Settings) -> Path:
     if not settings.store.folder:
-        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise Unusable("the store is in the gateway's memory: use the gateway with --url")
     return Path(settings.store.folder) / FOLDER
 
 

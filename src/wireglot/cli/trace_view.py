@@ -202,10 +202,10 @@ class Shown:
         at = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(row.at))
         lines = [
             self.paint(self._cut(one_line(f"{row.id}  {what}")), "bold"),
-            self._reported("client", f"{row.client or 'unknown'} speaks {row.dialect}, asks for {row.asked}"),
+            self._reported("client", f"{row.client or 'unknown'} speaks {row.dialect}, requests {row.asked}"),
         ]
         if row.model:
-            how = "as it came" if row.passthrough else "translated"
+            how = "pass-through" if row.passthrough else "translated"
             lines.append(
                 self._reported("upstream", f"{upstream_of(row)} speaks {row.upstream_dialect}, {how}")
             )
@@ -270,7 +270,7 @@ class Shown:
         if message.frames:
             what.append(count(len(message.frames), "piece"))
         if message.truncated:
-            what.append("only its beginning was kept")
+            what.append("only the beginning was recorded")
         reported = one_line(f"  {', '.join(filter(None, what))}")
         head = self.paint(title, "bold") + self._cut(reported, len(title))
         stops = (

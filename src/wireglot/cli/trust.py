@@ -112,7 +112,7 @@ def trust(path: Path, environ: Mapping[str, str] = os.environ) -> bool:
 def approve(path: Path, content: bytes) -> None:
     """Approve content that the file is about to have. OSError if that cannot be stored."""
     if not _record(path, content, os.environ):
-        raise OSError("its approval cannot be kept")
+        raise OSError("its approval cannot be stored")
 
 
 def _record(path: Path, content: bytes, environ: Mapping[str, str]) -> bool:
@@ -150,10 +150,10 @@ def _line(path: Path, content: bytes) -> bytes:
 
 def _says_yes(path: Path) -> bool:
     place, target = _place(path), path.resolve()
-    leads = f" (which leads to {one_line(str(target))})" if target != place else ""
+    leads = f" (a link to {one_line(str(target))})" if target != place else ""
     print(
-        f"wireglot: {one_line(str(place))}{leads} says where your keys and prompts go, and you have not "
-        "approved it. `wireglot config check` shows what it sets.",
+        f"wireglot: {one_line(str(place))}{leads} decides where your keys and prompts are sent, and you "
+        "have not approved it. `wireglot config check` shows what it sets.",
         "Use it with this content? [y/N] ",
         sep="\n",
         end="",

@@ -95,9 +95,9 @@ def _remarks(report: dict[str, Any], paint: Paint) -> list[str]:
     if total["open"]:
         remarks.append(f"{count(total['open'], 'request')} not finished yet")
     if not _is_measured(report):
-        remarks.append("~p50: of hourly sums, within 5 %; all other numbers are exact")
+        remarks.append("~p50: from hourly sums, within 5 %; all other numbers are exact")
     if report.get("has_more"):
-        remarks.append("there is more: ask for less at once")
+        remarks.append("incomplete: there are more rows; narrow the query")
     return ["", *(paint(remark, "dim") for remark in remarks)] if remarks else []
 
 
@@ -119,7 +119,7 @@ def chart_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     width = max(_BAR_MIN_LETTERS, shutil.get_terminal_size((80, 24)).columns - len(days[0]) - right - 4)
     bar = _blocks if _can_show(stream) else _hashes
     most = max(values)
-    lines = [paint("tokens a day", "bold")]
+    lines = [paint("tokens per day", "bold")]
     for day, value, figure in zip(days, values, figures, strict=True):
         drawn = bar(value, most, width)
         lines.append(f"{day}  {paint(drawn, 'emulated')}{' ' * (width - len(drawn))}  {figure.rjust(right)}")
@@ -231,7 +231,7 @@ def _here(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     settings = settings_of(arguments.config)
     url = settings.store.url.value
     if url.startswith("memory:"):
-        raise Unusable("the store is in the gateway's memory: ask the gateway itself with --url")
+        raise Unusable("the store is in the gateway's memory: use the gateway with --url")
     note = StoreNote(settings, " --admin")
     reports = asyncio.run(_read(settings, questions))
     note.say()
@@ -258,17 +258,17 @@ def _there(arguments: argparse.Namespace, questions: list[Asked]) -> Reports:
     if arguments.admin and not secret:
         raise Unusable(f"--admin: set {name} to the admin secret of that gateway")
     if arguments.key and not arguments.admin:
-        raise Unusable("--key: only --admin sees other keys' usage")
+        raise Unusable("--key: --admin is required to see the usage of other keys")
     return [_get(address, path, secret, each, name) for each in questions]
 
 
 def _get(address: GatewayAddress, path: str, secret: str, asked: Asked, name: str) -> dict[str, Any]:
     answer = ask(address, "GET", f"{path}?{urlencode(asked, errors='replace')}", key=secret)
     if answer.status == _UNAUTHORIZED:
-        fix = f"give one that it knows in {'' if name == ADMIN_SECRET else '--api-key or '}{name}"
+        fix = f"set a valid one in {'' if name == ADMIN_SECRET else '--api-key or '}{name}"
         if not secret:
-            raise Unusable(f"{address.url} wants a key: {fix}")
-        raise Failed(f"{address.url} does not take the key: {fix}")
+            raise Unusable(f"{address.url} requires a key: {fix}")
+        raise Failed(f"{address.url} rejects the key: {fix}")
     if answer.status != _DONE:
         raise Failed(f"{address.url}: {answer.complaint()}")
     document = answer.document()

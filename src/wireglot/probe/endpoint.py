@@ -124,7 +124,7 @@ def root_of(base_url: str, dialect: str) -> str:
         raise UnusableEndpoint("BASE_URL: expected http://HOST:PORT or https://HOST/PATH")
     if parts.query or parts.fragment or parts.username or parts.password:
         raise UnusableEndpoint(
-            "BASE_URL: expected no name, password or query in it; a key goes into --key-env"
+            "BASE_URL: must not contain a user name, password or query; pass a key with --key-env"
         )
     path = quote(parts.path.rstrip("/"), safe="/%:@!$&'()*+,;=~-._")
     if dialect == "anthropic":
@@ -199,14 +199,14 @@ class HttpEndpoint:
 def _words(fault: TransportFault) -> str:
     match fault.problem:
         case "dns":
-            return "there is no host of that name"
+            return "unknown host name"
         case "connect":
-            return "nothing listens there"
+            return "connection refused"
         case "tls":
-            return f"no TLS connection comes about: {fault.message}"
+            return f"TLS handshake failed: {fault.message}"
         case "first_byte_timeout" | "idle_timeout" | "total_timeout":
-            return "nothing came in time"
+            return "timed out"
         case "broken":
-            return "the connection ended too early"
+            return "the connection was closed too early"
         case _:
             return fault.message

@@ -135,13 +135,13 @@ class At:
     def get(self, name: str) -> At:
         """A required field, which may be null."""
         if name not in self.object():
-            raise Broken(f"{self.path}: there is no field {name}")
+            raise Broken(f"{self.path}: the field {name} is missing")
         return At(self.value[name], f"{self.path}.{name}")
 
     def nullable(self, name: str, reply: ProbeReply) -> At:
         """A field that should be present, even if null. If it is missing, the SDKs treat it as null."""
         if name not in self.object():
-            reply.faults.append(("nulls", f"{self.path}: there is no field {name}, not even null"))
+            reply.faults.append(("nulls", f"{self.path}: the field {name} is missing (null is allowed)"))
         return At(self.value.get(name), f"{self.path}.{name}")
 
     def nullables(self, names: Iterable[str], reply: ProbeReply) -> None:
@@ -162,7 +162,7 @@ class At:
     def number(self, name: str = "") -> int:
         at = self.get(name) if name else self
         if type(at.value) is not int or at.value < 0:
-            raise at.broken("a whole number")
+            raise at.broken("an integer")
         return at.value
 
     def boolean(self, name: str) -> bool:

@@ -153,7 +153,7 @@ def page(report: ProbeReport) -> str:
         f"<p>Model {escape(report.model)}, {escape(report.date)}, wireglot {escape(report.wireglot)}"
         + ("" if report.complete else ", <strong>interrupted: cases are missing</strong>")
         + ".</p>",
-        f"<p><strong>{score.passed} of {score.applicable} cases that apply passed: ",
+        f"<p><strong>{score.passed} of {score.applicable} applicable cases passed: ",
         f"{score.percent:g} %</strong> ({report.requests:,} requests, {report.input_tokens:,} tokens in, ",
         f"{report.output_tokens:,} out).</p>",
         _summary(report),
@@ -189,7 +189,7 @@ def _html_row(row: ProbeRow) -> str:
         f'<tr id="{escape(row.id)}"><td class="v {_class(row.verdict)}">{_SIGNS[row.verdict]} '
         f"{escape(row.verdict)}</td>"
         f"<td><strong>{escape(row.title)}</strong> <code>{escape(row.id)}</code> ({row.level}){words}"
-        f"<details><summary>what was sent and came back</summary><p>Sends: {escape(row.sends)}. "
+        f"<details><summary>Requests and answers</summary><p>Sends: {escape(row.sends)}. "
         f"Expects: {escape(row.expects)}. Why: {escape(row.why)}.</p>{evidence}</details></td></tr>"
     )
 
@@ -241,8 +241,8 @@ def catalog_entry(
     source = base_url if base_url.startswith("https:") else "https://docs.example.com"
     names = ", ".join(f'"{field}"' for field, _, _ in limits)
     lines = [
-        f"# src/wireglot/providers/catalog/{name}.toml, as `wireglot probe` found it: {_quoted(model)}.",
-        f"# Look at each line: one model has been asked, once. ({version}, {date})",
+        f"# src/wireglot/providers/catalog/{name}.toml, found by `wireglot probe` with {_quoted(model)}.",
+        f"# Check each line: one model was tested, once. ({version}, {date})",
         f"title = {_quoted(name)}",
         f'dialects = ["{dialect}"]',
         f"base_url = {_quoted(base_url)}",

@@ -87,7 +87,10 @@ def _once(case: ProbeCase, talk: Talk) -> ProbeFinding:
         verdict, words = ("fail" if case.level == "must" else "warn"), str(broken)
         reported = {name for exchange in talk.exchanges for name in exchange.left_out}
         if excuse := reported.intersection(case.excuses):
-            verdict, words = "not applicable", f"the answer says that it left out {', '.join(sorted(excuse))}"
+            verdict, words = (
+                "not applicable",
+                f"the answer says that it left out {', '.join(sorted(excuse))}",
+            )
         talk.unlearn(words)
     return ProbeFinding(id=case.id, verdict=verdict, words=words, exchanges=tuple(talk.exchanges))
 

@@ -111,7 +111,7 @@ class Talk:
         if not any(frame.data for frame in frames):
             # Most rules of a stream are true for an empty one.
             kind = got.headers.get("content-type", "") or "no type"
-            raise Broken(f"status 200, and no event of a stream came ({kind}): {got.body[:80]!r}")
+            raise Broken(f"status 200 without a stream event ({kind}): {got.body[:80]!r}")
         reply = self.wire.stream_reader(question).read(frames)
         self._spent(reply)
         return reply
@@ -126,7 +126,7 @@ class Talk:
                 raise
             self.learn(what, value, False, str(refused))
             raise NotApplicable(f"it is rejected with a proper error: {refused}") from None
-        self.learn(what, value, True, "it was answered")
+        self.learn(what, value, True, "the request was accepted")
         return reply
 
     def think(self, question: ProbeQuestion) -> ProbeReply:
@@ -145,7 +145,7 @@ class Talk:
                 continue
             if reply.thoughts or reply.state:
                 self._ledger.way_to_think = way
-                self.learn("thinking", str(way), True, "thoughts came")
+                self.learn("thinking", str(way), True, "thoughts were returned")
                 return reply
         if reply is not None:
             return reply
@@ -201,14 +201,14 @@ class Talk:
         try:
             return decode(got.body)
         except BadJson as bad:
-            raise Broken(f"status {got.status}, and the body is no JSON: {bad}: {got.body[:80]!r}") from None
+            raise Broken(f"status {got.status}, and the body is not JSON: {bad}: {got.body[:80]!r}") from None
 
     def refusal(self, got: Got) -> Refused:
         """The error in an answer. Raises Broken if it is not one, or not in the dialect's form."""
         if got.status == _OK:
-            raise Broken("status 200: it was answered as if nothing were wrong")
+            raise Broken("status 200: the invalid request was accepted")
         if got.status in _BUSY:
-            raise Inconclusive(f"status {got.status}: it is busy")
+            raise Inconclusive(f"status {got.status}: busy")
         kind, message = self.wire.error(self.document(got), got.status)
         return Refused(got.status, kind, message)
 

@@ -17,7 +17,7 @@ NO_PORTS: Final = "it listens nowhere"
 FREE_PORT: Final = "the port of its own gateway is any that is free"
 
 NO_OUTPUT: Final = "it writes nothing to standard output"
-NOT_SHOWN: Final = "the key was made and could not be shown: get another with `wireglot keys rotate me`"
+NOT_SHOWN: Final = "the key was created but could not be shown: replace it with `wireglot keys rotate me`"
 
 NO_FILE: Final = "expected a file that can be read, found No such file or directory"
 
@@ -74,19 +74,19 @@ def _stores(line: str) -> tuple[Case, ...]:
 def _dead_hosts(line: str, env: dict[str, str], *, most: bool = False) -> tuple[Case, ...]:
     """What every command says of a gateway that does not answer as one."""
     reported = {
-        "{refused}": (1, "{refused}: nothing listens there: is the gateway started (`wireglot serve`), and the port right?"),
+        "{refused}": (1, "{refused}: connection refused: check that the gateway runs (`wireglot serve`), and the port"),
         "{silent}": (1, "{silent}: no answer within …"),
-        "http://nobody..example": (1, "http://nobody..example: there is no host of that name"),
-        "{tls_at_plain}": (1, "{tls_at_plain}: no TLS is spoken there: say http://"),
+        "http://nobody..example": (1, "http://nobody..example: unknown host name"),
+        "{tls_at_plain}": (1, "{tls_at_plain}: the server does not use TLS: use http://"),
         "127.0.0.1:8484": (2, "--url: expected http://HOST:PORT, got '127.0.0.1:8484'"),
     }  # fmt: skip
     if most:
         reported |= {
-            "{tls}": (1, "{tls}: no HTTP is spoken there: if it is TLS, say https://"),
+            "{tls}": (1, "{tls}: the server does not speak HTTP: if it uses TLS, use https://"),
             "{untrusted}": (1, "{untrusted}: its certificate is not trusted: unable to get local issuer certificate"),
-            "{banner}": (1, "{banner}: no HTTP is spoken there: if it is TLS, say https://"),
-            "{page}": (1, "{page}: status 404, but not from a gateway: is the address right?"),
-            "{moved}": (1, "{moved}: it sends on to https://gateway.example/: use that address"),
+            "{banner}": (1, "{banner}: the server does not speak HTTP: if it uses TLS, use https://"),
+            "{page}": (1, "{page}: status 404, not from a Wireglot gateway: check the address"),
+            "{moved}": (1, "{moved}: it redirects to https://gateway.example/: use that address"),
             "http://127.0.0.1:99999": (2, "--url: expected http://HOST:PORT: Port out of range 0-65535"),
             "ftp://me:hush@127.0.0.1/?key=hush": (2, "--url: expected http://HOST:PORT, got 'ftp://127.0.0.1/'"),
         }  # fmt: skip
@@ -96,9 +96,9 @@ def _dead_hosts(line: str, env: dict[str, str], *, most: bool = False) -> tuple[
 
 
 LOCAL_KEYS: Final = {"WIREGLOT_ADMIN_SECRET": ADMIN}
-NO_SECRET: Final = "--url needs the admin secret of that gateway in WIREGLOT_ADMIN_SECRET"
-NO_SUCH_SECRET: Final = "{gateway} does not take the admin secret in WIREGLOT_ADMIN_SECRET"
-UNSENDABLE: Final = "expected a key of plain ASCII, without spaces and line ends"
+NO_SECRET: Final = "--url requires the gateway's admin secret in WIREGLOT_ADMIN_SECRET"
+NO_SUCH_SECRET: Final = "{gateway} rejects the admin secret in WIREGLOT_ADMIN_SECRET"
+UNSENDABLE: Final = "expected a key in plain ASCII without spaces and line breaks"
 
 
 MADE: Final = ("keys create me",)
@@ -155,9 +155,9 @@ def _trace(
         "typo": typos,
         "missing file": (*_configs_of_actions(line), *files),
         "wrong key": (
-            Case(f"{line} --url {{gateway}}", 2, f"{{gateway}} wants {wanted}"),
+            Case(f"{line} --url {{gateway}}", 2, f"{{gateway}} requires {wanted}"),
             *(
-                Case(f"{line} --url {{gateway}}", 1, f"{{gateway}} does not take what {name} holds", env={name: WRONG})
+                Case(f"{line} --url {{gateway}}", 1, f"{{gateway}} rejects the secret in {name}", env={name: WRONG})
                 for name in ("WIREGLOT_ADMIN_SECRET", "WIREGLOT_KEY")
             ),
             Case(f"{line} --url {{gateway}}", 2, f"WIREGLOT_KEY: {UNSENDABLE}", env={"WIREGLOT_KEY": "hush hush"}),
@@ -181,7 +181,7 @@ def _files_of_traces(action: str) -> tuple[Case, ...]:
         Case(f"{line} note.txt", 2, "note.txt: expected the JSON of an exported trace: JSON is malformed: …"),
         Case(f"{line} broken.json", 2, "broken.json: expected the JSON of an exported trace: Input data was truncated"),
         Case(f"{line} request.json", 2, f"request.json: format: expected wireglot-trace/1: {none}"),
-        Case(f"{line} req_0", 1, "no recorded exchange req_0: see `wireglot trace list`; where a gateway runs, name it with --url"),
+        Case(f"{line} req_0", 1, "no recorded exchange req_0: see `wireglot trace list`; to search a running gateway, use --url"),
     )  # fmt: skip
 
 
@@ -194,7 +194,7 @@ def _store(
         "folder": "folder: expected a file that can be read, found Is a directory",
     }
     dead = "deadstore.toml"
-    memory = "the store is in the gateway's memory: there is nothing to see here"
+    memory = "the store is in the gateway's memory and cannot be read from here"
     return {
         "typo": (
             Case(
@@ -272,31 +272,31 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("logni", 2, "there is no command logni: did you mean login? (see wireglot --help)"),
             Case("login kimu", 2, "there is no provider kimu: did you mean kimi?"),
             Case("login kimi --uncheked", 2, "unknown option --uncheked: did you mean --unchecked? (see wireglot login --help)"),
-            Case("login ollama", 2, "ollama needs no key: [providers.ollama] turns it on"),
+            Case("login ollama", 2, "ollama needs no key: [providers.ollama] enables it"),
         ),
         "missing file": _configs("login kimi"),
         "wrong key": (
-            Case("login kimi --key hush", 2, "argument --key: expected -, for standard input: a key on the command line is seen by others (see wireglot login --help)"),
-            Case("login kimi --key -", 2, "no key was given, and nothing was kept"),
-            Case("login kimi --key -", 2, "standard input: expected a key, which has no spaces and is plain ASCII", given="hush hush"),
+            Case("login kimi --key hush", 2, "argument --key: expected -, for standard input: other users can see a key on the command line (see wireglot login --help)"),
+            Case("login kimi --key -", 2, "no key was given, nothing was stored"),
+            Case("login kimi --key -", 2, "standard input: expected a key in plain ASCII without spaces", given="hush hush"),
         ),
         "dead host": "a provider that does not answer: tests/cli/test_login.py",
         "port in use": NO_PORTS,
-        "no terminal": (Case("login", 0, "No key of a provider is here. Keep one: wireglot login PROVIDER (`wireglot providers`)", note=True),),
+        "no terminal": (Case("login", 0, "No provider key found. Store one: wireglot login PROVIDER (`wireglot providers`)", note=True),),
         "broken pipe": reader_leaves("login --json"),
         "ctrl-c": interrupted("login", "wireglot.cli.login"),
     },
     "logout": {
         "typo": (
             Case("logot kimi", 2, "there is no command logot: did you mean logout? (see wireglot --help)"),
-            Case("logout", 2, "name a provider: `wireglot login` lists those whose key is kept"),
+            Case("logout", 2, "name a provider: `wireglot login` lists those with a stored key"),
             Case("logout kimu", 2, "there is no provider kimu: did you mean kimi?"),
         ),
         "missing file": _configs("logout kimi"),
-        "wrong key": (Case("logout kimi", 1, "no key of kimi is kept"),),
+        "wrong key": (Case("logout kimi", 1, "no key of kimi is stored"),),
         "dead host": NO_HOSTS,
         "port in use": NO_PORTS,
-        "no terminal": (Case("logout kimi", 1, "no key of kimi is kept", how="process"),),
+        "no terminal": (Case("logout kimi", 1, "no key of kimi is stored", how="process"),),
         "broken pipe": NO_OUTPUT,
         "ctrl-c": interrupted("logout kimi", "wireglot.cli.login"),
     },
@@ -315,18 +315,18 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             *_configs("run claude"),
             Case("run claude --log folder", 1, "folder: Is a directory"),
             Case("run --env openai -- nowhere", 127, "nowhere is not installed, or not on the PATH", how="process"),
-            Case("run --env openai -- ./script", 126, "./script may not be run: chmod +x ./script", how="process"),
+            Case("run --env openai -- ./script", 126, "./script is not executable: chmod +x ./script", how="process"),
         ),
         "wrong key": (
-            Case("run claude --url {gateway}", 2, "the gateway at {gateway} wants a client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made"),
-            Case("run claude --url {gateway}", 1, "the gateway at {gateway} does not take the client key: set WIREGLOT_KEY to one that `wireglot keys create NAME` has made", env={"WIREGLOT_KEY": WRONG}),
+            Case("run claude --url {gateway}", 2, "the gateway at {gateway} requires a client key: set WIREGLOT_KEY to a key from `wireglot keys create NAME`"),
+            Case("run claude --url {gateway}", 1, "the gateway at {gateway} rejects the client key: set WIREGLOT_KEY to a key from `wireglot keys create NAME`", env={"WIREGLOT_KEY": WRONG}),
             Case("run claude --url {gateway}", 2, f"WIREGLOT_KEY: {UNSENDABLE}", env={"WIREGLOT_KEY": "hush hush\n"}),
             Case("run claude --model kimi/kimi-k3", 2, "no key for Moonshot Kimi: set MOONSHOT_API_KEY"),
         ),
         "dead host": _dead_hosts("run claude", {}),
         "port in use": FREE_PORT,
         "no terminal": (
-            Case("run claude", 0, "no provider API key found, using the built-in demo model (choose another with --model)\nwireglot: claude on http://127.0.0.1:… (its own), demo/demo; set ANTHROPIC_BASE_URL, …", out="started\n", how="process"),
+            Case("run claude", 0, "no provider API key found, using the built-in demo model (choose another with --model)\nwireglot: claude on http://127.0.0.1:… (private), demo/demo; set ANTHROPIC_BASE_URL, …", out="started\n", how="process"),
             Case("run --env openai --print-env", 0, "no gateway runs yet: start it with `wireglot serve`", out="export OPENAI", how="process"),
         ),
         "broken pipe": reader_leaves("run --env openai --print-env", "no gateway runs yet: start it with `wireglot serve`"),
@@ -340,11 +340,11 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("sreve", 2, "there is no command sreve: did you mean serve? (see wireglot --help)"),
             Case("serve --prot 1", 2, "unknown option --prot: did you mean --port? (see wireglot serve --help)"),
             Case("serve --port http", 2, "argument --port: expected a port from 0 to 65535, got 'http' (see wireglot serve --help)"),
-            Case("serve --workers 0", 2, "argument --workers: expected a whole number from 1 up, got '0' (see wireglot serve --help)"),
+            Case("serve --workers 0", 2, "argument --workers: expected an integer from 1 up, got '0' (see wireglot serve --help)"),
             Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000"),
             Case("serve --log josn", 2, "--log: expected one of auto, json, pretty, off, got josn: did you mean json? (see wireglot serve --help)"),
-            Case("serve --trace long", 2, "argument --trace: expected minutes, 1440 at most, got 'long' (see wireglot serve --help)"),
-            Case("serve --trace 0", 2, "argument --trace: expected minutes, 1440 at most, got '0' (see wireglot serve --help)"),
+            Case("serve --trace long", 2, "argument --trace: expected at most 1440 minutes, got 'long' (see wireglot serve --help)"),
+            Case("serve --trace 0", 2, "argument --trace: expected at most 1440 minutes, got '0' (see wireglot serve --help)"),
             Case("serve --model claude", 2, "argument --model: expected NAME=PROVIDER/MODEL, got 'claude' (see wireglot serve --help)"),
             Case("serve --model fast=demoo/demo", 2, '--model: expected provider/model of a provider that is on (demo) (did you mean demo?), found "demoo/demo"'),
             Case("serve --config wrong.toml", 2, "wrong.toml: server.prot: expected a field that exists (did you mean port?), found an unknown one"),
@@ -360,11 +360,11 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "wrong key": (
             Case("serve --config nokey.toml", 2, "nokey.toml: providers.kimi.api_key: expected a key, or MOONSHOT_API_KEY or KIMI_API_KEY in the environment, found nothing"),
         ),
-        "dead host": (Case("serve --host nobody..example --port 0 --config keyed.toml", 1, "cannot listen on nobody..example:0: this machine knows no address of that name", how="process"),),
+        "dead host": (Case("serve --host nobody..example --port 0 --config keyed.toml", 1, "cannot listen on nobody..example:0: the host name cannot be resolved", how="process"),),
         "port in use": (
-            Case("serve --port {taken}", 1, "cannot listen on 127.0.0.1:{taken}: Address already in use: another program does; --port N takes another port, --port 0 any free one", how="process"),
-            Case("serve --port {taken} --workers 2", 1, "cannot listen on 127.0.0.1:{taken}: Address already in use: another program does; --port N takes another port, --port 0 any free one", how="process"),
-            Case("serve --host 192.0.2.1 --config keyed.toml", 1, "cannot listen on 192.0.2.1:8484: Cannot assign requested address: it is none of this machine's addresses", how="process"),
+            Case("serve --port {taken}", 1, "cannot listen on 127.0.0.1:{taken}: Address already in use by another program; --port N selects another port, --port 0 any free one", how="process"),
+            Case("serve --port {taken} --workers 2", 1, "cannot listen on 127.0.0.1:{taken}: Address already in use by another program; --port N selects another port, --port 0 any free one", how="process"),
+            Case("serve --host 192.0.2.1 --config keyed.toml", 1, "cannot listen on 192.0.2.1:8484: Cannot assign requested address: not an address of this machine", how="process"),
         ),
         "no terminal": (
             Case("serve --port 0", 0, '{{"…"event":"listening"…', note=True, how="process", until='"note"', signal="SIGTERM"),
@@ -415,9 +415,9 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("modles", 2, "there is no command modles: did you mean models? (see wireglot --help)"),
             Case("models --al", 2, "unknown option --al: did you mean --all? (see wireglot models --help)"),
-            Case("models demo-gemni", 1, "no model that can be asked is called demo-gemni: did you mean demo-gemini?"),
-            Case("models kimi-k3", 1, "no model that can be asked is called kimi-k3: kimi/kimi-k3 is off, set MOONSHOT_API_KEY or KIMI_API_KEY"),
-            Case("models \udcff", 1, "no model that can be asked is called …"),
+            Case("models demo-gemni", 1, "no available model matches demo-gemni: did you mean demo-gemini?"),
+            Case("models kimi-k3", 1, "no available model matches kimi-k3: kimi/kimi-k3 is off, set MOONSHOT_API_KEY or KIMI_API_KEY"),
+            Case("models \udcff", 1, "no available model matches …"),
         ),
         "missing file": _configs("models"),
         "wrong key": (Case("models --config nokey.toml", 2, "nokey.toml: providers.kimi.api_key: expected a key, or MOONSHOT_API_KEY or KIMI_API_KEY in the environment, found nothing"),),
@@ -430,14 +430,14 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             # The very first moments: nothing of the program is loaded yet.
             *interrupted("models", "wireglot.cli.parser"),
             Case("models", 143, "terminated", how="process", at="wireglot.cli.models", signal="SIGTERM"),
-            Case("models", 129, "the terminal has gone", how="process", at="wireglot.cli.models", signal="SIGHUP"),
+            Case("models", 129, "the terminal was closed", how="process", at="wireglot.cli.models", signal="SIGHUP"),
         ),
     },
     "config": {
         "typo": (
             Case("confg check", 2, "there is no command confg: did you mean config? (see wireglot --help)"),
             Case("config chek", 2, "ACTION: expected one of check, trust, got chek: did you mean check? (see wireglot config --help)"),
-            Case("config check demo.toml --config wrong.toml", 2, "both demo.toml and --config name a file: say one of them"),
+            Case("config check demo.toml --config wrong.toml", 2, "both demo.toml and --config name a file: use one of them"),
             Case("config check wrong.toml", 1, "", out="wrong.toml: 1 problem\n"),
         ),
         "missing file": (
@@ -478,7 +478,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("translate request --from anthropic --to gemini --provider gemin", 2, "--provider: there is no provider gemin: did you mean gemini?", given="{}"),
             Case("translate response --from gemini --to anthropic --status many", 2, "argument --status: expected an HTTP status like 429, got 'many' (see wireglot translate --help)"),
             Case("translate stream --from gemini --to gemini --framing ssse", 2, "--framing: expected one of sse, json-array, got ssse: did you mean sse? (see wireglot translate --help)"),
-            Case("translate --jsonl --jobs 0", 2, "argument --jobs: expected a whole number from 1 up, got '0' (see wireglot translate --help)"),
+            Case("translate --jsonl --jobs 0", 2, "argument --jobs: expected an integer from 1 up, got '0' (see wireglot translate --help)"),
             Case("translate request --from anthropic --to gemini", 2, "$.messages: expected an array, but the field is missing", given='{"model": 1}'),
         ),
         "missing file": (
@@ -564,16 +564,16 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("smoke --ulr x", 2, "unknown option --ulr: did you mean --url? (see wireglot smoke --help)"),
             Case("smoke sk-hush-0123456789", 2, "there is nothing to do with an argument of 18 characters (see wireglot smoke --help)"),
             Case("smoke --provider dmeo", 2, "the gateway lists no model of provider dmeo: did you mean demo?"),
-            Case("smoke --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists what there is"),
-            Case(f"smoke --url {{gateway}} --key {KEY} --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists what there is"),
+            Case("smoke --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists the available models"),
+            Case(f"smoke --url {{gateway}} --key {KEY} --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists the available models"),
         ),
         "missing file": (
             Case("smoke", 2, "nowhere.toml: expected a file that can be read, found No such file or directory", env={"WIREGLOT_CONFIG": "nowhere.toml"}),
             Case("smoke", 1, "{folder}/note.txt: is not a SQLite database; it was not changed. Name another file, or move this one", env={"WIREGLOT_CONFIG": "badstore.toml"}),
         ),
         "wrong key": (
-            Case("smoke --url {gateway}", 2, "{gateway} wants a client key: give --key one that `wireglot keys create NAME` has made"),
-            Case(f"smoke --url {{gateway}} --key {WRONG}", 1, "{gateway}: it does not take that client key: give --key one that `wireglot keys create NAME` has made"),
+            Case("smoke --url {gateway}", 2, "{gateway} requires a client key: set --key to a key from `wireglot keys create NAME`"),
+            Case(f"smoke --url {{gateway}} --key {WRONG}", 1, "{gateway}: the client key was rejected: set --key to a key from `wireglot keys create NAME`"),
             Case("smoke --url {gateway} --key 'hush hush'", 2, f"--key: {UNSENDABLE}"),
             Case("smoke", 2, "nokey.toml: providers.kimi.api_key: expected a key, or MOONSHOT_API_KEY or KIMI_API_KEY in the environment, found nothing", env={"WIREGLOT_CONFIG": "nokey.toml"}),
         ),
@@ -590,14 +590,14 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("prob", 2, "there is no command prob: did you mean probe? (see wireglot --help)"),
             Case("probe {gateway} --dialect antropic", 2, "--dialect: expected one of anthropic, openai-chat, openai-responses, gemini, ollama, gemini-interactions, got antropic: did you mean anthropic? (see wireglot probe --help)"),
-            Case("probe {gateway}", 2, "--dialect: say which one it claims to speak: anthropic, openai-chat, openai-responses, gemini, ollama, gemini-interactions"),
-            Case("probe", 2, "say which BASE_URL to probe, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"),
+            Case("probe {gateway}", 2, "--dialect: expected the dialect of the endpoint: anthropic, openai-chat, openai-responses, gemini, ollama, gemini-interactions"),
+            Case("probe", 2, "expected a BASE_URL, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"),
             Case("probe {gateway} --dialect gemini --only tool.call", 2, "--only: there is no case tool.call: did you mean tools.call?"),
             Case("probe {gateway} --dialect gemini --budget much", 2, "--budget: expected a number of tokens (200000) or an amount of money (0.50USD)"),
-            Case("probe {gateway} --dialect gemini --timeout never", 2, "argument --timeout: expected a whole number from 1 up, got 'never' (see wireglot probe --help)"),
+            Case("probe {gateway} --dialect gemini --timeout never", 2, "argument --timeout: expected an integer from 1 up, got 'never' (see wireglot probe --help)"),
             Case("probe 127.0.0.1:8484 --dialect gemini", 2, "BASE_URL: expected http://HOST:PORT or https://HOST/PATH"),
-            Case("probe http://me:hush@127.0.0.1/?key=hush --dialect gemini", 2, "BASE_URL: expected no name, password or query in it; a key goes into --key-env"),
-            Case(f"probe {{gateway}} --dialect anthropic --key {KEY} --model clade-opus", 1, "{gateway}: status 404 (not_found_error): model: no provider lists the model 'clade-opus'…: are address, key and model right?", out=None),
+            Case("probe http://me:hush@127.0.0.1/?key=hush --dialect gemini", 2, "BASE_URL: must not contain a user name, password or query; pass a key with --key-env"),
+            Case(f"probe {{gateway}} --dialect anthropic --key {KEY} --model clade-opus", 1, "{gateway}: status 404 (not_found_error): model: no provider lists the model 'clade-opus'…: check address, key and model", out=None),
         ),
         "missing file": (
             Case("probe {gateway} --dialect gemini --json nowhere/x.json", 2, "nowhere/x.json: No such file or directory"),
@@ -605,17 +605,17 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("probe {gateway} --dialect gemini --catalog nowhere/x.toml", 2, "nowhere/x.toml: No such file or directory"),
         ),
         "wrong key": (
-            Case("probe {gateway} --dialect openai-chat --model demo", 1, "{gateway}/v1: status 401 …: are address, key and model right?", out=None),
-            Case(f"probe {{gateway}} --dialect openai-chat --model demo --key {WRONG}", 1, "{gateway}/v1: status 401 …: are address, key and model right?", out=None),
+            Case("probe {gateway} --dialect openai-chat --model demo", 1, "{gateway}/v1: status 401 …: check address, key and model", out=None),
+            Case(f"probe {{gateway}} --dialect openai-chat --model demo --key {WRONG}", 1, "{gateway}/v1: status 401 …: check address, key and model", out=None),
             Case("probe {gateway} --dialect gemini --key 'hush hush'", 2, f"--key: {UNSENDABLE}"),
             Case("probe {gateway} --dialect gemini --key-env NOBODY", 2, "--key-env: the variable NOBODY is not set"),
-            Case("probe {gateway} --dialect gemini --key-env NOBODY --key x", 2, "--key and --key-env: give one of them"),
+            Case("probe {gateway} --dialect gemini --key-env NOBODY --key x", 2, "--key and --key-env exclude each other"),
         ),
         "dead host": (
-            Case("probe {refused} --dialect anthropic --model x", 1, "{refused}: no answer: nothing listens there", out=None),
-            Case("probe http://nobody..example --dialect anthropic --model x --yes", 1, "http://nobody..example: no answer: there is no host of that name", out=None),
-            Case("probe {tls_at_plain} --dialect anthropic --model x", 1, "{tls_at_plain}: no answer: no TLS connection comes about: …", out=None),
-            Case("probe {page} --dialect anthropic --model x", 1, "{page}: status 404: are address, key and model right?", out=None),
+            Case("probe {refused} --dialect anthropic --model x", 1, "{refused}: no answer: connection refused", out=None),
+            Case("probe http://nobody..example --dialect anthropic --model x --yes", 1, "http://nobody..example: no answer: unknown host name", out=None),
+            Case("probe {tls_at_plain} --dialect anthropic --model x", 1, "{tls_at_plain}: no answer: TLS handshake failed: …", out=None),
+            Case("probe {page} --dialect anthropic --model x", 1, "{page}: status 404: check address, key and model", out=None),
             Case("probe https://llm.example.com/v1 --dialect openai-chat --model x", 2, "this may cost money: add --yes to run without confirmation (--dry-run shows what is sent)"),
         ),
         "port in use": NO_PORTS,
@@ -636,17 +636,17 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("usage --until 99999999999999999999", 2, "--until: expected unix seconds, YYYY-MM-DD or a time ago like 12h, 7d, 4w, got '99999999999999999999'"),
             Case("usage --admin", 2, "--admin: expected with --url only"),
             Case("usage --api-key x", 2, "--api-key: expected with --url only"),
-            Case("usage --url {gateway} --key me", 2, "--key: only --admin sees other keys' usage"),
+            Case("usage --url {gateway} --key me", 2, "--key: --admin is required to see the usage of other keys"),
             Case("usage --model \udcff", 0, out="no usage\n"),
         ),
-        "missing file": (*_configs("usage"), *_stores("usage"), Case("usage --config memory.toml", 2, "the store is in the gateway's memory: ask the gateway itself with --url")),
+        "missing file": (*_configs("usage"), *_stores("usage"), Case("usage --config memory.toml", 2, "the store is in the gateway's memory: use the gateway with --url")),
         "wrong key": (
-            Case("usage --url {gateway}", 2, "{gateway} wants a key: give one that it knows in --api-key or WIREGLOT_KEY"),
-            Case(f"usage --url {{gateway}} --api-key {WRONG}", 1, "{gateway} does not take the key: give one that it knows in --api-key or WIREGLOT_KEY"),
-            Case("usage --url {gateway}", 1, "{gateway} does not take the key: give one that it knows in --api-key or WIREGLOT_KEY", env={"WIREGLOT_KEY": WRONG}),
+            Case("usage --url {gateway}", 2, "{gateway} requires a key: set a valid one in --api-key or WIREGLOT_KEY"),
+            Case(f"usage --url {{gateway}} --api-key {WRONG}", 1, "{gateway} rejects the key: set a valid one in --api-key or WIREGLOT_KEY"),
+            Case("usage --url {gateway}", 1, "{gateway} rejects the key: set a valid one in --api-key or WIREGLOT_KEY", env={"WIREGLOT_KEY": WRONG}),
             Case("usage --url {gateway} --api-key 'hush hush'", 2, f"--api-key: {UNSENDABLE}"),
             Case("usage --url {gateway} --admin", 2, "--admin: set WIREGLOT_ADMIN_SECRET to the admin secret of that gateway"),
-            Case("usage --url {gateway} --admin", 1, "{gateway} does not take the key: give one that it knows in WIREGLOT_ADMIN_SECRET", env={"WIREGLOT_ADMIN_SECRET": WRONG}),
+            Case("usage --url {gateway} --admin", 1, "{gateway} rejects the key: set a valid one in WIREGLOT_ADMIN_SECRET", env={"WIREGLOT_ADMIN_SECRET": WRONG}),
         ),
         "dead host": _dead_hosts("usage", {}, most=True),
         "port in use": NO_PORTS,
@@ -661,7 +661,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("inspct", 2, "there is no command inspct: did you mean inspect? (see wireglot --help)"),
             Case("inspect --no-browsr", 2, "unknown option --no-browsr: did you mean --no-browser? (see wireglot inspect --help)"),
-            Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange needs neither --url nor --config nor --admin"),
+            Case(f"inspect {FILE_OF_TRACE} --url {{gateway}}", 2, "FILE: an exported exchange cannot be combined with --url, --config or --admin"),
         ),
         "missing file": (
             *_configs("inspect"),
@@ -677,7 +677,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "ctrl-c": (
             *interrupted("inspect", "wireglot.cli.inspect"),
             Case("inspect --url {silent}", 130, "interrupted", how="process", while_asking=True),
-            Case(f"inspect {FILE_OF_TRACE}", 0, "It is shown to this machine alone, until Ctrl-C.", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
+            Case(f"inspect {FILE_OF_TRACE}", 0, "Served to this machine only, until Ctrl-C.", out="http://127.0.0.1:", how="process", until="until Ctrl-C", note=True),
         ),
     },
     "trace list": _trace(
@@ -686,11 +686,11 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("trac list", 2, "there is no command trac: did you mean trace? (see wireglot --help)"),
             Case("trace lst", 2, "there is no `wireglot trace` lst: did you mean list? (see wireglot trace --help)"),
             Case("trace list --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot trace list --help)"),
-            Case("trace list --limit 0", 2, "argument --limit: expected a whole number from 1 up, got '0' (see wireglot trace list --help)"),
+            Case("trace list --limit 0", 2, "argument --limit: expected an integer from 1 up, got '0' (see wireglot trace list --help)"),
             Case("trace list --model \udcff", 0, out="no exchanges\n"),
             Case("trace list --search \udcff", 0, out="no exchanges\n"),
         ),
-        (Case("trace list --config memory.toml", 2, "the store is in the gateway's memory: ask the gateway itself with --url"),),
+        (Case("trace list --config memory.toml", 2, "the store is in the gateway's memory: use the gateway with --url"),),
         (Case("trace list", 0, out="no exchanges\n"),),
     ),
     "trace show": _trace(
@@ -717,10 +717,10 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("trace replay req_1 --ofline", 2, "unknown option --ofline: did you mean --offline? (see wireglot trace replay --help)"),
             Case(f"trace replay {FILE_OF_TRACE} --offline --to a/b", 2, "--to: nothing is sent with --offline"),
             Case(f"trace replay {FILE_OF_TRACE} --offline --raw", 2, "--raw: nothing is sent with --offline"),
-            Case(f"trace replay {FILE_OF_TRACE}", 2, "--url: which gateway is to send it again? With --offline nothing is sent"),
+            Case(f"trace replay {FILE_OF_TRACE}", 2, "no running gateway found to send it again: use --url, or --offline to send nothing"),
         ),
         _files_of_traces("replay"),
-        (Case(f"trace replay {FILE_OF_TRACE} --offline", 0, out="= upstream request: as it was recorded\n"),),
+        (Case(f"trace replay {FILE_OF_TRACE} --offline", 0, out="= upstream request: same as recorded\n"),),
     ),
     "store stats": _store(
         "stats",
@@ -768,7 +768,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("store wipe", 2, "the following arguments are required: CALLER (see wireglot store wipe --help)"),
         ),
         (),
-        (Case("store wipe nobody", 0, out="there was nothing of 'nobody'\n"),),
+        (Case("store wipe nobody", 0, out="no data of 'nobody'\n"),),
         reader_leaves("store wipe nobody"),
     ),
     "keys create": _keys(
@@ -780,11 +780,11 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys create \udcff", 1, "name: expected a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local', found text of 1 characters"),
             Case("keys create me --expires soon", 1, "expires: expected a date or a time, like 2027-01-31 or 2027-01-31T18:00:00Z, found text of 4 characters"),
             Case("keys create me --expires 999999999w", 2, "argument --expires: expected at most 5200w (100 years), got '999999999w' (see wireglot keys create --help)"),
-            Case("keys create me --concurrent many", 2, "argument --concurrent: expected a whole number up to 1000000000000000, got 'many' (see wireglot keys create --help)"),
-            Case("keys create me --tokens-per-day 99999999999999999999", 2, "argument --tokens-per-day: expected a whole number up to 1000000000000000, got '99999999999999999999' (see wireglot keys create --help)"),
+            Case("keys create me --concurrent many", 2, "argument --concurrent: expected an integer up to 1000000000000000, got 'many' (see wireglot keys create --help)"),
+            Case("keys create me --tokens-per-day 99999999999999999999", 2, "argument --tokens-per-day: expected an integer up to 1000000000000000, got '99999999999999999999' (see wireglot keys create --help)"),
             Case("keys create me --cost-per-day 1e400", 2, "argument --cost-per-day: expected an amount of money like 2.50, got '1e400' (see wireglot keys create --help)"),
         ),
-        (Case("keys create me", 0, "This is the key of me. It is shown this once: only its hash is kept.\n…", out="wg-", how="process", note=True),),
+        (Case("keys create me", 0, "This is the key of me. It is shown only once: only its hash is stored.\n…", out="wg-", how="process", note=True),),
         (
             *reader_leaves("keys create me", NOT_SHOWN),
             Case("keys create me", 2, f"No space left on device; {NOT_SHOWN}", how="disk full"),
@@ -813,12 +813,12 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys rovoke me", 2, "there is no `wireglot keys` rovoke: did you mean revoke? (see wireglot keys --help)"),
             Case("keys revoke nobody", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys revoke me", 0, "It is rejected by every process within seconds. Running requests may end.", out="me  wg-", before=MADE, note=True),),
+        (Case("keys revoke me", 0, "All gateway processes reject it within seconds. Running requests may finish.", out="me  wg-", before=MADE, note=True),),
         (
             Case(
                 "keys revoke me",
                 141,
-                "It is rejected by every process within seconds. Running requests may end.",
+                "All gateway processes reject it within seconds. Running requests may finish.",
                 how="pipe left",
                 before=MADE,
                 note=True,
@@ -831,13 +831,13 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("keys delet me", 2, "there is no `wireglot keys` delet: did you mean delete? (see wireglot keys --help)"),
             Case("keys delete nobody --yes", 1, 'there is no stored key called "nobody"'),
         ),
-        (Case("keys delete me", 2, "this deletes the key me and what was kept of the callers: say --yes", before=MADE),),
+        (Case("keys delete me", 2, "this deletes the key me and stored data of the callers: confirm with --yes", before=MADE),),
         NO_OUTPUT,
     ),
     "keys off": _keys(
         "off --yes",
         (Case("keys of", 2, "there is no `wireglot keys` of: did you mean off? (see wireglot keys --help)"),),
-        (Case("keys off", 2, "this deletes all stored keys (me) and what was kept of the callers: say --yes", before=MADE),),
+        (Case("keys off", 2, "this deletes all stored keys (me) and stored data of the callers: confirm with --yes", before=MADE),),
         NO_OUTPUT,
     ),
     "keys rotate": _keys(

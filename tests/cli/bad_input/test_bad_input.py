@@ -122,7 +122,7 @@ def _without_store(done: Done) -> str:
     if done.status not in (OK, PIPE_CLOSED):
         return done.said
     return re.sub(
-        r"(?m)^wireglot: (no gateway was asked|a gateway with no record in your data folder).*\n",
+        r"(?m)^wireglot: (no running gateway found|a gateway that is not recorded in your data folder).*\n",
         "",
         done.said,
     )

@@ -109,12 +109,12 @@ def test_where_all_is_well_it_says_so(double: ProviderDouble, tmp_path: Path) ->
     done = run("doctor")
     assert done.returncode == 0, done
     said = done.stdout.decode()
-    assert "ok       mine takes its key (MINE_KEY)" in said
+    assert "ok       mine accepts its key (MINE_KEY)" in said
     assert "ok       wireglot.toml loads: 1 provider" in said
     assert "Claude Code" in said
     if getattr(os, "geteuid", lambda: 0)() != 0:
-        assert said.rstrip().endswith("All is well.")
-    assert f"Asking 127.0.0.1:{double.port}: no tokens are spent" in said
+        assert said.rstrip().endswith("No problems found.")
+    assert f"Sending requests to 127.0.0.1:{double.port}: no tokens are used" in said
     assert double.requests == ["GET good /v1/models"]
 
 
@@ -126,7 +126,7 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
     found = findings()
     grade, text = of("keys", found)[0]
     assert grade == "problem"
-    assert text == "mine refuses the key of MINE_KEY (it says: Incorrect API key provided: [redacted].)"
+    assert text == "mine rejects the key in MINE_KEY (message: Incorrect API key provided: [redacted].)"
     assert fix_of("keys", found).startswith("export MINE_KEY=")
     assert of("network", found)[0][0] == "ok"
 
@@ -138,7 +138,7 @@ def test_a_refused_key_is_a_problem_in_the_providers_own_words(
         ("busy", "keys", "warning", "slow down"),
         ("closed", "keys", "warning", "only for Coding Agents"),
         ("down", "network", "warning", "status 503: come back later"),
-        ("web", "network", "problem", "is no mine"),
+        ("web", "network", "problem", "is not mine"),
     ],
 )
 def test_what_else_a_provider_may_say(
@@ -152,7 +152,7 @@ def test_a_host_without_a_list_of_models_is_asked_what_nobody_answers(double: Pr
     double.hosts["good"].no_list = True
     try:
         configured(double.base("good"))
-        assert of("keys", findings()) == [("ok", "mine takes its key (MINE_KEY)")]
+        assert of("keys", findings()) == [("ok", "mine accepts its key (MINE_KEY)")]
     finally:
         double.hosts["good"].no_list = False
     assert double.requests == ["GET good /v1/models", "POST good /v1/chat/completions"]
@@ -174,7 +174,7 @@ def test_a_dead_host_is_reported_with_what_to_do() -> None:
     assert grade == "problem"
     assert "connection refused" in text
     assert "start mine there" in fix_of("network", found)
-    assert of("keys", found) == [("ok", "mine has a key (MINE_KEY), and could not be asked about it")]
+    assert of("keys", found) == [("ok", "mine has a key (MINE_KEY), which could not be tested")]
 
 
 def test_a_name_that_nobody_knows_is_reported() -> None:
@@ -214,7 +214,7 @@ def test_offline_nothing_is_sent(double: ProviderDouble) -> None:
     configured(double.base("good"))
     found = findings("--offline")
     assert double.requests == []
-    assert of("keys", found) == [("ok", "mine: key from env:MINE_KEY, not tried (--offline)")]
+    assert of("keys", found) == [("ok", "mine: key from env:MINE_KEY, not tested (--offline)")]
 
 
 def test_a_clock_that_is_wrong_is_reported(double: ProviderDouble) -> None:
@@ -244,7 +244,7 @@ def test_no_configuration_is_a_note_and_the_demo_answers() -> None:
     found = findings()
     assert of("configuration", found)[0][0] == "note"
     assert fix_of("configuration", found) == "wireglot init"
-    assert "only the demo model answers" in of("keys", found)[0][1]
+    assert "only the demo model is available" in of("keys", found)[0][1]
 
 
 def test_a_variable_with_a_typo_in_it_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,21 +262,21 @@ def test_which_of_several_files_it_is_is_reported(home: Path) -> None:
     own.write_text("[providers.demo]\n")
     assert of("configuration", findings())[0] == ("ok", f"{own} loads: 1 provider")
     configure("[providers.demo]\n")
-    assert of("configuration", findings())[0] == ("ok", f"wireglot.toml (and not {own}) loads: 1 provider")
+    assert of("configuration", findings())[0] == ("ok", f"wireglot.toml (not {own}) loads: 1 provider")
 
 
 def test_stored_client_keys_count(home: Path) -> None:
     configure('[server]\nhost = "0.0.0.0"\nport = 0\nrequire_key = true\n[providers.demo]\n')
-    assert ("ok", "only this machine can call, and needs no client key") in of(
+    assert ("ok", "reachable from this machine only, without a client key") in of(
         "safety", findings("--config", os.devnull)
     )
     assert run("keys", "create", "laptop").returncode == 0
-    assert ("ok", "only this machine can call, and needs a client key") in of(
+    assert ("ok", "reachable from this machine only, with a client key") in of(
         "safety", findings("--config", os.devnull)
     )
     assert not any("there is none" in text for _, text in of("safety", findings()))
     assert run("keys", "off", "--yes").returncode == 0
-    assert ("warning", "it asks for a client key, and there is none") in of("safety", findings())
+    assert ("warning", "it requires a client key, but none exists") in of("safety", findings())
 
 
 def test_every_problem_of_a_configuration_is_reported_and_the_rest_waits_for_it() -> None:
@@ -285,7 +285,7 @@ def test_every_problem_of_a_configuration_is_reported_and_the_rest_waits_for_it(
     assert [grade for grade, _ in of("configuration", found)] == ["problem", "problem"]
     assert not of("keys", found)
     done = run("doctor")
-    assert b"Not looked at until the configuration loads: keys, network" in done.stdout
+    assert b"Not checked until the configuration loads: keys, network" in done.stdout
 
 
 def test_a_file_that_cannot_be_read_is_a_problem() -> None:
@@ -335,11 +335,11 @@ def test_files_of_gateways_that_have_gone_are_removed_once_asked_to(home: Path) 
     folder = home / ".local/share/wireglot/running"
     folder.mkdir(mode=0o700)
     (folder / "1.json").write_text("{}")
-    assert any("have gone" in text for _, text in of("port", findings()))
+    assert any("stopped gateways" in text for _, text in of("port", findings()))
     assert (folder / "1.json").exists()
     assert any(each["fixed"] and each["mended"] for each in findings("--fix"))
     assert not list(folder.iterdir())
-    assert not any("have gone" in text for _, text in of("port", findings()))
+    assert not any("stopped gateways" in text for _, text in of("port", findings()))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX")
@@ -375,7 +375,7 @@ def test_a_data_folder_that_is_missing_is_made_once_asked_to(home: Path) -> None
     assert not folder.exists()
     findings("--fix")
     assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-    assert of("store", findings())[0] == ("ok", f"{folder / 'wireglot.db'} is made at the first start")
+    assert of("store", findings())[0] == ("ok", f"{folder / 'wireglot.db'} is created at the first start")
 
 
 def test_what_cannot_be_fixed_is_reported_and_stays(home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -395,9 +395,9 @@ def test_what_cannot_be_fixed_is_reported_and_stays(home: Path, monkeypatch: pyt
         ('[store]\nsync = "off"\n', 'store.sync is "off"'),
         (
             '[providers.plain]\ndialect = "openai-chat"\nbase_url = "http://llm.example.com/v1"\n',
-            "is reached over http",
+            "uses unencrypted http",
         ),
-        ('[store]\nshared = "redis://cache.example.com"\n', "is reached without TLS"),
+        ('[store]\nshared = "redis://cache.example.com"\n', "does not use TLS"),
         ('[store]\nshared = "rediss://cache.example.com?ssl_cert_reqs=none"\n', "is not verified"),
         ('[store]\nurl = "postgresql://u:hush-hush@db.example.com/x?sslmode=require"\n', "sslmode=require"),
     ],
@@ -419,7 +419,7 @@ def test_weak_and_written_out_secrets_are_reported(double: ProviderDouble) -> No
     file.write_text(text + '[keys]\na = "sha256:' + "0" * 64 + '"\n')
     found = {text: grade for grade, text in of("safety", findings())}
     assert found["server.admin_secret is easy to guess"] == "warning"
-    assert found["server.admin_secret is written out in wireglot.toml"] == "warning"
+    assert found["server.admin_secret is in clear text in wireglot.toml"] == "warning"
     assert any("without TLS" in text for text in found)
 
 
@@ -444,7 +444,7 @@ def test_clients_that_are_sent_elsewhere_are_reported_and_left_alone(
     assert ("note", "OPENAI_BASE_URL in this shell sends clients to third.example") in reported
     assert (
         "warning",
-        "Codex: ~/.codex/config.toml sends it to 127.0.0.1:8484: your gateway, which does not run",
+        "Codex: ~/.codex/config.toml sends it to 127.0.0.1:8484: your gateway, not running",
     ) in reported
     assert not any("old.example" in text for _, text in reported)
     assert (settings.read_text(), codex.read_text()) == before
@@ -464,7 +464,7 @@ def test_a_kept_key_under_another_in_the_environment_is_reported(monkeypatch: py
     assert place is not None
     keep(place, "XAI_API_KEY", "hush-hush-hush")
     monkeypatch.setenv("XAI_API_KEY", GOOD_KEY)
-    assert any("which wins" in text for _, text in of("keys", findings("--offline")))
+    assert any("which takes precedence" in text for _, text in of("keys", findings("--offline")))
 
 
 def test_a_second_look_finds_the_same(double: ProviderDouble, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,8 +490,8 @@ def test_an_identity_provider_is_looked_at(double: ProviderDouble) -> None:
         )
         configured(double.base("good"), login)
         found = findings()
-        assert ("ok", f"{provider.url} signs people in") in of("network", found)
-        assert any("login.client_secret is written out" in text for _, text in of("safety", found))
+        assert ("ok", f"sign-in through {provider.url} is available") in of("network", found)
+        assert any("login.client_secret is in clear text" in text for _, text in of("safety", found))
         provider.fault = "discovery_issuer"
         assert any(
             grade == "problem" and "no one can sign in" in text for grade, text in of("network", findings())
@@ -512,7 +512,7 @@ def test_the_end_counts_what_is_not_well_the_worst_first_and_what_can_be_fixed()
     well, hint = DoctorFinding("ok", "x"), DoctorFinding("note", "x", "y")
     risk = DoctorFinding("warning", "x", "y", repair=lambda: None)
     fault = DoctorFinding("problem", "x", "y", repair=lambda: None, fixed=True)
-    assert reported(well, well) == reported() == ["All is well."]
+    assert reported(well, well) == reported() == ["No problems found."]
     assert reported(well, hint) == ["1 note"]
     every = ["1 problem, 2 warnings, 1 note", "1 thing fixed."]
     assert reported(hint, risk, well, risk, fault, fix=True) == every
@@ -568,7 +568,7 @@ def test_the_end_names_what_was_not_looked_at() -> None:
     report.unseen("keys")
     report.unseen("clock")
     report.end([], fix=False)
-    assert "Not looked at until the configuration loads: keys, clock." in stream.getvalue()
+    assert "Not checked until the configuration loads: keys, clock." in stream.getvalue()
 
 
 @pytest.mark.parametrize(
@@ -584,7 +584,7 @@ def test_a_disk_needs_room_for_the_journal_and_some_more(
     configure(f'[providers.demo]\n[store]\nfolder = "{tmp_path}"\njournal = {journal}\n')
     ((found, text),) = of("disk", findings())
     assert found == grade
-    assert f"{shown} are free" in text
+    assert f"{shown} free" in text
     assert "reserves 200 MiB" in text
 
 
@@ -597,11 +597,11 @@ def test_a_search_backend_is_tried_only_on_request(double: ProviderDouble) -> No
         assert of("web", findings()) == [
             (
                 "ok",
-                "Brave Search searches the web, key from config, not tried (--search sends one test search)",
+                "Brave Search searches the web, key from config, not tested (--search sends one test search)",
             )
         ]
         assert of("web", findings("--offline", "--search")) == [
-            ("ok", "Brave Search searches the web, key from config, not tried (--offline)")
+            ("ok", "Brave Search searches the web, key from config, not tested (--offline)")
         ]
         assert search.requests == []
         ((grade, text),) = of("web", findings("--search"))
@@ -614,22 +614,26 @@ def test_a_search_backend_that_fails_is_a_problem_with_a_fix(double: ProviderDou
     with SearchDouble() as search:
         configured(double.url, SEARCHED.format("tavily", search.url, "wrong-key-0123456789"))
         found = findings("--search", status=1)
-        assert of("web", found) == [("problem", "Tavily does not search: Tavily refused access (status 401)")]
+        assert of("web", found) == [
+            ("problem", "Tavily: the search failed: Tavily refused access (status 401)")
+        ]
         assert fix_of("web", found).startswith("check key and url of [search] in ")
         assert "wrong-key" not in str(of("web", found))
     configured(double.url, '[search]\nbackend = "searxng"\nurl = "http://127.0.0.1:9"\n')
     found = findings("--search", status=1)
-    assert of("web", found) == [("problem", "SearXNG does not search: SearXNG could not be reached: connect")]
+    assert of("web", found) == [
+        ("problem", "SearXNG: the search failed: SearXNG could not be reached: connect")
+    ]
 
 
 def test_what_is_good_to_know_of_the_web_tables_is_reported(double: ProviderDouble) -> None:
     text = '[search]\nbackend = "google"\nkey = "k"\nengine = "cx"\n[fetch]\nprivate_hosts = ["wiki.example.com"]\n'
     configured(double.url, text)
     assert of("web", findings("--offline")) == [
-        ("warning", "Google ends the Custom Search JSON API on 2027-01-01, and takes no new customers"),
-        ("ok", "Google Programmable Search searches the web, key from config, not tried (--offline)"),
-        ("ok", "pages of public addresses are fetched"),
-        ("note", "pages are also fetched from wiki.example.com, for every client"),
+        ("warning", "Google ends the Custom Search JSON API on 2027-01-01, and accepts no new customers"),
+        ("ok", "Google Programmable Search searches the web, key from config, not tested (--offline)"),
+        ("ok", "pages on public addresses can be fetched"),
+        ("note", "pages on wiki.example.com can also be fetched, by every client"),
     ]
     configured(double.url, '[search]\nbackend = "model"\nmodel = "mine/m"\n')
     assert of("web", findings("--offline", "--search")) == [("ok", "mine/m searches the web")]
@@ -637,5 +641,5 @@ def test_what_is_good_to_know_of_the_web_tables_is_reported(double: ProviderDoub
 
 def test_a_search_key_that_is_written_out_is_reported(double: ProviderDouble) -> None:
     configured(double.url, SEARCHED.format("exa", "https://exa.example", SEARCH_KEY))
-    written_out = [text for _, text in of("safety", findings("--offline")) if "written out" in text]
-    assert any(text.startswith("search.key is written out in") for text in written_out)
+    written_out = [text for _, text in of("safety", findings("--offline")) if "clear text" in text]
+    assert any(text.startswith("search.key is in clear text in") for text in written_out)

@@ -87,9 +87,9 @@ def listening(port: int, host: str = "127.0.0.1") -> Settings:
     [
         (None, "ok", "127.0.0.1:80 is free", ""),
         (errno.EACCES, "problem", "this user may not listen on 127.0.0.1:80",
-         "a port from 1024 up: [server] in w.toml: port = 8484"),
+         "a port from 1024: [server] in w.toml: port = 8484"),
         (errno.EPERM, "problem", "this user may not listen on 127.0.0.1:80",
-         "a port from 1024 up: [server] in w.toml: port = 8484"),
+         "a port from 1024: [server] in w.toml: port = 8484"),
         (errno.EADDRNOTAVAIL, "problem", f"cannot listen on 127.0.0.1:80: {os.strerror(errno.EADDRNOTAVAIL)}",
          '[server] in w.toml: host = "127.0.0.1", or an address of this machine'),
         (0, "problem", "cannot listen on 127.0.0.1:80: odd",
@@ -103,7 +103,7 @@ def test_why_nobody_can_listen(
     monkeypatch.setattr(machine_checks, "_fault", lambda host, port: raised)
     monkeypatch.setattr(machine_checks, "left_over", lambda environ: [])
     assert found(look_at_port, case(listening(80))) == [(grade, text, fix)]
-    assert found(look_at_port, case(listening(0))) == [("ok", "port 0: any free one is taken", "")]
+    assert found(look_at_port, case(listening(0))) == [("ok", "port 0: any free port is used", "")]
 
 
 def test_what_gateways_left_is_removed_only_on_request(
@@ -113,7 +113,7 @@ def test_what_gateways_left_is_removed_only_on_request(
     gone[0].touch()
     monkeypatch.setattr(machine_checks, "left_over", lambda environ: gone)
     (_, left) = look_at_port(case(listening(0)))
-    assert (left.grade, left.text) == ("note", f"2 files of gateways that have gone in {tmp_path}")
+    assert (left.grade, left.text) == ("note", f"2 files of stopped gateways in {tmp_path}")
     assert left.fix == f"rm {gone[0]} {gone[1]}"
     assert left.repair is not None
     left.repair()
@@ -140,22 +140,22 @@ def test_who_holds_a_port(monkeypatch: pytest.MonkeyPatch) -> None:
             assert found(look_at_port, case(listening(port, host))) == [
                 (
                     "warning",
-                    f"a gateway that is not yours listens on {host}:{port}",
+                    f"another user's gateway listens on {host}:{port}",
                     f"wireglot run claude --url http://{host}:{port}, or {other}",
                 )
             ]
         monkeypatch.setattr(machine_checks, "holder_of", lambda _: "")
         for body in (b'{"name": "nginx"}', b"[]", b"<html>"):
             monkeypatch.setattr(Named, "body", body)
-            held = ("problem", f"127.0.0.1:{port} is held by another program", f"end it, or {other}")
+            held = ("problem", f"127.0.0.1:{port} is in use by another program", f"stop it, or {other}")
             assert found(look_at_port, case(listening(port))) == [held]
         url = f"http://127.0.0.1:{port}"
         running = (RunningGateway("http://127.0.0.1:1", 6, __version__), RunningGateway(url, 7, "0.0.1"))
         assert found(look_at_port, case(listening(port), running=running)) == [
             (
                 "note",
-                f"your gateway runs at {url} (process 7) with version 0.0.1, and this is {__version__}",
-                "start it again",
+                f"your gateway runs at {url} (process 7) with version 0.0.1, this program is {__version__}",
+                "restart the gateway",
             )
         ]
         server.shutdown()
@@ -210,8 +210,8 @@ def test_room_for_the_journal_of_all_workers(
     now = settings(
         store=StoreSettings(folder=str(place), journal=200 * MIB), server=ServerSettings(workers=2)
     )
-    text = f"{free} MiB are free for {place}, of which the journal reserves 400 MiB"
-    fix = "make room, or [store] in w.toml: folder = another disk, or a smaller journal"
+    text = f"{free} MiB free for {place}; the journal reserves 400 MiB"
+    fix = "free disk space, or [store] in w.toml: folder = another disk, or a smaller journal"
     assert found(look_at_disk, case(now)) == [(grade, text, fix if grade != "ok" else "")]
     assert asked == [tmp_path]
     assert found(look_at_disk, case(settings())) == []
@@ -232,15 +232,15 @@ def test_sizes_are_said_in_their_units() -> None:
     ]  # fmt: skip
 
 
-FORGETS = "the store is in memory: responses, keys and usage end with the gateway"
-REDIS = "see whether Redis runs and lets this machine in; [store] in w.toml: shared"
+FORGETS = "the store is in memory: responses, keys and usage are lost when the gateway stops"
+REDIS = "check that Redis runs and accepts this machine; [store] in w.toml: shared"
 
 
 def test_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     url = '[store] in w.toml: url = "sqlite:///PATH"'
     assert found(look_at_store, case(stored())) == [("note", FORGETS, url)]
     assert found(look_at_store, case(stored(source="default"))) == [
-        ("warning", f"{FORGETS}, since the environment names no home", "[store] in w.toml: url")
+        ("warning", f"{FORGETS}; the environment contains no home folder", "[store] in w.toml: url")
     ]
     unapproved = ("ok", "no database was called: w.toml is not approved", "")
     for now in (stored("postgresql://h/x"), stored(shared=Secret("redis://h"))):
@@ -260,7 +260,7 @@ def test_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPat
         return SimpleNamespace(close=close), None
 
     monkeypatch.setattr(machine_checks, "open_counters", answer)
-    assert found(look_at_store, case(shared))[1:] == [("ok", "Redis answers, and is new enough", "")]
+    assert found(look_at_store, case(shared))[1:] == [("ok", "Redis answers, its version is supported", "")]
 
 
 def test_files_of_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -269,17 +269,17 @@ def test_files_of_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.
     def look(seen: Any = None, path: Path = file) -> list[Found]:
         return found(look_at_store, case(stored(f"sqlite:{path}"), store_file=seen))
 
-    assert look() == [("ok", f"{file} is made at the first start", "")]
+    assert look() == [("ok", f"{file} is created at the first start", "")]
     below = tmp_path / "a" / "b"
-    text = f"{below} is not there yet: the first start makes it"
+    text = f"{below} does not exist yet: the first start creates it"
     assert look(path=below / "x.db") == [("note", text, f"mkdir -m 700 -p {below}")]
     file.touch()
     nowhere = file / "x.db"
-    text = f"{file} is not there, and cannot be made in {file}"
-    fix = "make it for the gateway's user, or [store] in w.toml: url"
+    text = f"{file} does not exist, and cannot be created in {file}"
+    fix = "create it for the gateway's user, or [store] in w.toml: url"
     assert look(path=nowhere) == [("problem", text, fix)]
     assert look(StoreDown("it is locked")) == [
-        ("problem", "it is locked", f"see which process that is: fuser -v {file}")
+        ("problem", "it is locked", f"find the process: fuser -v {file}")
     ]
     assert look(StoreUnusable("it is damaged")) == [
         ("problem", "it is damaged", f"move {file} aside, or [store] in w.toml: url")
@@ -287,14 +287,14 @@ def test_files_of_stores_are_reported_whole(tmp_path: Path, monkeypatch: pytest.
     whole = FileLook(version=7, known=7, size=3 * MIB, is_read_through=True, keys=0)
     assert look(whole) == [("ok", f"{file}: sound, schema 7, 3.0 MiB", "")]
     old = msgspec.structs.replace(whole, version=6, is_read_through=False, size=2048)
-    text = f"{file}: sound as far as it was read, schema 6, brought to 7 at the next start, 2 KiB"
+    text = f"{file}: sound as far as it was checked, schema 6, upgraded to 7 at the next start, 2 KiB"
     assert look(old) == [("ok", text, "")]
     monkeypatch.setattr("os.access", lambda path, mode: False)
-    closed = f"{tmp_path} cannot be written by this user, and the store needs files in it"
+    closed = f"this user cannot write to {tmp_path}, where the store needs files"
     assert look(whole) == [("problem", closed, f"chown and chmod 700 {tmp_path}")]
     file.unlink()
     assert look() == [("problem", closed, f"chown and chmod 700 {tmp_path}")]
-    text = f"{below} is not there, and cannot be made in {tmp_path}"
+    text = f"{below} does not exist, and cannot be created in {tmp_path}"
     assert look(path=below / "x.db") == [("problem", text, fix)]
 
 
@@ -312,18 +312,18 @@ def test_a_database_is_reported_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
     assert look() == ("ok", "PostgreSQL 17.2 answers; schema wireglot, version 1", "")
     assert look(version=2)[0] == "ok"
-    made = "PostgreSQL 17.2 answers; the schema wireglot is made at the first start"
+    made = "PostgreSQL 17.2 answers; the schema wireglot is created at the first start"
     assert look(version=0) == ("ok", made, "")
-    newer = "the schema wireglot has version 3, this program knows up to 2"
+    newer = "the schema wireglot has version 3, this program supports up to 2"
     assert look(version=3) == ("problem", newer, "pip install -U wireglot")
-    standby = "PostgreSQL 17.2 takes no writes: it is a standby"
-    assert look(read_only=True) == ("problem", standby, "name the primary: [store] in w.toml: url")
+    standby = "PostgreSQL 17.2 is read-only: it is a standby"
+    assert look(read_only=True) == ("problem", standby, "use the primary: [store] in w.toml: url")
 
     async def refuse(_: str) -> Any:
         raise StoreUnusable("no such database")
 
     monkeypatch.setattr(schema, "look_at_database", refuse)
-    fix = "see whether the database runs and lets this machine in; [store] in w.toml: url"
+    fix = "check that the database runs and accepts this machine; [store] in w.toml: url"
     refused = ("problem", "no such database", fix)
     assert found(look_at_store, case(stored("postgresql://h/x"))) == [refused]
 
@@ -341,7 +341,7 @@ def test_problems_of_a_configuration_are_reported_whole() -> None:
     assert found(configuration_checks.look_at_configuration, given) == [
         ("warning", "WIREGLOT_PROT is set but unused", "did you mean WIREGLOT_PORT?"),
         ("problem", 'server.port: expected a number, found "x"',
-         "correct it in w.toml; `wireglot config check` shows whether it is valid"),
+         "correct it in w.toml; verify with `wireglot config check`"),
         ("problem", 'WIREGLOT_PORT: expected a number, found "x"',
          "set the variable WIREGLOT_PORT to that, or unset it"),
         ("problem", "w.toml: expected a file that can be read, found none",
@@ -375,12 +375,12 @@ def test_a_configuration_that_loads_is_reported_whole(tmp_path: Path) -> None:
         ("problem", "no provider is on: every request is refused", "[providers.demo] in w.toml"),
     ]
     named = case(settings(catalogued("kimi")), environ={"WIREGLOT_CONFIG": "w.toml"})
-    assert found(look, named) == [("ok", "w.toml (WIREGLOT_CONFIG names it) loads: 1 provider", "")]
+    assert found(look, named) == [("ok", "w.toml (set by WIREGLOT_CONFIG) loads: 1 provider", "")]
     mine = tmp_path / "wireglot" / "wireglot.toml"
     mine.parent.mkdir()
     mine.touch()
     given = case(settings(catalogued("kimi")), environ={"XDG_CONFIG_HOME": str(tmp_path)})
-    assert found(look, given) == [("ok", f"w.toml (and not {mine}) loads: 1 provider", "")]
+    assert found(look, given) == [("ok", f"w.toml (not {mine}) loads: 1 provider", "")]
     given.path = mine
     assert found(look, given) == [("ok", f"{mine} loads: 1 provider", "")]
 
@@ -390,18 +390,18 @@ SECRET = "0123456789abcdef"
 
 def test_open_doors_and_secrets_are_reported_whole() -> None:
     look = configuration_checks._doors
-    local = "only this machine can call, and "
-    assert found(look, case(settings())) == [("ok", f"{local}needs no client key", "")]
-    assert found(look, case(settings(), client_keys=1)) == [("ok", f"{local}needs a client key", "")]
+    local = "reachable from this machine only, "
+    assert found(look, case(settings())) == [("ok", f"{local}without a client key", "")]
+    assert found(look, case(settings(), client_keys=1)) == [("ok", f"{local}with a client key", "")]
     open_ = settings(
         server=ServerSettings(host="0.0.0.0"), store=StoreSettings(url=Secret("sqlite:x.db", "config"))
     )
     tls = (
         "note",
-        "it listens on 0.0.0.0 without TLS: keys and conversations can be read on the way",
-        "put a proxy with TLS before it (docs/operations.md, nginx), or listen on 127.0.0.1",
+        "it listens on 0.0.0.0 without TLS: keys and conversations are not encrypted in transit",
+        "put a TLS reverse proxy in front of it (docs/operations.md, nginx), or listen on 127.0.0.1",
     )
-    lacking = ("warning", "it asks for a client key, and there is none", "wireglot keys create NAME")
+    lacking = ("warning", "it requires a client key, but none exists", "wireglot keys create NAME")
     assert found(look, case(open_)) == [tls, lacking]
     assert found(look, case(open_, client_keys=1)) == [tls]
     assert found(look, case(msgspec.structs.replace(open_, store=StoreSettings()))) == [tls]
@@ -423,7 +423,7 @@ def test_open_doors_and_secrets_are_reported_whole() -> None:
         search=SearchSettings(backend="brave", key=Secret("x", "config")),
     )
     openssl = '="$(openssl rand -hex 32)"'
-    written = "is written out in w.toml"
+    written = "is in clear text in w.toml"
     kimi = "[providers.kimi] in w.toml: api_key"
     assert found(configuration_checks._secrets, case(now)) == [
         ("warning", "server.secret is easy to guess", f"export WIREGLOT_SECRET{openssl}"),
@@ -431,7 +431,7 @@ def test_open_doors_and_secrets_are_reported_whole() -> None:
         ("warning", f"server.metrics_key {written}", '[server] in w.toml: metrics_key = "env:WIREGLOT_METRICS_KEY"'),
         ("warning", f"login.client_secret {written}", '[login] in w.toml: client_secret = "env:NAME"'),
         ("warning", f"search.key {written}", '[search] in w.toml: key = "env:NAME"'),
-        ("warning", "server.admin_secret is also another secret of the server",
+        ("warning", "server.admin_secret has the same value as another secret of the server",
          f"export WIREGLOT_ADMIN_SECRET{openssl}"),
         ("warning", f"the key of [providers.mine] {written}", '[providers.mine] in w.toml: api_key = "env:NAME"'),
         ("warning", f"the key of [providers.kimi] {written}", f'{kimi} = "env:{now.providers["kimi"].spec.api_key_env[0]}"'),
@@ -457,8 +457,8 @@ VERIFY = "sslmode=verify-full in store.url"
     ("store", "reported"),
     [
         ({}, []),
-        ({"shared": "redis://h.example"}, [("warning", "store.shared: h.example is reached without TLS", "rediss:// in store.shared")]),
-        ({"shared": "valkey://h.example"}, [("warning", "store.shared: h.example is reached without TLS", "rediss:// in store.shared")]),
+        ({"shared": "redis://h.example"}, [("warning", "store.shared: the connection to h.example does not use TLS", "rediss:// in store.shared")]),
+        ({"shared": "valkey://h.example"}, [("warning", "store.shared: the connection to h.example does not use TLS", "rediss:// in store.shared")]),
         ({"shared": "redis://127.0.0.1"}, []),
         ({"shared": "rediss://h.example"}, []),
         *(
@@ -467,13 +467,13 @@ VERIFY = "sslmode=verify-full in store.url"
         ),
         ({"shared": "rediss://h.example?ssl_cert_reqs=required&ssl_check_hostname=1"}, []),
         *(
-            ({"url": f"postgresql://h.example/x?sslmode={mode}"}, [("warning", f"store.url: sslmode={mode} does not verify whom it talks to", VERIFY)])
+            ({"url": f"postgresql://h.example/x?sslmode={mode}"}, [("warning", f"store.url: sslmode={mode} does not verify the server's identity", VERIFY)])
             for mode in ("disable", "allow", "prefer", "require")
         ),
         ({"url": "postgresql://h.example/x?sslmode=verify-full"}, []),
         ({"url": "postgresql://h.example/x"}, []),
         ({"url": "postgresql://127.0.0.1/x?sslmode=disable"}, []),
-        ({"url": "postgresql://127.0.0.1,h.example/x?sslmode=disable"}, [("warning", "store.url: sslmode=disable does not verify whom it talks to", VERIFY)]),
+        ({"url": "postgresql://127.0.0.1,h.example/x?sslmode=disable"}, [("warning", "store.url: sslmode=disable does not verify the server's identity", VERIFY)]),
     ],
 )  # fmt: skip
 def test_ways_to_stores_that_others_can_read(store: dict[str, str], reported: list[Found]) -> None:
@@ -488,7 +488,7 @@ def test_ways_to_providers_that_others_can_read() -> None:
         own("far", "openai-chat").spec, base_url=urls["openai-chat"], base_urls=urls
     )
     now = settings(Provider("far", spec), own("near", "openai-chat"), catalogued("kimi"))
-    text = "far: llm.example is reached over http, which others can read"
+    text = "far: llm.example uses unencrypted http"
     fix = '[providers.far] in w.toml: base_url = "https://..."'
     assert found(configuration_checks._ways, case(now)) == [("warning", text, fix)] * 2
 
@@ -501,8 +501,8 @@ def test_what_may_be_lost_and_who_it_runs_as(monkeypatch: pytest.MonkeyPatch) ->
     )
     root = (
         "note",
-        "this is root: a gateway needs no rights of root",
-        "run it as a user of its own (docs/operations.md, systemd)",
+        "running as root: a gateway needs no root privileges",
+        "run it as a dedicated user (docs/operations.md, systemd)",
     )
     off, during = settings(store=StoreSettings(sync="off")), settings()
     monkeypatch.setattr("os.geteuid", lambda: 0)
@@ -511,8 +511,8 @@ def test_what_may_be_lost_and_who_it_runs_as(monkeypatch: pytest.MonkeyPatch) ->
     assert found(configuration_checks._durability, case(during)) == []
     look = configuration_checks.look_at_safety
     well = [
-        ("ok", "only this machine can call, and needs no client key", ""),
-        ("ok", "no unsafe setting", ""),
+        ("ok", "reachable from this machine only, without a client key", ""),
+        ("ok", "no unsafe settings", ""),
     ]
     assert found(look, case(during)) == well
     assert found(look, case(off)) == [well[0], sync]
@@ -569,28 +569,32 @@ def test_places_of_secrets_are_looked_at(tmp_path: Path) -> None:
     given = case(now, environ={"XDG_DATA_HOME": str(tmp_path)}, path=config)
     holds = {
         data: ("the gateway's data", "700"),
-        data / "secret": ("the secret that seals what is stored", "600"),
-        data / "credentials": ("keys of providers", "600"),
+        data / "secret": ("the secret that encrypts stored data", "600"),
+        data / "credentials": ("provider keys", "600"),
         config: ("a secret", "600"),
         key: ("a secret", "600"),
-        store: ("what callers stored", "600"),
+        store: ("stored data of callers", "600"),
     }
     open_ = [
-        ("warning", f"{place} holds {what}, and others on this machine can read it", f"chmod {mode} {place}")
+        (
+            "warning",
+            f"{place} contains {what}, and other users on this machine can read it",
+            f"chmod {mode} {place}",
+        )
         for place, (what, mode) in holds.items()
     ]
     look = configuration_checks.look_at_files
-    assert found(look, given) == [*open_, ("ok", "6 places with secrets or data looked at", "")]
+    assert found(look, given) == [*open_, ("ok", "6 files and folders with secrets or data checked", "")]
     for each in look(given):
         if each.repair is not None:
             each.repair()
-    assert found(look, given) == [("ok", "6 places with secrets or data looked at", "")]
+    assert found(look, given) == [("ok", "6 files and folders with secrets or data checked", "")]
     for place in (data / "secret", key):
         place.unlink()
     config.chmod(0o644)
     closed = msgspec.structs.replace(now, providers={})
     assert found(look, case(closed, environ=given.environ, path=config)) == [
-        ("ok", "3 places with secrets or data looked at", "")
+        ("ok", "3 files and folders with secrets or data checked", "")
     ]
     assert found(look, case(settings(), path=None)) == []
 
@@ -619,19 +623,19 @@ def answer(outcome: Any, words: str = "no", **more: Any) -> ProviderAnswer:
 @rows(
     ("given", "grade", "text", "fix"),
     [
-        (answer("taken", ""), "ok", "mine takes its key (MINE_KEY)", ""),
-        (answer("refused", ""), "problem", "mine refuses the key of MINE_KEY",
-         "export MINE_KEY=... with a valid key, and start the gateway again"),
-        (answer("refused", source="file:/k"), "problem", "mine refuses the key of file:/k (it says: no)", "put a valid key into /k"),
-        (answer("refused", source="config"), "problem", "mine refuses the key of config (it says: no)",
+        (answer("taken", ""), "ok", "mine accepts its key (MINE_KEY)", ""),
+        (answer("refused", ""), "problem", "mine rejects the key in MINE_KEY",
+         "export MINE_KEY=... with a valid key, and restart the gateway"),
+        (answer("refused", source="file:/k"), "problem", "mine rejects the key in file:/k (message: no)", "put a valid key into /k"),
+        (answer("refused", source="config"), "problem", "mine rejects the key in config (message: no)",
          "[providers.mine] in w.toml: api_key"),
-        (answer("no-login"), "problem", "mine: it cannot be signed in to: no", "see to [providers.mine], login, in w.toml"),
-        (answer("no-login", fix="gcloud auth login"), "problem", "mine: it cannot be signed in to: no", "gcloud auth login"),
-        (answer("forbidden"), "warning", "mine does not let the key of MINE_KEY ask (it says: no)",
-         "see to the key's rights at mine; where it lets in clients that it knows only, start one"),
-        (answer("unpaid"), "problem", "mine takes its key, and not its account (it says: no)", "pay at mine, or remove its key"),
-        (answer("busy"), "warning", "mine turns this key away for now (it says: no)", "wait, and run wireglot doctor again"),
-        (answer("silent"), "ok", "mine has a key (MINE_KEY), and could not be asked about it", ""),
+        (answer("no-login"), "problem", "mine: sign-in failed: no", "check [providers.mine], login, in w.toml"),
+        (answer("no-login", fix="gcloud auth login"), "problem", "mine: sign-in failed: no", "gcloud auth login"),
+        (answer("forbidden"), "warning", "mine denies access to the key in MINE_KEY (message: no)",
+         "check the key's permissions at mine; if it accepts known clients only, start one"),
+        (answer("unpaid"), "problem", "mine accepts its key, but not its account (message: no)", "check billing at mine, or remove its key"),
+        (answer("busy"), "warning", "mine rejects this key for now (message: no)", "wait, and run wireglot doctor again"),
+        (answer("silent"), "ok", "mine has a key (MINE_KEY), which could not be tested", ""),
     ],
 )  # fmt: skip
 def test_what_a_provider_says_of_its_key(given: ProviderAnswer, grade: str, text: str, fix: str) -> None:
@@ -644,7 +648,7 @@ def test_a_kept_key_that_is_refused_is_replaced_by_its_variable(tmp_path: Path) 
     for source, where in (("file:/k", name), (f"keyring:{name}", name), ("keyring:OTHER", "OTHER")):
         given = answer("refused", provider="kimi", source=source)
         ((_, _, fix),) = judged(provider_checks.look_at_keys, given, now=kimi)
-        assert fix == f"export {where}=... with a valid key (the kept one is in {source.partition(':')[2]})"
+        assert fix == f"export {where}=... with a valid key (the stored key is in {source.partition(':')[2]})"
     stated = settings(msgspec.structs.replace(kimi.providers["kimi"], stated="w.toml:3"))
     given = answer("refused", provider="kimi", source="file:/k")
     assert judged(provider_checks.look_at_keys, given, now=stated)[0][2] == "put a valid key into /k"
@@ -656,11 +660,11 @@ def test_a_kept_key_that_is_refused_is_replaced_by_its_variable(tmp_path: Path) 
 
 def test_keys_that_were_not_tried_or_are_not_there(tmp_path: Path) -> None:
     look = provider_checks.look_at_keys
-    assert judged(look, offline=True) == [("ok", "mine: key from env:MINE_KEY, not tried (--offline)", "")]
+    assert judged(look, offline=True) == [("ok", "mine: key from env:MINE_KEY, not tested (--offline)", "")]
     demo = (
         "note",
-        "no provider's key is here: only the demo model answers",
-        "export the key of one (`wireglot models` names it), or: wireglot run claude --model kimi/kimi-k3",
+        "no provider key found: only the demo model is available",
+        "set a provider key (see `wireglot models`), or: wireglot run claude --model kimi/kimi-k3",
     )
     for now in (settings(), settings(own("demo", "openai-chat"))):
         assert judged(look, now=now) == [demo]
@@ -671,7 +675,7 @@ def test_keys_that_were_not_tried_or_are_not_there(tmp_path: Path) -> None:
     environ = {"XDG_DATA_HOME": str(tmp_path), "A_KEY": "other", "B_KEY": " kept ", "C_KEY": " "}
     hidden = (
         "note",
-        "A_KEY was kept, and is set to another value in the environment, which wins",
+        "A_KEY is stored, but has another value in the environment, which takes precedence",
         f"unset A_KEY, or remove its line from {file}",
     )
     assert judged(look, answer("taken", ""), environ=environ)[1:] == [hidden]
@@ -685,17 +689,17 @@ HOST = "h.example:444"
     ("given", "grade", "text", "fix"),
     [
         (answer("taken", "", milliseconds=3000), "ok", f"mine: {HOST} answers in 3000 ms", ""),
-        (answer("taken", "", milliseconds=3001), "warning", f"mine: {HOST} takes 3.0 s to answer a small question",
+        (answer("taken", "", milliseconds=3001), "warning", f"mine: {HOST} takes 3.0 s to answer a small request",
          "curl -sS -o /dev/null -w '%{time_namelookup} %{time_connect} %{time_appconnect}\\n' https://h.example:444"),
         (answer("failing", status=503), "warning", f"mine: {HOST} answers with status 503: no",
-         "try again later; a fallback in [models] replaces it"),
-        (answer("other"), "problem", f"mine: what answers at {HOST} is no mine (no)", f"{TABLE}: base_url"),
+         "try again later; a fallback in [models] can replace it"),
+        (answer("other"), "problem", f"mine: the server at {HOST} is not mine (no)", f"{TABLE}: base_url"),
         (answer("silent", problem="connect"), "problem", f"mine: {HOST} does not answer: no",
-         "see whether a firewall is in the way: curl -v https://h.example"),
+         "check for a firewall: curl -v https://h.example"),
         (answer("silent", problem="dns"), "problem", f"mine: {HOST} does not answer: no",
-         "see whether this machine knows the name: getent hosts h.example"),
+         "check that the name resolves: getent hosts h.example"),
         (answer("silent", problem="tls"), "problem", f"mine: {HOST} does not answer: no",
-         "where a company looks into connections, name its authority: export SSL_CERT_FILE=/path/to/authorities.pem"),
+         "if a company proxy intercepts TLS, add its certificate authority: export SSL_CERT_FILE=/path/to/authorities.pem"),
         (answer("silent", question="GET http://127.0.0.1:9/v1"), "problem", "mine: 127.0.0.1:9 does not answer: no",
          f"start mine there, or correct {TABLE}: base_url"),
     ],
@@ -711,13 +715,13 @@ def test_proxies_are_named_where_nothing_is_reached() -> None:
     given = answer("silent", problem="dns")
     for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
         ((_, _, fix),) = judged(look, given, environ={name: "http://p:1"})
-        assert fix == f'{TABLE}: proxy = "env:{name}" (proxies of the environment are not used by themselves)'
+        assert fix == f'{TABLE}: proxy = "env:{name}" (proxies of the environment are not used automatically)'
     through = settings(mine(proxy="http://p:1"))
     assert judged(look, given, now=through) == [
         (
             "problem",
             f"mine: {HOST} does not answer through its proxy: no",
-            f"{TABLE}: proxy, or see whether the proxy runs",
+            f"{TABLE}: proxy, or check that the proxy runs",
         )
     ]
     assert judged(look, answer("taken", "", milliseconds=1), now=through) == [
@@ -727,25 +731,25 @@ def test_proxies_are_named_where_nothing_is_reached() -> None:
     ((grade, text, fix),) = judged(look, given, foreign=True)
     assert (grade, text) == (
         "warning",
-        "no provider was called: w.toml says where your keys go, and you have not approved it",
+        "no provider was called: w.toml decides where your keys are sent, and is not approved",
     )
-    assert fix.startswith("look at it, then: wireglot config trust")
+    assert fix.startswith("check it, then: wireglot config trust")
 
 
 @rows(
     ("skew", "grade", "text"),
     [
-        (0.2, "ok", "it agrees with 1 provider within 1 s"),
-        (-30.0, "ok", "it agrees with 1 provider within 30 s"),
-        (31.0, "warning", "this machine's clock is 31 s behind: budgets, expiries and logs are off by as much"),
-        (-119.4, "warning", "this machine's clock is 119 s ahead: budgets, expiries and logs are off by as much"),
-        (120.0, "warning", "this machine's clock is 2 minutes behind: budgets, expiries and logs are off by as much"),
-        (119.4 * 60, "warning", "this machine's clock is 119 minutes behind: budgets, expiries and logs are off by as much"),
-        (120.0 * 60, "warning", "this machine's clock is 2 hours behind: budgets, expiries and logs are off by as much"),
+        (0.2, "ok", "in agreement with 1 provider within 1 s"),
+        (-30.0, "ok", "in agreement with 1 provider within 30 s"),
+        (31.0, "warning", "this machine's clock is 31 s behind: budgets, expiry times and logs are wrong by that amount"),
+        (-119.4, "warning", "this machine's clock is 119 s ahead: budgets, expiry times and logs are wrong by that amount"),
+        (120.0, "warning", "this machine's clock is 2 minutes behind: budgets, expiry times and logs are wrong by that amount"),
+        (119.4 * 60, "warning", "this machine's clock is 119 minutes behind: budgets, expiry times and logs are wrong by that amount"),
+        (120.0 * 60, "warning", "this machine's clock is 2 hours behind: budgets, expiry times and logs are wrong by that amount"),
     ],
 )  # fmt: skip
 def test_how_far_the_clock_is_off(skew: float, grade: str, text: str) -> None:
-    fix = "set it from the network: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
+    fix = "synchronize it: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
     look = provider_checks.look_at_clock
     assert judged(look, answer("taken", skew=skew)) == [(grade, text, fix if grade != "ok" else "")]
     assert judged(look, ANSWER) == []
@@ -759,7 +763,7 @@ def test_a_clock_by_which_logins_go() -> None:
     grades = [judged(look, answer("taken", skew=skew), now=now)[0][:2] for skew in (240.0, 241.0)]
     text = "this machine's clock is 4 minutes behind: "
     assert grades == [
-        ("warning", f"{text}budgets, expiries and logs are off by as much"),
+        ("warning", f"{text}budgets, expiry times and logs are wrong by that amount"),
         ("problem", f"{text}logins and signatures are refused"),
     ]
 
@@ -779,9 +783,7 @@ def test_web_search_and_fetch_are_reported_whole(monkeypatch: pytest.MonkeyPatch
         return judged(look, now=settings(search=search), searches=True)
 
     assert searching(brave, [1]) == [("ok", "Brave Search found 1 page in 0 ms, key from env:K", "")]
-    nothing = (
-        "check allowed_domains and blocked_domains of [search] in w.toml, and the engines of the backend"
-    )
+    nothing = "check allowed_domains and blocked_domains of [search] in w.toml, and the search engines of the backend"
     assert searching(searx, []) == [
         ("warning", "SearXNG found nothing for 'Python programming language'", nothing)
     ]
@@ -793,14 +795,14 @@ def test_web_search_and_fetch_are_reported_whole(monkeypatch: pytest.MonkeyPatch
     ):
         ((grade, text, told),) = searching(search, failed("unavailable", words))
         assert (grade, told) == ("problem", fix)
-        assert "does not search: " in text
+        assert "the search failed: " in text
     google = SearchSettings(backend="google", key=Secret("x", "env:K"))
     assert judged(look, now=settings(search=google, fetch=FetchSettings(private_hosts=("a", "b")))) == [
-        ("warning", "Google ends the Custom Search JSON API on 2027-01-01, and takes no new customers",
+        ("warning", "Google ends the Custom Search JSON API on 2027-01-01, and accepts no new customers",
          '[search] in w.toml: backend = "brave", or another one'),
-        ("ok", "Google Programmable Search searches the web, key from env:K, not tried (--search sends one test search)", ""),
-        ("ok", "pages of public addresses are fetched", ""),
-        ("note", "pages are also fetched from a, b, for every client", "[fetch] in w.toml: private_hosts"),
+        ("ok", "Google Programmable Search searches the web, key from env:K, not tested (--search sends one test search)", ""),
+        ("ok", "pages on public addresses can be fetched", ""),
+        ("note", "pages on a, b can also be fetched, by every client", "[fetch] in w.toml: private_hosts"),
     ]  # fmt: skip
 
 
@@ -813,10 +815,8 @@ def test_clients_and_where_they_are_sent_are_reported_whole(
     environ = {"PATH": "/bin", "HOME": str(tmp_path)}
     now = settings(server=ServerSettings(port=8484))
     claude = CLIENTS["claude"]
-    assert found(look, case(now)) == [
-        ("note", "no client that is known by name is on the PATH", claude.install)
-    ]
-    first = ("ok", "found: Claude Code, Codex; start one: wireglot run claude", "")
+    assert found(look, case(now)) == [("note", "no supported client found on the PATH", claude.install)]
+    first = ("ok", "found: Claude Code, Codex; to start one: wireglot run claude", "")
     assert found(look, case(now, environ=environ)) == [first]
     named = {
         name: f"https://{name.replace('_', '-')}.example/v1?key=hush" for name in provider_checks._VARIABLES
@@ -845,14 +845,14 @@ def test_clients_and_where_they_are_sent_are_reported_whole(
     ]
     file.write_bytes("\n".join([*lines, "base_url = https://bad:port"]).encode() + b"\xff")
     running = (RunningGateway("http://127.0.0.1:7000", 1, __version__),)
-    fix = "wireglot run codex goes past it; or change it there yourself"
+    fix = "wireglot run codex overrides it for one run; or change the file"
     sends = "Codex: ~/.codex/config.toml sends it to"
     assert found(look, case(now, environ=environ, running=running)) == [
         first,
         ("note", f"{sends} a.example", fix),
-        ("warning", f"{sends} 127.0.0.1:8484: your gateway, which does not run", "wireglot serve"),
-        ("ok", f"{sends} localhost:7000: your gateway, which runs", ""),
-        ("note", f"{sends} another place", fix),
+        ("warning", f"{sends} 127.0.0.1:8484: your gateway, not running", "wireglot serve"),
+        ("ok", f"{sends} localhost:7000: your gateway, running", ""),
+        ("note", f"{sends} another host", fix),
     ]
     file.write_text("x" * (256 * 1024 - 24) + "\nbase_url = http://h.exa" + "mple")
     assert found(look, case(now, environ=environ))[1:] == [("note", f"{sends} h.exa", fix)]
@@ -873,7 +873,7 @@ def test_a_look_at_prices_that_are_young_and_old(monkeypatch: pytest.MonkeyPatch
     look = provider_checks.look_at_prices
     monkeypatch.setattr(provider_checks, "stale_prices", lambda specs, today: [age])
     monkeypatch.setattr(provider_checks, "price_ages", lambda specs, today: [age])
-    fix = "pip install -U wireglot, or your own in [prices] in w.toml (https://x)"
+    fix = "pip install -U wireglot, or set prices in [prices] in w.toml (https://x)"
     assert judged(look) == [("note", "prices of x are 99 days old", fix)]
     budget = msgspec.structs.replace(ClientKey("a", "0" * 64).limits, cost_per_day=1)
     now = settings(mine(), keys=(ClientKey("a", "0" * 64, limits=budget),))
@@ -898,8 +898,8 @@ def test_an_identity_provider_must_be_the_one_that_is_named(monkeypatch: pytest.
         return judged(provider_checks.look_at_network, now=now)
 
     fix = "check issuer of [login] in w.toml: the URL that its openid-configuration names"
-    no = ("problem", f"no one can sign in: {issuer} is no OpenID Connect provider of this name", fix)
-    assert saying(200, {"issuer": issuer}) == [("ok", f"{issuer} signs people in", "")]
+    no = ("problem", f"no one can sign in: {issuer} is not an OpenID Connect provider of this name", fix)
+    assert saying(200, {"issuer": issuer}) == [("ok", f"sign-in through {issuer} is available", "")]
     assert saying(200, {"issuer": "https://other.example"}) == [no]
     assert saying(404, {"issuer": issuer}) == [no]
     assert set(asked) == {"https://idp.example/.well-known/openid-configuration"}

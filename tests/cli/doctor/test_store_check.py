@@ -147,7 +147,7 @@ def test_a_file_that_cannot_be_written_or_read_is_reported(file: Path) -> None:
 def test_memory_forgets() -> None:
     found = only('url = "memory:"')
     assert found.grade == "note"
-    assert "end with the gateway" in found.text
+    assert "lost when the gateway stops" in found.text
 
 
 def test_a_disk_that_is_too_small_for_the_journal_is_reported() -> None:
@@ -163,7 +163,7 @@ def test_a_database_is_looked_at_and_nothing_is_made_in_it() -> None:
     first, second = only(f'url = "{url}"'), only(f'url = "{url}"')
     assert first == second
     assert first.grade == "ok"
-    assert "is made at the first start" in first.text
+    assert "is created at the first start" in first.text
 
     async def make() -> None:
         from wireglot.stores.postgres import PostgresEngine

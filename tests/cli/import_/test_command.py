@@ -35,8 +35,8 @@ def test_standard_output_is_the_file_and_standard_error_says_the_rest():
     assert done.returncode == 0
     assert tomllib.loads(done.stdout.decode())["models"]["gpt-5"] == "openai/gpt-5.5"
     assert done.stderr.decode().splitlines() == [
-        "wireglot: 18 settings: 14 carried over, 1 so by default, 3 not carried over (listed at the end).",
-        "wireglot: before it starts, set OPENAI_API_KEY, ANTHROPIC_API_KEY",
+        "wireglot: 18 settings: 14 carried over, 1 already default, 3 not carried over (listed at the end).",
+        "wireglot: before starting it, set OPENAI_API_KEY, ANTHROPIC_API_KEY",
     ]
 
 
@@ -115,7 +115,11 @@ BAD = [
     ("litellm", b"model_list:\n  - a: [", "source: line 2: not YAML: expected the node content, but found"),
     ("litellm", b"- a\n- b", "source: line 1: expected a table with model_list in it, found a list"),
     ("litellm", b"just words", "source: line 1: expected a table with model_list in it, found text"),
-    ("litellm", b"services:\n  web: {}", "source: is no configuration of LiteLLM: none of model_list, "),
+    (
+        "litellm",
+        b"services:\n  web: {}",
+        "source: is not a configuration of LiteLLM: it has none of model_list, ",
+    ),
     (
         "litellm",
         b"\nmodel_list:\n  a: b",
@@ -130,7 +134,7 @@ BAD = [
     ("litellm", b"include: [x.yaml]", "source: line 1: the included x.yaml: No such file or directory"),
     ("ccr", b"{ Providers: [ }", "source: line 1: not JSON: something that is no value"),
     ("ccr", b"[]", "source: line 1: expected a table with Providers and Router, found a list"),
-    ("ccr", b"{}", "source: is no configuration of claude-code-router: there is no Providers in it"),
+    ("ccr", b"{}", "source: is not a configuration of claude-code-router: it has no Providers"),
     ("ccr", b"{\nProviders: {}}", "source: line 2: Providers: expected a list, found a table"),
     ("ccr", b'{Providers: [],\nRouter: "x"}', "source: line 2: Router: expected a table, found text"),
 ]
@@ -153,7 +157,7 @@ def test_a_source_that_is_none_is_reported_in_one_line(program: str, content: by
         (("litellm", "x", "--keep-key"), "unknown option --keep-key: did you mean --keep-keys?"),
         (("litellm", TEAM, "-o", "."), ". is a folder"),
         (("litellm", TEAM, "-o", "/proc/none/new.toml"), ""),
-        (("litellm", "a\0b"), "a b: a name that no file can have"),
+        (("litellm", "a\0b"), "a b: invalid file name"),
     ],
 )
 def test_a_command_line_that_is_none_is_reported_in_one_line(arguments: tuple[str, ...], said: str):
@@ -193,7 +197,7 @@ def test_an_address_of_another_dialect_is_reported():
     )
     done = run("import", "ccr", "source.json")
     assert done.returncode == 1
-    text = "provider a is not carried over: its address is no endpoint of the dialect anthropic"
+    text = "provider a is not carried over: its address is not an endpoint of the dialect anthropic"
     assert text in done.stderr.decode()
 
 
@@ -235,5 +239,5 @@ def test_a_reader_that_leaves_is_no_problem():
         shell=True,
         capture_output=True,
     )
-    assert done.stdout == b"# Made by `wireglot import litellm enterprise.yaml`.\n"
+    assert done.stdout == b"# Created by `wireglot import litellm enterprise.yaml`.\n"
     assert b"Traceback" not in done.stderr

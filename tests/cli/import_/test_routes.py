@@ -232,7 +232,7 @@ def test_an_address_behind_a_variable_is_written_out_where_it_is_set():
 def test_an_address_behind_a_variable_that_is_not_set_is_reported():
     found = litellm(AZURE)
     assert not found.draft.rules
-    assert "AZURE_API_BASE has to be written out, and is not set here" in found.report.warnings[0]
+    assert "the value of AZURE_API_BASE is needed, and it is not set" in found.report.warnings[0]
 
 
 @rows(
@@ -378,7 +378,7 @@ def test_headers_of_litellm_are_written_out_unless_they_are_secret():
 
 
 def test_a_key_in_clear_text_never_gets_the_name_of_a_variable_that_the_file_means():
-    """An entry without a key means the usual variable of its provider."""
+    """An entry without a key means the usual variable of the provider."""
     clear = "{model_name: a, litellm_params: {model: openai/a, api_key: sk-a-literal}}"
     silent = "{model_name: b, litellm_params: {model: openai/b}}"
     alone = litellm(f"model_list: [{clear}]").draft.secrets.literal

@@ -43,8 +43,8 @@ def test_words_for_no_key_are_written_out_and_everything_else_is_a_variable() ->
     assert secrets.hidden("c", "9 lives/key!") == "env:K_9_LIVES_KEY"
     assert secrets.hidden("d", "é") == "env:KEY"
     assert secrets.hidden("e", "x" * 61) == f"env:{'X' * 60}"
-    assert secrets.describe("none") == "api_key: a placeholder, no secret"
-    assert secrets.describe("env:A_KEY") == "its value belongs into A_KEY"
+    assert secrets.describe("none") == "api_key: a placeholder, not a secret"
+    assert secrets.describe("env:A_KEY") == "set A_KEY to its value"
     assert secrets.describe("env:OTHER") == "api_key: env:OTHER"
 
 
@@ -72,7 +72,7 @@ def test_the_base_url_of_an_endpoint(url: str, dialect: str, base: str) -> None:
         ("http://u@h/x", "its address holds a user name or password"),
         ("http://h/x?y", "its address has a query"),
         ("http://h/x#y", "its address has a query"),
-        *((f"http://h/{end}", "its address is no endpoint of the dialect openai-chat")
+        *((f"http://h/{end}", "its address is not an endpoint of the dialect openai-chat")
           for end in ("v1/responses", "v1/messages", "v1/models", "v1internal:countTokens", "v1internal")),
     ],
 )  # fmt: skip
@@ -156,7 +156,7 @@ def test_which_headers_hold_a_secret(name: str, text: str, secret: bool) -> None
 
 @rows("text", ["a b", "/x", "-x", "ü", "a/b", "a?b"])
 def test_what_is_no_word_of_an_address(text: str) -> None:
-    with pytest.raises(NotKnownHere, match="characters that no address has"):
+    with pytest.raises(NotKnownHere, match="characters that are invalid in an address"):
         word(SourceNode(text, "a", 1), Secrets({}))
 
 
@@ -202,7 +202,7 @@ def test_models_of_clouds(params: str, model: str, fields: dict[str, Any]) -> No
 @rows(
     ("params", "said"),
     [
-        ("model: vertex_ai/llama-3", "of Vertex only Gemini and Claude are served here"),
+        ("model: vertex_ai/llama-3", "only Gemini and Claude models of Vertex are supported"),
         ("model: vertex_ai/gemini-x, vertex_credentials: '{\"type\": 1}'", "the key of its service account is in the file itself"),
         ("model: vertex_ai/gemini-x, vertex_credentials: {type: x}", "the key of its service account is in the file itself"),
         ("model: azure/d", "an Azure model needs an api_base"),
@@ -306,7 +306,7 @@ def test_what_is_not_carried_over_is_warned_of_by_its_line_and_its_name() -> Non
         '{Providers: [\n{api_key: "k"},\n{name: "p", api_base_url: "x"}], Router: {default: "p"}}'
     )
     assert providers.report.warnings == [
-        "line 2: provider ? is not carried over: it has no name, and claude-code-router leaves it out, too",
-        "line 3: provider p is not carried over: it has no api_key, and claude-code-router leaves it out, too",
+        "line 2: provider ? is not carried over: it has no name; claude-code-router ignores it too",
+        "line 3: provider p is not carried over: it has no api_key; claude-code-router ignores it too",
         "line 3: Router.default is not carried over: expected provider,model",
     ]

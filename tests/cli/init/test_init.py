@@ -105,7 +105,7 @@ def test_a_wrong_key_is_reported_in_the_providers_own_words_and_is_not_shown(
     monkeypatch.setenv("OPENAI_API_KEY", BAD_KEY)
     reported = said()
     assert "wrong key" in row(reported, "openai")
-    assert "it says: Incorrect API key provided: [redacted]" in reported
+    assert "message: Incorrect API key provided: [redacted]" in reported
     text = Path("wireglot.toml").read_text()
     assert '\n#[providers.openai]\n#api_key = "env:OPENAI_API_KEY"\n' in text
     assert BAD_KEY not in reported + text
@@ -124,7 +124,7 @@ def test_a_kept_key_counts_and_is_said_to_be_kept(double: ProviderDouble, home: 
     assert place is not None
     keep(place, "ANTHROPIC_API_KEY", GOOD_KEY)
     reported = said()
-    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(kept\)", reported)
+    assert re.search(r"  on +anthropic +ANTHROPIC_API_KEY \(stored\)", reported)
     assert 'api_key = "env:ANTHROPIC_API_KEY"' in Path("wireglot.toml").read_text()
     assert "anthropic" in config.load(Path("wireglot.toml"), create_secret=False).providers
 
@@ -135,7 +135,7 @@ def test_a_server_on_this_machine_is_found_and_a_stranger_is_not_taken_for_one(
     reported = said()
     assert "1 model in" in row(reported, "ollama")
     assert row(reported, "ollama").startswith("  on ")
-    assert "something else answers there" in row(reported, "vllm")
+    assert "a different server answers" in row(reported, "vllm")
     assert "no server" in row(reported, "llama-cpp")
     text = Path("wireglot.toml").read_text()
     assert "\n[providers.ollama] " in text
@@ -148,7 +148,7 @@ def test_without_anything_the_demo_is_on_and_the_file_loads(
 ) -> None:
     with pytest.MonkeyPatch.context() as own, catalog_at(ProviderDouble({}), own):
         reported = said()
-    assert "Found no key" in reported
+    assert "Found no provider key" in reported
     assert row(reported, "demo").startswith("  on ")
     assert set(config.load(Path("wireglot.toml"), create_secret=False).providers) == {"demo"}
 
@@ -260,7 +260,7 @@ def test_it_is_written_where_serve_looks(
     said("--user")
     own = home / ".config/wireglot/wireglot.toml"
     assert config.find() == own
-    assert f"it is found before {own}" in said()
+    assert f"it takes precedence over {own}" in said()
     monkeypatch.setenv("WIREGLOT_CONFIG", str(home / "named.toml"))
     said()
     assert config.find() == home / "named.toml"
@@ -272,7 +272,7 @@ def test_the_file_on_standard_output_is_alone_there(double: ProviderDouble) -> N
     assert done.returncode == 0
     settings = config.load(Path("wireglot.toml"), create_secret=False, content=done.stdout)
     assert "ollama" in settings.providers
-    assert b"One request each" in done.stderr
+    assert b"Sending one request to each" in done.stderr
     assert list(Path().iterdir()) == []
 
 
@@ -337,8 +337,8 @@ def test_settings_of_a_gateway_in_the_environment_do_not_matter(
         ("taken", "on", "answered in 3 ms"),
         ("refused", "wrong key", ""),
         ("silent", "no answer", "api.openai.com: its own words"),
-        ("forbidden", "trouble", "does not let this key ask"),
-        ("unpaid", "trouble", "the account is not"),
+        ("forbidden", "trouble", "access denied for this key"),
+        ("unpaid", "trouble", "the account cannot be used"),
         ("busy", "trouble", "busy"),
         ("failing", "trouble", "status 503"),
         ("other", "trouble", "status 503"),

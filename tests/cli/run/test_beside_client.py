@@ -140,7 +140,7 @@ def test_a_gateway_is_asked_to_end_after_its_client(monkeypatch: pytest.MonkeyPa
     ("reported", "said"),
     [
         (_Reported(problem="its port is taken"), "its port is taken"),
-        (_Reported(), "its gateway ended at once"),
+        (_Reported(), "its gateway stopped immediately"),
     ],
     ids=["why", "no word"],
 )

@@ -68,10 +68,10 @@ def test_a_key_is_asked_for_until_one_is_taken(monkeypatch: Patch, capsys: Captu
 
     assert asking.ask_key("Kimi", "KIMI_KEY", try_key) == "sk-right"
     assert (tried, kept) == (["sk-wrong", "sk-right"], [("KIMI_KEY", "sk-right")])
-    assert questions == ["Key (nothing is shown; Enter alone gives up): "] * 3
+    assert questions == ["Key (input is hidden; Enter to cancel): "] * 3
     assert capsys.readouterr().err == (
-        "wireglot: Kimi wants a key, and KIMI_KEY is not set.\n"
-        "wireglot: that is no key: one has no spaces and is plain ASCII.\n"
+        "wireglot: Kimi requires a key, and KIMI_KEY is not set.\n"
+        "wireglot: not a valid key: expected plain ASCII without spaces.\n"
         "wireglot: no way\n"
     )
     for given in ("", "  ", EOFError):
@@ -104,7 +104,7 @@ def test_a_key_is_kept_where_its_user_says(
     assert done == ([(kept, Path("/data/keys"), "K", "sk-1")] if kept else [])
     where = "in the [k]eyring, in a [f]ile" if ring else "in /data/keys"
     answers = "k/f/N" if ring else "y/N"
-    asked = f"Keep it for next time, {where} that only you can read? [{answers}] "
+    asked = f"Store it for next time, {where} that only you can read? [{answers}] "
     assert capsys.readouterr().err == asked
 
 
@@ -117,7 +117,7 @@ def test_a_key_that_cannot_be_kept_is_used_all_the_same(monkeypatch: Patch, caps
     monkeypatch.setattr(asking, "keep", refuse)
     monkeypatch.setattr("sys.stdin", io.StringIO("y\n"))
     asking._offer_to_keep("K", "sk-1")
-    assert capsys.readouterr().err.endswith("wireglot: it could not be kept: No space left on device\n")
+    assert capsys.readouterr().err.endswith("wireglot: it could not be stored: No space left on device\n")
     monkeypatch.setattr(asking, "kept_file", lambda environ: None)
     asking._offer_to_keep("K", "sk-1")
     assert capsys.readouterr().err == "", "there is nowhere to keep it"
@@ -160,7 +160,7 @@ def test_clients_that_are_installed_are_offered_first(monkeypatch: Patch) -> Non
     assert shown[:3] == ["codex     Codex", "continue  Continue", "aider     aider (not installed)"]
     assert len(shown) == len(CLIENTS)
     picking(monkeypatch, None)
-    with pytest.raises(Unusable, match="nothing was chosen"):
+    with pytest.raises(Unusable, match="no selection"):
         offers.offer_clients()
 
 
@@ -171,12 +171,12 @@ def test_models_that_are_on_and_those_that_want_a_key_are_offered(monkeypatch: P
     assert offers.offer_models(now, "openai-chat", "gpt-5.5") == ""
     assert offers.offer_models(now, "openai-chat", "") != ""
     (question, first), (_, second) = asked
-    assert (question, first[0]) == ("Model:", "what the client asks for (gpt-5.5)")
+    assert (question, first[0]) == ("Model:", "the client's own choice (gpt-5.5)")
     assert first[1:] == second
     assert "mine/m" in second
     assert not {"mine/e", "demo/d", "m"} & set(second)
     demo = second.index("demo/demo  a built-in model that needs no key")
-    keyed = [row.partition("  asks for a key of ") for row in second[demo + 1 :]]
+    keyed = [row.partition("  requires a key of ") for row in second[demo + 1 :]]
     kimi = catalog.provider("kimi").api_key_env[:1]
     seen = [catalog.provider(name.partition("/")[0]) for name, _, _ in keyed]
     assert [spec.title for spec in seen] == [title for _, _, title in keyed]
@@ -193,7 +193,7 @@ def test_models_that_are_on_and_those_that_want_a_key_are_offered(monkeypatch: P
     assert ["", *(name for name, _, _ in keyed)] == list(expected.values())
     only_demo = settings(own("demo", "openai-chat", ModelSpec("d")))
     asked = picking(monkeypatch, None)
-    with pytest.raises(Unusable, match="nothing was chosen"):
+    with pytest.raises(Unusable, match="no selection"):
         offers.offer_models(only_demo, "openai-chat", "gpt-5.5")
     assert asked[0][1][0].startswith("demo/demo"), "what the client asks for leads nowhere"
 
@@ -216,7 +216,7 @@ def test_a_client_is_installed_only_after_a_yes(monkeypatch: Patch, capsys: Capt
         monkeypatch.setattr("sys.stdin", io.StringIO(said))
         return offers.offer_install(client)
 
-    shown = "wireglot: Codex is not installed. This installs it:\n\n  npm install -g @openai/codex\n\nRun it now? [y/N] "
+    shown = "wireglot: Codex is not installed. To install it:\n\n  npm install -g @openai/codex\n\nRun it now? [y/N] "
     assert (install(0, "n\n"), capsys.readouterr().err) == (False, shown)
     assert (install(0, "y\n", can=False), capsys.readouterr().err) == (False, "")
     failed = f"{shown}wireglot: npm ended with status 3\n"
@@ -282,7 +282,7 @@ def test_a_key_is_tried_at_its_provider(monkeypatch: Patch) -> None:
         (["taken"], "file", ""),
         (["refused", "taken"], "file", ""),
         (["busy"], "file", ""),
-        (["refused"], "environment", ": set K to a valid one"),
+        (["refused"], "environment", ": set K to a valid key"),
         (["refused"], "file", ": wireglot login kimi"),
         (["refused"], "keyring", ": wireglot login kimi"),
         (["refused"], "configuration", ": change it in the configuration, [providers.kimi]"),
@@ -311,7 +311,7 @@ def test_no_client_is_started_for_keys_that_are_all_refused(
     is_asked = answers == ["refused"] and state in ("file", "keyring")
     reasons = [(whose, variable, reason) for whose, variable, _, reason in asked]
     title = catalog.provider("kimi").title
-    assert reasons == ([(title, "K", f"{title} refuses the key, which is kept as K")] if is_asked else [])
+    assert reasons == ([(title, "K", f"{title} refuses the key, which is stored as K")] if is_asked else [])
 
 
 def test_another_key_takes_the_place_of_one_that_is_refused(monkeypatch: Patch) -> None:
@@ -361,7 +361,7 @@ def test_a_private_gateway_is_made_for_its_client_alone(monkeypatch: Patch) -> N
     server = {"host": "127.0.0.1", "port": 0, "workers": 1, "log": "off"}
     assert found.own.overrides == {"providers": {}, "server": server, "models": {"gemini-*": "kimi/kimi-k3"}}
     assert (found.what, found.remark, found.own.client, found.has_inspector) == (
-        "its own",
+        "private",
         "a remark",
         "gemini",
         True,
@@ -380,7 +380,7 @@ def test_a_private_gateway_is_made_for_its_client_alone(monkeypatch: Patch) -> N
     choice = msgspec.structs.replace(choice, settings=off, remark="")
     place[0] = ConfigFile(Path("/w.toml"), b"", True)
     logged = private(Launch(client="codex", log="l"))
-    assert (logged.what, logged.remark, logged.has_inspector) == ("its own, by /w.toml", "other", False)
+    assert (logged.what, logged.remark, logged.has_inspector) == ("private, /w.toml", "other", False)
     assert (logged.own.overrides["server"]["log"], logged.own.log, "models" in logged.own.overrides) == (
         "json",
         "l",
@@ -408,13 +408,13 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     began = starting(monkeypatch)
     task = Launch(client="kimi")
     own_gateway: Any = SimpleNamespace(operator_key="op")
-    found = launch._Found(DOOR, "its own", "a remark", own_gateway, has_inspector=True)
+    found = launch._Found(DOOR, "private", "a remark", own_gateway, has_inspector=True)
     assert launch._start(task, found) == 5
     (_, pointing, environ) = began.pop()
     assert pointing.set["KIMI_MODEL_BASE_URL"] == environ["KIMI_MODEL_BASE_URL"] == "http://own:1/v1"
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "wireglot: a remark"
-    assert lines[1].startswith("wireglot: kimi on http://own:1 (its own), p/m; set KIMI_MODEL_NAME")
+    assert lines[1].startswith("wireglot: kimi on http://own:1 (private), p/m; set KIMI_MODEL_NAME")
     assert lines[2:] == [
         "wireglot: to see every exchange: `wireglot inspect` in another terminal",
         "wireglot: to resume: wireglot run kimi -- --continue",
@@ -430,7 +430,7 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     after: list[Any] = []
     monkeypatch.setattr(launch, "ClientFolder", lambda: folder)
     monkeypatch.setattr(launch, "remove_afterwards", after.append)
-    running = launch._Found(DOOR, "it runs")
+    running = launch._Found(DOOR, "already running")
     assert (
         launch._start(Launch(client="claude", inspect=True, arguments=("--settings", "mine.json")), running)
         == 5
@@ -439,7 +439,7 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     assert (tmp_path / "claude-settings.json").exists()
     lines = capsys.readouterr().err.splitlines()
     assert lines[1:] == [
-        "wireglot: --settings was given by you: if its file sets another base URL, that one is used"
+        "wireglot: --settings takes precedence: if its file sets another base URL, that URL is used"
     ]
     assert folder.removed == 0
 
@@ -503,11 +503,11 @@ def test_variables_are_printed_for_a_shell(monkeypatch: Patch, capsys: Capture) 
     assert launch._print_env(Launch(client="codex", print_env=True), NO_FILE) == 0
     out, err = capsys.readouterr()
     assert out == "export WIREGLOT_KEY=k\n"
-    assert err.startswith("wireglot: it also needs options: codex -c 'model_providers.wireglot={name = ")
+    assert err.startswith("wireglot: also required as options: codex -c 'model_providers.wireglot={name = ")
     monkeypatch.setenv("HOME", "/nowhere")
     assert launch._print_env(Launch(client="gemini", print_env=True), NO_FILE) == 0
     assert "GEMINI_CLI_HOME" not in capsys.readouterr().out
-    with pytest.raises(Unusable, match="llm needs files that end with it: start it with `wireglot run llm`"):
+    with pytest.raises(Unusable, match="llm needs temporary files: start it with `wireglot run llm`"):
         launch._print_env(Launch(client="llm", print_env=True), NO_FILE)
     assert launch._print_settings(Launch(client="crush"), NO_FILE) == 0
     out, err = capsys.readouterr()
@@ -572,20 +572,20 @@ def test_a_program_that_is_missing_is_reported_before_anything_is_asked(
     program.touch()
     assert not stat.S_IMODE(program.stat().st_mode) & 0o111
     assert run(monkeypatch, env=["openai"], rest=[str(program)]) == 126
-    assert capsys.readouterr().err == f"wireglot: {program} may not be run: chmod +x '{program}'\n"
+    assert capsys.readouterr().err == f"wireglot: {program} is not executable: chmod +x '{program}'\n"
     for more, words in (
         ({}, "name a client (aider, "),
-        ({"client": "amp"}, "Amp calls its own service only"),
-        ({"client": "crush", "private": True}, "--private would end at once"),
+        ({"client": "amp"}, "Amp calls only its own service"),
+        ({"client": "crush", "private": True}, "--private cannot be used when settings are only printed"),
         ({"client": "claud"}, "there is no client claud: did you mean claude?"),
-        ({"client": "zzzz"}, "there is no client zzzz: known are aider, "),
+        ({"client": "zzzz"}, "there is no client zzzz: known clients are aider, "),
     ):
         with pytest.raises(Unusable) as refused:
             run(monkeypatch, **more)
         assert str(refused.value).startswith(words)
         assert str(refused.value).endswith(" (see wireglot run --help)")
     monkeypatch.setattr(shutil, "which", lambda name: name)
-    with pytest.raises(Unusable, match="htop is no known client: try `wireglot run --env openai -- htop"):
+    with pytest.raises(Unusable, match="htop is not a known client: try `wireglot run --env openai -- htop"):
         run(monkeypatch, client="htop")
     monkeypatch.setattr(launch, "_found", lambda task, file: "found")
     monkeypatch.setattr(launch, "find_config", lambda named: NO_FILE)

@@ -115,7 +115,7 @@ def test_of_several_gateways_one_is_to_be_named_where_nobody_can_be_asked(place:
     done = inspect(place, "--no-browser")
     assert done.returncode == 2
     named = (
-        r"private, of claude in \S+, since \d\d:\d\d:\n    wireglot inspect --url (http://127\.0\.0\.1:\d+)$"
+        r"private, for claude in \S+, since \d\d:\d\d:\n    wireglot inspect --url (http://127\.0\.0\.1:\d+)$"
     )
     urls = re.findall(named, done.stderr, re.MULTILINE)
     assert len(urls) == 2, done.stderr

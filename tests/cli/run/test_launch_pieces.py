@@ -77,26 +77,26 @@ def test_files_of_a_client_are_its_users_alone(tmp_path: Path) -> None:
 
 POINTING = Pointing(set={"ONE": "1", "TWO": "2", "THREE": "3"})
 DOOR = Door("http://h:1", "k", "p/m")
-WHOLE = "claude on http://h:1 (it runs), p/m; set ONE, TWO, THREE"
+WHOLE = "claude on http://h:1 (already running), p/m; set ONE, TWO, THREE"
 
 
 @rows(
     ("columns", "line"),
     [
         (10 + len(WHOLE), WHOLE),
-        (9 + len(WHOLE), "claude on http://h:1 (it runs), p/m; set ONE and 2 more"),
-        (10 + 54, "claude on http://h:1 (it runs), p/m; set 3 variables"),
-        (10 + 51, "claude on http://h:1, p/m; set 3 variables"),
+        (9 + len(WHOLE), "claude on http://h:1 (already running), p/m; set ONE and 2 more"),
+        (10 + 62, "claude on http://h:1 (already running), p/m; set 3 variables"),
+        (10 + 61, "claude on http://h:1, p/m; set 3 variables"),
     ],
 )
 def test_what_was_set_is_one_line(monkeypatch: pytest.MonkeyPatch, columns: int, line: str) -> None:
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: SimpleNamespace(columns=columns))
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: True))
-    assert launch._line(Launch(client="claude"), DOOR, "it runs", POINTING) == line
+    assert launch._line(Launch(client="claude"), DOOR, "already running", POINTING) == line
     monkeypatch.setattr(sys, "stderr", SimpleNamespace(isatty=lambda: False))
-    assert launch._line(Launch(client="claude"), DOOR, "it runs", POINTING) == WHOLE
-    nameless = launch._line(Launch(client="claude"), Door("http://h:1", "k"), "its own", POINTING)
-    assert nameless.startswith("claude on http://h:1 (its own), the models it asks for; set ")
+    assert launch._line(Launch(client="claude"), DOOR, "already running", POINTING) == WHOLE
+    nameless = launch._line(Launch(client="claude"), Door("http://h:1", "k"), "private", POINTING)
+    assert nameless.startswith("claude on http://h:1 (private), the models it requests; set ")
 
 
 def test_the_command_turns_into_the_client(
@@ -166,7 +166,7 @@ def test_another_server_is_no_gateway(monkeypatch: pytest.MonkeyPatch) -> None:
         (Launch(client="claude", model="b"), ("a", "b"), (), Door("http://h:1", "k", "b", 7, ("a", "b"))),
         (Launch(client="claude"), (), ("own",), None),
     ],
-    ids=["its own", "the first", "named", "none"],
+    ids=["private", "the first", "named", "none"],
 )
 def test_the_model_that_a_client_is_given(
     monkeypatch: pytest.MonkeyPatch, task: Launch, names: tuple[str, ...], refused: Any, door: Door | None
@@ -184,7 +184,7 @@ def test_the_model_that_a_client_is_given(
             launch._joined(task, joined)
     else:
         found = launch._joined(task, joined)
-        assert (found.door, found.what, found.remark, found.own) == (door, "it runs", "", None)
+        assert (found.door, found.what, found.remark, found.own) == (door, "already running", "", None)
 
 
 @rows(

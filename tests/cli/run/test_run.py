@@ -163,7 +163,7 @@ def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> 
         first
         == "wireglot: no provider API key found, using the built-in demo model (choose another with --model)"
     )
-    assert second.startswith(f"wireglot: claude on {url} (its own), demo/demo; set ANTHROPIC_BASE_URL, ")
+    assert second.startswith(f"wireglot: claude on {url} (private), demo/demo; set ANTHROPIC_BASE_URL, ")
     wait_until(lambda: not listens(url) and place.is_clean())
 
 
@@ -260,7 +260,7 @@ def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: P
     assert not (place.data / "credentials").exists()
     terminal.type("y\n")
     assert terminal.end(DEADLINE_SECONDS) == 0
-    assert "Moonshot Kimi wants a key, and MOONSHOT_API_KEY is not set." in terminal.shown
+    assert "Moonshot Kimi requires a key, and MOONSHOT_API_KEY is not set." in terminal.shown
     assert GOOD_KEY not in terminal.shown
     assert BAD_KEY not in terminal.shown
     client = reported(terminal.shown)
@@ -303,7 +303,7 @@ def test_no_client_is_started_for_a_provider_that_refuses_the_key_or_is_not_ther
     place: Place, kimi: ProviderDouble
 ) -> None:
     wrong = place.refused("claude", env={"MOONSHOT_API_KEY": BAD_KEY}, status=1)
-    assert wrong.endswith("[redacted].): set MOONSHOT_API_KEY to a valid one")
+    assert wrong.endswith("[redacted].): set MOONSHOT_API_KEY to a valid key")
     assert BAD_KEY not in wrong
     configured(place, f'[providers.mine]\ndialect = "openai-chat"\nbase_url = "{dead_url()}/v1"\n')
     said = place.refused("claude", "--model", "mine/small", status=1)
@@ -370,7 +370,7 @@ def test_a_key_that_a_configuration_names_is_asked_for(
     assert said == "no key for Moonshot Kimi: set MY_KIMI_KEY"
     terminal = place.in_terminal("claude", *options)
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
-    assert "Moonshot Kimi wants a key, and MY_KIMI_KEY is not set." in terminal.shown
+    assert "Moonshot Kimi requires a key, and MY_KIMI_KEY is not set." in terminal.shown
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("\n")
@@ -431,7 +431,7 @@ def test_a_gateway_that_runs_is_joined(place: Place) -> None:
         assert client["settings"]["env"]["CLAUDE_CODE_MAX_CONTEXT_TOKENS"] == "200000", (
             "else it warns, and guesses"
         )
-        assert f"claude on {url} (it runs), " in done.stderr
+        assert f"claude on {url} (already running), " in done.stderr
         wait_until(place.is_clean)
         assert listens(url)
         own = reported(place.run("claude", "--private").stdout)
@@ -453,7 +453,7 @@ def test_a_client_is_shown_how_much_the_model_takes_also_where_the_gateway_runs(
 def test_who_names_a_settings_file_of_their_own_is_shown_what_that_means(place: Place) -> None:
     (place.project / "mine.json").write_text('{"env": {}}')
     done = place.run("claude", "--model", "demo/demo", "--", "--settings", "mine.json")
-    assert "--settings was given by you: if its file sets another base URL, that one is used" in done.stderr
+    assert "--settings takes precedence: if its file sets another base URL, that URL is used" in done.stderr
     assert "is your own" not in place.run("claude", "--model", "demo/demo").stderr
 
 
@@ -463,7 +463,7 @@ def test_one_that_wants_a_key_is_given_it(place: Place) -> None:
     digest = hashlib.sha256(key.encode()).hexdigest()
     with gateway(place, config=f'[providers.demo]\n[keys]\nme = "sha256:{digest}"\n') as url:
         assert place.refused("claude").startswith(
-            f"the gateway at {url} wants a client key: set WIREGLOT_KEY"
+            f"the gateway at {url} requires a client key: set WIREGLOT_KEY"
         )
         env = {"WIREGLOT_KEY": key}
         assert reported(place.run("claude", "--", "ask", env=env).stdout)["answer"] == "the answer"
@@ -514,7 +514,7 @@ def test_variables_are_only_printed(place: Place) -> None:
 
 def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -> None:
     refused = place.refused("llm", "--print-env")
-    assert refused == "llm needs files that end with it: start it with `wireglot run llm`"
+    assert refused == "llm needs temporary files: start it with `wireglot run llm`"
 
 
 @pytest.mark.parametrize(
@@ -522,7 +522,7 @@ def test_variables_that_lead_to_files_of_one_run_are_not_printed(place: Place) -
     [
         ((), "name a client (aider, claude, "),
         (("cluade",), "there is no client cluade: did you mean claude?"),
-        (("amp",), "Amp calls its own service only, and cannot be pointed at a gateway"),
+        (("amp",), "Amp calls only its own service and cannot use a gateway"),
         (("claude", "-p", "hi"), "unknown option -p here: put the client's own arguments after --"),
         (("claude", "--modle", "x"), "unknown option --modle: did you mean --model?"),
         (("--env", "openai"), "--env needs a command after --"),
@@ -543,7 +543,7 @@ def test_what_is_wrong_with_the_command_is_one_line(
 
 def test_a_gateway_that_does_not_answer_is_reported(place: Place) -> None:
     reported = place.refused("claude", "--url", "http://127.0.0.1:1", status=1)
-    assert reported.startswith("http://127.0.0.1:1: nothing listens there")
+    assert reported.startswith("http://127.0.0.1:1: connection refused")
     assert place.is_clean()
 
 

@@ -165,7 +165,7 @@ def test_a_user_is_asked_once_for_each_content_of_a_file(place: Place) -> None:
     assert agreed.end(DEADLINE_SECONDS) == 0
     done = place.run(*shown)
     assert reported(done.stdout)["env"]["ANTHROPIC_MODEL"] == "mine/m"
-    assert "(its own, by ./wireglot.toml)" in done.stderr
+    assert "(private, ./wireglot.toml)" in done.stderr
     with (place.project / "wireglot.toml").open("a") as file:
         file.write("# pulled\n")
     assert "config trust" in place.refused(*shown)

@@ -73,12 +73,12 @@ def look_at_configuration(case: DoctorCase) -> Iterator[DoctorFinding]:
 def _found_where(case: DoctorCase) -> str:
     """For users who have several configuration files."""
     if str(case.path) == case.environ.get(CONFIG_VARIABLE):
-        return f" ({CONFIG_VARIABLE} names it)"
+        return f" (set by {CONFIG_VARIABLE})"
     folder = config_dir(case.environ)
     own = folder / CONFIG_FILE if folder is not None else None
     if case.path is None or own is None or not own.is_file() or case.path.absolute() == own.absolute():
         return ""
-    return f" (and not {own})"
+    return f" (not {own})"
 
 
 def _misspelt(case: DoctorCase) -> Iterator[DoctorFinding]:
@@ -98,7 +98,7 @@ def _wrong(case: DoctorCase, each: ConfigProblem) -> DoctorFinding:
         return problem(text, f"set the variable {each.path} to that, or unset it")
     if each.expected == "a file that can be read":
         return problem(text, "wireglot init, or name another file with --config")
-    return problem(text, f"correct it in {case.file}; `wireglot config check` shows whether it is valid")
+    return problem(text, f"correct it in {case.file}; verify with `wireglot config check`")
 
 
 def _of_note(text: str) -> DoctorFinding:
@@ -127,24 +127,27 @@ def look_at_files(case: DoctorCase) -> Iterator[DoctorFinding]:
         if mode & (_OTHERS if stat.S_ISDIR(mode) else _READERS):
             yield _open(place, holds, wanted)
     if seen:
-        yield ok(f"{seen} places with secrets or data looked at")
+        yield ok(f"{seen} files and folders with secrets or data checked")
 
 
 def _places(case: DoctorCase) -> Iterator[tuple[Path, str]]:
     home = data_dir(case.environ)
     if home is not None:
-        yield home, "holds the gateway's data"
-        yield home / "secret", "holds the secret that seals what is stored"
+        yield home, "contains the gateway's data"
+        yield home / "secret", "contains the secret that encrypts stored data"
     kept = kept_file(case.environ)
     if kept is not None:
-        yield kept, "holds keys of providers"
+        yield kept, "contains provider keys"
     if case.path is not None:
         if _holds_secrets(case):
-            yield case.path, "holds a secret"
+            yield case.path, "contains a secret"
         for file in _referred(case.path):
-            yield file, "holds a secret"
+            yield file, "contains a secret"
     if case.settings is not None and case.settings.store.url.value.startswith("sqlite:"):
-        yield Path(sqlite_path(case.settings.store.url.value.partition(":")[2])), "holds what callers stored"
+        yield (
+            Path(sqlite_path(case.settings.store.url.value.partition(":")[2])),
+            "contains stored data of callers",
+        )
 
 
 def _holds_secrets(case: DoctorCase) -> bool:
@@ -170,7 +173,7 @@ def _referred(path: Path) -> list[Path]:
 
 
 def _open(place: Path, holds: str, wanted: int) -> DoctorFinding:
-    text = f"{place} {holds}, and others on this machine can read it"
+    text = f"{place} {holds}, and other users on this machine can read it"
     fix = f"chmod {wanted:o} {place}"
     owned = place.stat().st_uid == os.geteuid()
     return warning(text, fix, partial(place.chmod, wanted) if owned else None)
@@ -186,21 +189,21 @@ def look_at_safety(case: DoctorCase) -> Iterator[DoctorFinding]:
     found = [*_doors(case), *_secrets(case), *_ways(case), *_durability(case)]
     yield from found
     if all(finding.grade == "ok" for finding in found):
-        yield ok("no unsafe setting")
+        yield ok("no unsafe settings")
 
 
 def _doors(case: DoctorCase) -> Iterator[DoctorFinding]:
     server = case.loaded.server
     asks = bool(case.client_keys) or server.require_key
     if is_loopback(server.host):
-        yield ok(f"only this machine can call, and {'needs a client key' if asks else 'needs no client key'}")
+        yield ok(f"reachable from this machine only, {'with' if asks else 'without'} a client key")
         return
     yield note(
-        f"it listens on {server.host} without TLS: keys and conversations can be read on the way",
-        "put a proxy with TLS before it (docs/operations.md, nginx), or listen on 127.0.0.1",
+        f"it listens on {server.host} without TLS: keys and conversations are not encrypted in transit",
+        "put a TLS reverse proxy in front of it (docs/operations.md, nginx), or listen on 127.0.0.1",
     )
     if not case.client_keys and case.loaded.store.url.value.startswith("sqlite:"):
-        yield warning("it asks for a client key, and there is none", "wireglot keys create NAME")
+        yield warning("it requires a client key, but none exists", "wireglot keys create NAME")
 
 
 def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
@@ -227,7 +230,7 @@ def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
         server.metrics_key.value,
     ):
         yield warning(
-            "server.admin_secret is also another secret of the server",
+            "server.admin_secret has the same value as another secret of the server",
             f'export WIREGLOT_ADMIN_SECRET="$({_MAKE_SECRET})"',
         )
     if not is_loopback(server.host) and not server.admin_secret.value:
@@ -243,7 +246,7 @@ def _secrets(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 
 def _written(case: DoctorCase, what: str, fix: str) -> DoctorFinding:
-    return warning(f"{what} is written out in {case.file}", fix)
+    return warning(f"{what} is in clear text in {case.file}", fix)
 
 
 def _is_secret_text(secret: Secret) -> bool:
@@ -261,7 +264,7 @@ def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
             place = urlsplit(url)
             if place.scheme == "http" and not is_local(place.hostname or ""):
                 yield warning(
-                    f"{provider.name}: {place.hostname} is reached over http, which others can read",
+                    f"{provider.name}: {place.hostname} uses unencrypted http",
                     f'[providers.{provider.name}] in {case.file}: base_url = "https://..."',
                 )
     shared = urlsplit(case.loaded.store.shared.value)
@@ -275,14 +278,17 @@ def _ways(case: DoctorCase) -> Iterator[DoctorFinding]:
             "remove ssl_cert_reqs and ssl_check_hostname from store.shared",
         )
     elif shared.scheme in ("redis", "valkey") and not is_local(shared.hostname or ""):
-        yield warning(f"store.shared: {shared.hostname} is reached without TLS", "rediss:// in store.shared")
+        yield warning(
+            f"store.shared: the connection to {shared.hostname} does not use TLS", "rediss:// in store.shared"
+        )
     url = case.loaded.store.url.value
     mode = dict(parse_qsl(url.partition("?")[2])).get("sslmode", "")
     is_unverified = url.startswith("postgres") and mode in ("disable", "allow", "prefer", "require")
     # One of several hosts may be anywhere.
     if is_unverified and ("," in url or not is_local(urlsplit(url).hostname or "")):
         yield warning(
-            f"store.url: sslmode={mode} does not verify whom it talks to", "sslmode=verify-full in store.url"
+            f"store.url: sslmode={mode} does not verify the server's identity",
+            "sslmode=verify-full in store.url",
         )
 
 
@@ -294,8 +300,8 @@ def _durability(case: DoctorCase) -> Iterator[DoctorFinding]:
         )
     if hasattr(os, "geteuid") and os.geteuid() == 0:
         yield note(
-            "this is root: a gateway needs no rights of root",
-            "run it as a user of its own (docs/operations.md, systemd)",
+            "running as root: a gateway needs no root privileges",
+            "run it as a dedicated user (docs/operations.md, systemd)",
         )
 
 
@@ -316,7 +322,7 @@ def look_at_versions(case: DoctorCase) -> Iterator[DoctorFinding]:
         yield problem(str(fault), "pip install -U apsw")
     if os.name != "posix":
         yield note(
-            "`wireglot run` starts clients on POSIX systems only",
+            "`wireglot run` can start clients on POSIX systems only",
             "wireglot serve, and wireglot run CLIENT --print-env",
         )
     if case.settings is not None:

@@ -77,7 +77,7 @@ class DoctorReport:
         """Report what is about to be sent, and to whom."""
         if asked and not self._json:
             hosts = ", ".join(dict.fromkeys(host_of(provider.spec.base_url) for provider in asked))
-            text = f"Asking {hosts}: no tokens are spent, --offline sends nothing."
+            text = f"Sending requests to {hosts}: no tokens are used, --offline sends nothing."
             for line in textwrap.wrap(one_line(text), self._columns, break_long_words=False):
                 self._print(self._paint(line, "dim"))
 
@@ -99,11 +99,11 @@ class DoctorReport:
             return
         self._print("")
         if self._unseen:
-            self._wrapped(f"Not looked at until the configuration loads: {', '.join(self._unseen)}.", "")
+            self._wrapped(f"Not checked until the configuration loads: {', '.join(self._unseen)}.", "")
         counts = Counter(finding.grade for finding in found)
         reported = [count(counts[grade], grade) for grade in GRADES if grade != "ok" and counts[grade]]
         worst: Grade = next((grade for grade in GRADES if counts[grade]), "ok")
-        self._print(self._paint(", ".join(reported) if reported else "All is well.", _COLOURS[worst]))
+        self._print(self._paint(", ".join(reported) if reported else "No problems found.", _COLOURS[worst]))
         fixed = sum(finding.fixed for finding in found)
         can_be = sum(finding.repair is not None for finding in found)
         if fixed:

@@ -40,10 +40,8 @@ def look_at_disk(case: DoctorCase) -> Iterator[DoctorFinding]:
     except OSError:
         return
     wanted = store.journal * case.loaded.server.workers
-    text = (
-        f"{_disk_size(free)} are free for {store.folder}, of which the journal reserves {_disk_size(wanted)}"
-    )
-    where = f"make room, or [store] in {case.file}: folder = another disk, or a smaller journal"
+    text = f"{_disk_size(free)} free for {store.folder}; the journal reserves {_disk_size(wanted)}"
+    where = f"free disk space, or [store] in {case.file}: folder = another disk, or a smaller journal"
     if free < wanted:
         yield problem(text, where)
     elif free < wanted + _COMFORTABLE_BYTES:
@@ -97,7 +95,7 @@ def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
     server = case.loaded.server
     place = f"{server.host}:{server.port}"
     if server.port == 0:
-        yield ok("port 0: any free one is taken")
+        yield ok("port 0: any free port is used")
     else:
         fault = _fault(server.host, server.port)
         if fault is None:
@@ -105,7 +103,7 @@ def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
         elif fault.errno == errno.EADDRINUSE:
             yield _in_use(case, place)
         elif fault.errno in (errno.EACCES, errno.EPERM):
-            fix = f"a port from 1024 up: [server] in {case.file}: port = 8484"
+            fix = f"a port from 1024: [server] in {case.file}: port = 8484"
             yield problem(f"this user may not listen on {place}", fix)
         else:
             reason = os.strerror(fault.errno) if fault.errno else str(fault)
@@ -119,7 +117,7 @@ def look_at_port(case: DoctorCase) -> Iterator[DoctorFinding]:
                 file.unlink(missing_ok=True)
 
         yield note(
-            f"{count(len(gone), 'file')} of gateways that have gone in {gone[0].parent}",
+            f"{count(len(gone), 'file')} of stopped gateways in {gone[0].parent}",
             f"rm {' '.join(map(str, gone))}",
             remove,
         )
@@ -148,17 +146,19 @@ def _in_use(case: DoctorCase, place: str) -> DoctorFinding:
         return _mine(mine)
     if _is_gateway(_EVERYWHERE.get(server.host, server.host), server.port):
         return warning(
-            f"a gateway that is not yours listens on {place}",
+            f"another user's gateway listens on {place}",
             f"wireglot run claude --url http://{place}, or {other}",
         )
     held = holder_of(server.port)
-    return problem(f"{place} is held by {held or 'another program'}", f"end it, or {other}")
+    return problem(f"{place} is in use by {held or 'another program'}", f"stop it, or {other}")
 
 
 def _mine(running: RunningGateway) -> DoctorFinding:
     text = f"your gateway runs at {running.url} (process {running.pid})"
     if running.version != __version__:
-        return note(f"{text} with version {running.version}, and this is {__version__}", "start it again")
+        return note(
+            f"{text} with version {running.version}, this program is {__version__}", "restart the gateway"
+        )
     return ok(text)
 
 
@@ -192,9 +192,9 @@ def look_at_store(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 
 def _of_memory(case: DoctorCase, url: Secret) -> DoctorFinding:
-    text = "the store is in memory: responses, keys and usage end with the gateway"
+    text = "the store is in memory: responses, keys and usage are lost when the gateway stops"
     if url.source == "default":
-        return warning(f"{text}, since the environment names no home", f"[store] in {case.file}: url")
+        return warning(f"{text}; the environment contains no home folder", f"[store] in {case.file}: url")
     return note(text, f'[store] in {case.file}: url = "sqlite:///PATH"')
 
 
@@ -203,26 +203,26 @@ def _of_file(case: DoctorCase, path: Path) -> Iterator[DoctorFinding]:
         above = next(folder for folder in path.parents if folder.exists())
         if not above.is_dir() or not os.access(above, os.W_OK):
             yield problem(
-                f"{path.parent} is not there, and cannot be made in {above}",
-                f"make it for the gateway's user, or [store] in {case.file}: url",
+                f"{path.parent} does not exist, and cannot be created in {above}",
+                f"create it for the gateway's user, or [store] in {case.file}: url",
             )
             return
         make = partial(path.parent.mkdir, mode=0o700, parents=True, exist_ok=True)
         yield note(
-            f"{path.parent} is not there yet: the first start makes it",
+            f"{path.parent} does not exist yet: the first start creates it",
             f"mkdir -m 700 -p {path.parent}",
             make,
         )
         return
     if not path.exists():
         if os.access(path.parent, os.W_OK):
-            yield ok(f"{path} is made at the first start")
+            yield ok(f"{path} is created at the first start")
         else:
             yield _unwritable(path.parent)
         return
     seen = case.store_file
     if isinstance(seen, StoreDown):
-        yield problem(str(seen), f"see which process that is: fuser -v {path}")
+        yield problem(str(seen), f"find the process: fuser -v {path}")
         return
     if isinstance(seen, StoreUnusable):
         yield problem(str(seen), f"move {path} aside, or [store] in {case.file}: url")
@@ -231,8 +231,8 @@ def _of_file(case: DoctorCase, path: Path) -> Iterator[DoctorFinding]:
     if not os.access(path.parent, os.W_OK):
         yield _unwritable(path.parent)
         return
-    whole = "sound" if seen.is_read_through else "sound as far as it was read"
-    later = f", brought to {seen.known} at the next start" if seen.version < seen.known else ""
+    whole = "sound" if seen.is_read_through else "sound as far as it was checked"
+    later = f", upgraded to {seen.known} at the next start" if seen.version < seen.known else ""
     yield ok(f"{path}: {whole}, schema {seen.version}{later}, {_store_size(seen.size)}")
 
 
@@ -242,7 +242,7 @@ def _store_size(number: int) -> str:
 
 def _unwritable(folder: Path) -> DoctorFinding:
     return problem(
-        f"{folder} cannot be written by this user, and the store needs files in it",
+        f"this user cannot write to {folder}, where the store needs files",
         f"chown and chmod 700 {folder}",
     )
 
@@ -256,20 +256,20 @@ def _of_postgres(case: DoctorCase, url: str) -> DoctorFinding:
         seen = asyncio.run(look_at_database(url))
     except (StoreUnusable, StoreDown) as fault:
         return problem(
-            str(fault), f"see whether the database runs and lets this machine in; [store] in {case.file}: url"
+            str(fault), f"check that the database runs and accepts this machine; [store] in {case.file}: url"
         )
     if seen.read_only:
         return problem(
-            f"{seen.server} takes no writes: it is a standby",
-            f"name the primary: [store] in {case.file}: url",
+            f"{seen.server} is read-only: it is a standby",
+            f"use the primary: [store] in {case.file}: url",
         )
     if seen.version > seen.known:
         return problem(
-            f"the schema {seen.schema} has version {seen.version}, this program knows up to {seen.known}",
+            f"the schema {seen.schema} has version {seen.version}, this program supports up to {seen.known}",
             "pip install -U wireglot",
         )
     if not seen.version:
-        return ok(f"{seen.server} answers; the schema {seen.schema} is made at the first start")
+        return ok(f"{seen.server} answers; the schema {seen.schema} is created at the first start")
     return ok(f"{seen.server} answers; schema {seen.schema}, version {seen.version}")
 
 
@@ -282,6 +282,6 @@ def _of_redis(case: DoctorCase, url: str) -> DoctorFinding:
         asyncio.run(meet())
     except (StoreUnusable, StoreDown) as fault:
         return problem(
-            str(fault), f"see whether Redis runs and lets this machine in; [store] in {case.file}: shared"
+            str(fault), f"check that Redis runs and accepts this machine; [store] in {case.file}: shared"
         )
-    return ok("Redis answers, and is new enough")
+    return ok("Redis answers, its version is supported")

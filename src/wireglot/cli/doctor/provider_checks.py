@@ -37,12 +37,12 @@ def look_at_keys(case: DoctorCase) -> Iterator[DoctorFinding]:
     with_keys = [provider for provider in case.asked if provider.credentials]
     if not with_keys and set(case.loaded.providers) <= {DEMO}:
         yield note(
-            "no provider's key is here: only the demo model answers",
-            f"export the key of one (`wireglot models` names it), or: wireglot run claude --model {_SAMPLE}",
+            "no provider key found: only the demo model is available",
+            f"set a provider key (see `wireglot models`), or: wireglot run claude --model {_SAMPLE}",
         )
     if case.offline:
         for provider in with_keys:
-            yield ok(f"{provider.name}: {format_keys(provider.credentials)}, not tried (--offline)")
+            yield ok(f"{provider.name}: {format_keys(provider.credentials)}, not tested (--offline)")
     else:
         keyed = {provider.name: provider for provider in with_keys}
         for answered in case.answers:
@@ -53,36 +53,37 @@ def look_at_keys(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 def _judged_key(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> Iterator[DoctorFinding]:
     name, source = answered.provider, answered.source.removeprefix("env:")
-    says = f" (it says: {answered.words})" if answered.words else ""
+    says = f" (message: {answered.words})" if answered.words else ""
     match answered.outcome:
         case "taken":
-            yield ok(f"{name} takes its key ({source})")
+            yield ok(f"{name} accepts its key ({source})")
         case "refused":
-            yield problem(f"{name} refuses the key of {source}{says}", _renewal(case, provider, answered))
+            yield problem(f"{name} rejects the key in {source}{says}", _renewal(case, provider, answered))
         case "no-login":
-            fix = answered.fix or f"see to [providers.{name}], login, in {case.file}"
-            yield problem(f"{name}: it cannot be signed in to: {answered.words}", fix)
+            fix = answered.fix or f"check [providers.{name}], login, in {case.file}"
+            yield problem(f"{name}: sign-in failed: {answered.words}", fix)
         case "forbidden":
-            fix = f"see to the key's rights at {name}; where it lets in clients that it knows only, start one"
-            yield warning(f"{name} does not let the key of {source} ask{says}", fix)
+            fix = f"check the key's permissions at {name}; if it accepts known clients only, start one"
+            yield warning(f"{name} denies access to the key in {source}{says}", fix)
         case "unpaid":
             yield problem(
-                f"{name} takes its key, and not its account{says}", f"pay at {name}, or remove its key"
+                f"{name} accepts its key, but not its account{says}",
+                f"check billing at {name}, or remove its key",
             )
         case "busy":
-            yield warning(f"{name} turns this key away for now{says}", "wait, and run wireglot doctor again")
+            yield warning(f"{name} rejects this key for now{says}", "wait, and run wireglot doctor again")
         case _:  # the network check reports whether it answers
-            yield ok(f"{name} has a key ({source}), and could not be asked about it")
+            yield ok(f"{name} has a key ({source}), which could not be tested")
 
 
 def _renewal(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
     scheme, _, where = answered.source.partition(":")
     match scheme:
         case "env":
-            return f"export {where}=... with a valid key, and start the gateway again"
+            return f"export {where}=... with a valid key, and restart the gateway"
         case "keyring" | "file" if provider.spec.api_key_env and not provider.stated:
             name = where if scheme == "keyring" else provider.spec.api_key_env[0]
-            return f"export {name}=... with a valid key (the kept one is in {where})"
+            return f"export {name}=... with a valid key (the stored key is in {where})"
         case "file":
             return f"put a valid key into {where}"
         case _:
@@ -95,7 +96,7 @@ def _hidden(case: DoctorCase) -> Iterator[DoctorFinding]:
         set_to = case.environ.get(name, "").strip()
         if set_to and set_to != secret.value:
             yield note(
-                f"{name} was kept, and is set to another value in the environment, which wins",
+                f"{name} is stored, but has another value in the environment, which takes precedence",
                 f"unset {name}, or remove its line from {place}",
             )
 
@@ -107,8 +108,8 @@ _SLOW_MILLISECONDS: Final = 3000
 def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
     if case.foreign and case.path is not None:
         yield warning(
-            f"no provider was called: {case.file} says where your keys go, and you have not approved it",
-            f"look at it, then: {trust_command(case.path)}",
+            f"no provider was called: {case.file} decides where your keys are sent, and is not approved",
+            f"check it, then: {trust_command(case.path)}",
         )
         return
     if case.offline:
@@ -133,8 +134,8 @@ def _judged_issuer(case: DoctorCase, issuer: str) -> DoctorFinding:
     except Unreachable as fault:
         return problem(f"no one can sign in: {fault}", fix)
     if answer.status != 200 or answer.document().get("issuer") != issuer:
-        return problem(f"no one can sign in: {issuer} is no OpenID Connect provider of this name", fix)
-    return ok(f"{issuer} signs people in")
+        return problem(f"no one can sign in: {issuer} is not an OpenID Connect provider of this name", fix)
+    return ok(f"sign-in through {issuer} is available")
 
 
 def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> DoctorFinding:
@@ -147,16 +148,16 @@ def _judged_host(case: DoctorCase, provider: Provider, answered: ProviderAnswer)
     if answered.outcome == "failing":
         return warning(
             f"{name}: {host} answers with status {answered.status}: {answered.words}",
-            "try again later; a fallback in [models] replaces it",
+            "try again later; a fallback in [models] can replace it",
         )
     if answered.outcome == "other":
         return problem(
-            f"{name}: what answers at {host} is no {provider.spec.title} ({answered.words})",
+            f"{name}: the server at {host} is not {provider.spec.title} ({answered.words})",
             f"[providers.{name}] in {case.file}: base_url",
         )
     if answered.milliseconds > _SLOW_MILLISECONDS:
         return warning(
-            f"{name}: {host} takes {answered.milliseconds / 1000:.1f} s to answer a small question{through}",
+            f"{name}: {host} takes {answered.milliseconds / 1000:.1f} s to answer a small request{through}",
             f"curl -sS -o /dev/null -w '%{{time_namelookup}} %{{time_connect}} %{{time_appconnect}}\\n' https://{host}",
         )
     return ok(f"{name}: {host} answers in {answered.milliseconds} ms{through}")
@@ -167,22 +168,22 @@ def _fix(case: DoctorCase, provider: Provider, answered: ProviderAnswer) -> str:
     table = f"[providers.{provider.name}] in {case.file}"
     host = answered.host.partition(":")[0]
     if provider.proxy:
-        return f"{table}: proxy, or see whether the proxy runs"
+        return f"{table}: proxy, or check that the proxy runs"
     if is_local(host):
         return f"start {provider.spec.title} there, or correct {table}: base_url"
     proxy = next((name for name in _PROXIES if case.environ.get(name)), "")
     if proxy:
-        return f'{table}: proxy = "env:{proxy}" (proxies of the environment are not used by themselves)'
+        return f'{table}: proxy = "env:{proxy}" (proxies of the environment are not used automatically)'
     match answered.problem:
         case "dns":
-            return f"see whether this machine knows the name: getent hosts {host}"
+            return f"check that the name resolves: getent hosts {host}"
         case "tls":
             return (
-                "where a company looks into connections, name its authority: "
+                "if a company proxy intercepts TLS, add its certificate authority: "
                 "export SSL_CERT_FILE=/path/to/authorities.pem"
             )
         case _:
-            return f"see whether a firewall is in the way: curl -v https://{host}"
+            return f"check for a firewall: curl -v https://{host}"
 
 
 _TEST_QUERY: Final = "Python programming language"
@@ -194,10 +195,10 @@ def look_at_web(case: DoctorCase) -> Iterator[DoctorFinding]:
     if search is not None:
         yield from _judged_search(case, search)
     if fetch is not None:
-        yield ok("pages of public addresses are fetched")
+        yield ok("pages on public addresses can be fetched")
         if fetch.private_hosts:
             yield note(
-                f"pages are also fetched from {', '.join(fetch.private_hosts)}, for every client",
+                f"pages on {', '.join(fetch.private_hosts)} can also be fetched, by every client",
                 f"[fetch] in {case.file}: private_hosts",
             )
 
@@ -210,19 +211,19 @@ def _judged_search(case: DoctorCase, search: SearchSettings) -> Iterator[DoctorF
     title = FORMS[search.backend].title
     if search.backend == "google":
         yield warning(
-            "Google ends the Custom Search JSON API on 2027-01-01, and takes no new customers",
+            "Google ends the Custom Search JSON API on 2027-01-01, and accepts no new customers",
             f'{table}: backend = "brave", or another one',
         )
     key = f", key from {search.key.source}" if search.key.value else ""
     if not case.searches or case.offline:
         tried = "--offline" if case.offline else "--search sends one test search"
-        yield ok(f"{title} searches the web{key}, not tried ({tried})")
+        yield ok(f"{title} searches the web{key}, not tested ({tried})")
         return
     started = case.clock()
     try:
         hits = asyncio.run(_test_search(search))
     except WebFailed as failed:
-        yield problem(f"{title} does not search: {failed}", _search_fix(search, failed, table))
+        yield problem(f"{title}: the search failed: {failed}", _search_fix(search, failed, table))
         return
     took = round(1000 * (case.clock() - started))
     if hits:
@@ -230,7 +231,7 @@ def _judged_search(case: DoctorCase, search: SearchSettings) -> Iterator[DoctorF
     else:
         yield warning(
             f"{title} found nothing for {_TEST_QUERY!r}",
-            f"check allowed_domains and blocked_domains of {table}, and the engines of the backend",
+            f"check allowed_domains and blocked_domains of {table}, and the search engines of the backend",
         )
 
 
@@ -255,7 +256,7 @@ def _search_fix(search: SearchSettings, failed: WebFailed, table: str) -> str:
 _TOLERATED_SECONDS: Final = 30.0
 _REFUSED_SECONDS: Final = 240.0
 """Amazon rejects a signature that is five minutes off, Google a token that is not yet valid."""
-_FIX: Final = "set it from the network: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
+_FIX: Final = "synchronize it: sudo timedatectl set-ntp true (macOS: sudo sntp -sS time.apple.com)"
 
 
 def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
@@ -264,7 +265,7 @@ def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
         return  # no server has reported the time
     skew = median(skews)
     if abs(skew) <= _TOLERATED_SECONDS:
-        yield ok(f"it agrees with {count(len(skews), 'provider')} within {max(1, round(abs(skew)))} s")
+        yield ok(f"in agreement with {count(len(skews), 'provider')} within {max(1, round(abs(skew)))} s")
         return
     text = f"this machine's clock is {_reported(abs(skew))} {'behind' if skew > 0 else 'ahead'}"
     signs_in = any(
@@ -275,7 +276,7 @@ def look_at_clock(case: DoctorCase) -> Iterator[DoctorFinding]:
     if signs_in and abs(skew) > _REFUSED_SECONDS:
         yield problem(f"{text}: logins and signatures are refused", _FIX)
     else:
-        yield warning(f"{text}: budgets, expiries and logs are off by as much", _FIX)
+        yield warning(f"{text}: budgets, expiry times and logs are wrong by that amount", _FIX)
 
 
 def _reported(seconds: float) -> str:
@@ -292,7 +293,7 @@ def look_at_prices(case: DoctorCase) -> Iterator[DoctorFinding]:
     stale = stale_prices(specs, today)
     by_money = any(getattr(key.limits, name) for key in settings.keys for name in MONEY)
     for age in stale:
-        fix = f"pip install -U wireglot, or your own in [prices] in {case.file} ({age.source})"
+        fix = f"pip install -U wireglot, or set prices in [prices] in {case.file} ({age.source})"
         yield (warning if by_money else note)(str(age), fix)
     ages = price_ages(specs, today)
     if ages and not stale:
@@ -342,10 +343,10 @@ def look_at_clients(case: DoctorCase) -> Iterator[DoctorFinding]:
     ]
     if not here:
         client = CLIENTS["claude"]
-        yield note("no client that is known by name is on the PATH", client.install)
+        yield note("no supported client found on the PATH", client.install)
     else:
         yield ok(
-            f"found: {', '.join(CLIENTS[name].title for name in here)}; start one: wireglot run {here[0]}"
+            f"found: {', '.join(CLIENTS[name].title for name in here)}; to start one: wireglot run {here[0]}"
         )
     for variable in _VARIABLES:
         if url := case.environ.get(variable, "").strip():
@@ -354,7 +355,7 @@ def look_at_clients(case: DoctorCase) -> Iterator[DoctorFinding]:
     for name in here if home else ():
         for place in _SETTINGS[name]:
             for url in _urls(Path(home) / place):
-                fix = f"wireglot run {name} goes past it; or change it there yourself"
+                fix = f"wireglot run {name} overrides it for one run; or change the file"
                 yield _pointed(case, f"{CLIENTS[name].title}: ~/{place} sends it to", url, fix)
 
 
@@ -370,13 +371,13 @@ def _urls(file: Path) -> list[str]:
 
 def _pointed(case: DoctorCase, reported: str, url: str, fix: str) -> DoctorFinding:
     """Only the host of a URL is reported: the rest may contain a key."""
-    host = host_of(url) or "another place"
+    host = host_of(url) or "another host"
     port = _port(url)
     if is_loopback(host.partition(":")[0]) and port:
         if any(running.url.endswith(f":{port}") for running in case.running):
-            return ok(f"{reported} {host}: your gateway, which runs")
+            return ok(f"{reported} {host}: your gateway, running")
         if case.settings is not None and port == case.settings.server.port:
-            return warning(f"{reported} {host}: your gateway, which does not run", "wireglot serve")
+            return warning(f"{reported} {host}: your gateway, not running", "wireglot serve")
     return note(f"{reported} {host}", fix)
 
 

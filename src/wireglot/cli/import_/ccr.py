@@ -41,7 +41,7 @@ def plain(node: SourceNode, secrets: Secrets) -> str:
         name = found[1] or found[2]
         value = secrets.value(name)
         if not value:
-            raise NotKnownHere(f"{name} has to be written out, and is not set here: set it, and import again")
+            raise NotKnownHere(f"the value of {name} is needed, and it is not set: set it, and import again")
         return value
 
     return _VARIABLE.sub(held, node.text or str(node.value))
@@ -55,11 +55,11 @@ def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
         return secrets.variable(whole[1] or whole[2])
     value = plain(node, secrets) if variables_in(node) else node.text
     if not _SENDABLE.fullmatch(value):
-        raise NotKnownHere("a key has only ASCII characters, and no spaces")
+        raise NotKnownHere("a key must be plain ASCII without spaces")
     return secrets.hidden(value, wish)
 
 
-_OF_YOUR_OWN: Final = "a program of your own: what a provider refuses is data here (limits of a provider)"
+_OF_YOUR_OWN: Final = "custom code is not supported: set limits of a provider instead"
 
 
 class Providers:
@@ -90,19 +90,19 @@ class Providers:
         name, url, key = (_needed(node, field) for field in ("name", "api_base_url", "api_key"))
         fields = self._transformers(node)
         if "catalog" in fields:
-            self._report.default(url, "the address follows from project and location")
+            self._report.default(url, "the address is derived from project and location")
             self._report.default(key, "no key is sent: the gateway signs in (docs/clouds.md)")
         else:
             dialect = fields.pop("dialect", "openai-chat")
             fields = {**place_of(plain(url, self._draft.secrets), dialect, name.text).fields(), **fields}
-            self._report.carried(url, "base_url, or the entry of the catalog with this address")
+            self._report.carried(url, "base_url, or the catalog entry with this address")
             fields = _with_key(fields, self._key(name.text, key, fields))
         models = self._models(node)
         if models:
             fields["models"] = models
         if self._proxy:
             fields["proxy"] = self._proxy
-        self._report.carried(name, "the provider's name")
+        self._report.carried(name, "name of the provider")
         return name.text, self._draft.provider(fields, name.text)
 
     def _key(self, name: str, node: SourceNode, fields: dict[str, Any]) -> str:
@@ -120,10 +120,10 @@ class Providers:
         names: dict[str, None] = {}
         for item in listed.items if listed is not None else []:
             if not is_model_name(item.text):
-                self._report.left(item, "a name with spaces, or none, is no model here")
+                self._report.left(item, "empty model names and names with spaces are not supported")
                 continue
             names.setdefault(item.text)
-            self._report.carried(item, "models of its provider")
+            self._report.carried(item, "models of the provider")
         return list(names)
 
     def _transformers(self, node: SourceNode) -> dict[str, Any]:
@@ -154,21 +154,21 @@ class Providers:
             fields["project"] = secrets.variable("GOOGLE_CLOUD_PROJECT")
             where = "GOOGLE_CLOUD_LOCATION"
             fields["location"] = secrets.variable(where) if secrets.value(where) else row["location"]
-            report.carried(named, "the entry of the catalog that signs in to Vertex")
+            report.carried(named, "the catalog entry that signs in to Vertex")
         elif "dialect" in row:
             fields["dialect"] = row["dialect"]
-            report.carried(named, "the dialect that its provider speaks")
+            report.carried(named, "dialect of the provider")
             bearer = options.get("UseBearer") if options is not None else None
             if bearer is not None and bearer.value is True:
                 fields["auth"] = "bearer"
-                report.carried(bearer, "auth of its provider")
+                report.carried(bearer, "auth of the provider")
         for theirs, ours in row.get("limit", {}).items():
             given = options.get(theirs) if options is not None else None
             if given is not None and given.number:
                 fields["limits"] = {**fields.get("limits", {}), ours: int(given.number)}
-                report.carried(given, "limits of its provider")
-                report.carried(named, "limits of its provider")
-        report.left(options, "no fields are added to requests")
+                report.carried(given, "limits of the provider")
+                report.carried(named, "limits of the provider")
+        report.left(options, "adding fields to requests is not supported")
 
     def _tell_of_model(self, node: SourceNode) -> None:
         """Reports transformers of one model; those that are not needed here do not matter."""
@@ -185,7 +185,7 @@ class Providers:
 def _needed(node: SourceNode, field: str) -> SourceNode:
     given = node.get(field)
     if given is None or not given.text:
-        raise NotCarried(f"it has no {field}, and claude-code-router leaves it out, too")
+        raise NotCarried(f"it has no {field}; claude-code-router ignores it too")
     return given
 
 
@@ -207,9 +207,9 @@ _LONG_TOKENS: Final = 60_000
 """The length that claude-code-router considers long, unless it is set."""
 _MAX_TOKENS: Final = 1_000_000_000
 _ROUTES: Final = {
-    "default": "all names that no other line leads elsewhere",
-    "background": "every Claude Haiku: Claude Code's background work",
-    "think": "requests that ask for thinking by an effort",
+    "default": "all names without another route",
+    "background": "every Claude Haiku model: background work of Claude Code",
+    "think": "requests with a thinking effort",
     "longContext": "requests with a long prompt",
     "image": "requests with images",
 }
@@ -243,7 +243,7 @@ def _check(root: SourceNode) -> SourceNode:
         )
     listed = root.get("Providers", "providers")
     if listed is None:
-        raise UnreadableSource("is no configuration of claude-code-router: there is no Providers in it")
+        raise UnreadableSource("is not a configuration of claude-code-router: it has no Providers")
     if not isinstance(listed.value, list):
         raise UnreadableSource(f"line {listed.line}: Providers: expected a list, found {kind(listed)}")
     router = root.get("Router")
@@ -260,7 +260,7 @@ def _proxy(root: SourceNode, draft: Draft, report: ImportReport) -> str:
     try:
         url = plain(node, draft.secrets)
     except NotKnownHere:
-        report.carried(node, "proxy of every provider, by its variable")
+        report.carried(node, "proxy of every provider, from a variable")
         return secret(node, draft.secrets, "PROXY_URL")
     if proxy_fault(url) is not None:
         report.left(node, "a proxy is http://host:port here")
@@ -283,7 +283,7 @@ def _router(
             target = _target(given, providers, report)
             if target:
                 lines.setdefault(route, []).append(target)
-                report.carried(given, _ROUTES[route] if given is node else "a further target, if one fails")
+                report.carried(given, _ROUTES[route] if given is node else "a fallback target")
     long = _long_tokens(router, report, used="longContext" in lines)
     for name, provider in providers.items():
         for spelled in dict.fromkeys((name, name.lower())):
@@ -295,7 +295,7 @@ def _router(
     for provider in providers.values() if "default" in lines else ():
         draft.rule(
             f"{provider.name}/*",
-            DraftRule((f"{provider.name}/*",), about="provider/model, as names are here"),
+            DraftRule((f"{provider.name}/*",), about="provider/model, the standard form"),
         )
     rules = {
         route: DraftRule(tuple(dict.fromkeys(targets)), about=_ROUTES[route])
@@ -314,7 +314,7 @@ def _router(
     for rule in (*first, *thinking, *([rules["default"]] if "default" in rules else [])):
         draft.rule("*", rule)
     if "default" not in lines:
-        draft.hints.append("no default route was carried over: clients name provider/model")
+        draft.hints.append("no default route was carried over: clients must request provider/model")
 
 
 def _long_tokens(router: SourceNode | None, report: ImportReport, *, used: bool) -> int:
@@ -338,7 +338,7 @@ def _target(node: SourceNode, providers: Mapping[str, DraftProvider], report: Im
     elif name not in providers:
         reason = f"no provider {one_line(name)} was carried over"
     elif " " in model:
-        reason = "a name with spaces is no model here"
+        reason = "model names with spaces are not supported"
     else:
         return f"{providers[name].name}/{model}"
     report.warnings.append(f"{place(node)}: {node.path} is not carried over: {reason}")
@@ -365,9 +365,9 @@ def _client_key(node: SourceNode, draft: Draft, report: ImportReport) -> None:
         value = plain(node, draft.secrets)
     except NotKnownHere as reason:
         draft.server["require_key"] = True
-        draft.hints.append("no client key was carried over: make one with wireglot keys create NAME")
+        draft.hints.append("no client key was carried over: create one with wireglot keys create NAME")
         report.left(
-            node, f"its hash would be in [keys]: {reason}, or make a key with wireglot keys create NAME"
+            node, f"its hash would be in [keys]: {reason}, or create a key with wireglot keys create NAME"
         )
         return
     draft.keys[_KEY] = "sha256:" + hashlib.sha256(value.encode()).hexdigest()
@@ -381,13 +381,13 @@ def _host(node: SourceNode, keyed: bool, draft: Draft, report: ImportReport) -> 
         report.left(node, str(reason))
         return
     if not node.text or not _HOST.fullmatch(host):
-        report.left(node, "expected an address or the name of a host")
+        report.left(node, "expected an address or a host name")
     elif is_loopback(host):
-        report.default(node, "only this machine reaches it")
+        report.default(node, "listening on this machine only is the default")
     elif keyed:
         draft.server["host"] = host
         report.carried(node, "host of [server]")
     else:
         report.default(
-            node, "without APIKEY claude-code-router listens on this machine alone; so does the gateway"
+            node, "without APIKEY claude-code-router listens on this machine only, as the gateway does"
         )

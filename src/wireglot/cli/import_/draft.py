@@ -89,9 +89,9 @@ def is_model_name(name: str) -> bool:
 
 
 Fate = Literal["carried", "default", "left"]
-_NO_SUCH_SETTING: Final = "nothing here is like it"
+_NO_SUCH_SETTING: Final = "no equivalent setting"
 _EMPTY: Final = "it is empty"
-_SAID_AGAIN: Final = "it is said again further down, and the last word holds"
+_SAID_AGAIN: Final = "it is set again further down; the last value applies"
 
 
 class ImportFinding(msgspec.Struct, frozen=True):
@@ -227,8 +227,8 @@ def _plain(pattern: str) -> str:
 _COLUMNS: Final = 78
 _BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _HEADS: Final[tuple[tuple[Fate, str], ...]] = (
-    ("left", "Not carried over: why, and what there is instead"),
-    ("default", "Nothing to write: it is so anyway"),
+    ("left", "Not carried over: reasons and alternatives"),
+    ("default", "Already the default: nothing to set"),
     ("carried", "Carried over"),
 )
 
@@ -240,10 +240,10 @@ def written(draft: Draft, report: ImportReport, command: str) -> str:
 
 
 def _head(draft: Draft, report: ImportReport, command: str) -> Iterator[str]:
-    yield from _comment(f"Made by `{one_line(command)}`.")
+    yield from _comment(f"Created by `{one_line(command)}`.")
     yield from _comment(format_counts(report))
     if draft.secrets.needed:
-        yield from _comment(f"Variables that it takes: {', '.join(draft.secrets.needed)}")
+        yield from _comment(f"Environment variables used: {', '.join(draft.secrets.needed)}")
     yield from _comment("All settings: docs/configuration.md. Check it: wireglot config check FILE")
 
 
@@ -251,7 +251,7 @@ def format_counts(report: ImportReport) -> str:
     """How many settings were handled in which way."""
     carried, default, left = (len(report.of(fate)) for fate in ("carried", "default", "left"))
     return (
-        f"{count(carried + default + left, 'setting')}: {carried} carried over, {default} so by default, "
+        f"{count(carried + default + left, 'setting')}: {carried} carried over, {default} already default, "
         f"{left} not carried over (listed at the end)."
     )
 
@@ -269,10 +269,12 @@ def _tables(draft: Draft) -> Iterator[str]:
     if draft.rules:
         yield "\n".join(_models(draft))
     if draft.keys:
-        about = _comment("By its hash. A table with models = [...] limits what it may request: docs/keys.md")
+        about = _comment(
+            "SHA-256 of the key. A table with models = [...] limits what it may request: docs/keys.md"
+        )
         yield "\n".join(["[keys]", *about, *_fields(draft.keys)])
     if draft.prices:
-        about = _comment("For a million tokens.")
+        about = _comment("Per million tokens.")
         yield "\n".join(["[prices]", *about, *_fields(draft.prices)])
 
 

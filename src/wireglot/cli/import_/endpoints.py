@@ -78,7 +78,7 @@ def based(url: str, dialect: str) -> str:
         raise NoAddress("its address has a query")
     base = _ENDINGS[dialect].sub("", url)
     if _OTHER_ENDPOINT.search(base):
-        raise NoAddress(f"its address is no endpoint of the dialect {dialect}")
+        raise NoAddress(f"its address is not an endpoint of the dialect {dialect}")
     return base
 
 
@@ -182,9 +182,9 @@ class Secrets:
     def describe(self, reference: str) -> str:
         """What happened to a key, in words."""
         if not reference.startswith("env:"):
-            return "api_key: a placeholder, no secret"
+            return "api_key: a placeholder, not a secret"
         name = reference.removeprefix("env:")
-        return f"its value belongs into {name}" if name in self.literal else f"api_key: {reference}"
+        return f"set {name} to its value" if name in self.literal else f"api_key: {reference}"
 
     def supplied(self, name: str, value: str) -> None:
         """The source itself has the value of a variable."""

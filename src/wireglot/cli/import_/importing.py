@@ -79,7 +79,7 @@ def _text(source: str) -> str:
             with open(source, "rb") as file:
                 content = file.read(_MAX_SOURCE_BYTES + 1)
     except (OSError, ValueError) as fault:  # ValueError: a name that no file can have
-        reason = fault.strerror if isinstance(fault, OSError) else "a name that no file can have"
+        reason = fault.strerror if isinstance(fault, OSError) else "invalid file name"
         raise UnreadableSource(reason or "cannot be read") from None
     if len(content) > _MAX_SOURCE_BYTES:
         raise UnreadableSource("too large for a configuration")
@@ -93,7 +93,7 @@ def _text(source: str) -> str:
 def _keep(draft: Draft, place: Path | None) -> list[str]:
     """Keep the keys in the source; returns the names they are kept under."""
     if place is None:
-        raise Unusable("keys cannot be kept: the environment names no home")
+        raise Unusable("keys cannot be stored: the environment contains no home folder")
     kept = []
     for name in draft.secrets.needed:
         value = draft.secrets.literal.get(name, "")
@@ -111,11 +111,11 @@ def _tell_variables(draft: Draft, kept: list[str], known: Mapping[str, str]) -> 
     needed = [name for name in draft.secrets.needed if name not in known and name not in kept]
     here = [name for name in needed if name in draft.secrets.literal]
     if kept:
-        _say(f"kept for the gateway: {', '.join(kept)}")
+        _say(f"stored for the gateway: {', '.join(kept)}")
     if needed:
-        _say(f"before it starts, set {', '.join(needed)}")
+        _say(f"before starting it, set {', '.join(needed)}")
     if here:
-        _say(f"of these the source holds {', '.join(here)}; --keep-keys keeps them for the gateway")
+        _say(f"the source contains {', '.join(here)}; --keep-keys stores them for the gateway")
     for hint in draft.hints:
         _say(hint)
 
@@ -130,7 +130,7 @@ def _tell_whether_it_loads(draft: Draft, text: str, output: str) -> int:
         _say("no model was carried over")
         return FAILED
     if output != _STANDARD:
-        _say(f"{output} is written; look at its end, then: wireglot config check {output}")
+        _say(f"wrote {output}; read the list at its end, then run: wireglot config check {output}")
     return FAILED if problems else OK
 
 

@@ -14,7 +14,9 @@ from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 
 _GENERIC: Final = "*"
-_SPREAD: Final = "LiteLLM spread requests over these; here the first is called, and the next if it fails:"
+_SPREAD: Final = (
+    "LiteLLM distributes requests over these; here the first is called, and the next if it fails:"
+)
 _SHOWN_NAMES: Final = 6
 
 
@@ -48,27 +50,27 @@ class LitellmRoutes:
         """`node` names the target."""
         target = node.text
         if not is_model_name(name) or not self._own(target):
-            self._report.left(node, "no model of that name was carried over")
+            self._report.left(node, "no model with that name was carried over")
             return
         self._aliases[name] = target
-        self._report.carried(node, "a line of [models]")
+        self._report.carried(node, "an entry of [models]")
 
     def fall_back(self, name: str, nodes: Iterable[SourceNode]) -> None:
         """Where requests for a name are sent when its own deployments fail. The first statement counts."""
         if name in self._fallbacks:
             for node in nodes:
-                self._report.left(node, "router_settings.fallbacks says otherwise, and holds")
+                self._report.left(node, "overridden by router_settings.fallbacks")
             return
         listed = self._fallbacks.setdefault(name, [])
         for node in nodes:
             other = node.get("model") if node.fields else node
             if other is None or len(node.fields) > 1 or not other.text:
-                self._report.left(node, "a fallback that changes the request is none here")
+                self._report.left(node, "a fallback that changes the request is not supported")
             elif not self._own(other.text):
-                self._report.left(node, "no model of that name was carried over")
+                self._report.left(node, "no model with that name was carried over")
             else:
                 listed.append(other.text)
-                self._report.carried(node, "a further target of its line in [models]")
+                self._report.carried(node, "a fallback target in [models]")
 
     def write(self) -> None:
         """The lines of [models]: names, then patterns, the longest first, as LiteLLM tries them."""
@@ -202,7 +204,7 @@ def _check(root: SourceNode) -> None:
             f"line {root.line}: expected a table with model_list in it, found {kind(root)}"
         )
     if not any(name in root.fields for name in _SECTIONS):
-        raise UnreadableSource(f"is no configuration of LiteLLM: none of {', '.join(_SECTIONS)} is in it")
+        raise UnreadableSource(f"is not a configuration of LiteLLM: it has none of {', '.join(_SECTIONS)}")
     listed = root.get("model_list")
     if listed is not None and not isinstance(listed.value, list):
         raise UnreadableSource(
@@ -241,7 +243,7 @@ def _tell_environment(root: SourceNode, secrets: Secrets, report: ImportReport) 
     for name, node in (section.fields if section is not None else {}).items():
         if name in secrets.needed:
             report.carried(
-                node, "env:NAME where it is used: set it in the environment, or let --keep-keys keep it"
+                node, "env:NAME where it is used: set it in the environment, or store it with --keep-keys"
             )
 
 
@@ -274,7 +276,7 @@ def _put_defaults(root: SourceNode, deployments: Sequence[Deployment], report: I
     breaker: dict[str, float] = {}
     if fails is not None and fails.number is not None:
         breaker["consecutive"] = int(max(0, fails.number)) + 1
-        report.carried(fails, "consecutive of every provider's breaker: one more than may fail")
+        report.carried(fails, "consecutive of every provider's breaker: one more than the allowed failures")
     if rest is not None and rest.number:
         breaker |= {"probe_after": rest.number, "probe_cap": max(rest.number, _PROBE_CAP_SECONDS)}
         report.carried(rest, "probe_after of every provider's breaker")
@@ -316,7 +318,7 @@ def _tell_spread(root: SourceNode, report: ImportReport) -> None:
     strategy = router.get("routing_strategy") if router is not None else None
     report.left(
         strategy,
-        "the targets of a name are tried in their order; only keys of one provider share the load, as a pool "
+        "targets of a name are tried in order; only keys of one provider share the load, as a pool "
         "(docs/migrate-litellm.md)",
     )
 
@@ -336,12 +338,12 @@ def _master_key(root: SourceNode, draft: Draft, report: ImportReport) -> None:
     elif node is not None:
         draft.server["require_key"] = True
         draft.hints.append(
-            f"{name} is not set here, so its hash is not in [keys]: make keys with wireglot keys create"
+            f"{name} is not set here, so its hash is not in [keys]: create keys with wireglot keys create"
         )
         report.left(
             node,
-            "its hash would be in [keys], and the variable is not set here: clients need a key all the "
-            "same (require_key); make one with wireglot keys create NAME",
+            "its hash would be in [keys], but the variable is not set here: clients need a key anyway "
+            "(require_key); create one with wireglot keys create NAME",
         )
 
 
@@ -358,7 +360,7 @@ def _callbacks(root: SourceNode, draft: Draft, report: ImportReport) -> None:
             elif item.text == "otel":
                 draft.server["telemetry"] = True
                 draft.hints.append("telemetry = true needs packages: pip install 'wireglot[otel]'")
-                report.carried(item, "telemetry of [server]; OTEL_ variables say where to")
+                report.carried(item, "telemetry of [server]; OTEL_ variables set the destination")
 
 
 def with_included(

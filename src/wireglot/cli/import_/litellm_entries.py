@@ -42,7 +42,7 @@ def plain(node: SourceNode, secrets: Secrets) -> str:
         return node.text if isinstance(node.value, str) else str(node.value)
     found = secrets.value(name)
     if not found:
-        raise NotKnownHere(f"{name} has to be written out, and is not set here: set it, and import again")
+        raise NotKnownHere(f"the value of {name} is needed, and it is not set: set it, and import again")
     return found
 
 
@@ -56,7 +56,9 @@ def word(node: SourceNode, secrets: Secrets) -> str:
     """The same for a value that becomes part of an address."""
     found = reference(node, secrets)
     if not variable_of(node) and not _WORD.fullmatch(found):
-        raise NotKnownHere("its region, project or version has characters that no address has")
+        raise NotKnownHere(
+            "its region, project or version contains characters that are invalid in an address"
+        )
     return found
 
 
@@ -64,7 +66,7 @@ def secret(node: SourceNode, secrets: Secrets, wish: str) -> str:
     """A value that must not be written into the configuration: always a reference."""
     name = variable_of(node)
     if not name and not _SENDABLE.fullmatch(node.text or str(node.value)):
-        raise NotKnownHere("a key has only ASCII characters, and no spaces")
+        raise NotKnownHere("a key must be plain ASCII without spaces")
     return secrets.variable(name) if name else secrets.hidden(node.text or str(node.value), wish)
 
 
@@ -92,7 +94,7 @@ class ModelAddress(msgspec.Struct):
     fields: dict[str, Any]
     wish: str
     used: list[SourceNode] = []
-    said: str = "the fields of its provider"
+    said: str = "fields of the provider"
     variables: tuple[str, ...] = ()
     keyless: bool = False
     takes_key: bool = True
@@ -139,7 +141,7 @@ def _azure(
     """A deployment of Azure OpenAI: the model is its name."""
     base = given.get("api_base") or given.get("base_url")
     if base is None:
-        raise NotCarried("an Azure model needs an api_base: it is not looked for in AZURE_API_BASE")
+        raise NotCarried("an Azure model needs an api_base: AZURE_API_BASE is not read")
     url = based(plain(base, secrets), "openai-chat")
     version = given.get("api_version")
     named = version.text or str(version.value) if version is not None else ""
@@ -185,7 +187,7 @@ def _foundry(
     """Claude on Microsoft Foundry; other models there by OpenAI's dialects."""
     base = given.get("api_base") or given.get("base_url")
     if base is None:
-        raise NotCarried("a model of azure_ai/ needs an api_base: it is not looked for in AZURE_AI_API_BASE")
+        raise NotCarried("a model of azure_ai/ needs an api_base: AZURE_AI_API_BASE is not read")
     url = based(plain(base, secrets), "openai-chat")
     known = _AZURE_HOST.fullmatch(url)
     used = [base]
@@ -260,7 +262,7 @@ def _vertex(
     """Gemini and Claude on Vertex."""
     claude = model.startswith("claude")
     if not claude and not model.startswith(("gemini", "*")):
-        raise NotCarried("of Vertex only Gemini and Claude are served here")
+        raise NotCarried("only Gemini and Claude models of Vertex are supported")
     fields: dict[str, Any] = {"catalog": "vertex-anthropic" if claude else "vertex"}
     project = given.get("vertex_project") or given.get("vertex_ai_project")
     location = given.get("vertex_location") or given.get("vertex_ai_location")
@@ -313,7 +315,7 @@ _TABLES: Final = ("extra_headers", "headers", "vertex_credentials", "vertex_ai_c
 """Parameters that may contain a table."""
 _MAX_RETRIES: Final = 100
 _ORGANIZATION: Final = "OpenAI-Organization"
-_MODEL: Final = "the model of its line in [models]"
+_MODEL: Final = "the target model in [models]"
 _COSTS: Final = {
     "input_cost_per_token": "input",
     "output_cost_per_token": "output",
@@ -371,27 +373,29 @@ class Entries:
         row = self._prefixes["prefix"].get(prefix)
         if group == "*" and model.text == "*":
             self._report.carried(
-                entry, "providers.discover: every provider whose key is in the environment is on"
+                entry, "providers.discover: every provider with a key in the environment is on"
             )
             return Deployment(group, "*", {}, node=entry, is_any=True)
         if row is None:
-            known = f"no provider of LiteLLM that is known here has the prefix {one_line(prefix)}/"
+            known = f"no known provider of LiteLLM has the prefix {one_line(prefix)}/"
             raise NotCarried(
-                known if prefix else f"whose model {one_line(name)} is cannot be determined without a prefix"
+                known
+                if prefix
+                else f"the provider of model {one_line(name)} cannot be determined without a prefix"
             )
         if "refused" in row:
             raise NotCarried(row["refused"])
         given = self._with_credentials(params)
         address = address_of(prefix, row, name, given, self._secrets)
         if not is_model_name(address.model):
-            raise NotCarried("its name has spaces or nothing in it")
+            raise NotCarried("its name is empty or contains spaces")
         if address.model.count("*") > group.count("*") or (0 < address.model.count("*") < group.count("*")):
-            raise NotCarried("the name and the model have not the same number of *")
+            raise NotCarried("the name and the model have different numbers of *")
         self._report.carried(entry.get("model_name"), "a name of [models]")
         self._report.carried(model, _MODEL)
         for node in address.used:
             self._report.carried(node, address.said)
-        self._report.carried(params.get("litellm_credential_name"), "the fields of its provider")
+        self._report.carried(params.get("litellm_credential_name"), "fields of the provider")
         return self._deployment(entry, group, given, address)
 
     def _shape(self, entry: SourceNode) -> tuple[str, SourceNode]:
@@ -417,7 +421,7 @@ class Entries:
         by_name = not said and any(fnmatchcase(name, pattern) for pattern in unserved["names"])
         if said in unserved["modes"] or by_name:
             what = said.replace("_", " ") if said else "images, audio and the like"
-            raise NotCarried(f"only text generation and embeddings are served here, no {what}")
+            raise NotCarried(f"only text generation and embeddings are supported, not {what}")
 
     def _split(self, params: SourceNode) -> tuple[str, str]:
         """The prefix and the rest of the model."""
@@ -440,7 +444,7 @@ class Entries:
         shared: dict[str, SourceNode] = {}
         if named is not None:
             if named.text not in self._credentials:
-                raise NotCarried("it names a credential that is not in credential_list")
+                raise NotCarried("its credential is not in credential_list")
             shared = dict(self._credentials[named.text].fields)
         said = {name: node for name, node in params.fields.items() if not node.is_nothing}
         given = {**{name: node for name, node in shared.items() if not node.is_nothing}, **said}
@@ -479,23 +483,23 @@ class Entries:
         organization = given.get("organization")
         if organization is not None and may_be_set(_ORGANIZATION, organization.text):
             headers[_ORGANIZATION] = reference(organization, self._secrets)
-            self._report.carried(organization, f"the header {_ORGANIZATION} of its provider")
+            self._report.carried(organization, f"the header {_ORGANIZATION} of the provider")
         for name in ("extra_headers", "headers"):
             for header, node in (given[name].fields if name in given else {}).items():
                 if node.text and may_be_set(header, node.text):
                     headers[header] = self._header(header, node)
-                    self._report.carried(node, "headers of its provider")
+                    self._report.carried(node, "headers of the provider")
                 else:
-                    self._report.left(node, "a header that the gateway sets itself, or none")
+                    self._report.left(node, "set by the gateway itself, or not a valid header")
         if headers:
             fields["headers"] = headers
-        seconds = self._number(given, "timeout", "first_byte and idle of its provider's timeouts")
+        seconds = self._number(given, "timeout", "first_byte and idle of the provider's timeouts")
         if seconds > 0:
             fields["timeouts"] = {"first_byte": seconds, "idle": seconds}
         for name in ("max_retries", "num_retries"):
             if name in given and given[name].number is not None:
                 fields["retry"] = {"retries": int(min(_MAX_RETRIES, max(0, given[name].number or 0)))}
-                self._report.carried(given[name], "retries of its provider's retry")
+                self._report.carried(given[name], "retries of the provider's retry")
         return fields
 
     def _header(self, name: str, node: SourceNode) -> str:
@@ -537,10 +541,10 @@ class Entries:
         }
         if not {"input", "output"} <= price.keys():
             for node in nodes.values():
-                self._report.left(node, "a price has an input and an output: [prices] for this model")
+                self._report.left(node, "a price needs input and output: set [prices] for this model")
             return {}
         for ours in price:
-            self._report.carried(nodes[ours], "[prices], for a million tokens")
+            self._report.carried(nodes[ours], "[prices], per million tokens")
         return price
 
 

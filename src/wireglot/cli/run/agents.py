@@ -291,4 +291,4 @@ PRINTED: Final = {
     ),
 }
 """Programs that no variable can configure: their settings are printed, with their location."""
-UNSUPPORTED: Final = {"amp": "Amp calls its own service only, and cannot be pointed at a gateway"}
+UNSUPPORTED: Final = {"amp": "Amp calls only its own service and cannot use a gateway"}

@@ -36,7 +36,7 @@ def ask_key(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str
     asked. `reason`: why it is needed, unless it is just missing."""
     if not can_ask():
         return ""
-    complain(one_line(reason or f"{whose} wants a key, and {variable} is not set."))
+    complain(one_line(reason or f"{whose} requires a key, and {variable} is not set."))
     while key := prompted_key("Key"):
         tried = try_key(key)
         if tried.words:
@@ -50,14 +50,14 @@ def ask_key(whose: str, variable: str, try_key: TryKey, reason: str = "") -> str
 def prompted_key(what: str) -> str:
     """A key that can be sent; "" if none is entered."""
     while True:
-        question = f"{one_line(what)} (nothing is shown; Enter alone gives up): "
+        question = f"{one_line(what)} (input is hidden; Enter to cancel): "
         try:
             key = getpass.getpass(question, stream=sys.stderr).strip()
         except EOFError:
             return ""
         if not key or SENDABLE.fullmatch(key):
             return key
-        complain("that is no key: one has no spaces and is plain ASCII.")
+        complain("not a valid key: expected plain ASCII without spaces.")
 
 
 def _offer_to_keep(variable: str, key: str) -> None:
@@ -66,7 +66,7 @@ def _offer_to_keep(variable: str, key: str) -> None:
         return
     ring = has_keyring()
     where = "in the [k]eyring, in a [f]ile" if ring else f"in {short_path(place)}"
-    question = f"Keep it for next time, {where} that only you can read? [{'k/f' if ring else 'y'}/N] "
+    question = f"Store it for next time, {where} that only you can read? [{'k/f' if ring else 'y'}/N] "
     said = _answer(question)
     in_keyring = ring and said in ("k", "keyring")
     if not in_keyring and said not in (*_YES, "f", "file"):
@@ -74,7 +74,7 @@ def _offer_to_keep(variable: str, key: str) -> None:
     try:
         keep_key(place, variable, key, in_keyring=in_keyring)
     except OSError as fault:
-        complain(f"it could not be kept: {fault.strerror or fault}")
+        complain(f"it could not be stored: {fault.strerror or fault}")
 
 
 def keep_key(place: Path, variable: str, key: str, *, in_keyring: bool) -> None:

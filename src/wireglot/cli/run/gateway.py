@@ -123,7 +123,7 @@ def start_gateway(own: Own, folder: ClientFolder | None) -> str:
     kept = (client.descriptor, folder.descriptor if folder is not None else -1)
     reported = _in_background(lambda tell: _serve(own, client, folder, tell), kept)
     if not reported.url:
-        raise DidNotStart(reported.problem or "its gateway ended at once")
+        raise DidNotStart(reported.problem or "its gateway stopped immediately")
     return reported.url
 
 

@@ -112,7 +112,7 @@ class Chooser:
             return Choice(settings, self._environ, {}, remark=remark)
         first = next((model.id for model in models(settings, dialect) if not model.embeds), "")
         if not first:
-            raise Unusable("no provider that is on lists a model: name one with --model PROVIDER/MODEL")
+            raise Unusable("no enabled provider lists a model: name one with --model PROVIDER/MODEL")
         return Choice(settings, self._environ, {}, first, remark)
 
     def settings(self) -> Settings:
@@ -180,7 +180,7 @@ class Chooser:
         title = provider.spec.title
         kept = provider_keys(choice.settings, self._environ)[provider.name]
         if first.verdict == "refused" and kept.state in ("file", "keyring"):
-            reason = f"{first.sentence(title)}, which is kept as {kept.kept}"
+            reason = f"{first.sentence(title)}, which is stored as {kept.kept}"
             trial = self._trial(provider.name, title, kept.kept)
             if key := self._ask_key(title, kept.kept, trial, reason):
                 self._environ[kept.kept] = key
@@ -206,7 +206,7 @@ def _after_refusal(answer: ProviderAnswer, key: ProviderKey) -> str:
     if answer.verdict != "refused":
         return ""
     if key.state == "environment":
-        return f": set {key.variable} to a valid one"
+        return f": set {key.variable} to a valid key"
     if key.state in ("file", "keyring"):
         return f": wireglot login {key.provider}"
     return f": change it in the configuration, [providers.{key.provider}]"
@@ -278,7 +278,7 @@ class Joined:
 
     def tried(self, key: str) -> TriedKey:
         is_refused = Joined(self.address, key).wants_key()
-        return TriedKey(is_refused, f"the gateway at {self.url} does not take it" if is_refused else "")
+        return TriedKey(is_refused, f"the gateway at {self.url} rejects it" if is_refused else "")
 
     def refusal(self, model: str) -> str:
         """Its error for a model that it does not serve; "" if it does."""
@@ -322,10 +322,10 @@ def join(url: str, ask_key: Callable[[str, TryKey], str]) -> Joined:
     if joined.wants_key():
         joined.key = ask_key(joined.url, joined.tried) or joined.key
     if joined.wants_key():
-        fix = f"set {KEY} to one that `wireglot keys create NAME` has made"
+        fix = f"set {KEY} to a key from `wireglot keys create NAME`"
         if joined.key == ANY_KEY:
-            raise Unusable(f"the gateway at {joined.url} wants a client key: {fix}")
-        raise Failed(f"the gateway at {joined.url} does not take the client key: {fix}")
+            raise Unusable(f"the gateway at {joined.url} requires a client key: {fix}")
+        raise Failed(f"the gateway at {joined.url} rejects the client key: {fix}")
     return joined
 
 
@@ -360,22 +360,26 @@ class Launch(msgspec.Struct, frozen=True):
         if not self.client:
             return f"name a client ({known}), or a command with --env"
         if self.client in PRINTED:
-            return "--private would end at once" if self.private else ""
+            return "--private cannot be used when settings are only printed" if self.private else ""
         if self.client in UNSUPPORTED:
             return UNSUPPORTED[self.client]
         if self.client not in CLIENTS:
             if shutil.which(self.client) is not None:
                 return (
-                    f"{one_line(self.client)} is no known client: try "
+                    f"{one_line(self.client)} is not a known client: try "
                     f"`wireglot run --env openai -- {one_line(self.client)} ...`"
                 )
             meant = near(self.client, [*CLIENTS, *PRINTED])
-            hint = f"did you mean {meant}?" if meant else f"known are {known}; any other command with --env"
+            hint = (
+                f"did you mean {meant}?"
+                if meant
+                else f"known clients are {known}; for other commands use --env"
+            )
             return f"there is no client {one_line(self.client)}: {hint}"
         if self.url and self.private:
             return "--url and --private exclude each other"
         if self.statusline and not CLIENTS[self.client].has_statusline:
-            return f"{self.client} has no status line that can be set"
+            return f"{self.client} has no configurable status line"
         return ""
 
     @property
@@ -448,7 +452,7 @@ def run(arguments: argparse.Namespace) -> int:
             )
         if shutil.which(task.program) is None:
             if os.path.isfile(task.program):
-                complain(f"{one_line(task.program)} may not be run: chmod +x {shlex.quote(task.program)}")
+                complain(f"{one_line(task.program)} is not executable: chmod +x {shlex.quote(task.program)}")
                 return NOT_EXECUTABLE
             if not (task.client and offer_install(CLIENTS[task.client])):
                 how = f": {shlex.join(install_command(CLIENTS[task.client]))}" if task.client else ""
@@ -492,7 +496,7 @@ def _joined(task: Launch, joined: Joined) -> _Found:
             raise Unusable(f"{joined.url} lists no model: name one with --model PROVIDER/MODEL")
         model = names[0]
     context = joined.context(model) if model else 0
-    return _Found(Door(joined.url, joined.key, model, context, names), "it runs")
+    return _Found(Door(joined.url, joined.key, model, context, names), "already running")
 
 
 def _private(task: Launch, remark: str) -> _Found:
@@ -512,7 +516,7 @@ def _private(task: Launch, remark: str) -> _Found:
         overrides["models"] = {task.own_models: choice.model}
     return _Found(
         Door("", key, choice.model, choice.context(task.dialect), choice.names(task.dialect)),
-        f"its own, by {_format_place(file.path)}" if file.path is not None else "its own",
+        f"private, {_format_place(file.path)}" if file.path is not None else "private",
         choice.remark or remark,
         Own(
             file,
@@ -552,7 +556,7 @@ def _start(task: Launch, found: _Found) -> int:
         if resume := _resume(task):
             complain(f"to resume: {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
-            complain(f"{option} was given by you: if its file sets another base URL, that one is used")
+            complain(f"{option} takes precedence: if its file sets another base URL, that URL is used")
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:
@@ -645,7 +649,7 @@ def _become(task: Launch, pointing: Pointing, environ: dict[str, str]) -> int:
 
 def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
     """What was set, in one line of the terminal."""
-    model = one_line(door.model) or "the models it asks for"
+    model = one_line(door.model) or "the models it requests"
     text = f"{one_line(Path(task.program).name)} on {door.url} ({what}), {model}"
     width = shutil.get_terminal_size().columns - len("wireglot: ") if sys.stderr.isatty() else 1000
     names = list(pointing.set)
@@ -661,9 +665,7 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
 def _print_env(task: Launch, file: ConfigFile) -> int:
     """Print variables for a shell. Nothing is started, and no file is written."""
     if _needs_folder(task.point(Door("", ""))):
-        raise Unusable(
-            f"{task.client} needs files that end with it: start it with `wireglot run {task.client}`"
-        )
+        raise Unusable(f"{task.client} needs temporary files: start it with `wireglot run {task.client}`")
     door = _lasting_door(task, file)
     pointing = task.point(door)
     for name in pointing.unset:
@@ -677,7 +679,7 @@ def _print_env(task: Launch, file: ConfigFile) -> int:
     options = [option for option in pointing.options if not any(FOLDER in text for text in option)]
     if options:
         reported = shlex.join([task.program, *(text for option in options for text in option)])
-        complain(f"it also needs options: {reported}")
+        complain(f"also required as options: {reported}")
     return OK
 
 

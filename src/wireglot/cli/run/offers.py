@@ -20,7 +20,7 @@ from wireglot.gateway.settings import Settings
 from wireglot.providers import spec as catalog
 
 _DEMO_MODEL: Final = "demo/demo"
-_GIVEN_UP: Final = "nothing was chosen"
+_GIVEN_UP: Final = "no selection"
 
 
 def offer_clients() -> str:
@@ -43,7 +43,7 @@ def offer_models(settings: Settings, dialect: str, own_model: str) -> str:
     without a key are offered too: the key is asked for later."""
     found: list[tuple[str, str]] = []
     if own_model and set(settings.providers) - {"demo"}:
-        found.append(("", f"what the client asks for ({own_model})"))
+        found.append(("", f"the client's own choice ({own_model})"))
     found += [(each.id, each.id) for each in models(settings, dialect) if _is_offered(each.id, each.embeds)]
     found.append((_DEMO_MODEL, f"{_DEMO_MODEL}  a built-in model that needs no key"))
     found += _without_key(settings)
@@ -67,7 +67,7 @@ def _without_key(settings: Settings) -> Iterator[tuple[str, str]]:
             continue
         if spec.api_key_env[0].endswith("_API_KEY"):
             seen.add(spec.api_key_env[:1])
-            yield f"{spec.name}/{first.match}", f"{spec.name}/{first.match}  asks for a key of {spec.title}"
+            yield f"{spec.name}/{first.match}", f"{spec.name}/{first.match}  requires a key of {spec.title}"
 
 
 def offer_install(client: Client) -> bool:
@@ -75,7 +75,7 @@ def offer_install(client: Client) -> bool:
     command = install_command(client)
     if not can_ask() or shutil.which(command[0]) is None:
         return False
-    complain(f"{client.title} is not installed. This installs it:\n\n  {shlex.join(command)}\n")
+    complain(f"{client.title} is not installed. To install it:\n\n  {shlex.join(command)}\n")
     print("Run it now? [y/N] ", end="", file=sys.stderr, flush=True)
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         return False

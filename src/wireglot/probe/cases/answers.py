@@ -32,9 +32,9 @@ def shape(talk: Talk) -> None:
     if not reply.text.strip():
         raise Broken("the answer has no text")
     if talk.wire.has_answer_ids and not reply.id:
-        raise Broken("the answer tells no id")
+        raise Broken("the answer has no id")
     if not reply.model:
-        raise Broken("the answer tells no model")
+        raise Broken("the answer names no model")
 
 
 @ANSWERS.case("nulls")
@@ -56,7 +56,7 @@ def content_type(talk: Talk) -> None:
 def ids_differ(talk: Talk) -> None:
     first, second = talk.ask(ask(HELLO)), talk.ask(ask(EXACT))
     if not first.id or not second.id:
-        raise NotApplicable("an answer has no id: answers.shape tells it")
+        raise NotApplicable("an answer has no id: see answers.shape")
     if first.id == second.id:
         raise Broken(f"both answers have the id {first.id!r}")
 
@@ -74,7 +74,7 @@ def obeys(talk: Talk) -> None:
 def end(talk: Talk) -> None:
     reply = talk.ask(ask(HELLO))
     if reply.stop == "length":
-        raise Inconclusive("the model did not come to its end")
+        raise Inconclusive("the model did not finish")
     if reply.stop != "end":
         raise Broken(f"the stop reason is {reply.stop_word!r}")
 
@@ -136,7 +136,7 @@ def cached(talk: Talk) -> None:
     results = (ProbeResult(call, "17 degrees and rain") for call in reply.calls)
     usage = counted(talk.ask(with_results(WEATHER_FORCED, reply, *results)))
     if usage.cached is None:
-        raise NotApplicable("it tells nothing of a cache")
+        raise NotApplicable("it reports no cached tokens")
     if usage.cached > usage.input:
         raise Broken(f"{usage.cached} cached of {usage.input} input tokens")
     plain = counted(reply)
@@ -169,7 +169,7 @@ def tools(talk: Talk) -> None:
 def reasoning(talk: Talk) -> None:
     usage = counted(talk.think(ask(HELLO)))
     if usage.reasoning is None:
-        raise NotApplicable("it tells no tokens of reasoning")
+        raise NotApplicable("it reports no reasoning tokens")
     if usage.reasoning > usage.output:
         raise Broken(f"{usage.reasoning} of reasoning in {usage.output} of output")
     if usage.total is not None and usage.total != usage.input + usage.output:
@@ -253,9 +253,9 @@ def letters(talk: Talk) -> None:
         if _LETTERS in said:
             continue
         if "�" in said or "\\u" in said or "Ã" in said or "&lt;" in said:
-            raise Broken(f"letters came back broken: {said[:160]!r}")
+            raise Broken(f"characters were corrupted: {said[:160]!r}")
         if "Gr" in said and "naïve" not in said and "東京" not in said:
-            raise Broken(f"letters are missing: {said[:160]!r}")
+            raise Broken(f"characters are missing: {said[:160]!r}")
         raise Inconclusive(f"the model said {said[:160]!r}")
 
 
@@ -280,9 +280,9 @@ _HALTS: Final = {
 
 def _cut(reply: ProbeReply) -> None:
     if reply.stop != "length":
-        raise Broken(f"the stop reason is {reply.stop_word!r}, though no more than 16 tokens were allowed")
+        raise Broken(f"the stop reason is {reply.stop_word!r}, though at most 16 tokens were allowed")
     if len(reply.text) > 400:
-        raise Broken(f"{len(reply.text)} characters came, though no more than 16 tokens were allowed")
+        raise Broken(f"{len(reply.text)} characters were returned, though at most 16 tokens were allowed")
 
 
 @STOPS.case("length")
@@ -301,9 +301,9 @@ def _halted(reply: ProbeReply, name: str) -> None:
     if "red" not in reply.text and reply.text.strip():
         raise Inconclusive(f"the model said {reply.text[:80]!r}")
     if "yellow" in reply.text:
-        raise Broken(f"the text has the stop sequence in it: {reply.text[:80]!r}")
+        raise Broken(f"the text contains the stop sequence: {reply.text[:80]!r}")
     if "green" in reply.text:
-        raise Broken(f"the text goes on behind the stop sequence: {reply.text[:80]!r}")
+        raise Broken(f"the text continues after the stop sequence: {reply.text[:80]!r}")
     wanted = _HALTS[name]
     if reply.stop_word not in wanted:
         raise Broken(f"expected the stop reason {wanted[0]!r}, found {reply.stop_word!r}")
@@ -335,6 +335,6 @@ def which_sequence(talk: Talk) -> None:
         if "red" not in reply.text:
             raise Inconclusive(f"the model said {reply.text[:80]!r}")
         if reply.stop_word == "end_turn" and reply.sequence is None and "yellow" not in reply.text:
-            raise NotApplicable("it does not tell that a stop sequence matched")
+            raise NotApplicable("it does not report that a stop sequence matched")
         if reply.stop_word != "stop_sequence" or reply.sequence != "yellow":
             raise Broken(f"stop_reason {reply.stop_word!r} with stop_sequence {reply.sequence!r}")

@@ -30,7 +30,7 @@ def _post(talk: Talk, body: dict[str, Any], **more: Any) -> Got:
 def missing_key(talk: Talk, key: str = "") -> None:
     got = _post(talk, _body(talk), key=key)
     if got.status == 200:
-        raise NotApplicable("it answers without a key, or with any")
+        raise NotApplicable("it accepts requests without a key, or with any key")
     talk.refuses(got, *talk.wire.key_refusals)
 
 
@@ -46,7 +46,7 @@ def unknown_model(talk: Talk) -> None:
     body = talk.wire.body(_NO_MODEL, ask(HELLO))
     got = talk.post(encode(body), talk.path("generate", _NO_MODEL))
     if got.status == 200:
-        raise NotApplicable("it answers to any name of a model")
+        raise NotApplicable("it accepts any model name")
     found = talk.refuses(got, 400, 403, 404)
     if _NO_MODEL not in found.message:
         raise Broken(f"the message does not name the model: {found.message[:120]!r}")
@@ -144,7 +144,7 @@ def unknown(talk: Talk) -> None:
         if refused.status not in INVALID or "x_wireglot_probe" not in refused.message:
             raise Broken(f"expected status 400 or 422 that names the field, found {refused}") from None
         return
-    talk.learn("unknown_fields", "", True, "it was answered")
+    talk.learn("unknown_fields", "", True, "the request was accepted")
 
 
 @FIELDS.case("sampling")
@@ -170,7 +170,7 @@ def older_limit(talk: Talk) -> None:
     if got.status != 200:
         talk.learn("max_tokens_field", "max_tokens", False, str(talk.refusal(got)))
         return
-    talk.learn("max_tokens_field", "max_tokens", True, "it was answered")
+    talk.learn("max_tokens_field", "max_tokens", True, "the request was accepted")
     _require_cut(talk.wire.read(talk.document(got)))
 
 
@@ -227,7 +227,7 @@ def listed(talk: Talk) -> None:
         names |= found
         page = talk.wire.next_page(document)
         if wanted not in names and not (page and found):  # the last page, or the same one again
-            raise Broken(f"{talk.model} is none of the {len(names)} that are listed")
+            raise Broken(f"{talk.model} is not one of the {len(names)} listed models")
 
 
 def _count(talk: Talk, question: ProbeQuestion) -> int:
@@ -236,10 +236,10 @@ def _count(talk: Talk, question: ProbeQuestion) -> int:
     got = talk.post(encode(body), talk.path("count"))
     if got.status in _ABSENT:
         talk.learn("counts", "", False, f"status {got.status}")
-        raise NotApplicable("it does not count")
+        raise NotApplicable("it does not count tokens")
     if got.status != 200:
         raise Broken(str(talk.refusal(got)))
-    talk.learn("counts", "", True, "it counts")
+    talk.learn("counts", "", True, "it counts tokens")
     return talk.wire.count(talk.document(got))
 
 

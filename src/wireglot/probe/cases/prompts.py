@@ -72,6 +72,6 @@ def check_distinct(reply: ProbeReply) -> None:
     """Neither ids nor arguments may be equal."""
     names = [found.id for found in reply.calls if found.id]
     if len(set(names)) < len(names):
-        raise Broken(f"two calls have one id: {names}")
+        raise Broken(f"two calls have the same id: {names}")
     if reply.calls[0].arguments == reply.calls[1].arguments:
         raise Broken(f"both calls have the arguments {reply.calls[0].arguments!r}")

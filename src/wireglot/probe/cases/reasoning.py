@@ -17,7 +17,7 @@ _ASKED: Final = ask(ONE_CITY, tools=(WEATHER,))
 
 def _thought(reply: ProbeReply) -> ProbeReply:
     if not reply.thoughts and not reply.state:
-        raise NotApplicable("thinking is taken, and none is shown")
+        raise NotApplicable("thinking is accepted, but no thoughts are returned")
     return reply
 
 
@@ -38,9 +38,9 @@ def _gone_on(reply: ProbeReply, thinking: int | None = None) -> ProbeQuestion:
 def whole(talk: Talk) -> None:
     reply = _thought(talk.think(ask(HELLO)))
     if not reply.text.strip():
-        raise Broken("there are thoughts and no answer")
+        raise Broken("thoughts without an answer")
     if "<think>" in reply.text:
-        raise Broken("the text has <think> in it")
+        raise Broken("the text contains <think>")
 
 
 @REASONING.case("stream")
@@ -49,7 +49,7 @@ def stream(talk: Talk) -> None:
     reply.require()
     _thought(reply)
     if not reply.text.strip():
-        raise Broken("there are thoughts and no answer")
+        raise Broken("thoughts without an answer")
 
 
 @REASONING.case("state")

@@ -30,9 +30,9 @@ def misfit(value: Any, schema: dict[str, Any], root: dict[str, Any] | None = Non
         return misfit(value, root["$defs"][name], root, path)
     if "anyOf" in schema:
         found = [misfit(value, each, root, path) for each in schema["anyOf"]]
-        return "" if "" in found else f"{path}: fits none of the alternatives ({found[0]})"
+        return "" if "" in found else f"{path}: matches none of the alternatives ({found[0]})"
     if "enum" in schema and value not in schema["enum"]:
-        return f"{path}: {value!r} is none of {schema['enum']!r}"
+        return f"{path}: {value!r} is not one of {schema['enum']!r}"
     kind = schema.get("type")
     if kind is not None and (
         not isinstance(value, _TYPES[kind]) or (kind != "boolean" and isinstance(value, bool))
@@ -108,20 +108,20 @@ UNIONS: Final = _closed(
 
 def _answer(talk: Talk, schema: dict[str, Any], *, stream: bool = False) -> None:
     if (stream or schema is not FLAT) and not _is_json(talk.optional(ask(_PLAN, schema=FLAT), "").text):
-        raise NotApplicable("no schema has an effect: schemas.output-flat tells it")
+        raise NotApplicable("schemas have no effect: see schemas.output-flat")
     reply = talk.optional(ask(_PLAN, schema=schema, stream=stream), "output_formats", "schema")
     if stream:
         reply.require()
     found = _document(reply)
     if wrong := misfit(found, schema):
-        raise Broken(f"the answer does not fit the schema: {wrong}")
+        raise Broken(f"the answer does not match the schema: {wrong}")
 
 
 def _document(reply: ProbeReply) -> Any:
     try:
         return decode(reply.text.encode())
     except BadJson as bad:
-        raise Broken(f"the answer is no JSON: {bad}: {reply.text[:120]!r}") from None
+        raise Broken(f"the answer is not JSON: {bad}: {reply.text[:120]!r}") from None
 
 
 def _is_json(text: str) -> bool:
@@ -135,7 +135,7 @@ def _is_json(text: str) -> bool:
 def _tool(talk: Talk, schema: dict[str, Any]) -> None:
     reply = forced(talk, ask(_ENTER, tools=(Offer("save_plan", "Saves a plan.", schema),)))
     if wrong := misfit(arguments_of(reply), schema):
-        raise Broken(f"the arguments do not fit the schema: {wrong}")
+        raise Broken(f"the arguments do not match the schema: {wrong}")
 
 
 _SCHEMAS: Final = {"flat": FLAT, "nested": NESTED, "enums": ENUMS, "refs": REFS, "unions": UNIONS}

@@ -50,11 +50,11 @@ def _kept(talk: Talk, text: str = HELLO) -> Iterator[ProbeReply]:
     """An answer that the endpoint stores for the duration of a case."""
     got = _post(talk, _asked(text))
     if got.status in INVALID:
-        raise NotApplicable(f"it keeps no answers: {talk.refusal(got)}")
+        raise NotApplicable(f"it does not store answers: {talk.refusal(got)}")
     reply = _read(talk, got)
     if not reply.id or _at(talk, reply.id).status in _ABSENT:
         talk.learn("state", "", False, "an answer cannot be fetched")
-        raise NotApplicable("it keeps no answers")
+        raise NotApplicable("it does not store answers")
     talk.learn("state", "", True, "an answer was fetched")
     try:
         yield reply
@@ -69,7 +69,7 @@ def _drop(talk: Talk, id: str) -> None:
 
 def _going_on(talk: Talk, id: str) -> ProbeQuestion:
     stored = surface(talk.wire.name).stored
-    assert stored is not None, "the case is about dialects that have stored answers"
+    assert stored is not None, "the case requires a dialect with stored answers"
     return _asked(HELLO, store=False, **{stored.previous: id})
 
 
@@ -89,7 +89,7 @@ def chain(talk: Talk) -> None:
         alone = counted(_read(talk, _post(talk, _asked(HELLO, store=False)))).input
         after = counted(_read(talk, _post(talk, _going_on(talk, made.id)))).input
     if after <= alone:
-        raise Broken(f"{alone} input tokens alone, {after} behind a longer turn: it was not read")
+        raise Broken(f"{alone} input tokens alone, {after} after a longer turn: it was not used")
 
 
 @STATE.case("unknown-previous")
@@ -126,7 +126,7 @@ def cancel(talk: Talk) -> None:
     with _kept(talk):
         got = _post(talk, _asked(LONG, background=True))
     if got.status in INVALID:
-        raise NotApplicable(f"it answers nothing in the background: {talk.refusal(got)}")
+        raise NotApplicable(f"it does not support background answers: {talk.refusal(got)}")
     if got.status != 200:
         raise Broken(str(talk.refusal(got)))
     id = At(talk.document(got)).text("id", filled=True)

@@ -79,7 +79,7 @@ def text(talk: Talk) -> None:
     if said.strip() == whole.strip() and WORDS in said:
         return
     if whole.strip() == WORDS and set(said.split()) <= set(WORDS.split()):
-        raise Broken(f"the deltas make {said[:80]!r}, the whole answer was {whole[:80]!r}")
+        raise Broken(f"the deltas join to {said[:80]!r}, the whole answer was {whole[:80]!r}")
     raise Inconclusive(f"the model said {said[:80]!r}")
 
 
@@ -89,7 +89,7 @@ def pieces(talk: Talk) -> None:
     if len(reply.text) < 100:
         raise Inconclusive(f"the model said only {reply.text!r}")
     if reply.pieces < 2:
-        raise Broken(f"{len(reply.text)} characters came in {reply.pieces} piece")
+        raise Broken(f"{len(reply.text)} characters arrived in {reply.pieces} piece")
 
 
 @STREAMS.case("call")

@@ -46,7 +46,7 @@ _LONG_NAME: Final = "look_up-the_weather_of_a_city-with_a_name_as_long_as_allowe
 def arguments_of(reply: ProbeReply) -> dict[str, Any]:
     found = decode(reply.calls[0].arguments.encode()) if reply.calls[0].arguments else {}
     if not isinstance(found, dict):
-        raise Broken(f"the arguments are no object: {reply.calls[0].arguments[:120]!r}")
+        raise Broken(f"the arguments are not an object: {reply.calls[0].arguments[:120]!r}")
     return found
 
 
@@ -180,7 +180,7 @@ def strict(talk: Talk) -> None:
     if not reply.calls:
         raise Inconclusive("the model did not call the tool")
     if list(arguments_of(reply)) != ["city"]:
-        raise Broken(f"the arguments do not fit the schema: {reply.calls[0].arguments[:120]!r}")
+        raise Broken(f"the arguments do not match the schema: {reply.calls[0].arguments[:120]!r}")
 
 
 RESULTS: Final = Theme("results")
@@ -194,9 +194,9 @@ def _reported(reply: ProbeReply, *signs: str) -> None:
     must_speak(reply)
     missing = [sign for sign in signs if sign.split()[0] not in reply.text]
     if 0 < len(missing) < len(signs):
-        raise Broken(f"the answer speaks of one result and not of {missing[0]!r}: {reply.text[:120]!r}")
+        raise Broken(f"the answer mentions one result but not {missing[0]!r}: {reply.text[:120]!r}")
     if missing and not reply.calls:
-        raise Inconclusive(f"the answer does not speak of {missing[0]!r}: {reply.text[:120]!r}")
+        raise Inconclusive(f"the answer does not mention {missing[0]!r}: {reply.text[:120]!r}")
 
 
 def _after_call(talk: Talk, text: str, *, stream: bool = False, **form: bool) -> ProbeQuestion:
@@ -280,7 +280,7 @@ def two_rounds(talk: Talk) -> None:
     second = called(talk, question)
     both = [call.id for call in (*first.calls, *second.calls) if call.id]
     if len(set(both)) < len(both):
-        raise Broken(f"calls of two turns have one id: {both}")
+        raise Broken(f"calls of two turns have the same id: {both}")
     results = Results(tuple(ProbeResult(call, _SECOND) for call in second.calls))
     last = ProbeQuestion(turns=(*turns, Said(tuple(second.items)), results), tools=(WEATHER,))
     must_speak(talk.ask(last))

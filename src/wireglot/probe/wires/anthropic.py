@@ -98,7 +98,7 @@ class _Reader(ProbeReader):
             "name are dropped by Anthropic's SDK",
         )
         if "message_stop" in self.seen and kind != "ping":
-            self.add("ending", f"frame {number}: {kind} behind message_stop")
+            self.add("ending", f"frame {number}: {kind} after message_stop")
         if not self.seen and kind not in ("message_start", "ping", "error"):
             self.add("opening", f"the stream begins with {kind}, not with message_start")
         try:
@@ -160,7 +160,7 @@ class _Reader(ProbeReader):
         match kind:
             case "text":
                 if block.text("text"):
-                    self.add("order", f"{at.path}: a text block begins with text in it")
+                    self.add("order", f"{at.path}: a text block starts with text")
             case "tool_use":
                 self._begun_call(block)
             case "thinking":
@@ -196,7 +196,7 @@ class _Reader(ProbeReader):
                 )
                 block["signature"] = text
             case "thinking" if block.get("signature"):
-                self.add("thoughts", f"{at.path}: a thinking_delta behind the signature")
+                self.add("thoughts", f"{at.path}: a thinking_delta after the signature")
             case _:
                 pieces.append(text)
                 if field == "text":
@@ -220,14 +220,14 @@ class _Reader(ProbeReader):
 
     def end(self) -> None:
         reply = self.reply
-        self.unless("message_start" in self.seen, "opening", "there is no message_start")
+        self.unless("message_start" in self.seen, "opening", "message_start is missing")
         for index in sorted(self.open):
             self.add("order", f"block {index} has no content_block_stop")
         ends = [kind for kind in self.seen if kind == "message_stop"]
         self.unless(len(ends) == 1, "ending", f"message_stop came {len(ends)} times, expected once")
         if self.seen and self.seen[-1] != "message_stop" and ends:
             self.add("ending", f"the stream ends with {self.seen[-1]}, not with message_stop")
-        self.unless(bool(reply.stop_word), "ending", "no message_delta tells a stop_reason")
+        self.unless(bool(reply.stop_word), "ending", "no message_delta has a stop_reason")
         for number, block in enumerate(self.blocks):
             self._closed(number, block)
         reply.items = [{"role": "assistant", "content": self.blocks}]
@@ -257,7 +257,7 @@ class _Reader(ProbeReader):
         if begun and said:
             self.add(
                 "calls",
-                f"block {number}: the start has arguments and so do the deltas: clients that join them get "
+                f"block {number}: both the start and the deltas have arguments: clients that join them get "
                 "invalid JSON",
             )
         if said:
@@ -265,9 +265,9 @@ class _Reader(ProbeReader):
                 found = decode(said.encode())
             except BadJson as bad:
                 found = None
-                self.add("calls", f"block {number}: the deltas make no JSON ({bad}): {said[:120]!r}")
+                self.add("calls", f"block {number}: the deltas do not join to JSON ({bad}): {said[:120]!r}")
             if found is not None and not isinstance(found, dict):
-                self.add("calls", f"block {number}: the arguments are no object: {said[:120]!r}")
+                self.add("calls", f"block {number}: the arguments are not an object: {said[:120]!r}")
             block["input"] = found if isinstance(found, dict) else {}
         arguments = said or "{}"
         if not said and isinstance(begun, dict) and begun:

@@ -142,7 +142,7 @@ def read_part(reply: ProbeReply, part: At) -> None:
 def finished(reply: ProbeReply, candidate: At) -> None:
     reply.stop_word = candidate.text("finishReason", filled=True)
     if reply.stop_word != reply.stop_word.upper():
-        raise candidate.get("finishReason").broken("a word in capitals")
+        raise candidate.get("finishReason").broken("an upper-case word")
     reply.stop = _STOPS.get(reply.stop_word, "other")
     if reply.calls and reply.stop == "end":
         reply.stop = "tool"
@@ -213,10 +213,10 @@ class _Reader(ProbeReader):
         if frame.event or frame.lines:
             line = f"event: {frame.event}" if frame.event else frame.lines[0]
             self.add(
-                "frames", f"frame {number}: the line {line[:60]!r}: Google's SDK raises at anything but data"
+                "frames", f"frame {number}: the line {line[:60]!r}: Google's SDK raises on anything but data"
             )
         if frame.data == "[DONE]":
-            self.add("ending", f"frame {number}: [DONE], at which Google's SDK raises")
+            self.add("ending", f"frame {number}: [DONE], on which Google's SDK raises")
             return
         if not frame.data:
             return
@@ -237,7 +237,7 @@ class _Reader(ProbeReader):
             return
         if not self.chunks:
             reply.id, reply.model = _text(at, "responseId"), _text(at, "modelVersion")
-            self.unless(bool(reply.id), "opening", f"{at.path}: there is no responseId")
+            self.unless(bool(reply.id), "opening", f"{at.path}: responseId is missing")
         elif _text(at, "responseId") != reply.id or _text(at, "modelVersion") != reply.model:
             self.add("identity", f"{at.path}: responseId or modelVersion is not that of the first chunk")
         if at.has("usageMetadata"):
@@ -253,7 +253,7 @@ class _Reader(ProbeReader):
             content.is_("role", "model")
             for part in content.get("parts").each() if content.has("parts") else []:
                 if self.ends and (part.value.get("text") or part.has("functionCall")):
-                    self.add("ending", f"{part.path}: content behind the finishReason")
+                    self.add("ending", f"{part.path}: content after the finishReason")
                 self._part(part)
         if candidate.has("finishReason"):
             self.ends += 1
@@ -276,5 +276,5 @@ class _Reader(ProbeReader):
     def end(self) -> None:
         self.unless(self.chunks > 0, "opening", "the stream has no chunk")
         self.unless(self.ends == 1, "ending", f"finishReason was reported {self.ends} times, expected once")
-        self.unless(self.reply.usage is not None, "usage", "no chunk tells the usage")
+        self.unless(self.reply.usage is not None, "usage", "no chunk has the usage")
         self.reply.items = [{"role": "model", "parts": self.parts}]

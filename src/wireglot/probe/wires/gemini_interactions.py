@@ -221,7 +221,7 @@ class _Reader(ProbeReader):
         if not frame.data and not frame.event:
             return  # a comment
         if self.done:
-            self.add("ending", f"frame {number}: something after [DONE]")
+            self.add("ending", f"frame {number}: data after [DONE]")
         if frame.data == "[DONE]":
             self.done += 1
             return

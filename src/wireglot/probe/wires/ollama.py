@@ -182,16 +182,18 @@ class _Reader(ProbeReader):
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if not frame.data:
             line = frame.lines[0]
-            what = f"no JSON object: {line[:80]!r}" if line else "empty: the Python SDK decodes every line"
+            what = f"not a JSON object: {line[:80]!r}" if line else "empty: the Python SDK decodes every line"
             self.add("frames", f"line {number} is {what}")
             return
         if len(frame.data.splitlines()) > 1:
-            self.add("frames", f"line {number} has a character in it at which the Python SDK ends a line")
+            self.add(
+                "frames", f"line {number} contains a character that the Python SDK treats as a line break"
+            )
         document = self.document(frame, number)
         if document is None:
             return
         if self.ends:
-            self.add("ending", f"line {number}: something after the line that is done")
+            self.add("ending", f"line {number}: data after the line with done")
         try:
             self._line(At(document, f"line {number}"))
         except Broken as broken:

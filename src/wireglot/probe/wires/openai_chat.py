@@ -186,7 +186,7 @@ class _Reader(ProbeReader):
         if not frame.data and frame.lines:
             return  # a comment
         if self.done:
-            self.add("ending", f"frame {number}: something behind [DONE]")
+            self.add("ending", f"frame {number}: data after [DONE]")
         if frame.data == "[DONE]":
             self.done += 1
             return
@@ -210,7 +210,7 @@ class _Reader(ProbeReader):
         if at.has("usage"):
             self.usages += 1
             if not self.asked_usage:
-                self.add("usage", f"{at.path}: usage, which was not asked for")
+                self.add("usage", f"{at.path}: usage, which was not requested")
             self.reply.usage = counted(at.get("usage"))
             if self.finished == 0:
                 self.add("usage", f"{at.path}: usage before the answer is finished")
@@ -242,11 +242,11 @@ class _Reader(ProbeReader):
             delta.is_("role", "assistant")
             self.roles += 1
         elif self.roles == 0 and delta.object():
-            self.add("opening", f"{choice.path}: the first delta does not say the role")
+            self.add("opening", f"{choice.path}: the first delta has no role")
             self.roles += 1
         reported = delta.has("content") or delta.has("tool_calls")
         if reported and self.finished and (delta.value.get("content") or delta.has("tool_calls")):
-            self.add("ending", f"{choice.path}: content behind the finish_reason")
+            self.add("ending", f"{choice.path}: content after the finish_reason")
         if delta.has("content"):
             text = delta.text("content")
             self.reply.text += text
@@ -268,7 +268,7 @@ class _Reader(ProbeReader):
         try:
             index = call.number("index")
         except Broken as broken:
-            self.add("indexes", f"{broken}: the SDK puts the pieces together by it")
+            self.add("indexes", f"{broken}: the SDK joins the pieces by it")
             return
         if index > len(self.calls):
             self.add("indexes", f"{call.path}: index {index}, expected {len(self.calls)}: no gaps")
@@ -288,7 +288,7 @@ class _Reader(ProbeReader):
                 if at.has(name) and at.value[name]:
                     self.add(
                         "calls",
-                        f"{at.path}.{name}: reported again in a later piece: the SDK joins such texts",
+                        f"{at.path}.{name}: reported again in a later piece: the SDK joins such values",
                     )
         if function.has("arguments"):
             self.calls[index]["arguments"] += function.text("arguments")
@@ -299,7 +299,7 @@ class _Reader(ProbeReader):
             self.finished == 1, "ending", f"finish_reason was reported {self.finished} times, expected once"
         )
         if self.asked_usage:
-            self.unless(self.usages > 0, "usage", "usage was asked for (include_usage) and never reported")
+            self.unless(self.usages > 0, "usage", "usage was requested (include_usage) and never reported")
         for number, call in enumerate(self.calls):
             try:
                 check_object(call["arguments"], f"call {number}")

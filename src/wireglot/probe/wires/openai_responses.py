@@ -35,7 +35,9 @@ def read_response(at: At) -> ProbeReply:
     reply = ProbeReply(id=at.text("id", filled=True), model=at.text("model", filled=True))
     at.number("created_at")
     reply.faults += [
-        ("repeated", f"{at.path}: there is no field {name}") for name in _PRESENT if name not in at.object()
+        ("repeated", f"{at.path}: the field {name} is missing")
+        for name in _PRESENT
+        if name not in at.object()
     ]
     status = at.is_("status", "completed", "incomplete")
     for item in at.get("output").each():
@@ -131,7 +133,7 @@ class _Reader(ProbeReader):
         if frame.event and frame.event != kind:  # the SDK uses the type, and needs no name
             self.add("frames", f"frame {number}: `event: {frame.event}` over data of type {kind!r}")
         if any(last in self.seen for last in _LAST):
-            self.add("ending", f"{at.path}: behind the last event")
+            self.add("ending", f"{at.path}: after the last event")
         if not self.seen and kind != "response.created":
             self.add("opening", f"the stream begins with {kind}, not with response.created")
         self._sequence(at)
@@ -148,7 +150,7 @@ class _Reader(ProbeReader):
             self.add("indexes", str(broken))
             return
         if self.seen and found != self.number + 1:
-            self.add("indexes", f"{at.path}: sequence_number {found} behind {self.number}")
+            self.add("indexes", f"{at.path}: sequence_number {found} after {self.number}")
         self.number = found
 
     def _event(self, kind: str, at: At) -> None:
@@ -222,7 +224,7 @@ class _Reader(ProbeReader):
         if whole != item.texts.get(key, ""):
             rule: Rule = "calls" if field == "arguments" else "order"
             reported = item.texts.get(key, "")
-            self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas make {reported[:60]!r}")
+            self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas join to {reported[:60]!r}")
 
     def _done(self, at: At) -> None:
         index = at.number("output_index")
@@ -237,10 +239,12 @@ class _Reader(ProbeReader):
         if found.kind == "function_call":
             reported = found.texts.get(("response.function_call_arguments", 0), "")
             if reported != item.text("arguments"):
-                self.add("calls", f"{at.path}: the deltas make {reported[:60]!r}, the item has others")
+                self.add(
+                    "calls", f"{at.path}: the deltas join to {reported[:60]!r}, the item has different ones"
+                )
 
     def end(self) -> None:
-        self.unless("response.created" in self.seen, "opening", "there is no response.created")
+        self.unless("response.created" in self.seen, "opening", "response.created is missing")
         ends = [kind for kind in self.seen if kind in _LAST]
         self.unless(len(ends) == 1, "ending", f"the last event came {len(ends)} times, expected once")
         for index, item in self.items.items():

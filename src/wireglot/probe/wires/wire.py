@@ -112,7 +112,7 @@ class ProbeReader(ABC):
         document = frame.document()
         if isinstance(document, dict):
             return document
-        self.add("frames", f"frame {number}: its data is no JSON object: {frame.data[:80]!r}")
+        self.add("frames", f"frame {number}: its data is not a JSON object: {frame.data[:80]!r}")
         return None
 
 
@@ -121,6 +121,6 @@ def check_object(arguments: str, place: str) -> None:
     try:
         found = decode(arguments.encode()) if arguments else {}
     except BadJson as bad:
-        raise Broken(f"{place}.arguments: no JSON ({bad}): {arguments[:120]!r}") from None
+        raise Broken(f"{place}.arguments: not JSON ({bad}): {arguments[:120]!r}") from None
     if not isinstance(found, dict):
         raise Broken(f"{place}.arguments: expected an object in the text, found {arguments[:120]!r}")
