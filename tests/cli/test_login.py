@@ -42,7 +42,7 @@ def test_a_key_from_a_pipe_is_tried_and_kept_for_its_owner_alone(
     done = run("login", "kimi", "--key", "-", given=f"{GOOD_KEY}\n")
     assert done.returncode == 0
     assert done.stderr.decode().splitlines() == [
-        "Moonshot Kimi takes the key: stored in ~/.local/share/wireglot/credentials as MOONSHOT_API_KEY.",
+        "Moonshot Kimi accepts the key: stored in ~/.local/share/wireglot/credentials as MOONSHOT_API_KEY.",
         "next: wireglot run claude --model kimi/kimi-k3",
     ]
     assert stat.S_IMODE(place(home).stat().st_mode) == 0o600
@@ -72,7 +72,7 @@ def test_a_key_from_a_pipe_is_tried_and_kept_for_its_owner_alone(
 def test_a_key_that_is_refused_is_not_kept_and_not_repeated(home: Path, hosts: dict[str, Reply]) -> None:
     said = complaint(run("login", "kimi", given=BAD_KEY), 1)
     assert said == (
-        "Moonshot Kimi refuses the key (it says: Incorrect API key provided: [redacted].): it was not stored"
+        "Moonshot Kimi rejects the key (it says: Incorrect API key provided: [redacted].): it was not stored"
     )
     assert not place(home).exists()
 
@@ -115,7 +115,7 @@ def test_an_account_that_was_not_paid_is_no_wrong_key(home: Path, hosts: dict[st
     body = {"error": {"message": "Pay first", "type": "exceeded_current_quota_error"}}
     hosts[KIMI] = Reply(status=402, body=body)
     done = run("login", "kimi", given=GOOD_KEY)
-    assert "takes the key, and not its account (it says: Pay first): stored in" in done.stderr.decode()
+    assert "accepts the key, but not its account (it says: Pay first): stored in" in done.stderr.decode()
     assert done.returncode == 0
 
 
@@ -128,7 +128,7 @@ def test_a_person_is_asked_again_after_a_wrong_key_and_before_an_untried_one_is_
     done = run("login", "kimi")
     assert done.returncode == 0
     said = done.stderr.decode()
-    assert said.index("plain ASCII") < said.index("refuses the key") < said.index("takes the key: stored")
+    assert said.index("plain ASCII") < said.index("rejects the key") < said.index("accepts the key: stored")
     keys = iter([GOOD_KEY])
     refused = run("login", "openai", given="n\n")
     assert refused.returncode == 1

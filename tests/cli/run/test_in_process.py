@@ -263,8 +263,8 @@ def test_a_key_is_tried_at_its_provider(monkeypatch: Patch) -> None:
     assert "kimi" in choice.settings.providers
     for outcome, tried in (
         ("taken", TriedKey(False, "")),
-        ("refused", TriedKey(True, f"{spec.title} refuses the key")),
-        ("busy", TriedKey(False, f"{spec.title} could not say whether it takes the key")),
+        ("refused", TriedKey(True, f"{spec.title} rejects the key")),
+        ("busy", TriedKey(False, f"{spec.title} did not report whether it accepts the key")),
     ):
         monkeypatch.setattr(launch, "try_key", lambda provider, key, outcome=outcome: answer(outcome))
         assert try_key("sk-2") == tried
@@ -311,7 +311,7 @@ def test_no_client_is_started_for_keys_that_are_all_refused(
     is_asked = answers == ["refused"] and state in ("file", "keyring")
     reasons = [(whose, variable, reason) for whose, variable, _, reason in asked]
     title = catalog.provider("kimi").title
-    assert reasons == ([(title, "K", f"{title} refuses the key, which is stored as K")] if is_asked else [])
+    assert reasons == ([(title, "K", f"{title} rejects the key, which is stored as K")] if is_asked else [])
 
 
 def test_another_key_takes_the_place_of_one_that_is_refused(monkeypatch: Patch) -> None:

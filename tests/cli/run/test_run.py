@@ -254,7 +254,7 @@ def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: P
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
     terminal.type(f"{BAD_KEY}\n")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS, times=2)
-    assert "Moonshot Kimi refuses the key (it says: Incorrect API key provided: " in terminal.shown
+    assert "Moonshot Kimi rejects the key (it says: Incorrect API key provided: " in terminal.shown
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     assert not (place.data / "credentials").exists()
@@ -287,7 +287,7 @@ def test_a_kept_key_that_is_refused_is_asked_for_again(place: Place, kimi: Provi
     keep(place.data / "credentials", "MOONSHOT_API_KEY", BAD_KEY)
     said = place.refused("claude", "--model", "kimi/kimi-k3", status=1)
     assert said == (
-        "Moonshot Kimi refuses the key (it says: Incorrect API key provided: [redacted].): wireglot login kimi"
+        "Moonshot Kimi rejects the key (it says: Incorrect API key provided: [redacted].): wireglot login kimi"
     )
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
     assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)

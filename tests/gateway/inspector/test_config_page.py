@@ -336,7 +336,7 @@ def test_a_key_is_tried_kept_and_in_effect_and_never_repeated(kept, mine: Provid
     gateway, visitor = kept
     status, tried = ask(visitor, "POST", f"{PROVIDERS}/mine/try", {})
     assert (status, tried["verdict"]) == (200, "refused")
-    assert tried["sentence"] == "mine refuses the key (it says: Incorrect API key provided: [redacted].)"
+    assert tried["sentence"] == "mine rejects the key (it says: Incorrect API key provided: [redacted].)"
     status, refused = ask(visitor, "PUT", f"{PROVIDERS}/mine/key", {"key": BAD_KEY + "x"})
     assert (status, refused["kept"], refused["verdict"]) == (200, False, "refused")
     status, found = ask(visitor, "PUT", f"{PROVIDERS}/mine/key", {"key": f" {GOOD_KEY} "})
@@ -344,7 +344,7 @@ def test_a_key_is_tried_kept_and_in_effect_and_never_repeated(kept, mine: Provid
         200,
         True,
         True,
-        "mine takes the key",
+        "mine accepts the key",
     )
     place = gateway.folder / "wireglot/credentials"
     assert f"MINE_KEY={GOOD_KEY}\n" in place.read_text()

@@ -845,7 +845,7 @@ def test_keys_of_providers_are_tried_kept_and_removed_whole(tmp_path: Path) -> N
     found = edited.ask("providers.keep", {"key": "sk-wrong"}, "kimi")
     assert found.pop("milliseconds") >= 0
     refused = {"outcome": "refused", "verdict": "refused", "models": 0}
-    sentence = "Moonshot AI refuses the key (it says: No such key.)"
+    sentence = "Moonshot AI rejects the key (it says: No such key.)"
     assert found == {**refused, "sentence": found["sentence"], "kept": False}
     assert found["sentence"].endswith(sentence.partition(" ")[2].partition(" ")[2])
     assert (edited.notes, (tmp_path / "wireglot/credentials").exists()) == ([], False)
@@ -853,7 +853,7 @@ def test_keys_of_providers_are_tried_kept_and_removed_whole(tmp_path: Path) -> N
     found = edited.ask("providers.keep", {"key": " sk-right "}, "kimi")
     title = catalog.provider("kimi").title
     assert found.pop("milliseconds") >= 0
-    taken = {"outcome": "taken", "verdict": "good", "sentence": f"{title} takes the key", "models": 2}
+    taken = {"outcome": "taken", "verdict": "good", "sentence": f"{title} accepts the key", "models": 2}
     assert found == {
         **taken,
         "kept": True,

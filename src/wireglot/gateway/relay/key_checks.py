@@ -106,17 +106,17 @@ class ProviderAnswer(msgspec.Struct, frozen=True):
         says = f" (it says: {self.words})" if self.words else ""
         match self.outcome:
             case "taken":
-                return f"{title} takes the key"
+                return f"{title} accepts the key"
             case "unpaid":
-                return f"{title} takes the key, and not its account{says}"
+                return f"{title} accepts the key, but not its account{says}"
             case "refused":
-                return f"{title} refuses the key{says}"
+                return f"{title} rejects the key{says}"
             case "forbidden":
-                return f"{title} does not let the key ask{says}"
+                return f"{title} does not allow requests with the key{says}"
             case "silent":
                 return f"{title} cannot be reached at {self.host}: {self.words}"
             case _:
-                return f"{title} could not say whether it takes the key{says}"
+                return f"{title} did not report whether it accepts the key{says}"
 
     @property
     def host(self) -> str:
