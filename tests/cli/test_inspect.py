@@ -40,7 +40,7 @@ def test_the_administrator_is_signed_in_also_where_everyone_may_look() -> None:
         assert opener.open(link, timeout=30).geturl() == page
         with opener.open(f"{page}/api/session", timeout=30) as answer:
             assert json.load(answer)["access"] == "admin"
-        with pytest.raises(Failed, match="only a gateway of yours"):
+        with pytest.raises(Failed, match="not your own gateway"):
             page_link(address, "", as_admin=True)
 
 

@@ -124,4 +124,4 @@ def test_run_sets_it_for_the_run_and_only_where_it_is_asked_to() -> None:
     ]  # fmt: skip
     refused = run("run", "codex", "--statusline")
     assert refused.returncode == 2
-    assert b"codex has no status line" in refused.stderr
+    assert b"codex has no configurable status line" in refused.stderr

@@ -94,7 +94,7 @@ def test_wiping_a_caller_removes_its_data_and_keeps_the_books(
     assert not found.get("conversation")
     assert found["usage"] == 3
     assert main(["store", "wipe", "nobody"]) == 0
-    assert "nothing of 'nobody'" in capsys.readouterr().out
+    assert "no data of 'nobody'" in capsys.readouterr().out
 
 
 def test_pruning_a_fresh_store_removes_nothing(used: Path, capsys: pytest.CaptureFixture[str]) -> None:

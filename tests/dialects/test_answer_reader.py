@@ -60,12 +60,15 @@ def test_an_error_that_came_instead_of_a_stream_is_read_however_it_is_cut(name, 
 @rows("name", DIALECTS)
 def test_a_document_without_end_is_given_up(name):
     reported = _failure(name, b"{", b" " * MAX_DOCUMENT_BYTES)
-    assert reported.error.message == "the upstream sent what cannot be read: the answer is too large"
+    assert (
+        reported.error.message == "the upstream sent something that cannot be read: the answer is too large"
+    )
 
 
 @rows("name", DIALECTS)
 def test_a_frame_without_end_is_given_up(name):
     reported = _failure(name, b"data: {", b" " * 1000)
     assert (
-        reported.error.message == "the upstream sent what cannot be read: a frame is larger than 1000 bytes"
+        reported.error.message
+        == "the upstream sent something that cannot be read: a frame is larger than 1000 bytes"
     )

@@ -231,7 +231,7 @@ def test_what_a_dead_machine_answered_is_still_there_and_its_own_while_the_store
             lambda: reported if (reported := two.look(0, "exchanges"))["fleet"]["trouble"] else None
         )
         assert {own, theirs} <= {row["id"] for row in reported["rows"]}
-        assert "away" in two.look(0, f"exchanges/{theirs}")["why"]
+        assert "store is not available" in two.look(0, f"exchanges/{theirs}")["why"]
         reply = two.ask(0, "POST", f"{API}/recording", {"minutes": 600}, key=ADMIN)
         assert "only this machine" in reply.json()["unreached"]
         two.server.start()

@@ -169,7 +169,9 @@ def test_two_supervisors_do_not_share_a_port(tmp_path: Path) -> None:
         )
         assert second.returncode == 1
         where = f"127.0.0.1:{served.port}"
-        assert second.stderr.startswith(f"wireglot: cannot listen on {where}: Address already in use: ")
+        assert second.stderr.startswith(
+            f"wireglot: cannot listen on {where}: Address already in use by your gateway "
+        )
         assert second.stderr.count("\n") == 1
         assert served.get("/healthz")[0] == 200
         served.process.send_signal(signal.SIGTERM)

@@ -39,7 +39,7 @@ def test_the_readme_draws_forwarding_beside_translation():
 
 def test_a_tool_call_is_followed_there_and_back():
     """[D] R-L-03: from `tool_use` to `functionCall` and back."""
-    reported = section("forwarding.md", "A tool call, there and back")
+    reported = section("forwarding.md", "A tool call in both directions")
     words = ("`tools[].input_schema`", "`functionDeclarations`", "`functionCall`", "`tool_use`")
     places = [reported.index(word) for word in (*words, "`tool_result`", "`functionResponse`")]
     assert places == sorted(places)
@@ -60,8 +60,7 @@ def test_the_architecture_is_drawn():
         "MOONSHOT_API_KEY",
         "**Environment**",
         "**Determinism**",
-        "**Accepted**",
-        "**done**",
+        "**Acceptance**",
     ],
 )
 def test_the_adapters_contract_is_written_down(subject):

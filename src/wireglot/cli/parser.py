@@ -84,8 +84,9 @@ examples:
   wireglot import ccr ~/.claude-code-router/config.json -o wireglot.toml
   wireglot import litellm - < config.yaml | less
 
-No key is written into the new file. A key in clear text is replaced by env:NAME,
-a variable to set; --keep-keys stores the key where `wireglot login` stores keys.
+No key is written into the new file. A key in clear text is replaced by
+env:NAME, a variable to set; --keep-keys stores the key where `wireglot login`
+stores keys.
 """
 _IMPORTED_PROGRAMS: Final = {
     "litellm": ("LiteLLM's proxy", "config.yaml"),
@@ -138,7 +139,7 @@ def _add_init(commands: Commands) -> None:
 _INSPECT_EXAMPLES: Final = """\
 examples:
   wireglot inspect                          your running gateway
-  wireglot inspect --admin                  to create keys and change all settings
+  wireglot inspect --admin                  to create keys and change settings
   wireglot inspect --url http://gateway:8484
   wireglot inspect report.wgtrace.json      an exported exchange
 """

@@ -85,7 +85,7 @@ def test_a_client_keeps_all_arguments_and_a_command_is_the_first_of_them() -> No
     ("given", "words"),
     [
         (Launch(), "name a client (aider, "),
-        (Launch(client="nobody-knows-it"), "there is no client nobody-knows-it: known are aider, "),
+        (Launch(client="nobody-knows-it"), "there is no client nobody-knows-it: known clients are aider, "),
         (Launch(client="clade"), "did you mean claude?"),
         (Launch(families=("openai",)), "--env needs a command after --"),
         (Launch(families=("openai",), print_env=True), ""),
@@ -94,7 +94,7 @@ def test_a_client_keeps_all_arguments_and_a_command_is_the_first_of_them() -> No
         (Launch(client="claude", url="x"), ""),
         (Launch(client="claude", private=True), ""),
         (Launch(client="claude", statusline=True), ""),
-        (Launch(client="aider", statusline=True), "aider has no status line"),
+        (Launch(client="aider", statusline=True), "aider has no configurable status line"),
     ],
 )
 def test_what_is_wrong_with_a_command_line_is_told(given: Launch, words: str) -> None:

@@ -86,7 +86,7 @@ WHOLE = "claude on http://h:1 (already running), p/m; set ONE, TWO, THREE"
         (10 + len(WHOLE), WHOLE),
         (9 + len(WHOLE), "claude on http://h:1 (already running), p/m; set ONE and 2 more"),
         (10 + 62, "claude on http://h:1 (already running), p/m; set 3 variables"),
-        (10 + 61, "claude on http://h:1, p/m; set 3 variables"),
+        (10 + 59, "claude on http://h:1, p/m; set 3 variables"),
     ],
 )
 def test_what_was_set_is_one_line(monkeypatch: pytest.MonkeyPatch, columns: int, line: str) -> None:

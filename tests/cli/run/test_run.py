@@ -251,9 +251,9 @@ def test_a_key_that_is_missing_is_reported_where_nobody_can_be_asked(place: Plac
 
 def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: ProviderDouble) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS)
     terminal.type(f"{BAD_KEY}\n")
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS, times=2)
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS, times=2)
     assert "Moonshot Kimi rejects the key (it says: Incorrect API key provided: " in terminal.shown
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
@@ -274,7 +274,7 @@ def test_a_key_that_is_missing_is_asked_for_tried_and_kept(place: Place, kimi: P
 @pytest.mark.whole
 def test_a_key_that_is_not_to_be_kept_is_not(place: Place, kimi: ProviderDouble) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS)
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("\n")
@@ -290,8 +290,8 @@ def test_a_kept_key_that_is_refused_is_asked_for_again(place: Place, kimi: Provi
         "Moonshot Kimi rejects the key (it says: Incorrect API key provided: [redacted].): wireglot login kimi"
     )
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
-    assert "which is kept as MOONSHOT_API_KEY" in " ".join(terminal.shown.split())
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS)
+    assert "which is stored as MOONSHOT_API_KEY" in " ".join(terminal.shown.split())
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
     terminal.type("y\n")
@@ -369,7 +369,7 @@ def test_a_key_that_a_configuration_names_is_asked_for(
     said = place.refused("claude", *options)
     assert said == "no key for Moonshot Kimi: set MY_KIMI_KEY"
     terminal = place.in_terminal("claude", *options)
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS)
     assert "Moonshot Kimi requires a key, and MY_KIMI_KEY is not set." in terminal.shown
     terminal.type(f"{GOOD_KEY}\n")
     assert terminal.wait_for("[y/N] ", DEADLINE_SECONDS)
@@ -394,7 +394,7 @@ def test_a_model_that_needs_no_key_is_run_while_others_lack_theirs(
 
 def test_a_question_ends_at_ctrl_c(place: Place) -> None:
     terminal = place.in_terminal("claude", "--model", "kimi/kimi-k3")
-    assert terminal.wait_for("gives up): ", DEADLINE_SECONDS)
+    assert terminal.wait_for("to cancel): ", DEADLINE_SECONDS)
     terminal.type("\x03")
     assert terminal.end(DEADLINE_SECONDS) == 130
     assert "Traceback" not in terminal.shown

@@ -343,7 +343,7 @@ def test_a_file_that_needs_no_approval_is_reloaded_as_ever(place: Place, thief: 
 
 def test_a_doctor_shows_no_key_to_hosts_of_a_file_that_is_not_approved(place: Place, thief: Thief) -> None:
     shown = " ".join(command(place, "doctor").stdout.split())
-    assert "no provider was called: wireglot.toml says where your keys go" in shown
+    assert "no provider was called: wireglot.toml decides where your keys are sent" in shown
     assert thief.keys == []
     command(place, "doctor", "--config", "wireglot.toml")
     assert set(thief.keys) == {f"Bearer {SECRET}"}

@@ -38,7 +38,7 @@ def wrong(document: dict[str, Any], most: int = 10) -> tuple[str, str]:
     [
         ({"other": 1}, "other", "other: expected one of aligned, dialect, kind, model, only, request, text"),
         ({"text": 7}, "text", "text: expected text"),
-        ({"text": "x" * 11}, "text", "text: expected at most 10 letters"),
+        ({"text": "x" * 11}, "text", "text: expected at most 10 characters"),
         ({"dialect": "latin"}, "dialect", "dialect: expected one of "),
         ({"dialect": "gemini", "kind": "x"}, "kind", "kind: expected one of request, answer, stream"),
         (

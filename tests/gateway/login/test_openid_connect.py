@@ -201,7 +201,7 @@ def test_a_person_who_changes_groups_has_the_new_limits_after_the_next_sign_in(p
         ('allowed_domains = ["example.com"]', User("1", "a@sub.example.com"), b"domain"),
         ('allowed_domains = ["example.com"]', User("1", "a@example.com@elsewhere.example"), b"domain"),
         ('allowed_domains = ["example.com"]', User("1"), b"domain"),
-        ('[login.groups]\ndev = "team"\n' + GROUPS, User("1", "a@example.com", ("x",)), b"no group"),
+        ('[login.groups]\ndev = "team"\n' + GROUPS, User("1", "a@example.com", ("x",)), b"not in a group"),
     ],
 )
 def test_people_who_may_not_sign_in(provider: IdentityProvider, lines: str, user: User, why: bytes):

@@ -321,7 +321,7 @@ def test_an_inference_profile_is_in_no_page_of_a_client_key() -> None:
             with urllib.request.urlopen(request, timeout=DEADLINE_SECONDS) as answer:
                 assert msgspec.json.decode(answer.read())["route"] == "anthropic-up"
             refused = ask(gateway, CLIENTS[0], "fast", headers={"authorization": "Bearer the-poor-key"})
-            assert b"there is no price for what anthropic-up costs" in refused.body
+            assert b"the price of anthropic-up is unknown" in refused.body
             assert b"arn:" not in refused.body
 
 

@@ -95,7 +95,7 @@ def test_every_wrong_verb_gets_an_error_of_this_dialect(foreign: Stage) -> None:
             status, body = ask(foreign, method, root + rest)
             error = body["error"]
             said = (status, error["code"], error["message"])
-            if said != (405, "invalid_request", f"{root}{rest} takes {allowed}"):
+            if said != (405, "invalid_request", f"{root}{rest} supports {allowed}"):
                 wrong.append((method, root + rest, said))
     assert not wrong
     status, body = ask(foreign, "POST", f"{PATH}/v1_x/stop")

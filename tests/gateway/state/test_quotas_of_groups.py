@@ -231,7 +231,7 @@ def test_processes_share_the_budget_over_every_kind_of_counters(kind: str, tmp_p
             (name,) = claim.budgets
             assert (await counters.known([name]))[name] == 400 + claim.expected.total
             with pytest.raises(
-                RequestError, match="group research may use 1000 tokens a month, and requests"
+                RequestError, match="group research may use 1000 tokens a month, and running requests"
             ):
                 await one(second, "you")
             desk.limiter = first

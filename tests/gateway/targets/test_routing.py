@@ -63,7 +63,9 @@ def test_a_provider_that_is_off_is_named_and_never_replaced_by_another():
     switched_off = settings(catalogued("kimi"), off={"mine": "MY_KEY"})
     with pytest.raises(Unroutable, match=r"mine is off: set MY_KEY \(providers that are on: kimi\)$"):
         route(switched_off, "mine/x", "anthropic")
-    with pytest.raises(Unroutable, match=r"no provider 'elsewhere' here \(providers that are on: none\)$"):
+    with pytest.raises(
+        Unroutable, match=r"there is no provider 'elsewhere' \(providers that are on: none\)$"
+    ):
         route(settings(), "elsewhere/x", "anthropic")
 
 

@@ -51,7 +51,7 @@ async def _one_goes(folder: Path) -> None:
         await other.close()  # as the kernel closes the sockets of the one that is killed
         ended = await heard.heard(DEADLINE_SECONDS)
         assert {(row.id, row.state) for row in ended} == {("before", "failed"), ("since", "failed")}
-        assert all("has gone" in row.error for row in ended)
+        assert all("has exited" in row.error for row in ended)
     finally:
         heard.close()
 
