@@ -291,8 +291,15 @@ def test_telemetry_needs_a_key_and_has_a_limit(gateway: LiveGateway, collector: 
     nobody = asked(gateway, "POST", "/v1/metrics", b"{}", content_type="application/json")
     assert (nobody.status, nobody.document["error"]["type"]) == (401, "authentication_error")
     too_long = str(4 * 2**20 + 1)
-    large = {"content_type": "application/json", "content_length": too_long}
-    assert asked(gateway, "POST", "/v1/metrics", key=KEYS["ada"], **large).status == 413
+    large = asked(
+        gateway,
+        "POST",
+        "/v1/metrics",
+        key=KEYS["ada"],
+        content_type="application/json",
+        content_length=too_long,
+    )
+    assert large.status == 413
     assert asked(gateway, "GET", "/v1/traces", key=KEYS["ada"]).status == 405
     assert len(collector.taken) == before
 
