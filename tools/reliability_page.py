@@ -14,10 +14,12 @@ Each row below is a fault-injection test that was run, with the requirement set 
 command repeats it; the raw file has seed, counts, machine and commit. If a requirement was not met, the page
 says so, and what happens instead.
 
-**A proof applies to the commit it ran on.** "Holds" means that none of the packages it covers has changed
-since. Otherwise the row says "held", how many commits ago, and which packages changed: it says nothing about
-the newer code. A release repeats outdated proofs. `make test` runs small versions of them at every change."""
+**A proof applies to the commit it ran on.** "Holds" means that none of the packages it depends on, by its
+imports and by the programs it starts, has changed since. Otherwise the row says "held", how many commits
+ago, and which packages changed: it says nothing about the newer code. A release repeats outdated proofs.
+`make test` runs small versions of them at every change."""
 _SHOWN_FIGURES: Final = 3
+_SHOWN_PACKAGES: Final = 5
 _SAID: Final = {"held": "holds", "failed": "**does not hold**", "unfinished": "holds for what was run"}
 _SAID_THEN: Final = {"held": "held", "failed": "**did not hold**", "unfinished": "held for what was run"}
 _FIGURE: Final = {False: "holds", True: "held"}
@@ -77,6 +79,8 @@ def _when(result: Result | None, since: Age | None) -> str:
     ago = f"{since.commits:,} commit{'' if since.commits == 1 else 's'} ago"
     if not since.changed:
         return f"{commit}, {ago}"
+    if len(since.changed) > _SHOWN_PACKAGES:
+        return f"{commit}, {ago}; **before changes** in {len(since.changed)} packages"
     return f"{commit}, {ago}; **before changes** in {', '.join(since.changed)}"
 
 
@@ -95,6 +99,7 @@ def _section(proof: Proof, result: Result | None) -> Iterator[str]:
         return
     since = age(proof, result)
     yield from (f"Measured at {_when(result, since)}.", "")
+    yield from (f"Depends on {', '.join(f'`{name}`' for name in proof.covers)}.", "")
     yield from ("| figure | demanded | measured | |", "|---|---|---|---|")
     for figure in result.figures:
         mark = (

@@ -14,6 +14,7 @@ import sys
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
+from tools.lab.dependencies import packages
 from tools.lab.result import Result, git, read
 
 ROOT: Final = Path(__file__).parents[2]
@@ -33,8 +34,11 @@ class Proof(NamedTuple):
     tier: Tier = "lab"
     quick: str = ""
     """The tests that try the same in small at every change."""
-    covers: tuple[str, ...] = ("dialects", "gateway", "http", "ir", "providers", "stores", "wire")
-    """The packages of src/wireglot that it proves something about: a change in one of them makes it old."""
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """The packages of src/wireglot that it depends on: a change in one of them makes it old."""
+        return packages(self.command.split()[0])
 
 
 PROOFS: Final = (
@@ -44,7 +48,6 @@ PROOFS: Final = (
         "bit-identical",
         "tools.lab.splits",
         quick="tests/laws/test_chunking.py",
-        covers=("dialects", "ir", "providers", "wire"),
     ),
     Proof(
         "cuts",
@@ -90,7 +93,6 @@ PROOFS: Final = (
         "no crash, nothing acknowledged lost, recovers",
         "tools.lab.store_faults",
         quick="tests/stores/test_sqlite_faults.py",
-        covers=("gateway", "stores"),
     ),
     Proof(
         "crosstalk",
@@ -204,9 +206,8 @@ def age(proof: Proof, result: Result) -> Age | None:
     count = git(ROOT, "rev-list", "--count", f"{since}..HEAD") if since else ""
     if not count:
         return None
-    paths = [f"src/wireglot/{name}" for name in proof.covers]
-    files = git(ROOT, "diff", "--name-only", since, "--", *paths).splitlines()
-    changed = {file.split("/")[2] for file in files}
+    files = git(ROOT, "diff", "--name-only", since, "--", "src/wireglot").splitlines()
+    changed = {file.split("/")[2].removesuffix(".py") for file in files}
     return Age(int(count), tuple(name for name in proof.covers if name in changed))
 
 
