@@ -202,7 +202,7 @@ contracts: $(VENV)/.dev ## Check who may import whom
 docs: $(VENV)/.dev ## Regenerate the generated pages
 	$(BIN)/python -m tools.generate_docs
 
-docs-check: $(VENV)/.dev ## Fail if a generated page is out of date
+docs-check: $(VENV)/.dev ## Fail if a generated page is out of date, or a table or list of any page is torn
 	$(BIN)/python -m tools.generate_docs --check
 
 # Each page in a network of its own, where the vendors' hosts are stood in for; as root, or where users may have

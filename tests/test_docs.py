@@ -114,12 +114,6 @@ def test_every_link_inside_the_repository_leads_somewhere(page):
             assert anchor in anchors(PAGES[name]), link
 
 
-@pages
-def test_every_row_of_a_table_is_one_line(page):
-    rows_of_tables = [line for line in without_code(PAGES[page]).splitlines() if line.startswith("|")]
-    assert [row for row in rows_of_tables if not row.rstrip().endswith("|")] == []
-
-
 def test_every_page_can_be_reached_from_the_readme():
     seen, ahead = set(), ["README.md"]
     while ahead:

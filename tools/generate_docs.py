@@ -1,4 +1,4 @@
-"""Write the generated pages and parts of pages, or with --check fail if one is out of date."""
+"""Write the generated pages and parts; with --check fail if one is out of date. A torn table fails too."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from tools import (
     fault_table,
     library_example,
     metric_table,
+    page_shape,
     probe_page,
     provider_page,
     readme_figures,
@@ -202,7 +203,17 @@ def main() -> int:
     names = list(stale(check))
     for name in names:
         print(f"{name}: {'out of date, run `make docs`' if check else 'written'}")
-    return 1 if check and names else 0
+    faults = list(torn())
+    for fault in faults:
+        print(fault)
+    return 1 if faults or (check and names) else 0
+
+
+def torn() -> Iterable[str]:
+    """Rows and items of any page that a renderer does not show as such."""
+    for path in page_shape.all_pages():
+        for fault in page_shape.torn_places(path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(ROOT)}:{fault}"
 
 
 if __name__ == "__main__":
