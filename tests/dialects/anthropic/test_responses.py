@@ -317,7 +317,7 @@ def test_a_text_is_cut_where_it_is_cited(
 ) -> None:
     answer = Response("r", "m", (Text(text, citations=tuple(citations)),), Stop("end"))
     content = render(answer)[0]["content"]
-    cited = [[each["url"][8] for each in block["citations"] or ()] for block in content]
+    cited = [[each["url"][8] for each in block.get("citations", ())] for block in content]
     assert [
         (block["text"], "".join(sources)) for block, sources in zip(content, cited, strict=True)
     ] == blocks

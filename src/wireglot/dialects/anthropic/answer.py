@@ -93,8 +93,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         cuts = part.citations and part.signature is None and not self.native
         pieces = cut_at_citations(part) if cuts else whole
         for text, indices in pieces:
-            block = self.empty_text()
-            block["text"] = text
+            block: Block = {"type": "text", "text": text}
             cited = [(index, part.citations[index]) for index in indices]
             if len(pieces) > 1:  # the piece itself shows what is cited
                 cited = [
@@ -108,12 +107,6 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
     def call_id(self, identifier: str) -> str:
         return call_id(identifier, self.response_id, self.context)
-
-    def empty_text(self) -> Block:
-        """An empty text block for deltas. The vendor requires `citations`, null if there are none."""
-        return (
-            {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": None}
-        )
 
     def call(self, part: ToolCall, path: str) -> Block:
         identifier = call_id(part.id, self.response_id, self.context)

@@ -82,7 +82,7 @@ def _fetched(page: WebPage) -> dict[str, Any]:
         source = {"type": "base64", "media_type": page.mime, "data": page.data}
     else:
         source = {"type": "text", "media_type": "text/plain", "data": page.text}
-    document = {"type": "document", "source": source, "title": page.title or None, "citations": None}
+    document = {"type": "document", "source": source, "title": page.title or None}
     return {
         "type": "web_fetch_result",
         "url": page.url,

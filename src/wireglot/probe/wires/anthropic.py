@@ -49,7 +49,7 @@ FINAL_USAGE_NULLS: Final = (
     "output_tokens_details",
     "server_tool_use",
 )
-BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"text": ("citations",), "tool_use": ("caller",)}
+BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"tool_use": ("caller",)}
 
 
 def counted(usage: At) -> ProbeUsage:
