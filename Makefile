@@ -20,7 +20,7 @@ CORPUS ?= ../shared/corpus/dev
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: .client-programs .nginx .valgrind help setup demo test newcomer full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract clean
+.PHONY: .client-programs .nginx .valgrind help setup demo test newcomer full newest pins servers promtool chromium page page-check page-test page-pictures test-fleet lock prices recording container wheel packages artifacts release coverage sbom lint format types contracts docs docs-check docs-blocks site bench bench-peers probe-peers bench-core capacity guard guard-update leaks lab soak corpus judges mutants sim same rolling clients watch contract live clean
 
 help: ## Show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':[^#]*## ' '{ \
@@ -292,6 +292,10 @@ rolling: $(VENV)/.dev servers ## Upgrade a loaded fleet machine by machine, and 
 # Needs `claude` (on PATH, or by `python -m clients.install claude-code`) and PostgreSQL; without them it is skipped.
 contract: $(VENV)/.dev ## Compare our answers with those of Claude Code's reference gateway, `claude gateway` (ARGS="--only Budgets")
 	$(BIN)/python -m tools.contract $(ARGS); status=$$?; $(BIN)/python -m tools.generate_docs && exit $$status
+
+# Costs money: a dollar at most, unless ARGS says otherwise. Recordings and report go to .live/, without the keys.
+live: $(VENV)/.dev ## Call the vendors whose keys are in the environment, and compare them with the scripted upstream (ARGS="--limit 0.20")
+	$(BIN)/python -m tools.live $(ARGS)
 
 # Needs Node 20 or newer with npm; the clients themselves go to clients/.installed.
 .client-programs: $(VENV)/.package

@@ -50,8 +50,8 @@ _TOOL: Final = Tool(
 )
 _GREETING: Final = "Say hello in one short sentence."
 _QUESTION: Final = "What is the weather in Paris? Call the tool get_weather to find out."
-_MAX_TOKENS: Final = 2048
-"""Enough for a model that thinks before it says hello."""
+# Tokens of one answer: enough for a model that thinks before it says hello.
+MAX_SMOKE_TOKENS: Final = 2048
 
 _MODEL_SECONDS: Final = 120.0
 _UNAUTHORIZED: Final = 401
@@ -238,7 +238,7 @@ class _Generate(msgspec.Struct, frozen=True):
             self.model,
             (Message("user", (Text(text),)),),
             (_TOOL,) if self.tools else (),
-            max_tokens=_MAX_TOKENS,
+            max_tokens=MAX_SMOKE_TOKENS,
             stream=None if self.dialect in ("gemini", "code-assist") else self.streams,
         )
         body = codec.render_request(request, Context()).value

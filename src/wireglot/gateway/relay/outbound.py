@@ -25,12 +25,13 @@ _ACCEPTS_JSON: Final = ("accept", "application/json")
 _ACCEPTS_STREAM: Final = ("accept", "text/event-stream")
 _UNCODED: Final = ("accept-encoding", "identity")
 
-_AUTH: Final = {
+KEY_HEADERS: Final = {
     "bearer": ("authorization", "Bearer "),
     "x-api-key": ("x-api-key", ""),
     "x-goog-api-key": ("x-goog-api-key", ""),
     "api-key": ("api-key", ""),
 }
+"""A provider's `auth` -> the header of the key, and what stands before the key in it."""
 
 _SOME_MODEL: Final = "wireglot-key-check"
 """For hosts where customers name the models: they check the key before the model."""
@@ -169,5 +170,5 @@ def _key_headers(provider: Provider, credential: Credential | None) -> Headers:
     auth = "bearer" if credential.token else provider.spec.auth
     if auth == "none":
         return []
-    name, prefix = _AUTH[auth]
+    name, prefix = KEY_HEADERS[auth]
     return [(name, prefix + credential.secret.value), *credential.headers]
