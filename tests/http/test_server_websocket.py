@@ -10,9 +10,11 @@ from typing import cast
 
 import msgspec
 import pytest
+from wsproto.events import Ping, TextMessage
 
 from tests.tiers import rows
 from wireglot.http.application import Head, Headers, UpgradableReply, Upgrade
+from wireglot.http.frames import MAX_FRAMES_AT_ONCE, MAX_IDLE_FRAMES, IdleFrames
 from wireglot.http.server.websocket import SocketClosed, WebSocket, handshake_problem
 
 _HEAD = Head("GET", "/", "/", "", {"sec-websocket-key": base64.b64encode(bytes(16)).decode()}, "127.0.0.1")
@@ -36,12 +38,21 @@ class _Reply:
         self.room = 1 << 30
         self.written: list[bytes] = []
         self.lingers = 0
+        self.is_paused = False
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
         self.headers, self.upgraded = headers, upgrade
 
     def write_raw(self, data: bytes) -> None:
         self.written.append(data)
+
+    def pause_reading(self) -> None:
+        assert not self.is_paused
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        assert self.is_paused
+        self.is_paused = False
 
     def linger(self) -> None:
         self.lingers += 1
@@ -158,21 +169,99 @@ def test_a_client_that_reads_slowly_is_not_taken_for_gone() -> None:
 
 
 def test_tiny_pieces_take_little_more_than_their_bytes() -> None:
-    def check() -> None:
+    async def check() -> None:
         socket, reply = opened()
-        reply.upgraded.receive(frame(_TEXT, "é".encode(), fin=0))
-        pieces = frame(0, "é".encode(), fin=0) * 1000 + frame(0, fin=0) * 1000
-        reply.upgraded.receive(pieces)
+        pieces = frame(_TEXT, "é".encode(), fin=0) + frame(0, "é".encode(), fin=0) * (MAX_IDLE_FRAMES - 1)
         tracemalloc.start()
-        for _ in range(5):
-            reply.upgraded.receive(pieces)
+        reply.upgraded.receive(pieces)
+        await read_out(reply)
         grown, _ = tracemalloc.get_traced_memory()
         tracemalloc.stop()
-        assert reply.held == 12_002
-        assert grown < 4 * reply.held
+        assert not socket.closed
+        assert reply.held == 2 * MAX_IDLE_FRAMES
+        assert grown < 16 * reply.held
         socket.release()
 
     within(check)
+
+
+async def read_out(reply: _Reply) -> int:
+    """Wait until all frames are read. Returns in how many more steps of the loop."""
+    steps = 0
+    while reply.is_paused:
+        await asyncio.sleep(0)
+        steps += 1
+    return steps
+
+
+def test_frames_are_read_a_number_at_a_time_and_meanwhile_no_more_is_received() -> None:
+    async def check() -> None:
+        socket, reply = opened()
+        text, pieces = b"x" * 64, 10 * MAX_FRAMES_AT_ONCE
+        reply.upgraded.receive(frame(_TEXT, text, fin=0) + frame(0, text, fin=0) * (pieces - 1))
+        held = 0
+        while reply.is_paused:
+            assert reply.held - held <= MAX_FRAMES_AT_ONCE * len(text)
+            held = reply.held
+            await asyncio.sleep(0)
+        assert reply.held == pieces * len(text)
+        reply.upgraded.receive(frame(0, b"end"))
+        assert await socket.receive(_LONG) == text * pieces + b"end"
+        socket.release()
+
+    within(check)
+
+
+def test_one_answer_is_enough_for_all_pings_of_a_step() -> None:
+    async def check() -> None:
+        socket, reply = opened()
+        pings = 5 * MAX_FRAMES_AT_ONCE
+        reply.upgraded.receive(b"".join(frame(9, b"%d" % number) for number in range(pings)))
+        await read_out(reply)
+        assert len(reply.written) == 5
+        assert reply.written[-1].endswith(b"%d" % (pings - 1))
+        socket.release()
+
+    within(check)
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        frame(9),
+        frame(10, b"x" * 125),
+        frame(0, fin=0),
+        frame(0, b"x", fin=0),
+        frame(0, b"x" * 64, fin=0) + frame(9) * 8,
+    ],
+    ids=["pings", "pongs", "empty fragments", "tiny fragments", "pings within a text"],
+)
+def test_a_flood_of_frames_without_content_closes_it(flood: bytes) -> None:
+    async def check() -> None:
+        socket, reply = opened()
+        reply.upgraded.receive(frame(_TEXT, b"begun", fin=0))
+        reply.upgraded.receive(flood * 40_000)
+        steps = await read_out(reply)
+        assert socket.fault == (1008, "too many frames without content")
+        assert reply.written[-1] == goodbye(*socket.fault)
+        assert steps <= 2 * MAX_IDLE_FRAMES // MAX_FRAMES_AT_ONCE
+        assert not reply.is_paused, "what the client still sends is skipped"
+        socket.release()
+
+    within(check)
+
+
+def test_frames_without_content_are_no_flood_when_they_are_spread() -> None:
+    now = 0.0
+    frames = IdleFrames(lambda: now)
+    ping, tiny = Ping(), TextMessage("x", message_finished=False)
+    for _ in range(50):
+        now += 30
+        assert not any(frames.exceed(event) for event in [ping, tiny] * (MAX_IDLE_FRAMES // 2))
+    assert frames.exceed(ping)
+    now += 30
+    text = TextMessage("{}"), TextMessage("x" * 64, message_finished=False), TextMessage("", False, False)
+    assert not any(frames.exceed(event) for event in text * MAX_IDLE_FRAMES)
 
 
 def goodbye(code: int, reason: str = "") -> bytes:

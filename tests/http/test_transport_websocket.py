@@ -1,20 +1,23 @@
 """A WebSocket to an upstream: its handshake, what it waits for, and what is left of it."""
 
 import asyncio
+import sys
 from collections.abc import Callable
+from typing import cast
 
 import pytest
 import trustme
 from wsproto import WSConnection
 from wsproto.connection import ConnectionType
-from wsproto.events import AcceptConnection, CloseConnection, Event, Request, TextMessage
+from wsproto.events import AcceptConnection, CloseConnection, Event, Ping, Request, TextMessage
 
 from tests.http.transport_dial_kit import KEY, serving, trusting
 from tests.http.transport_kit import PATIENT, Peer, Serve, Server, always, answer, opened, post, scenario
 from tests.waiting import until
 from wireglot.http.client.answer import HttpAnswer
 from wireglot.http.client.client import HttpTransport
-from wireglot.http.client.websocket import SocketRefused, UpstreamSocket, text_frame
+from wireglot.http.client.websocket import ReadMessage, SocketRefused, UpstreamSocket, text_frame
+from wireglot.http.frames import MAX_FRAMES_AT_ONCE, MAX_IDLE_FRAMES
 from wireglot.http.transport import Timeouts, TransportFault
 
 LIMIT = 100_000
@@ -244,3 +247,148 @@ async def test_a_header_that_cannot_be_sent_is_refused_before_anything_is():
             await transport.open_socket(post(server, headers=[("x", "a\r\nb: c")]), PATIENT, LIMIT)
         assert (fault.value.problem, fault.value.sent) == ("protocol", False)
         assert transport.open_sockets == 0
+
+
+class _Wire:
+    """The transport of a socket whose steps are counted."""
+
+    def __init__(self) -> None:
+        self.written = b""
+        self.is_paused = self.is_closed = False
+
+    def write(self, data: bytes) -> None:
+        assert not self.is_closed
+        self.written += data
+
+    def pause_reading(self) -> None:
+        assert not self.is_paused
+        self.is_paused = True
+
+    def resume_reading(self) -> None:
+        assert self.is_paused
+        self.is_paused = False
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+    def is_closing(self) -> bool:
+        return self.is_closed
+
+    def close(self) -> None:
+        self.is_closed = True
+
+    abort = close
+
+
+async def on_a_wire() -> tuple[UpstreamSocket, _Wire, WSConnection]:
+    """An open socket, its transport, and the upstream's end."""
+    wire, upstream = _Wire(), WSConnection(ConnectionType.SERVER)
+    socket = UpstreamSocket(asyncio.get_running_loop(), LIMIT, lambda _: None)
+    socket.connection_made(cast(asyncio.Transport, wire))
+    opening = asyncio.ensure_future(socket.open(Request("x", "/"), 60))
+    await asyncio.sleep(0)
+    upstream.receive_data(wire.written)
+    list(upstream.events())
+    socket.data_received(upstream.send(AcceptConnection()))
+    await opening
+    wire.written = b""
+    return socket, wire, upstream
+
+
+def counted(messages: list[bytes]) -> ReadMessage:
+    """Keeps the messages of an answer, whose last is "end"."""
+
+    def read(message: bytes, reply: HttpAnswer) -> bool:
+        messages.append(message)
+        reply.status = 200
+        reply.take(message)
+        return message == b"end"
+
+    return read
+
+
+def test_frames_are_read_a_number_at_a_time_and_meanwhile_no_more_is_received():
+    async def check() -> None:
+        socket, wire, upstream = await on_a_wire()
+        messages: list[bytes] = []
+        reply = socket.start(text_frame(b"hi"), PATIENT, 1 << 20, counted(messages))
+        sent = [b"%d" % number for number in range(10 * MAX_FRAMES_AT_ONCE)] + [b"end"]
+        socket.data_received(b"".join(upstream.send(TextMessage(text.decode())) for text in sent))
+        seen = 0
+        while wire.is_paused:
+            assert 0 < len(messages) - seen <= MAX_FRAMES_AT_ONCE
+            seen = len(messages)
+            await asyncio.sleep(0)
+        assert messages == sent
+        assert await reply.read(1 << 20) == b"".join(sent)
+        socket.sever()
+
+    asyncio.run(check())
+
+
+def test_a_reader_without_room_pauses_what_has_arrived_too():
+    async def check() -> None:
+        socket, wire, upstream = await on_a_wire()
+        messages: list[bytes] = []
+        reply = socket.start(text_frame(b"hi"), PATIENT, 10, counted(messages))
+        sent = [b"message"] * (5 * MAX_FRAMES_AT_ONCE) + [b"end"]
+        socket.data_received(b"".join(upstream.send(TextMessage(text.decode())) for text in sent))
+        for _ in range(20):
+            await asyncio.sleep(0)
+        assert len(messages) == MAX_FRAMES_AT_ONCE
+        socket.eof_received()  # TLS reports it although reading is paused
+        wire.close()
+        assert await reply.read(1 << 20) == b"".join(sent)
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize("flood", ["pings", "empty fragments", "tiny fragments"])
+def test_a_flood_of_frames_without_content_closes_it(flood: str):
+    async def check() -> None:
+        socket, wire, upstream = await on_a_wire()
+        reply = socket.start(text_frame(b"hi"), PATIENT, 1 << 20, one)
+        wire.written = b""
+        frame = {
+            "pings": lambda: upstream.send(Ping()),
+            "empty fragments": lambda: upstream.send(TextMessage("", message_finished=False)),
+            "tiny fragments": lambda: upstream.send(TextMessage("x", message_finished=False)),
+        }[flood]
+        first = frame()
+        socket.data_received(first + frame() * 40_000)
+        steps = 0
+        while not wire.is_closed:
+            await asyncio.sleep(0)
+            steps += 1
+        assert steps <= 2 * MAX_IDLE_FRAMES // MAX_FRAMES_AT_ONCE
+        upstream.receive_data(wire.written)
+        closed = [event for event in upstream.events() if isinstance(event, CloseConnection)]
+        assert closed == [CloseConnection(code=1008, reason="too many frames without content")]
+        await reply.waiter
+        assert "too many frames" in str(reply.given_up())
+
+    asyncio.run(check())
+
+
+def test_of_an_answer_that_refuses_the_upgrade_only_the_head_is_read():
+    async def check() -> None:
+        wire = _Wire()
+        socket = UpstreamSocket(asyncio.get_running_loop(), LIMIT, lambda _: None)
+        socket.connection_made(cast(asyncio.Transport, wire))
+        opening = asyncio.ensure_future(socket.open(Request("x", "/"), 60))
+        await asyncio.sleep(0)
+        head = b"HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n"
+        calls = 0
+
+        def count(frame: object, event: str, argument: object) -> None:
+            nonlocal calls
+            calls += event == "call"
+
+        sys.setprofile(count)
+        socket.data_received(head + b"1\r\nx\r\n" * 40_000)
+        sys.setprofile(None)
+        assert calls < 40_000
+        with pytest.raises(SocketRefused):
+            await opening
+
+    asyncio.run(check())

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, cast
 
 from wsproto import WSConnection
@@ -27,13 +28,15 @@ from wsproto.events import (
 from wsproto.utilities import RemoteProtocolError
 
 from wireglot.http.client.answer import HttpAnswer
+from wireglot.http.frames import MAX_FRAMES_AT_ONCE, TOO_MANY, IdleFrames
 from wireglot.http.transport import Timeouts, TransportFault
 
 TOO_LARGE: Final = 1009
 _NORMAL: Final = 1000
+_POLICY: Final = 1008
 _UNSENT: Final = 1006
-_MAX_QUIET_BYTES: Final = 64 * 1024
-"""Maximum bytes of control frames between two messages: a flood of pings is no answer."""
+_HANDSHAKE_BYTES: Final = 1024
+"""The answer to an upgrade is read in pieces of this size: of one that refuses it only the head is needed."""
 _MAX_UNREAD_BYTES: Final = 64 * 1024
 """Pings of an upstream that leaves more than this unread are not answered."""
 _AT_ONCE_SECONDS: Final = 5.0
@@ -75,7 +78,13 @@ class UpstreamSocket(asyncio.Protocol):
         """The status of the upgrade, while that is awaited."""
         self._closed = False
         self._arriving = bytearray()
-        self._quiet = 0
+        self._idle = IdleFrames(loop.time)
+        self._is_reading_on = False
+        """More frames have arrived than one step reads: the connection is paused until they are read."""
+        self._next: asyncio.Handle | None = None
+        """The step that reads them."""
+        self._has_ended = False
+        """The upstream has closed the connection; what it sent before is still being read."""
         self._answer: HttpAnswer | None = None
         self._read: ReadMessage = _unread
         self._timeouts = Timeouts()
@@ -119,7 +128,6 @@ class UpstreamSocket(asyncio.Protocol):
         answer = self._answer = HttpAnswer(self, self._loop, room, self._loop.create_future())
         self._read, self._timeouts = read, timeouts
         self._heard = False
-        self._quiet = 0
         self._started = self._last = self._loop.time()
         self._transport.write(frame)
         self._unsent = self._transport.get_write_buffer_size()
@@ -129,14 +137,18 @@ class UpstreamSocket(asyncio.Protocol):
     def hold(self) -> None:
         if not self._held and self.usable:
             self._held = True
-            self._reading().pause_reading()
+            if not self._is_reading_on:
+                self._reading().pause_reading()
 
     def unhold(self) -> None:
-        if self._held and self.usable:
+        if self._held and not self._closed:
             self._held = False
             self._last = self._loop.time()
             self._arm()
-            self._reading().resume_reading()
+            if self._is_reading_on:
+                self._read_later()
+            elif self.usable:
+                self._reading().resume_reading()
 
     def drop(self) -> None:
         """Close at once: a request cannot be cancelled otherwise."""
@@ -150,11 +162,15 @@ class UpstreamSocket(asyncio.Protocol):
         if self.usable and self._answer is None and self._protocol.state is ConnectionState.OPEN:
             transport = self._reading()
             transport.write(self._protocol.send(CloseConnection(code=_NORMAL)))
-            transport.close()
-            self._loop.call_later(_GOODBYE_SECONDS, transport.abort)  # the peer may not answer
-            self._release()
+            self._end(transport)
         else:
             self.sever()
+
+    def _end(self, transport: asyncio.Transport) -> None:
+        """Close it once the peer has what was written, or does not take it."""
+        transport.close()
+        self._loop.call_later(_GOODBYE_SECONDS, transport.abort)
+        self._release()
 
     def sever(self) -> None:
         """Close at once; a waiter for an answer gets the error."""
@@ -183,26 +199,81 @@ class UpstreamSocket(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         if self._closed:
             return
-        self._quiet += len(data)
         try:
-            self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                self._take(event)
-                if not self.usable:
-                    return
+            self._receive(data)
         except RemoteProtocolError:  # only in the handshake: later ones are events
             self._refused(0)
             return
-        if self._quiet > _MAX_QUIET_BYTES:
-            self._fail(
-                TransportFault("protocol", "the upstream's WebSocket sends no messages and does not close")
-            )
+        if not self._is_reading_on:
+            self._read_frames()
+
+    def _receive(self, data: bytes) -> None:
+        protocol, at = self._protocol, 0
+        while protocol.state is ConnectionState.CONNECTING and at < len(data):
+            protocol.receive_data(data[at : at + _HANDSHAKE_BYTES])
+            at += _HANDSHAKE_BYTES
+        if protocol.connection is not None and at < len(data):
+            protocol.receive_data(data[at:])
+
+    def _read_frames(self) -> None:
+        """Read the frames that have arrived, a number of them in each step of the loop."""
+        taken = 0
+        ping: Ping | None = None
+        for event in islice(self._protocol.events(), MAX_FRAMES_AT_ONCE):
+            taken += 1
+            if self._idle.exceed(event):
+                self._refuse_flood()
+            elif isinstance(event, Ping):
+                ping = event
+            else:
+                self._take(event)
+            if self._closed:
+                return
+        transport, usable = self._reading(), self.usable
+        if ping is not None and usable and transport.get_write_buffer_size() <= _MAX_UNREAD_BYTES:
+            transport.write(self._protocol.send(ping.response()))  # to the last one only: RFC 6455 5.5.3
+        if taken == MAX_FRAMES_AT_ONCE:
+            if not self._is_reading_on:
+                self._is_reading_on = True
+                if usable and not self._held:
+                    transport.pause_reading()
+            self._read_later()
+        elif self._is_reading_on:
+            self._is_reading_on = False
+            if self._has_ended:
+                self._lost(_UNSENT)
+            elif usable and not self._held:
+                transport.resume_reading()
+
+    def _read_later(self) -> None:
+        if self._next is None and not self._held:
+            self._next = self._loop.call_soon(self._read_next)
+
+    def _read_next(self) -> None:
+        self._next = None
+        if not self._closed and not self._held:
+            self._read_frames()
+
+    def _refuse_flood(self) -> None:
+        transport, answer = self._reading(), self._answer
+        self._answer = None
+        if self.usable and self._protocol.state is ConnectionState.OPEN:
+            transport.write(self._protocol.send(CloseConnection(code=_POLICY, reason=TOO_MANY)))
+        self._end(transport)
+        if answer is not None:
+            answer.end(TransportFault("protocol", f"the upstream's WebSocket sent {TOO_MANY}"))
 
     def eof_received(self) -> None:
-        self._lost(_UNSENT)
+        self._gone()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._lost(_UNSENT)
+        self._gone()
+
+    def _gone(self) -> None:
+        if self._is_reading_on:  # TLS may report the end while reading is paused
+            self._has_ended = True
+        else:
+            self._lost(_UNSENT)
 
     def _lost(self, code: int) -> None:
         if not self._closed:
@@ -215,9 +286,6 @@ class UpstreamSocket(asyncio.Protocol):
     def _take(self, event: Event) -> None:
         if isinstance(event, TextMessage):
             self._take_text(event)
-        elif isinstance(event, Ping):
-            if self._reading().get_write_buffer_size() <= _MAX_UNREAD_BYTES:
-                self._reading().write(self._protocol.send(event.response()))
         elif isinstance(event, BytesMessage):
             self._fail(TransportFault("protocol", "the upstream's WebSocket sent a message that is not text"))
         elif isinstance(event, CloseConnection):
@@ -236,7 +304,6 @@ class UpstreamSocket(asyncio.Protocol):
             self._status.set_result(status)
 
     def _take_text(self, event: Message[str]) -> None:
-        self._quiet = 0
         self._heard = True
         self._last = self._loop.time()
         self._arriving += event.data.encode()

@@ -334,6 +334,14 @@ class ServerConnection(asyncio.Protocol):
         if len(data) > at:
             upgrade.receive(data[at:])
 
+    def read_on(self, is_reading: bool) -> None:
+        """Whether an upgraded connection is read."""
+        if self._transport is not None and not self._transport.is_closing():
+            if is_reading:
+                self._transport.resume_reading()
+            else:
+                self._transport.pause_reading()
+
     def linger(self) -> None:
         """Everything is sent: the client may read it before the connection ends."""
         self._reply = self._task = self._upgrade = None
@@ -727,7 +735,7 @@ class ServerReply(msgspec.Struct, eq=False):
         self.connection.cut(flush=self.chunked)
 
     def upgrade(self, headers: Headers, upgrade: Upgrade) -> None:
-        """Implements `UpgradableReply`, like the next three."""
+        """Implements `UpgradableReply`, like the next five."""
         if self.over:
             return
         connection = self.connection
@@ -745,6 +753,14 @@ class ServerReply(msgspec.Struct, eq=False):
     def write_raw(self, data: bytes) -> None:
         if not self.over:
             self.connection.write(data)
+
+    def pause_reading(self) -> None:
+        if not self.over:
+            self.connection.read_on(False)
+
+    def resume_reading(self) -> None:
+        if not self.over:
+            self.connection.read_on(True)
 
     def linger(self) -> None:
         if not self.over:

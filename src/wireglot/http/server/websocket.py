@@ -11,6 +11,7 @@ import base64
 import binascii
 from collections import deque
 from collections.abc import Callable
+from itertools import islice
 from typing import Final, Protocol
 
 from wsproto.connection import Connection, ConnectionState, ConnectionType
@@ -18,6 +19,7 @@ from wsproto.events import BytesMessage, CloseConnection, Event, Message, Ping, 
 from wsproto.utilities import generate_accept_token
 
 from wireglot.http.application import Head, UpgradableReply, Upgrade
+from wireglot.http.frames import MAX_FRAMES_AT_ONCE, TOO_MANY, IdleFrames
 
 NORMAL: Final = 1000
 GOING_AWAY: Final = 1001
@@ -86,6 +88,9 @@ class WebSocket:
         """Bytes of the waiting messages, and of the one that is arriving."""
         self._waiter: asyncio.Future[None] | None = None
         self._unanswered = 0
+        self._idle = IdleFrames(self._loop.time)
+        self._is_reading_on = False
+        """More frames have arrived than one step reads: the connection is paused until they are read."""
         self._hooks: dict[object, tuple[Callable[[], None], Callable[[], None]]] = {}
         self._pressed = False
         self.draining = False
@@ -144,6 +149,7 @@ class WebSocket:
             self.closed = True
             if self._protocol.state is not ConnectionState.CLOSED:
                 self._write(CloseConnection(code=code, reason=reason[:_REASON_CHARACTERS] or None))
+            self._read_all()
             self._reply.linger()
         self._wake()
 
@@ -170,25 +176,53 @@ class WebSocket:
         if not self.closed:
             self._unanswered = 0  # any data shows that the client is there
             self._protocol.receive_data(data)
-            for event in self._protocol.events():
-                if not self._take(event):
-                    break
+            if not self._is_reading_on:
+                self._read()
 
-    def _take(self, event: Event) -> bool:
-        """Returns whether it is still open."""
+    def _read(self) -> None:
+        """Read the frames that have arrived, a number of them in each step of the loop."""
+        taken = 0
+        ping: Ping | None = None
+        for event in islice(self._protocol.events(), MAX_FRAMES_AT_ONCE):
+            taken += 1
+            if self._idle.exceed(event):
+                self._fail(POLICY, TOO_MANY)
+            elif isinstance(event, Ping):
+                ping = event
+            else:
+                self._take(event)
+            if self.closed:
+                return
+        if ping is not None and not self._pressed:  # a client that does not read gets no answers
+            self._write(ping.response())  # to the last one only, as RFC 6455 5.5.3 allows
+        if taken < MAX_FRAMES_AT_ONCE:
+            self._read_all()
+            return
+        if not self._is_reading_on:
+            self._is_reading_on = True
+            self._reply.pause_reading()
+        self._loop.call_soon(self._read_on)
+
+    def _read_on(self) -> None:
+        if not self.closed:
+            self._read()
+
+    def _read_all(self) -> None:
+        """Nothing that has arrived is left to read."""
+        if self._is_reading_on:
+            self._is_reading_on = False
+            self._reply.resume_reading()
+
+    def _take(self, event: Event) -> None:
         if isinstance(event, TextMessage):
             self._take_text(event)
         elif isinstance(event, BytesMessage):
             self._fail(NOT_TEXT, "expected text")
-        elif isinstance(event, Ping):
-            if not self._pressed:  # a client that does not read gets no answers
-                self._write(event.response())
         elif isinstance(event, CloseConnection):
             if self._protocol.state is ConnectionState.OPEN:  # invalid frames, without the client's close
                 self._fail(event.code, event.reason or "")
             else:
                 self._let_go(NORMAL if event.code in _UNSENT else event.code, event.reason or "")
-        return not self.closed
 
     def _take_text(self, event: Message[str]) -> None:
         piece = event.data.encode()
