@@ -10,7 +10,10 @@ export const FILTERS = ["q", "client", "dialect", "model", "provider", "status",
 export type Filter = (typeof FILTERS)[number];
 export type Filters = Partial<Record<Filter | "sort", string>>;
 
-const MOST_ROWS = 20_000;
+/** Rows that are kept: a tab may be open for days. Older ones are found with a filter. */
+export const MAX_ROWS = 10_000;
+/** Values of a filter that its menu has: names of models, agents and clients are whatever clients say. */
+const MAX_SEEN = 300;
 
 export const rows = signal<Row[]>([]);
 export const loading = signal(true); // until it is known what there is
@@ -56,9 +59,9 @@ function publish(id: string, row: Row | null): void {
     drawing = 0;
     drawn = performance.now();
     const all = merged(rows.value, changes, compare);
-    if (all.length > MOST_ROWS) {
-      for (const row of all.splice(MOST_ROWS)) byId.delete(row.id);
-      next.value = all[MOST_ROWS - 1]?.id ?? null;
+    if (all.length > MAX_ROWS) {
+      for (const row of all.splice(MAX_ROWS)) byId.delete(row.id);
+      next.value = all[MAX_ROWS - 1]?.id ?? null;
     }
     remember([...changes.values()]);
     changes.clear();
@@ -78,7 +81,8 @@ function remember(all: (Row | null)[]): void {
   const found: Partial<Record<Filter, Set<string>>> = {};
   const add = (name: Filter, value: string | undefined) => {
     if (!value) return;
-    (found[name] ??= new Set(seen.value[name] ?? [])).add(value);
+    const values = (found[name] ??= new Set(seen.value[name] ?? []));
+    if (values.size < MAX_SEEN) values.add(value);
   };
   for (const row of all) {
     if (!row) continue;
@@ -101,13 +105,21 @@ function remember(all: (Row | null)[]): void {
   if (changed) seen.value = result;
 }
 
+/** Keeps one for later; the first of too many is skipped. */
+function put(kept: Map<string, Row>, row: Row): void {
+  kept.set(row.id, row);
+  if (kept.size <= MAX_ROWS) return;
+  kept.delete(kept.keys().next().value as string);
+  skipped.value++;
+}
+
 /** A row that is wanted. One behind all that were fetched comes with its own page. */
 function take(row: Row): void {
   if (!byId.has(row.id)) {
     const last = rows.value.at(-1);
     if (next.value && last && compare(row, last) > 0) return;
     if (paused.value) {
-      held.set(row.id, row);
+      put(held, row);
       waiting.value = held.size;
       return;
     }
@@ -192,7 +204,7 @@ export async function show(wanted: Filters): Promise<void> {
 }
 
 export async function more(): Promise<void> {
-  if (loading.value || !next.value) return;
+  if (loading.value || !next.value || rows.value.length >= MAX_ROWS) return;
   const mine = generation;
   loading.value = true;
   try {
@@ -222,8 +234,7 @@ export function setPaused(value: boolean): void {
 }
 
 onRow((row) => {
-  fresh?.set(row.id, row);
-  if (fresh) return; // what is fetched is of another filter, or of nothing yet
+  if (fresh) return put(fresh, row); // what is fetched is of another filter, or of nothing yet
   if (isFiltered) askSoon(row.id);
   else take(row);
 });

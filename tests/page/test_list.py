@@ -31,6 +31,44 @@ def test_ten_thousand_rows_are_a_list_of_which_few_are_drawn(stand_in, opened):
     assert page.get_by_role("row").count() < 100
 
 
+MAX_NODES = 4_000
+"""Of the page with its list, those included that only a script holds: a row that is drawn has thirty."""
+MAX_HEAP_BYTES = 8_000_000
+"""With 2,000 rows: they and what they are drawn from."""
+
+_SCROLL_ALL = """async () => {
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))
+    const list = document.querySelector(".rows")
+    for (let top = 0; top < list.scrollHeight; top += list.clientHeight) {
+        list.scrollTop = top
+        await drawn()
+    }
+    list.scrollTop = 0
+    await drawn()
+}"""
+
+
+def test_rows_that_are_out_of_sight_are_released(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(0, at)]
+    page = opened(stand_in.origin + "/inspector")
+    expect(page.get_by_role("status").filter(has_text="Live")).to_be_visible()
+    for first in range(1, 301, 20):  # above those that are drawn, which move down and out of sight
+        for number in range(first, first + 20):
+            stand_in.tell("row", row(number, at + number))
+        expect(page.locator(f"#row-req-{first + 19:06d}")).to_be_visible()
+    for number in range(301, 2_000):
+        stand_in.tell("row", row(number, at - number))
+    expect(page.get_by_text("2,000 exchanges")).to_be_visible()
+    page.evaluate(_SCROLL_ALL)
+    devtools = page.context.new_cdp_session(page)
+    devtools.send("HeapProfiler.collectGarbage")
+    nodes = devtools.send("Memory.getDOMCounters")["nodes"]
+    heap = devtools.send("Runtime.getHeapUsage")["usedSize"]
+    assert nodes < MAX_NODES
+    assert heap < MAX_HEAP_BYTES
+
+
 @pytest.mark.whole
 def test_pages_are_fetched_as_one_scrolls(stand_in, opened):
     at = time.time()

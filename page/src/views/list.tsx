@@ -1,5 +1,5 @@
 // Every exchange as it happens, and on a wide screen the chosen one next to them.
-import type { ComponentChildren } from "preact";
+import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Column, fitting, phoneColumns, rowTitle, template } from "../columns";
 import { clock, day, moment } from "../format";
@@ -13,7 +13,7 @@ import { RecordingButton } from "../parts/recording";
 import { Problem, Waiting, useTitle } from "../parts/small";
 import { Virtual } from "../parts/virtual";
 import { go, listAddress, param, rememberList, setQuery, to } from "../route";
-import { type Filter, FILTERS, type Filters, failed, loading, more, next, paused, rows, seen, setPaused, show, skipped, titled, unread, waiting } from "../rows";
+import { type Filter, FILTERS, type Filters, MAX_ROWS, failed, loading, more, next, paused, rows, seen, setPaused, show, skipped, titled, unread, waiting } from "../rows";
 import { remember, remembered } from "../saved";
 import type { Row } from "../types";
 import { ExchangeView } from "./exchange";
@@ -46,25 +46,32 @@ function filtersOf(): Filters {
   return found;
 }
 
-/** A row's cells are made once: it is drawn again whenever another one comes. */
-const made = new WeakMap<Row, { columns: Column[]; habits: Habits; cells: ComponentChildren }>();
+interface CellsProps {
+  row: Row;
+  columns: Column[];
+  habits: Habits;
+}
 
-function cellsOf(row: Row, columns: Column[], habits: Habits): ComponentChildren {
-  const found = made.get(row);
-  if (found?.columns === columns && found.habits === habits) return found.cells;
-  const cells = columns.map((column, at) => (
-    <span key={column.id} role="gridcell" aria-colindex={at + 1} class={`cell cell-${column.id}`}>
-      {column.id === "time" ? (
-        <a class="over" href={to(["x", row.id])} tabIndex={-1} title={`${moment(row.at)}\n${rowTitle(row, habits)}`} aria-label={`Exchange of ${clock(row.at)}, ${row.client || "unknown"}`}>
-          {column.cell(row, habits)}
-        </a>
-      ) : (
-        column.cell(row, habits)
-      )}
-    </span>
-  ));
-  made.set(row, { columns, habits, cells });
-  return cells;
+/** A row's cells: left as they are while the list around them is drawn again, as it is whenever a row comes. */
+class Cells extends Component<CellsProps> {
+  // Their vnodes are not cached: each has a pointer to the tree that it was first part of, with all rows that were drawn.
+  override shouldComponentUpdate(next: CellsProps): boolean {
+    return next.row !== this.props.row || next.columns !== this.props.columns || next.habits !== this.props.habits;
+  }
+
+  override render({ row, columns, habits }: CellsProps): ComponentChildren {
+    return columns.map((column, at) => (
+      <span key={column.id} role="gridcell" aria-colindex={at + 1} class={`cell cell-${column.id}`}>
+        {column.id === "time" ? (
+          <a class="over" href={to(["x", row.id])} tabIndex={-1} title={`${moment(row.at)}\n${rowTitle(row, habits)}`} aria-label={`Exchange of ${clock(row.at)}, ${row.client || "unknown"}`}>
+            {column.cell(row, habits)}
+          </a>
+        ) : (
+          column.cell(row, habits)
+        )}
+      </span>
+    ));
+  }
 }
 
 interface LineProps {
@@ -91,7 +98,7 @@ function Line({ row, index, active, columns, habits, open }: LineProps) {
         open(row.id);
       }}
     >
-      {cellsOf(row, columns, habits)}
+      <Cells row={row} columns={columns} habits={habits} />
     </div>
   );
 }
@@ -317,9 +324,9 @@ export function LiveList() {
             </div>
             <p class="foot faint" role="status">
               {all.length.toLocaleString("en")} exchange{all.length === 1 ? "" : "s"}
-              {next.value && !param("q") ? ", more as you scroll" : ""}
+              {next.value && all.length >= MAX_ROWS ? ", as many as this page keeps: a filter finds others" : next.value && !param("q") ? ", more as you scroll" : ""}
               {loading.value ? " …" : ""}
-              {next.value && param("q") && !loading.value ? <> · <button type="button" class="quiet" onClick={() => void more()}>Load older</button></> : null}
+              {next.value && param("q") && !loading.value && all.length < MAX_ROWS ? <> · <button type="button" class="quiet" onClick={() => void more()}>Load older</button></> : null}
             </p>
             {unread.value ? <Unread /> : null}
           </>
