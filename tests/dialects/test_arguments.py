@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
+from wireglot.dialects.argument_stream import MAX_NUMBER_CHARS, ArgumentStream
 from wireglot.dialects.arguments import PARSE_ERROR, RAW, read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.content import ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stream import Delta, Event, fold, unfold
+from wireglot.wire.json import MAX_DEPTH
 from wireglot.wire.sse import SseDecoder
 
 REPAIRED: list[tuple[str, dict[str, Any]]] = [
@@ -40,6 +43,8 @@ CUT = [
     '{"a":"x\ny',
     "{",
     '{"a":tru',
+    '{"a":"x}',
+    '{"a":1,"b":2"}',
 ]
 UNCLEAR = [
     '{"a":1}{"a":2}',
@@ -77,6 +82,35 @@ def test_what_could_mean_several_things_is_wrapped(text: str) -> None:
     value, form = read_arguments(text)
     assert form == "wrapped"
     assert value.keys() == {PARSE_ERROR, RAW}
+
+
+@rows(
+    "text",
+    [
+        '{"a":' + "1" * (MAX_NUMBER_CHARS + 1) + "}",
+        '{"a":0.' + "1" * MAX_NUMBER_CHARS + "}",
+        '{"a":' + "[" * MAX_DEPTH + "]" * MAX_DEPTH + "}",
+    ],
+)
+def test_what_a_client_cannot_decode_is_wrapped_while_it_streams(text: str) -> None:
+    """Numbers without end, and nesting without end: both are the model's to choose."""
+    for size in (1, 7, 100):
+        stream = ArgumentStream()
+        written = "".join(stream.feed(text[at : at + size]) for at in range(0, len(text), size))
+        value = json.loads(written + stream.finish())
+        assert stream.form == "wrapped"
+        assert value[RAW] == text
+        assert value.keys() == {"a", PARSE_ERROR, RAW}
+
+
+@pytest.mark.parametrize("control", ["\n", "\x00", "\x1f\t"])
+def test_control_characters_of_a_long_string_are_all_escaped(control: str) -> None:
+    text = '{"a":"' + control * 500 + 'x","b":[1,' + control * 500 + "]}"
+    assert read_arguments(text) == ({"a": control * 500 + "x", "b": [1]}, "repaired")
+    for size in (1, 2, 499, len(text)):
+        stream = ArgumentStream()
+        written = "".join(stream.feed(text[at : at + size]) for at in range(0, len(text), size))
+        assert json.loads(written + stream.finish()) == {"a": control * 500 + "x", "b": [1]}
 
 
 @given(st.dictionaries(st.text(max_size=3), st.integers() | st.text() | st.lists(st.integers(), max_size=2)))

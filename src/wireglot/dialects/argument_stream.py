@@ -11,29 +11,46 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from typing import Final
 
 import msgspec
 
 from wireglot.dialects.arguments import (
+    ESCAPED,
     PARSE_ERROR,
     RAW,
     Form,
     declare_arguments,
-    escaped,
     read_arguments,
     repaired_object,
 )
 from wireglot.ir.content import ToolCall
 from wireglot.ir.loss import Loss
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
-from wireglot.wire.json import encode_text
+from wireglot.wire.json import MAX_DEPTH, encode_text
 
 _decode = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _SPACE = " \t\n\r"
+_BLANKS = re.compile(r"[ \t\n\r]*")
+_UNTIL_QUOTE = re.compile(r'[^"\\]*')
 _IN_STRING = re.compile(r'[^"\\\x00-\x1f]*')
-_NUMBER_START = re.compile(r"-?(?:(?:0|[1-9]\d*)(?:\.(?:\d+(?:[eE][+-]?\d*)?)?|[eE][+-]?\d*)?)?")
-_NUMBER = re.compile(r"-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?")
 _IN_NUMBER = frozenset("0123456789+-.eE")
+# What each state of a number may be followed by, and the state after it.
+_INTEGER = {".": "point", "e": "e", "E": "e"}
+_NUMBER: dict[str, dict[str, str]] = {
+    "-": {"0": "zero", **dict.fromkeys("123456789", "integer")},
+    "zero": _INTEGER,
+    "integer": {**dict.fromkeys("0123456789", "integer"), **_INTEGER},
+    "point": dict.fromkeys("0123456789", "fraction"),
+    "fraction": {**dict.fromkeys("0123456789", "fraction"), "e": "e", "E": "e"},
+    "e": {**dict.fromkeys("0123456789", "exponent"), "+": "sign", "-": "sign"},
+    "sign": dict.fromkeys("0123456789", "exponent"),
+    "exponent": dict.fromkeys("0123456789", "exponent"),
+}
+_WHOLE_NUMBER = frozenset(("zero", "integer", "fraction", "exponent"))
+# Characters of one number in streamed tool arguments. Python and this package's own JSON decoder refuse an
+# integer of more digits, so that a client could not read it; the arguments are then wrapped as text.
+MAX_NUMBER_CHARS: Final = 4300
 _LITERALS = {"t": "true", "f": "false", "n": "null"}
 
 # What may follow. Inside a string, an escape or a number the place is STRING, ESCAPE, NUMBER, LITERAL.
@@ -58,9 +75,10 @@ class ArgumentStream(msgspec.Struct, eq=False):
     _is_key: bool = False
     _key_count: int = 0  # keys seen at the root
     _escape: str = ""  # of the current escape sequence
-    _word: str = ""  # of the current number or literal
+    _word: str = ""  # the current literal, or the state of the current number
+    _number_size: int = 0
     _broken: bool = False
-    _comma: str = ""  # a comma that is held back, and the blanks after it
+    _comma: list[str] = []  # a comma that is held back, and the blanks after it
 
     @property
     def raw(self) -> str:
@@ -91,10 +109,9 @@ class ArgumentStream(msgspec.Struct, eq=False):
             self._broken = True  # something follows the last brace
         if self._broken or self._place == _DONE:
             return ""
-        at = len(self._comma)
-        if at:
-            text, self._comma = self._comma + text, ""
-        passed, size = "", len(text)
+        passed: list[str] = []
+        start = at = 0  # text[start:at] is checked and neither passed on nor held
+        size = len(text)
         while at < size:
             if self._place == _STRING:
                 match = _IN_STRING.match(text, at)
@@ -102,46 +119,52 @@ class ArgumentStream(msgspec.Struct, eq=False):
                 at = match.end()
                 if at == size:
                     break
+                if text[at] < " ":
+                    passed.append(text[start:at])
+                    start, at = at, _UNTIL_QUOTE.match(text, at).end()  # type: ignore[union-attr]
+                    passed.append(text[start:at].translate(ESCAPED))
+                    start, self.form = at, "repaired"
+                    continue
+            before = self._place
             if not self._take(text[at]):
-                repaired = self._repair(text, at)
-                if repaired is None:
+                if not self._repair(text[start:at], text[at], passed):
                     self._broken = True
                     break
                 self.form = "repaired"
-                if self._place in _AFTER_COMMA:  # a character dropped after a comma, which is still held back
-                    text, size = text[:at] + text[at + 1 :], size - 1
-                    continue
-                passed, text, at = passed + repaired, text[at + 1 :], 0
-                size = len(text)
-                if self._place == _DONE:
-                    self._broken = bool(text.strip(_SPACE))
-                    break
-                continue
+                start = at + 1
+            elif self._place in _AFTER_COMMA:
+                if before not in _AFTER_COMMA:
+                    passed.append(text[start:at])
+                    start = at
+            elif self._comma:
+                passed += self._comma
+                self._comma.clear()
             if self._place == _DONE:
-                self._broken = bool(text[at + 1 :].strip(_SPACE))
+                self._broken = not _BLANKS.fullmatch(text, at + 1)
                 break
             at += 1
-        if self._place in _AFTER_COMMA:
-            comma = text.rfind(",", 0, at)
-            text, self._comma, at = text[:comma], text[comma:at], comma
-        passed += text[:at]
+        if start < at:
+            (self._comma if self._place in _AFTER_COMMA else passed).append(text[start:at])
+        made = "".join(passed)
         if not self.opened:
-            passed = passed.lstrip(_SPACE)
-            self.opened = bool(passed)
-        return passed
+            made = made.lstrip(_SPACE)
+            self.opened = bool(made)
+        return made
 
-    def _repair(self, text: str, at: int) -> str | None:
-        """The text to pass on up to and including the character at `at`, which is not valid there; None if it
-        is not clear what was meant. A closing brace of the root is held back."""
-        char = text[at]
-        if self._place == _STRING:  # nothing else is refused in strings
-            return text[:at] + escaped(char)
+    def _repair(self, checked: str, char: str, passed: list[str]) -> bool:
+        """Pass on the checked text and what was meant by `char`, which is not valid after it; False if that
+        is not clear. A closing brace of the root is held back."""
+        after_comma = self._place in _AFTER_COMMA
         if char < " " and self._place not in _WORDS:
-            return text[:at]
-        if self._place in _AFTER_COMMA and char == ("}" if self._stack[-1] == "{" else "]"):
+            (self._comma if after_comma else passed).append(checked)
+        elif after_comma and char == ("}" if self._stack[-1] == "{" else "]"):
+            self._comma.clear()
             self._pop()
-            return text[: text.rindex(",", 0, at)] + ("" if self._place == _DONE else char)
-        return None
+            if self._place != _DONE:
+                passed.append(char)
+        else:
+            return False
+        return True
 
     def finish(self) -> str:
         """The rest of the output: the held brace, or the text that completes a broken document."""
@@ -174,10 +197,13 @@ class ArgumentStream(msgspec.Struct, eq=False):
             return self._take_escape(char)
         if place == _NUMERAL:
             if char in _IN_NUMBER:
-                fits = _NUMBER_START.fullmatch(self._word + char) is not None
-                self._word += char if fits else ""
-                return fits
-            if _NUMBER.fullmatch(self._word) is None:
+                following = _NUMBER[self._word].get(char)
+                self._number_size += 1
+                if following is None or self._number_size > MAX_NUMBER_CHARS:
+                    return False
+                self._word = following
+                return True
+            if self._word not in _WHOLE_NUMBER:
                 return False
             self._place = place = _NEXT
         elif place == _LITERAL:
@@ -247,12 +273,15 @@ class ArgumentStream(msgspec.Struct, eq=False):
         elif char in _LITERALS:
             self._place, self._word = _LITERAL, char
         elif char == "-" or (char.isascii() and char.isdigit()):
-            self._place, self._word = _NUMERAL, char
+            self._place, self._number_size = _NUMERAL, 1
+            self._word = {"-": "-", "0": "zero"}.get(char, "integer")
         else:
             return False
         return True
 
     def _push(self, bracket: str) -> bool:
+        if len(self._stack) == MAX_DEPTH:
+            return False
         self._stack.append(bracket)
         self._place = _FIRST_KEY if bracket == "{" else _FIRST_VALUE
         return True
@@ -276,7 +305,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
             closing.append('"')
             place = _COLON if self._is_key else _NEXT
         elif place == _NUMERAL:
-            closing.append("" if _NUMBER.fullmatch(self._word) else "0")
+            closing.append("" if self._word in _WHOLE_NUMBER else "0")
         elif place == _LITERAL:
             closing.append(_LITERALS[self._word[0]][len(self._word) :])
         if place == _COLON:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 import re
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -17,9 +17,12 @@ from wireglot.ir.content import Part, ToolCall
 from wireglot.ir.loss import Action, Loss
 from wireglot.wire.json import BadJson, decode, encode_text
 
-_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*"|[{}\[\],]|[^"{}\[\],]+', re.DOTALL)
-_CONTROL = re.compile(r"[\x00-\x1f]")
-_NO_SPACE = re.compile(r"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+# A string, a bracket or comma, other text, or a quote that opens a string without an end.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]|[^"{}\[\],]+|"', re.DOTALL)
+ESCAPED: Final = {code: f"\\u{code:04x}" for code in range(0x20)}
+"""The control characters, as a JSON string writes them."""
+_REMOVED: Final = {code: None for code in range(0x20) if chr(code) not in "\t\n\r"}
+_BLANKS = re.compile(r"\s*+")
 _PAIRS = {"}": "{", "]": "["}
 _SURPLUS = " \t\n\r}]"
 
@@ -27,9 +30,9 @@ _SURPLUS = " \t\n\r}]"
 def repaired_object(text: str) -> dict[str, Any] | None:
     """The object that `text` was meant to be; None if that is not clear."""
     found: list[dict[str, Any]] = []
-    rest = text
-    while rest.strip(_SURPLUS if found else None):
-        document, rest = _first_document(rest.lstrip())
+    at, end = 0, len(text.rstrip(_SURPLUS))
+    while at < end or not found:
+        document, at = _first_document(text, _BLANKS.match(text, at).end())  # type: ignore[union-attr]
         try:
             value = decode(document)
         except BadJson:
@@ -42,37 +45,35 @@ def repaired_object(text: str) -> dict[str, Any] | None:
             if found[0]:
                 return None  # two different calls in one: which was meant is unknown
             found[0] = value  # an empty object before a full one is a placeholder
-    return found[0] if found else None
+    return found[0]
 
 
-def escaped(control: str) -> str:
-    """A control character, escaped for a JSON string."""
-    return f"\\u{ord(control):04x}"
-
-
-def _first_document(text: str) -> tuple[str, str]:
-    """The first value of a text that begins with a bracket, as JSON, and the rest of the text. Empty if there
-    is none: the text begins differently or never ends."""
-    if text[:1] not in ("{", "["):
-        return "", ""
+def _first_document(text: str, start: int) -> tuple[str, int]:
+    """The first value of a text that has a bracket at `start`, as JSON, and its end in the text. Empty if
+    there is none: the text begins differently or never ends."""
+    nothing = "", len(text)
+    if text[start : start + 1] not in ("{", "["):
+        return nothing
     out: list[str] = []
     stack: list[str] = []
-    for token in _TOKEN.finditer(text):
+    for token in _TOKEN.finditer(text, start):
         said = token[0]
         if said in ("{", "["):
             stack.append(said)
         elif said in _PAIRS:
             if stack.pop() != _PAIRS[said]:
-                return "", ""
+                return nothing
             _drop_comma(out)
+        elif said == '"':
+            return nothing
         elif said[0] == '"':
-            said = _CONTROL.sub(lambda control: escaped(control[0]), said)
+            said = said.translate(ESCAPED)
         else:
-            said = _NO_SPACE.sub("", said)
+            said = said.translate(_REMOVED)
         out.append(said)
         if not stack:
-            return "".join(out), text[token.end() :]
-    return "", ""
+            return "".join(out), token.end()
+    return nothing
 
 
 def _drop_comma(out: list[str]) -> None:
