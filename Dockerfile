@@ -1,6 +1,6 @@
 # Written plainly: `make container` runs these very lines where there is no container engine, too.
 # The full image, for its C compiler (see docs/decisions/0024); nothing of it is shipped.
-FROM python:3.13-bookworm AS build
+FROM python:3.13-bookworm@sha256:227b6570d6ee07061ae6ca2eb04dedfb6d2b34045835f343065b9869e4d427ea AS build
 # Neither pip's version nor its cache belongs into what is shipped.
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1 PIP_ROOT_USER_ACTION=ignore
 WORKDIR /src
@@ -14,7 +14,7 @@ COPY src ./src
 RUN PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt /opt/wireglot/bin/pip install --no-deps .
 RUN /opt/wireglot/bin/pip uninstall --yes pip
 
-FROM python:3.13-slim-bookworm
+FROM python:3.13-slim-bookworm@sha256:67a1e1f215ccda113cfc024e8639049257e88f273898f595b61476d128d387e8
 RUN groupadd --system --gid 8484 wireglot && useradd --system --uid 8484 --gid 8484 --no-create-home --home-dir /var/lib/wireglot --shell /usr/sbin/nologin wireglot
 COPY --from=build /opt/wireglot /opt/wireglot
 RUN install -d -o 8484 -g 8484 -m 0700 /var/lib/wireglot

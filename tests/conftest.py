@@ -42,7 +42,12 @@ _MEMORY = Path("/dev/shm")
 
 def _temporary_folders_in_memory() -> None:
     """A gateway flushes its store to the disk twenty times from its start to its end, and there are thousands."""
-    if "TMPDIR" not in os.environ and _MEMORY.is_dir() and os.access(_MEMORY, os.W_OK | os.X_OK):
+    if (
+        "TMPDIR" not in os.environ
+        and sys.platform != "win32"
+        and _MEMORY.is_dir()
+        and os.access(_MEMORY, os.W_OK | os.X_OK)
+    ):
         runs_programs = not os.statvfs(_MEMORY).f_flag & os.ST_NOEXEC
         if runs_programs and shutil.disk_usage(_MEMORY).free > 4 << 30:
             os.environ["TMPDIR"] = str(_MEMORY)

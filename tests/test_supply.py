@@ -6,8 +6,10 @@ import sys
 import tomllib
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
 
 from tests.tiers import rows
 from tools.release.lock import LOCK, locked
@@ -41,6 +43,15 @@ for name in names:
     importlib.import_module(name)
 print(len(names), *seen, sep="\\n")
 """
+
+
+WORKFLOWS: dict[str, dict[Any, Any]] = {
+    path.name: yaml.safe_load(path.read_text(encoding="utf-8"))
+    for path in sorted((ROOT / ".github" / "workflows").iterdir())
+}
+JOBS: dict[str, dict[str, Any]] = {
+    f"{file} {name}": job for file, workflow in WORKFLOWS.items() for name, job in workflow["jobs"].items()
+}
 
 
 def numbers(text: str) -> tuple[int, ...]:
@@ -107,3 +118,84 @@ def test_importing_us_reaches_no_network_starts_nothing_and_writes_nothing():
     modules, *seen = done.stdout.splitlines()
     assert int(modules) > 200
     assert seen == []
+
+
+INSTALLS = re.compile(r"(?:^|[;&|(]|\bpython -m)\s*(?:make|npm|npx|pip|pipx|uvx?)\b", re.MULTILINE)
+"""What installs packages, where a command begins."""
+
+
+def actions() -> list[tuple[str, str, str]]:
+    """Every action of every workflow: its name, what it is pinned to, and the version in the comment."""
+    found = []
+    for file in WORKFLOWS:
+        text = (ROOT / ".github" / "workflows" / file).read_text(encoding="utf-8")
+        found += re.findall(r"uses: ([\w./-]+)(?:@(\S+))?(?: # (\S+))?$", text, re.MULTILINE)
+    return found
+
+
+def may_write(job: dict[str, Any]) -> bool:
+    return "write" in (job.get("permissions") or {}).values()
+
+
+def test_every_action_is_pinned_by_commit_to_one_version():
+    foreign = [each for each in actions() if not each[0].startswith("./")]
+    assert len(foreign) > 10
+    assert [each for each in foreign if not re.fullmatch(r"[0-9a-f]{40}", each[1])] == []
+    assert [each for each in foreign if not re.fullmatch(r"v\d+\.\d+\.\d+", each[2])] == []
+    assert len(set(foreign)) == len({name for name, _, _ in foreign})
+
+
+def test_every_image_that_builds_or_tests_is_pinned_by_digest():
+    images = re.findall(r"^FROM (\S+)", (ROOT / "Dockerfile").read_text(encoding="utf-8"), re.MULTILINE)
+    for job in JOBS.values():
+        rows = job.get("strategy", {}).get("matrix", {}).get("include", [])
+        images += [row["image"] for row in rows if "image" in row]
+        images += [image for image in (job.get("container"),) if image and "matrix" not in image]
+    assert len(images) > 5
+    assert [each for each in images if not re.fullmatch(r"python:[\w.-]+@sha256:[0-9a-f]{64}", each)] == []
+    # One tag has one digest, wherever it is used.
+    assert len(set(images)) == len({image.partition("@")[0] for image in images})
+
+
+@rows("name", JOBS)
+def test_a_job_that_may_write_runs_nothing_of_an_index(name):
+    """Neither the newest packages of strangers nor ours: what `make` installs has the rights of its job."""
+    if may_write(JOBS[name]):
+        commands = [step.get("run", "") for step in JOBS[name]["steps"]]
+        assert [each for each in commands if re.search(INSTALLS, each)] == []
+
+
+def test_no_workflow_gives_all_its_jobs_a_right_to_write():
+    assert {file: workflow["permissions"] for file, workflow in WORKFLOWS.items()} == {
+        file: {"contents": "read"} for file in WORKFLOWS
+    }
+
+
+def test_what_is_published_has_passed_the_checks_and_is_on_main():
+    jobs = WORKFLOWS["release.yaml"]["jobs"]
+
+    def before(name: str) -> set[str]:
+        needed = jobs[name].get("needs", [])
+        direct = {needed} if isinstance(needed, str) else set(needed)
+        return direct.union(*(before(each) for each in direct))
+
+    publishing = [name for name, job in jobs.items() if may_write(job)]
+    assert sorted(publishing) == ["chart", "image", "pypi"]
+    assert all(before(name) >= {"tag", "checks", "build"} for name in publishing)
+    assert jobs["checks"]["uses"] == "./.github/workflows/checks.yaml"
+    assert "workflow_call" in WORKFLOWS["checks.yaml"][True]  # YAML 1.1 reads `on` as true
+    checked = [step.get("run") for step in jobs["tag"]["steps"]]
+    assert 'git merge-base --is-ancestor "$GITHUB_SHA" origin/main' in checked
+    assert jobs["tag"]["steps"][0]["with"]["fetch-depth"] == 0
+
+
+def test_the_library_is_tested_where_agents_run():
+    library = WORKFLOWS["checks.yaml"]["jobs"]["library"]
+    assert {machine.split("-")[0] for machine in library["strategy"]["matrix"]["machine"]} == {
+        "macos",
+        "windows",
+    }
+    (tests,) = [step["run"] for step in library["steps"] if "pytest" in step.get("run", "")]
+    folders = re.findall(r"tests/\S+", tests)
+    assert folders
+    assert [each for each in folders if not (ROOT / each).exists()] == []

@@ -22,7 +22,9 @@ import pytest
 
 from tests.compiling import start_compiling
 
-_FORK: Final = multiprocessing.get_context("fork")
+_METHODS: Final = multiprocessing.get_all_start_methods()
+# Windows has none: tests run in one process there, and this is not used.
+_FORK: Final = multiprocessing.get_context("fork" if "fork" in _METHODS else None)
 _NONE: Final = -1
 
 

@@ -37,7 +37,9 @@ def test_no_job_before_the_build_publishes():
     assert JOBS["build"].get("permissions") is None
     assert uses("build") == ["actions/checkout", "actions/upload-artifact"]
     assert {name: job.get("needs") for name, job in JOBS.items()} == {
-        "build": None,
+        "tag": None,
+        "checks": "tag",
+        "build": "checks",
         "pypi": "build",
         "image": "build",
         "chart": "image",
