@@ -17,6 +17,23 @@ from tools.release.sbom import differences, name
 
 ROOT = Path(__file__).parents[1]
 
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+NUMBERS = [
+    "none",
+    "one",
+    "two",
+    "three",
+    "four",
+    "five",
+    "six",
+    "seven",
+    "eight",
+    "nine",
+    "ten",
+    "eleven",
+    "twelve",
+]
+
 FLOORS = {
     "apsw": "3.54.1.0",  # carries SQLite 3.54.1: below 3.51.3 a WAL reset can damage a database
     "cryptography": "50.0.2",
@@ -54,6 +71,11 @@ JOBS: dict[str, dict[str, Any]] = {
 }
 
 
+def locked_extras() -> list[str]:
+    """What `make lock` writes down besides the package's own dependencies."""
+    return re.findall(r"--extra (\w+)", (ROOT / "Makefile").read_text(encoding="utf-8"))
+
+
 def numbers(text: str) -> tuple[int, ...]:
     return tuple(int(number) for number in re.findall(r"\d+", text))
 
@@ -64,9 +86,8 @@ def lock() -> dict[str, str]:
 
 
 def test_the_lock_pins_everything_that_runs_with_its_hashes(lock):
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    extras = project["optional-dependencies"]
-    wanted = [*project["dependencies"], *extras["fleet"], *extras["login"], *extras["web"]]
+    extras = PROJECT["optional-dependencies"]
+    wanted = [*PROJECT["dependencies"], *(each for extra in locked_extras() for each in extras[extra])]
     assert {name(re.split(r"[^\w.-]", line)[0]) for line in wanted} <= lock.keys()
 
 
@@ -79,8 +100,43 @@ def test_the_lock_installs_what_the_tests_ran_with(lock):
 
 
 def test_few_packages_run_beside_us():
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    assert len(project["dependencies"]) <= 9
+    assert len(PROJECT["dependencies"]) <= 9
+
+
+def requirement(line: str) -> str:
+    """The project's name, with its own extras."""
+    match = re.match(r"[\w.-]+(?:\[[\w,-]+\])?", line)
+    assert match is not None
+    return match[0]
+
+
+def test_both_security_pages_name_what_is_installed():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    said = re.search(r"^\| dependencies \| (\w+): ([^|]+) \|", page, re.MULTILINE)
+    assert said is not None
+    assert said[2].split(", ") == [requirement(each) for each in PROJECT["dependencies"]]
+    assert NUMBERS.index(said[1]) == len(PROJECT["dependencies"])
+    assert f"| {said[1]} dependencies;" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+    assert f"| transitive dependencies | the {said[1]} and the extras" in page
+
+
+def test_the_security_page_names_what_extras_add_and_which_of_them_the_lock_has():
+    page = (ROOT / "docs" / "security.md").read_text(encoding="utf-8")
+    extras = {
+        extra: [requirement(each) for each in lines]
+        for extra, lines in PROJECT["optional-dependencies"].items()
+        if extra not in ("dev", "site")
+    }
+    row = re.search(r"^\| what an extra adds \| ([^|]+) \|", page, re.MULTILINE)
+    assert row is not None
+    assert {
+        extra: names.split(", ") for extra, names in re.findall(r"`(\w+)`: ([^;|]+)", row[1].strip())
+    } == extras
+    locked_row = re.search(
+        r"^\| transitive dependencies \| [^,]+?the extras (.+?), with their", page, re.MULTILINE
+    )
+    assert locked_row is not None
+    assert re.findall(r"`(\w+)`", locked_row[1]) == locked_extras()
 
 
 @rows("project", FLOORS)
