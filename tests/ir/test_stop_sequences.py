@@ -4,13 +4,22 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from wireglot.ir import stop_sequences
 from wireglot.ir.content import Citation, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError
 from wireglot.ir.outcome import Candidate, Response, Stop, Usage
-from wireglot.ir.stop_sequences import StopFilter, cut_response, first_match
+from wireglot.ir.stop_sequences import (
+    MAX_SEQUENCE_CHARS,
+    MAX_SEQUENCES,
+    StopFilter,
+    cut_response,
+    first_match,
+    searched,
+)
 from wireglot.ir.stream import (
     Delta,
     Event,
@@ -92,6 +101,43 @@ def test_the_sequence_that_is_complete_first_wins_and_of_equals_the_longest() ->
     assert first_match("xabcd", ["abcd", "bc"]) == (2, "bc")
     assert first_match("xabc", ["bc", "abc"]) == (1, "abc")
     assert first_match("xabc", ["q", ""]) is None
+
+
+@given(_FEW_LETTERS, _SEQUENCES)
+def test_the_first_match_is_what_a_search_for_each_sequence_finds(text: str, sequences: list[str]) -> None:
+    each = [(at + len(one), at, one) for one in sequences if (at := text.find(one)) >= 0]
+    assert first_match(text, sequences) == (min(each)[1:] if each else None)
+
+
+def test_only_as_many_sequences_are_searched_for_as_the_limits_allow() -> None:
+    many = [f"stop {number}" for number in range(10_000)]
+    assert searched(many) == tuple(many[:MAX_SEQUENCES])
+    assert searched(["", "a" * MAX_SEQUENCE_CHARS, "b"]) == ("a" * MAX_SEQUENCE_CHARS,)
+    assert searched(["a" * (MAX_SEQUENCE_CHARS + 1), "b"]) == ("b",)
+    assert first_match("at stop 9999", many) == (3, "stop 9")
+
+
+@pytest.mark.parametrize("sequence", ["a" * 2000 + "b", "ab" * 1000 + "c"])
+def test_a_step_for_each_character_whatever_may_be_a_beginning(
+    sequence: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A text that nearly is the sequence, again and again, in pieces of one character."""
+    steps = 0
+    after = stop_sequences._Beginnings.after
+
+    def counted(self: stop_sequences._Beginnings, here: int, char: str) -> int:
+        nonlocal steps
+        steps += 1
+        return after(self, here, char)
+
+    stops = StopFilter([sequence])
+    monkeypatch.setattr(stop_sequences._Beginnings, "after", counted)
+    text = sequence[:-1] * 3
+    passed = stops.events([START, PartStart(0, Text(""))])
+    passed += [event for char in text for event in stops.events([Delta(0, char)])]
+    passed += stops.events([PartEnd(0), END])
+    assert steps <= len(text)
+    assert spoken(fold(passed)) == (text, END.stop)
 
 
 def test_an_answer_ends_at_the_match_and_its_upstream_is_not_needed() -> None:

@@ -23,6 +23,7 @@ from wireglot.ir.request import (
     Sampling,
     Tool,
 )
+from wireglot.ir.stop_sequences import MAX_SEQUENCES
 from wireglot.ir.stream import Delta, Event, PartEnd, PartStart
 from wireglot.providers.aliases import Aliases, EventRestorer
 from wireglot.providers.emulation import Emulation
@@ -82,6 +83,17 @@ def test_surplus_stop_sequences_are_declared() -> None:
     assert outcome.request.stop == ("a", "b")
     assert outcome.emulation == Emulation(stops=("c" * 40,))
     assert features(outcome) == [("stop_sequences", "emulated")]
+
+
+def test_stop_sequences_beyond_what_is_searched_for_are_declared() -> None:
+    many = tuple(f"stop {number:04}" for number in range(5000))
+    outcome = fitted(request(stop=many), Limits(stop_max=4))
+    assert outcome.request.stop == many[:4]
+    assert outcome.emulation == Emulation(stops=many[4 : 4 + MAX_SEQUENCES])
+    assert features(outcome) == [("stop_sequences", "dropped"), ("stop_sequences", "emulated")]
+    too_long = fitted(request(stop=("x" * 200_000,)), Limits(stop_sequences=False))
+    assert features(too_long) == [("stop_sequences", "dropped")]
+    assert not too_long.emulation
 
 
 def test_an_endpoint_without_stop_sequences_is_sent_none() -> None:

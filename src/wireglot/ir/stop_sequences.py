@@ -7,7 +7,11 @@ a stream was split. Only prose is searched, part by part: neither reasoning nor 
 
 from __future__ import annotations
 
+import re
+from collections import deque
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Final
 
 import msgspec
 
@@ -25,25 +29,99 @@ from wireglot.ir.stream import (
     UsageReport,
 )
 
+# Stop sequences that are searched for in one answer, and their characters together. Vendors that have stop
+# sequences take 4 to 64 short ones; a table of all their beginnings is made, which grows with their text.
+# Those beyond are reported as lost.
+MAX_SEQUENCES: Final = 64
+MAX_SEQUENCE_CHARS: Final = 4096
+
+
+def searched(sequences: Sequence[str]) -> tuple[str, ...]:
+    """The sequences that are searched for: the first ones that the limits allow."""
+    kept: list[str] = []
+    room = MAX_SEQUENCE_CHARS
+    for each in sequences:
+        if each and len(each) <= room and len(kept) < MAX_SEQUENCES:
+            room -= len(each)
+            kept.append(each)
+    return tuple(kept)
+
+
+class _Beginnings:
+    """All beginnings of some sequences, each with its successors: the automaton of Aho and Corasick, which
+    finds all of them in one pass over a text. A beginning is a number, 0 is the empty one."""
+
+    __slots__ = ("_following", "_shorter", "first", "found", "sizes")
+
+    def __init__(self, sequences: Sequence[str]) -> None:
+        self._following: list[dict[str, int]] = [{}]
+        self._shorter = [0]
+        """The longest other beginning that the text of a beginning ends with."""
+        self.sizes = [0]
+        self.found = [""]
+        """The longest sequence that the text of a beginning ends with."""
+        self.first = re.compile("[" + re.escape("".join({each[0] for each in sequences})) + "]")
+        for each in sequences:
+            self._add(each)
+        waiting = deque(self._following[0].values())
+        while waiting:
+            here = waiting.popleft()
+            self.found[here] = self.found[here] or self.found[self._shorter[here]]
+            for char, following in self._following[here].items():
+                self._shorter[following] = self.after(self._shorter[here], char)
+                waiting.append(following)
+
+    def _add(self, sequence: str) -> None:
+        here = 0
+        for char in sequence:
+            following = self._following[here].get(char)
+            if following is None:
+                following = self._following[here][char] = len(self.sizes)
+                self._following.append({})
+                self._shorter.append(0)
+                self.sizes.append(self.sizes[here] + 1)
+                self.found.append("")
+            here = following
+        self.found[here] = sequence
+
+    def after(self, here: int, char: str) -> int:
+        """The longest beginning that the text of `here`, then `char`, ends with."""
+        while (following := self._following[here].get(char)) is None:
+            if not here:
+                return 0
+            here = self._shorter[here]
+        return following
+
+    def search(self, text: str, here: int = 0) -> tuple[int, int]:
+        """The end of the first sequence in `text`, or of the text, and the beginning that the text ends with
+        there. `here`: the beginning that the text before it ended with."""
+        at, size = 0, len(text)
+        while at < size:
+            if not here:
+                start = self.first.search(text, at)
+                if start is None:
+                    return size, 0
+                at = start.start()
+            here = self.after(here, text[at])
+            at += 1
+            if self.found[here]:
+                return at, here
+        return size, here
+
+
+@lru_cache(maxsize=16)
+def _beginnings(sequences: tuple[str, ...]) -> _Beginnings | None:
+    return _Beginnings(sequences) if sequences else None
+
 
 def first_match(text: str, sequences: Sequence[str]) -> tuple[int, str] | None:
     """Where to cut the text, and at which sequence."""
-    found = [(at + len(each), at, each) for each in sequences if each and (at := text.find(each)) >= 0]
-    if not found:
+    beginnings = _beginnings(searched(sequences))
+    if beginnings is None:
         return None
-    _, at, sequence = min(found)
-    return at, sequence
-
-
-def open_match(text: str, sequences: Sequence[str]) -> int:
-    """The number of characters at the end of a text that may begin a sequence."""
-    longest = 0
-    for each in sequences:
-        for size in range(min(len(each) - 1, len(text)), longest, -1):
-            if text.endswith(each[:size]):
-                longest = size
-                break
-    return longest
+    end, reached = beginnings.search(text)
+    sequence = beginnings.found[reached]
+    return (end - len(sequence), sequence) if sequence else None
 
 
 def cut_response(response: Response, sequences: Sequence[str]) -> Response:
@@ -72,7 +150,7 @@ def _cut(content: tuple[Part, ...], sequences: Sequence[str]) -> tuple[tuple[Par
         at, sequence = found
         kept = content[:index]
         if at:
-            held = _HeldText(tokens=list(part.logprobs))
+            held = _HeldText(tokens=deque(part.logprobs))
             cited = tuple([each for each in part.citations if each.end is not None and each.end <= at])
             kept += (
                 msgspec.structs.replace(
@@ -88,23 +166,21 @@ class _HeldText(msgspec.Struct, eq=False):
 
     text: str = ""
     """Text that may be the beginning of a sequence."""
-    tokens: list[TokenLogprob] = []
+    reached: int = 0
+    """That beginning."""
+    tokens: deque[TokenLogprob] = msgspec.field(default_factory=deque)
     passed: int = 0
     """Characters of the first token that have been passed on."""
 
     def tokens_within(self, characters: int) -> tuple[TokenLogprob, ...]:
         """The tokens that end within the next characters."""
         room = self.passed + characters
-        count = 0
-        for token in self.tokens:
-            if len(token.token) > room:
-                break
-            room -= len(token.token)
-            count += 1
-        released = tuple(self.tokens[:count])
-        del self.tokens[:count]
+        released: list[TokenLogprob] = []
+        while self.tokens and len(self.tokens[0].token) <= room:
+            released.append(self.tokens.popleft())
+            room -= len(released[-1].token)
         self.passed = room
-        return released
+        return tuple(released)
 
 
 class StopFilter:
@@ -117,7 +193,8 @@ class StopFilter:
     def __init__(self, sequences: Sequence[str], *, several: bool = False) -> None:
         self.cut = False
         """The answer was ended here before its upstream finished: the rest is not needed."""
-        self._sequences = tuple([each for each in sequences if each])
+        self._sequences = searched(sequences)
+        self._beginnings = _beginnings(self._sequences)
         self._several = several
         self._texts: dict[int, _HeldText] = {}
         self._others: set[int] = set()  # open parts that are neither prose nor calls
@@ -178,16 +255,19 @@ class StopFilter:
     def _search(
         self, index: int, held: _HeldText, text: str, tokens: tuple[TokenLogprob, ...], passed: list[Event]
     ) -> None:
-        whole = held.text + text if held.text else text
         held.tokens += tokens
-        found = first_match(whole, self._sequences)
-        at = found[0] if found is not None else len(whole) - open_match(whole, self._sequences)
+        whole = held.text + text if held.text else text
+        at, sequence = len(whole), ""
+        if self._beginnings is not None:
+            end, held.reached = self._beginnings.search(text, held.reached)
+            sequence = self._beginnings.found[held.reached]
+            at = len(whole) - len(text) + end - (len(sequence) or self._beginnings.sizes[held.reached])
         logprobs = held.tokens_within(at)
         held.text = whole[at:]
         if at or logprobs:
             passed.append(Delta(index, whole[:at], logprobs))
-        if found is not None:
-            self._match(found[1], passed)
+        if sequence:
+            self._match(sequence, passed)
 
     def _match(self, sequence: str, passed: list[Event]) -> None:
         passed.extend([PartEnd(index) for index in sorted((*self._texts, *self._others))])

@@ -16,6 +16,7 @@ from wireglot.dialects.base import Context
 from wireglot.dialects.registry import surface
 from wireglot.ir.loss import Feature
 from wireglot.ir.request import Request
+from wireglot.ir.stop_sequences import searched
 from wireglot.ir.turns import repair_pairs
 from wireglot.providers.fit.answer_tool import answer_by_tool
 from wireglot.providers.fit.declared import apply_tool_changes, hold_back_deferred, join_declared_tools
@@ -195,15 +196,29 @@ def _fit_stop(request: Request, fitting: Fitting) -> Request:
         kept = kept[: limits.stop_max]
     if kept == stop:
         return request
-    detail = f"{len(kept)} of {len(stop)} sent: the provider accepts no more"
     if emulates:
-        left = tuple([sequence for sequence in stop if sequence not in kept])
-        fitting.emulate(stops=left, several=(request.sampling.candidates or 1) > 1)
-        detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at the others"
-        if not kept:
-            detail = "the provider accepts none of them; the answer is cut at them"
-    fitting.lose("$.stop", "stop_sequences", "emulated" if emulates else "approximated", detail)
+        _emulate_stop(request, kept, fitting)
+    else:
+        detail = f"{len(kept)} of {len(stop)} sent: the provider accepts no more"
+        fitting.lose("$.stop", "stop_sequences", "approximated", detail)
     return msgspec.structs.replace(request, stop=kept)
+
+
+def _emulate_stop(request: Request, kept: tuple[str, ...], fitting: Fitting) -> None:
+    """Have the answer cut at the stop sequences that are not sent."""
+    stop, sent = request.stop, frozenset(kept)
+    left = [sequence for sequence in stop if sequence and sequence not in sent]
+    cut = searched(left)
+    fitting.emulate(stops=cut, several=(request.sampling.candidates or 1) > 1)
+    detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at the others"
+    if not kept:
+        detail = "the provider accepts none of them; the answer is cut at them"
+    if len(cut) < len(left):
+        detail = f"{len(kept)} of {len(stop)} sent; the answer is cut at {len(cut)} others"
+        ignored = f"{len(left) - len(cut)} of {len(stop)} are ignored: too many or too long to search for"
+        fitting.lose("$.stop", "stop_sequences", "dropped", ignored)
+    if cut:
+        fitting.lose("$.stop", "stop_sequences", "emulated", detail)
 
 
 def _without_limit(request: Request, fitting: Fitting) -> Request:
