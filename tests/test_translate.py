@@ -129,7 +129,7 @@ def test_an_answer_works_with_and_without_its_request() -> None:
     bare = wireglot.translate_response(ANSWER, source="gemini", target="anthropic")
     asked = wireglot.translate_response(ANSWER, source="gemini", target="anthropic", request=ASKED)
     assert bare.value == asked.value
-    assert bare.value["content"] == [{"type": "text", "text": "Hello"}]
+    assert bare.value["content"] == [{"type": "text", "text": "Hello", "citations": []}]
     assert bare.value["stop_reason"] == "end_turn"
     assert (bare.value["usage"]["input_tokens"], bare.value["usage"]["output_tokens"]) == (3, 1)
 

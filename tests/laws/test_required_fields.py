@@ -27,7 +27,7 @@ REQUIRED = {
     "MessageDelta": "container stop_details stop_reason stop_sequence",
     "MessageDeltaUsage": "cache_creation_input_tokens cache_read_input_tokens input_tokens output_tokens "
     "output_tokens_details server_tool_use",
-    "text": "text type",
+    "text": "citations text type",
     "tool_use": "caller id input name type",
     "thinking": "signature thinking type",
     "redacted_thinking": "data type",

@@ -23,13 +23,13 @@ _LATER_FIELDS = re.compile(
     r'|,\\*"description\\*":null,\\*"strict\\*":null|(?<=null),\\*"annotations\\*":\[\]'
     r'|,\\*"(stop_details|container|citations|inference_geo|server_tool_use|service_tier|cache_creation'
     r'|output_tokens_details)\\*":null'
-    r'|,\\*"caller\\*":{\\*"type\\*":\\*"direct\\*"}'
+    r'|,\\*"caller\\*":{\\*"type\\*":\\*"direct\\*"}|,\\*"citations\\*":\[\]'
 )
 """What Response objects have had since Open Responses asks for it, and Chat's messages since the vendor's schema
 does, with its defaults, in JSON or within a text of it. Older versions keep such objects as they come and show
 them so."""
 _BLANKS = re.compile(
-    r',"extra":{"dialect":"anthropic","form":{"blank":{("caller":{"type":"direct"}|"citations":null)}}}'
+    r',"extra":{"dialect":"anthropic","form":{"blank":{("caller":{"type":"direct"}|"citations":(null|\[\]))}}}'
 )
 """That an answer of the demo model has fields that say nothing."""
 _ESTIMATE = re.compile(r'(\\*"stop_sequence\\*":null,\\*"usage\\*":{\\*"input_tokens\\*":)\d+')

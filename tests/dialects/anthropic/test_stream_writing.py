@@ -73,7 +73,7 @@ def test_text_is_written_in_the_genuine_shape():
             "inference_geo": None,
         },
     }
-    assert wire[1]["content_block"] == {"type": "text", "text": ""}
+    assert wire[1]["content_block"] == {"type": "text", "text": "", "citations": []}
     assert [event["delta"] for event in wire[2:4]] == [
         {"type": "text_delta", "text": "Hel"},
         {"type": "text_delta", "text": "lo"},

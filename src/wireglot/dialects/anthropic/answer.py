@@ -93,7 +93,8 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         cuts = part.citations and part.signature is None and not self.native
         pieces = cut_at_citations(part) if cuts else whole
         for text, indices in pieces:
-            block: Block = {"type": "text", "text": text}
+            block = self.empty_text()
+            block["text"] = text
             cited = [(index, part.citations[index]) for index in indices]
             if len(pieces) > 1:  # the piece itself shows what is cited
                 cited = [
@@ -107,6 +108,11 @@ class AnswerBlocks(msgspec.Struct, eq=False):
 
     def call_id(self, identifier: str) -> str:
         return call_id(identifier, self.response_id, self.context)
+
+    def empty_text(self) -> Block:
+        """An empty text block for deltas. The vendor's OpenAPI document requires `citations`, and AI SDK 5 and 6
+        refuse null there: the empty list is what the vendor streams."""
+        return {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": []}
 
     def call(self, part: ToolCall, path: str) -> Block:
         identifier = call_id(part.id, self.response_id, self.context)

@@ -82,7 +82,8 @@ def _fetched(page: WebPage) -> dict[str, Any]:
         source = {"type": "base64", "media_type": page.mime, "data": page.data}
     else:
         source = {"type": "text", "media_type": "text/plain", "data": page.text}
-    document = {"type": "document", "source": source, "title": page.title or None}
+    cited = {"enabled": False}
+    document = {"type": "document", "source": source, "title": page.title or None, "citations": cited}
     return {
         "type": "web_fetch_result",
         "url": page.url,

@@ -131,7 +131,7 @@ def render_call(call: HostedCall) -> dict[str, Any]:
 
 
 def render_result(call: HostedCall, result: HostedResult) -> dict[str, Any]:
-    content = [{"type": "text", "text": result.text}]
+    content = [{"type": "text", "text": result.text, "citations": []}]
     return {
         "type": RESULT,
         "tool_use_id": _PREFIX + call.id,

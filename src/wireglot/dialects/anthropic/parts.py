@@ -41,8 +41,9 @@ _RESULT = frozenset({"type", "tool_use_id", "content", "is_error", "cache_contro
 _DIRECT = {"type": "direct"}
 _EPHEMERAL = {"type": "ephemeral"}
 _STRING = Extra(NAME, form={"content": "string"})
-# The form in which clients send back the blocks of an answer: the vendor has these fields in every one.
+# The form in which clients send back the blocks of an answer: these fields are in every one.
 _UNCITED = Extra(NAME, form={"blank": {"citations": None}})
+_CITED_NOWHERE = Extra(NAME, form={"blank": {"citations": []}})
 _CALLED = Extra(NAME, form={"blank": {"caller": _DIRECT}})
 
 
@@ -119,8 +120,10 @@ class BlockParser(msgspec.Struct, eq=False):
                     return Text(text)
                 if size == 3 and block.get("cache_control") == _EPHEMERAL:
                     return Text(text, cache=CacheMark())
-                if size == 3 and block["citations"] is None:
-                    return Text(text, extra=_UNCITED)
+                if size == 3:
+                    citations = block["citations"]
+                    if citations is None or citations == []:
+                        return Text(text, extra=_UNCITED if citations is None else _CITED_NOWHERE)
         except KeyError:
             pass
         return None

@@ -253,7 +253,7 @@ class MessageWriter(AnswerWriter):
                 if not waiting.opened:
                     if part.signature is not None:
                         self._carry(carrier(part.signature, "text", self._context), out)
-                    block = {"type": "text", "text": ""}
+                    block = self._blocks.empty_text()
                     if is_own(part.extra):
                         put_back(block, part.extra, "", [])
                     self._open(waiting, block, out)
