@@ -1,13 +1,17 @@
 // Two tool loops with the Vercel AI SDK, one whole and one streamed: node ai_sdk.mjs PROVIDER
 // It prints what the model said last. The AI SDK checks each answer against its own schema (zod).
 import { readFileSync } from 'node:fs';
-import { generateText, isStepCount, streamText, tool } from 'ai';
+import * as ai from 'ai';
 import { createAnthropic } from '@ai-sdk/anthropic';
-import { createGoogle } from '@ai-sdk/google';
+import * as google from '@ai-sdk/google';
 import { createOpenAI } from '@ai-sdk/openai';
 import { createOpenAICompatible } from '@ai-sdk/openai-compatible';
 import { z } from 'zod';
 
+const { generateText, streamText, tool } = ai;
+// Version 7 renamed these two.
+const stepCount = ai.isStepCount ?? ai.stepCountIs;
+const createGoogle = google.createGoogle ?? google.createGoogleGenerativeAI;
 const { WIREGLOT_URL: url, WIREGLOT_KEY: apiKey, WIREGLOT_PROMPT: prompt } = process.env;
 const baseURL = `${url}/v1`;
 
@@ -28,7 +32,7 @@ const tools = {
   }),
 };
 
-const request = { model: models[process.argv[2]](), tools, prompt, stopWhen: isStepCount(4), maxRetries: 0 };
+const request = { model: models[process.argv[2]](), tools, prompt, stopWhen: stepCount(4), maxRetries: 0 };
 
 function check(usage, steps) {
   if (steps.length !== 2) throw new Error(`${steps.length} turns instead of two`);

@@ -110,7 +110,7 @@ class AnswerBlocks(msgspec.Struct, eq=False):
         return call_id(identifier, self.response_id, self.context)
 
     def empty_text(self) -> Block:
-        """An empty text block for deltas. The vendor's OpenAPI document requires `citations`, and AI SDK 5 and 6
+        """An empty text block for deltas. The vendor's OpenAPI document requires `citations`, AI SDK 5 and 6
         refuse null there: the empty list is what the vendor streams."""
         return {"type": "text", "text": ""} if self.native else {"type": "text", "text": "", "citations": []}
 
