@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tiers import rows
-from wireglot.web.domains import DomainRule, bad_rules, domain_filter, parse_rule
+from wireglot.web.domains import MAX_RULE_CHARACTERS, DomainRule, bad_rules, domain_filter, parse_rule
 
 MATCHES = [
     ("example.com", "https://example.com/", True),
@@ -50,6 +50,9 @@ MATCHES = [
     (" example.com ", "https://example.com/", True),
     ("example.com/*/", "https://example.com/x/", True),
     ("a_b.example", "https://a_b.example/", True),
+    ("example.com/*/news", "https://example.com/a%3Fb/news", True),
+    ("example.com/a*b*c", "https://example.com/a/b/c/d", True),
+    ("example.com/a*b*c", "https://example.com/a/c/b", False),
 ]
 
 
@@ -61,7 +64,18 @@ def test_a_rule_lets_its_domain_and_what_is_below_it_through(rule, url, matched)
 
 
 def test_texts_that_are_no_domains_match_nothing():
-    wrong = ["", " ", "a b.com", "exa*mple.com", "..", "-a.com", "http://", "a..b", "é" * 300]
+    wrong = [
+        "",
+        " ",
+        "a b.com",
+        "exa*mple.com",
+        "..",
+        "-a.com",
+        "http://",
+        "a..b",
+        "é" * 300,
+        f"a.com/{'a' * MAX_RULE_CHARACTERS}",
+    ]
     assert bad_rules(wrong) == wrong
     assert domain_filter(wrong, []).admits_nothing
     assert not domain_filter(wrong, []).admits("https://example.com/")

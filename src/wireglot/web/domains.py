@@ -15,6 +15,13 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
+from wireglot.wire.wildcards import caught
+
+# Domains in one list of a request. OpenAI admits 100 in `filters.allowed_domains`; each is compared with each
+# page and each result.
+MAX_RULES: Final = 100
+# The characters of one domain with its path. A name has 253 at most.
+MAX_RULE_CHARACTERS: Final = 512
 _SCHEME: Final = re.compile(r"^https?://", re.IGNORECASE)
 _LABELS: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")
 
@@ -28,17 +35,14 @@ class DomainRule(msgspec.Struct, frozen=True):
     def matches(self, host: str, path: str) -> bool:
         if host != self.host and not host.endswith(f".{self.host}"):
             return False
-        return not self.path or _pattern(self.path).match(path) is not None
-
-
-@lru_cache(maxsize=1024)
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile("[^?#]*?".join(map(re.escape, path.split("*"))))
+        return not self.path or caught(f"{self.path}*", path) is not None
 
 
 @lru_cache(maxsize=1024)
 def parse_rule(text: str) -> DomainRule | None:
-    """None if the text is not a domain."""
+    """None if the text is not a domain, or too long for one."""
+    if len(text) > MAX_RULE_CHARACTERS:
+        return None
     plain = _SCHEME.sub("", text.strip()).removeprefix("*.")
     domain, slash, path = plain.partition("/")
     host = ascii_host(domain)

@@ -10,6 +10,7 @@ import pytest
 
 from tests.gateway.hosted.hosted_kit import OTHER, PAGE, TOWER, ScriptedWeb
 from tests.tiers import rows
+from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.web import (
     FetchRunner,
     SearchRunner,
@@ -24,6 +25,7 @@ from wireglot.ir.hosted import WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request
 from wireglot.stores.seal import Sealer
 from wireglot.web.contract import Hit, Page, Query, WebFailed
+from wireglot.web.domains import MAX_RULE_CHARACTERS, MAX_RULES
 from wireglot.wire.json import encode_text
 
 EXCHANGE: Any = SimpleNamespace(job=SimpleNamespace(caller=SimpleNamespace(name="team")))
@@ -121,6 +123,17 @@ def test_options_of_a_search(options: dict[str, Any], query: Query) -> None:
     bench = Bench("web_search", options)
     bench.run("", query=" tower ")
     assert bench.web.queries == [query]
+
+
+@pytest.mark.parametrize("kind", ["web_search", "web_fetch"])
+@pytest.mark.parametrize("name", ["allowed_domains", "blocked_domains"])
+def test_a_list_of_domains_has_a_bound_that_the_error_names(kind: str, name: str) -> None:
+    for fits in (["a.example"] * MAX_RULES, ["a.example/" + "x" * (MAX_RULE_CHARACTERS - 10)]):
+        Bench(kind, {name: fits})
+    for domains in (["a.example"] * (MAX_RULES + 1), ["a.example/" + "x" * (MAX_RULE_CHARACTERS - 9)]):
+        with pytest.raises(RequestError, match="at most 100 domains of at most 512 characters") as refused:
+            Bench(kind, {name: domains})
+        assert (refused.value.status, refused.value.error.param) == (400, f"{kind}.{name}")
 
 
 def test_what_a_search_brings_is_cut_and_sealed_for_its_caller() -> None:

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.config.problems import Problems, key_path, kind, meant, shown
 from wireglot.gateway.config.table import Misfit, Table, declared, fitted
 from wireglot.gateway.settings import Provider, Rule
 from wireglot.ir.purpose import PURPOSES
 from wireglot.ir.request import EFFORTS
 from wireglot.providers import spec as catalog
+from wireglot.wire.wildcards import caught
 
 _FORMS: Final = '"provider/model", a list of them, or tables { to = ... }'
 

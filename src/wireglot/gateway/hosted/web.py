@@ -9,6 +9,7 @@ from typing import Any, Final, Literal, Protocol
 
 import msgspec
 
+from wireglot.gateway.errors import invalid_value
 from wireglot.gateway.hosted.runner import MAX_RESULT_CHARACTERS, HostedRunner, Offered, arguments_of, failed
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.settings import Settings
@@ -17,6 +18,7 @@ from wireglot.ir.hosted import HostedCall, HostedResult, WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.stores.seal import Sealer, Unreadable
 from wireglot.web.contract import Fetch, Query, WebFailed, WebSearch
+from wireglot.web.domains import MAX_RULE_CHARACTERS, MAX_RULES
 from wireglot.wire.json import BadJson, decode, encode
 
 _MAX_URL_CHARACTERS: Final = 2000
@@ -94,6 +96,7 @@ class _Tool:
         self._kind = tool.kind
         self._options = tool.options
         self._uses = 0
+        self._allowed, self._blocked = self._domains("allowed_domains"), self._domains("blocked_domains")
 
     def offer(self, request: Request) -> Offered:
         return Offered((self.function,), request)
@@ -120,7 +123,13 @@ class _Tool:
 
     def _domains(self, name: str) -> tuple[str, ...]:
         listed = self._options.get(name)
-        return tuple(item for item in listed if type(item) is str) if type(listed) is list else ()
+        if type(listed) is not list:
+            return ()
+        domains = tuple(item for item in listed if type(item) is str)
+        if len(domains) > MAX_RULES or any(len(domain) > MAX_RULE_CHARACTERS for domain in domains):
+            expected = f"at most {MAX_RULES} domains of at most {MAX_RULE_CHARACTERS} characters"
+            raise invalid_value(f"{self._kind}.{name}", expected)
+        return domains
 
 
 class _Searching(_Tool):
@@ -137,8 +146,8 @@ class _Searching(_Tool):
         place, size = self._options.get("location"), self._options.get("context_size")
         query = Query(
             given,
-            self._domains("allowed_domains"),
-            self._domains("blocked_domains"),
+            self._allowed,
+            self._blocked,
             location=place if type(place) is dict else {},
             context_size=size if type(size) is str else "",
         )
@@ -208,8 +217,8 @@ class _Fetching(_Tool):
             return failed("url_not_in_prior_context", "This URL does not occur in the conversation.")
         page = await self._fetch.fetch(
             given,
-            allowed_domains=self._domains("allowed_domains"),
-            blocked_domains=self._domains("blocked_domains"),
+            allowed_domains=self._allowed,
+            blocked_domains=self._blocked,
             max_tokens=self._max_tokens,
         )
         shown = WebPage(

@@ -12,7 +12,6 @@ import msgspec
 
 from wireglot.dialects import registry
 from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
-from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
 from wireglot.ir.content import Origin
@@ -22,6 +21,7 @@ from wireglot.providers.fit.fit import Fitter
 from wireglot.providers.limits import Limits, base_limits
 from wireglot.providers.spec import limits_of, names
 from wireglot.providers.spec import provider as known_provider
+from wireglot.wire.wildcards import caught
 
 
 class LostState(msgspec.Struct, frozen=True):

@@ -8,11 +8,11 @@ import random
 import time
 from typing import Final
 
-from wireglot.gateway.config.patterns import caught
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.setting_tables import TraceSettings
 from wireglot.gateway.trace.peers import PeerCommand
+from wireglot.wire.wildcards import caught
 
 RECORDED_OPERATIONS: Final = frozenset({"generate", "compact", "count", "embed", "assist"})
 
