@@ -4,8 +4,9 @@ import { effect } from "@preact/signals";
 import { render } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { loadSession, send, session, sessionError } from "./api";
+import { forgetDrafts } from "./drafts";
 import { connect, disconnect } from "./live";
-import { A, back, go, listAddress, place, to, view } from "./route";
+import { A, go, listAddress, place, to, view } from "./route";
 import { Neighbours } from "./parts/neighbours";
 import { Problem, Waiting } from "./parts/small";
 import { drawNothingWhilePressed } from "./pressed";
@@ -34,7 +35,7 @@ const KEYS: [string, string][] = [
   ["k  ↑", "the one before"],
   ["Enter", "open"],
   ["→  ←", "unfold, fold"],
-  ["Esc", "back to where you came from"],
+  ["Esc", "close what is on top: a menu, a dialog, the exchange next to the list"],
   ["/", "search"],
   ["p", "pause the list; play the stream"],
   ["[  ]", "one event back, one event on"],
@@ -125,15 +126,16 @@ function Page() {
       if (event.defaultPrevented || event.ctrlKey || event.metaKey || event.altKey) return;
       const element = event.composedPath()[0] as HTMLElement;
       const typing = element.isContentEditable || /^(input|textarea|select)$/i.test(element.tagName ?? "");
-      if (event.key === "Escape" && typing) {
-        element.blur();
+      if (event.key === "Escape") {
+        // What is open closes by itself. Nothing else: no view is left, and nothing that was typed is lost.
+        if (typing) element.blur();
         return;
       }
       if (typing && !(element instanceof HTMLInputElement && element.type === "range")) return;
       const goes = GOES[event.key];
       if (Date.now() - went < 1000 && goes !== undefined) {
         event.preventDefault();
-        go(goes ? to([goes]) : listAddress());
+        go(goes ? to([goes]) : listAddress(view.value === "x" ? { at: place.value.path[1] ?? "" } : {}));
       } else if (event.key === "g") went = Date.now();
       else if (event.key === "?") setHelp(true);
       else if (event.key === "/") {
@@ -141,9 +143,6 @@ function Page() {
         const field = document.querySelector<HTMLInputElement>("[data-search]");
         if (field) field.focus();
         else go(listAddress({ focus: "1" }));
-      } else if (event.key === "Escape" && !document.querySelector("dialog[open]") && view.value !== "") {
-        if (history.length > 1) back();
-        else go(listAddress());
       }
     };
     addEventListener("keydown", listen);
@@ -182,6 +181,7 @@ function Page() {
               onClick={async () => {
                 await send("DELETE", "/session").catch(() => undefined);
                 disconnect();
+                forgetDrafts();
                 await loadSession();
               }}
             >

@@ -39,6 +39,8 @@ export interface Source {
   text: string;
   model?: string;
   stream?: boolean;
+  /** Whether any of it was typed or pasted here. */
+  typed?: boolean;
 }
 
 const SEVERITY: Record<string, Mark["severity"]> = { serious: "error", degraded: "warning", harmless: "info" };

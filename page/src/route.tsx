@@ -49,11 +49,6 @@ function put(url: string, replace: boolean): void {
   place.value = read(found.pathname, found.search);
 }
 
-export function back(): void {
-  flush();
-  history.back();
-}
-
 addEventListener("popstate", () => {
   pending = null;
   place.value = read();

@@ -90,6 +90,9 @@ def opened(browser: Browser) -> Iterator[Opened]:
         origin = address.split("/inspector")[0]
 
         def dialog(found):
+            if found.type == "beforeunload":  # asks whether to leave what was typed
+                found.accept()
+                return
             faults.append(f"a dialog: {found.message}")
             found.dismiss()
 

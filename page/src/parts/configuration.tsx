@@ -1,6 +1,7 @@
 // The configuration file: where models lead, and its text. Every change is shown before it is written.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send } from "../api";
+import { useDraft } from "../drafts";
 import { listOptions, namesOf } from "../options";
 import { Combobox } from "./combobox";
 import { Problem, Waiting } from "./small";
@@ -144,12 +145,12 @@ export function Difference({ file, wanted, close, written, reload }: DifferenceP
 
 export function Rules({ rules, models, file, changed }: { rules: Rule[]; models: string[]; file: ConfigFile | null; changed: () => void }) {
   const [wanted, setWanted] = useState<Wanted | null>(null);
-  const [match, setMatch] = useState("");
-  const [to, setTo] = useState("");
+  const [typed, setTyped] = useDraft<{ match: string; to: string }>("rule");
+  const { match, to } = typed ?? { match: "", to: "" };
+  const set = (next: { match: string; to: string }) => setTyped(next.match || next.to ? next : undefined);
   const may = file !== null && !file.why_fixed;
   const written = () => {
-    setMatch("");
-    setTo("");
+    setTyped(undefined);
     changed();
   };
   return (
@@ -180,10 +181,7 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
                       <button
                         type="button"
                         class="quiet"
-                        onClick={() => {
-                          setMatch(rule.match);
-                          setTo(rule.to.join(", "));
-                        }}
+                        onClick={() => setTyped({ match: rule.match, to: rule.to.join(", ") })}
                       >
                         Change<span class="unseen"> {rule.match}</span>
                       </button>
@@ -211,9 +209,9 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
         >
           <label>
             Requested name or pattern
-            <input type="text" required placeholder="fast, claude-*, or * for all others" value={match} onInput={(event) => setMatch(event.currentTarget.value)} />
+            <input type="text" required placeholder="fast, claude-*, or * for all others" value={match} onInput={(event) => set({ match: event.currentTarget.value, to })} />
           </label>
-          <Combobox label="Targets, in order" list="Models" value={to} placeholder="kimi/kimi-k3, openai/gpt-5.5" options={listOptions(to, models.filter((name) => name.includes("/")))} choose={setTo} />
+          <Combobox label="Targets, in order" list="Models" value={to} placeholder="kimi/kimi-k3, openai/gpt-5.5" options={listOptions(to, models.filter((name) => name.includes("/")))} choose={(text) => set({ match, to: text })} />
           <button type="submit" class="main" disabled={!match.trim() || !namesOf(to).length}>
             Show the change
           </button>
@@ -225,7 +223,8 @@ export function Rules({ rules, models, file, changed }: { rules: Rule[]; models:
 }
 
 export function FileEditor({ file, changed }: { file: ConfigFile; changed: () => void }) {
-  const [text, setText] = useState<string | null>(null);
+  const [typed, setTyped] = useDraft<{ text: string; digest: string }>("configuration");
+  const text = typed?.text ?? null;
   const [wanted, setWanted] = useState<Wanted | null>(null);
   return (
     <>
@@ -242,7 +241,7 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
       ) : null}
       {file.why_fixed ? null : text === null ? (
         <div class="actions">
-          <button type="button" onClick={() => setText(file.text)}>
+          <button type="button" onClick={() => setTyped({ text: file.text, digest: file.digest }, false)}>
             Edit the file
           </button>
         </div>
@@ -250,11 +249,12 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
         <>
           <label>
             <span class="unseen">Text of the configuration file</span>
-            <textarea class="config-text" rows={18} spellcheck={false} wrap="off" value={text} onInput={(event) => setText(event.currentTarget.value)} />
+            <textarea class="config-text" rows={18} spellcheck={false} wrap="off" value={text} onInput={(event) => setTyped({ text: event.currentTarget.value, digest: typed?.digest ?? file.digest }, event.currentTarget.value !== file.text)} />
           </label>
+          {typed && typed.digest !== file.digest ? <p class="note">The file has changed since this text was begun: the difference shows what it would undo.</p> : null}
           <p class="faint">Secrets are hidden. A line with [hidden] keeps its value while it is not changed.</p>
           <div class="actions">
-            <button type="button" onClick={() => setText(null)}>
+            <button type="button" onClick={() => setTyped(undefined)}>
               Cancel
             </button>
             <button type="button" class="main" disabled={text === file.text} onClick={() => setWanted({ text })}>
@@ -269,7 +269,7 @@ export function FileEditor({ file, changed }: { file: ConfigFile; changed: () =>
           wanted={wanted}
           close={() => setWanted(null)}
           written={() => {
-            setText(null);
+            setTyped(undefined);
             changed();
           }}
           reload={changed}

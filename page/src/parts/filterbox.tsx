@@ -66,6 +66,9 @@ export function FilterBox({ field, value, apply }: Props) {
       setOpen(false);
       apply(text);
       return;
+    } else if (event.key === "Escape" && options.length) {
+      setOpen(false);
+      setActive(-1);
     } else return;
     event.preventDefault();
   };

@@ -1,6 +1,7 @@
 // A client key's limits as a form, and whom the first key locks out.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { message } from "../api";
+import { useDraft } from "../drafts";
 import { currencyInUse, moment, whole } from "../format";
 import { listOptions, namesOf } from "../options";
 import { useTargets } from "../targets";
@@ -66,6 +67,28 @@ function LocksOut({ clients }: { clients: Keyless[] }) {
   );
 }
 
+/** What is in the fields. */
+interface Fields {
+  name: string;
+  models: string;
+  group: string;
+  owner: string;
+  expires: string;
+  limits: Partial<Record<Limit, string>>;
+}
+
+function fieldsOf(key: Key | "new"): Fields {
+  if (key === "new") return { name: "", models: "", group: "", owner: "", expires: "", limits: {} };
+  return {
+    name: key.name,
+    models: (key.models ?? []).join(", "),
+    group: key.group ?? "",
+    owner: key.owner ?? "",
+    expires: typeof key.expires === "string" ? key.expires.slice(0, 10) : "",
+    limits: Object.fromEntries(LIMITS.map(([limit]) => [limit, key[limit] === null || key[limit] === undefined ? "" : String(key[limit])])),
+  };
+}
+
 interface KeyFormProps {
   of: Key | "new";
   groups: string[];
@@ -78,16 +101,11 @@ interface KeyFormProps {
 export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [problem, setProblem] = useState("");
-  const [name, setName] = useState("");
   const targets = useTargets();
   const [agreed, setAgreed] = useState(false);
-  const [models, setModels] = useState(of === "new" ? "" : (of.models ?? []).join(", "));
-  const [group, setGroup] = useState(of === "new" ? "" : (of.group ?? ""));
-  const [owner, setOwner] = useState(of === "new" ? "" : (of.owner ?? ""));
-  const [expires, setExpires] = useState(of === "new" || typeof of.expires !== "string" ? "" : of.expires.slice(0, 10));
-  const [limits, setLimits] = useState<Partial<Record<Limit, string>>>(() =>
-    of === "new" ? {} : Object.fromEntries(LIMITS.map(([limit]) => [limit, of[limit] === null || of[limit] === undefined ? "" : String(of[limit])])),
-  );
+  const [typed, setTyped] = useDraft<Fields>(of === "new" ? "new key" : `key ${of.name}`);
+  const { name, models, group, owner, expires, limits } = typed ?? fieldsOf(of);
+  const set = (change: Partial<Fields>) => setTyped({ ...(typed ?? fieldsOf(of)), ...change });
   useEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="key-form" aria-labelledby="key-form-title" onClose={close}>
@@ -108,6 +126,7 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
           if (expires !== (typeof before?.expires === "string" ? before.expires.slice(0, 10) : "")) body["expires"] = expires || null;
           try {
             await save(body);
+            setTyped(undefined);
           } catch (caught) {
             setProblem(message(caught));
           }
@@ -117,19 +136,19 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
         {of === "new" ? (
           <label>
             Name
-            <input type="text" required value={name} maxLength={64} onInput={(event) => setName(event.currentTarget.value)} />
+            <input type="text" required value={name} maxLength={64} onInput={(event) => set({ name: event.currentTarget.value })} />
           </label>
         ) : null}
         {locksOut ? <LocksOut clients={locksOut} /> : null}
         <div class="limits">
-          <Combobox label="Models" list="Models" placeholder="all" value={models} options={listOptions(models, targets.filter((each) => each.on).map((each) => each.id))} choose={setModels} />
+          <Combobox label="Models" list="Models" placeholder="all" value={models} options={listOptions(models, targets.filter((each) => each.on).map((each) => each.id))} choose={(text) => set({ models: text })} />
           <label>
             Expires
-            <input type="date" value={expires} onInput={(event) => setExpires(event.currentTarget.value)} />
+            <input type="date" value={expires} onInput={(event) => set({ expires: event.currentTarget.value })} />
           </label>
           <label>
             Group
-            <select value={group} onChange={(event) => setGroup(event.currentTarget.value)}>
+            <select value={group} onChange={(event) => set({ group: event.currentTarget.value })}>
               <option value="">none</option>
               {(group && !groups.includes(group) ? [...groups, group] : groups).map((each) => (
                 <option key={each} value={each}>
@@ -140,7 +159,7 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
           </label>
           <label>
             Owner
-            <input type="text" maxLength={200} placeholder="for reports" value={owner} onInput={(event) => setOwner(event.currentTarget.value)} />
+            <input type="text" maxLength={200} placeholder="for reports" value={owner} onInput={(event) => set({ owner: event.currentTarget.value })} />
           </label>
           {LIMITS.map(([limit, title]) => (
             <label key={limit}>
@@ -151,7 +170,7 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
                 step={limit.startsWith("cost") ? "any" : "1"}
                 placeholder="no limit"
                 value={limits[limit] ?? ""}
-                onInput={(event) => setLimits({ ...limits, [limit]: event.currentTarget.value })}
+                onInput={(event) => set({ limits: { ...limits, [limit]: event.currentTarget.value } })}
               />
             </label>
           ))}
@@ -164,7 +183,13 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
         ) : null}
         {problem ? <Problem>{problem}</Problem> : null}
         <div class="actions">
-          <button type="button" onClick={() => dialog.current?.close()}>
+          <button
+            type="button"
+            onClick={() => {
+              setTyped(undefined);
+              dialog.current?.close();
+            }}
+          >
             Cancel
           </button>
           <button type="submit" class="main" disabled={Boolean(locksOut?.length) && !agreed}>

@@ -19,11 +19,20 @@ export function Menu({ label, name, disabled = false, children }: Props) {
     const outside = (event: Event) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);
     };
+    // Wherever the focus is: not every browser gives it to a button that is clicked.
+    const closeOnEscape = (event: KeyboardEvent) => {
+      if (event.key !== "Escape") return;
+      event.preventDefault();
+      event.stopPropagation();
+      close();
+    };
     addEventListener("pointerdown", outside);
     addEventListener("focusin", outside);
+    addEventListener("keydown", closeOnEscape, true);
     return () => {
       removeEventListener("pointerdown", outside);
       removeEventListener("focusin", outside);
+      removeEventListener("keydown", closeOnEscape, true);
     };
   }, [open]);
   const close = () => {
@@ -31,16 +40,7 @@ export function Menu({ label, name, disabled = false, children }: Props) {
     button.current?.focus();
   };
   return (
-    <div
-      ref={box}
-      class="menu"
-      onKeyDown={(event) => {
-        if (event.key !== "Escape" || !open) return;
-        event.preventDefault();
-        event.stopPropagation();
-        close();
-      }}
-    >
+    <div ref={box} class="menu">
       <button ref={button} type="button" aria-expanded={open} disabled={disabled} onClick={() => setOpen(!open)}>
         {label} <span aria-hidden="true">▾</span>
       </button>

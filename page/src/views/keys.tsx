@@ -1,6 +1,7 @@
 // Keys and budgets, with the admin secret.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
+import { useDraft } from "../drafts";
 import { count, inCurrency, moment, whole } from "../format";
 import { type Key, KeyForm, type Keyless, type Limit } from "../parts/keyform";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
@@ -46,7 +47,7 @@ export function Keys() {
   const [page, setPage] = useState<KeysPage | null>(null);
   const [problem, setProblem] = useState("");
   const [refused, setRefused] = useState(false);
-  const [made, setMade] = useState<Key | null>(null);
+  const [made, setMade] = useDraft<Key>("made key");
   const [edited, setEdited] = useState<Key | "new" | null>(null);
   const load = () =>
     get<KeysPage>("/keys")
@@ -95,7 +96,7 @@ export function Keys() {
           <p>
             <code class="secret">{made.key}</code> <Copy text={made.key} />
           </p>
-          <button type="button" class="quiet" onClick={() => setMade(null)}>
+          <button type="button" class="quiet" onClick={() => setMade(undefined)}>
             Done
           </button>
         </div>

@@ -2,9 +2,11 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { message, send } from "../api";
 import { isCurl } from "../curl";
+import { draft, setDraft } from "../drafts";
 import { DIALECTS, TITLES, titleOf } from "../dialects";
 import { plural } from "../format";
 import { EditorBox } from "../parts/editorbox";
+import { Menu } from "../parts/menu";
 import { LossMark } from "../parts/partcard";
 import { Choice, Copy, GRADE_SIGN, Problem, Tabs, scrollTo, useTitle } from "../parts/small";
 import { type Source, type Translated, type Translation, describe, marksOf, otherwise, placeIn, read } from "../playground";
@@ -16,7 +18,8 @@ import { Sending } from "./sending";
 
 const FIRST = DIALECTS.slice(0, 4);
 const last = new Map<string, string>();
-const kept = new Map<string, Source>();
+const nameOf = (kind: string) => `play ${kind}`;
+const keep = (kind: string, source: Source) => setDraft(nameOf(kind), source, source.typed === true);
 
 /** Shows a recorded request in all dialects. */
 export function openInPlayground(dialect: string, text: string): void {
@@ -26,7 +29,7 @@ export function openInPlayground(dialect: string, text: string): void {
   } catch {
     // Its problem is reported there.
   }
-  kept.set("request", { dialect, text: pretty });
+  keep("request", { dialect, text: pretty });
   go(to(["play"]));
 }
 
@@ -37,7 +40,7 @@ function start(kind: string): Source {
     const text = given.get("text");
     if (text !== null) return { dialect: param("dialect") || "anthropic", text };
   }
-  return kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" };
+  return draft<Source>(nameOf(kind)) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" };
 }
 
 /** Which columns there are: those of the address, and always that of the text. */
@@ -51,18 +54,16 @@ function useColumns(dialect: string): [string[], (names: string[]) => void] {
 
 function ColumnChoice({ dialect, names, choose }: { dialect: string; names: string[]; choose: (names: string[]) => void }) {
   return (
-    <details class="menu">
-      <summary class="button">Columns <span class="faint">{names.length}</span></summary>
-      <fieldset>
-        <legend class="unseen">Dialects that are shown</legend>
-        {Object.keys(TITLES).map((name) => (
-          <label key={name}>
+    <Menu label={<>Columns <span class="faint">{names.length}</span></>} name="Dialects that are shown">
+      {() =>
+        Object.keys(TITLES).map((name) => (
+          <label key={name} class="check">
             <input type="checkbox" checked={names.includes(name)} disabled={name === dialect} onChange={(event) => choose(event.currentTarget.checked ? [...names, name] : names.filter((each) => each !== name))} />
             {titleOf(name)}
           </label>
-        ))}
-      </fieldset>
-    </details>
+        ))
+      }
+    </Menu>
   );
 }
 
@@ -87,14 +88,14 @@ export function Playground() {
     if (shownKind.current === kind) return;
     shownKind.current = kind;
     setResult(null);
-    setSource(kept.get(kind) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" });
+    setSource(draft<Source>(nameOf(kind)) ?? { dialect: "anthropic", text: EXAMPLES[kind] ?? "" });
   }, [kind]);
 
   // A place that was shown once is not shown again when one comes back to its column.
   useEffect(() => setShownPlace(null), [dialect, text, kind]);
 
   useEffect(() => {
-    kept.set(kind, source);
+    keep(kind, source);
     const stop = new AbortController();
     const timer = setTimeout(() => {
       if (!text.trim() || command) {
@@ -130,16 +131,16 @@ export function Playground() {
   const write = (next: Source, nextKind: Kind) => {
     setSource(next);
     if (nextKind === kind) return;
-    kept.set(nextKind, next);
+    keep(nextKind, next);
     setQuery({ kind: nextKind === "request" ? "" : nextKind });
   };
   /** Reads the text as what it was recognised as. */
   const adopt = (found: Recognised, before: Source) => {
     setNote({ found, before, kind });
-    write({ dialect: found.dialect, text: found.text, ...(found.model ? { model: found.model } : {}), ...(found.stream !== undefined ? { stream: found.stream } : {}) }, found.kind);
+    write({ dialect: found.dialect, text: found.text, typed: true, ...(found.model ? { model: found.model } : {}), ...(found.stream !== undefined ? { stream: found.stream } : {}) }, found.kind);
   };
   const typed = (name: string, next: string, pasted: boolean) => {
-    const written = { ...(name === dialect ? source : {}), dialect: name, text: next };
+    const written = { ...(name === dialect ? source : {}), dialect: name, text: next, typed: true };
     setNote(null);
     const { found } = pasted ? read(next) : { found: null };
     const other = otherwise(found, { dialect: name, kind, text: next });

@@ -2,6 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { get, message, send } from "../api";
 import { DIALECTS, titleOf } from "../dialects";
+import { useDraft } from "../drafts";
 import { target } from "../format";
 import { Combobox } from "../parts/combobox";
 import { EditorBox } from "../parts/editorbox";
@@ -17,7 +18,6 @@ export function Replay({ id }: { id: string }) {
   useTitle("Replay");
   const [trace, setTrace] = useState<Trace | null>(null);
   const targets = useTargets();
-  const [body, setBody] = useState<string | null>(null);
   const [reported, setDry] = useState<(Preview & { of: string }) | null>(null);
   const [problem, setProblem] = useState("");
   const [busy, setBusy] = useState(false);
@@ -43,11 +43,12 @@ export function Replay({ id }: { id: string }) {
   const dialect = trace?.row.dialect ?? "";
   const spoken = param("dialect") || dialect;
   const translated = spoken !== dialect;
+  const [typed, setBody] = useDraft<string>(`replay ${id} ${spoken}`);
+  const body = typed ?? null;
   // What the gateway would make of it: where that is not known, it goes without having been seen.
   const unchanged = translated ? (translation?.of === spoken ? translation.text : null) : pretty;
   const changed = unchanged !== null && body !== null && body !== unchanged;
   useEffect(() => {
-    setBody(null);
     if (!translated || !original) return;
     const stop = new AbortController();
     send<Translated>("POST", "/translate", { dialect, kind: "request", text: original }, stop.signal)
@@ -137,6 +138,7 @@ export function Replay({ id }: { id: string }) {
             setProblem("");
             try {
               const { id: made } = await send<{ id: string }>("POST", "/replay", { ...question(), dry: false });
+              setBody(body ?? undefined, false); // it was sent: it would not be lost
               go(to(["compare", id, ...others.filter((each) => each !== id).slice(2 - MOST_COMPARED), made]));
             } catch (caught) {
               setProblem(message(caught));
@@ -154,12 +156,12 @@ export function Replay({ id }: { id: string }) {
         <header>
           <h2>Body <span class="tag">{spoken}</span></h2>
           {changed ? <span class="grade grade-degraded">≈ changed</span> : <span class="faint">{translated ? "translated" : "as it was"}</span>}
-          {changed ? <button type="button" class="quiet" onClick={() => setBody(unchanged)}>{translated ? "Translated" : "Original"}</button> : null}
+          {changed ? <button type="button" class="quiet" onClick={() => setBody(undefined)}>{translated ? "Translated" : "Original"}</button> : null}
         </header>
         {unchanged === null ? (
           <p class="nothing faint">It is translated to {titleOf(spoken)} before it is sent.</p>
         ) : (
-          <EditorBox label="The body that is sent" json text={body ?? unchanged} changed={setBody} />
+          <EditorBox label="The body that is sent" json text={body ?? unchanged} changed={(next) => setBody(next === unchanged ? undefined : next)} />
         )}
       </section>
     </section>
