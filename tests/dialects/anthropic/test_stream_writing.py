@@ -303,6 +303,23 @@ def test_freeform_calls_are_wrapped_whole():
     assert features(losses) == [("$.content[0].arguments", "tool.custom", "emulated")]
 
 
+def test_a_freeform_call_that_had_to_wait_is_written_once():
+    events = [
+        START,
+        PartStart(0, ToolCall("a", "patch", "", "custom")),
+        PartStart(1, ToolCall("b", "patch", "", "custom")),
+        Delta(1, "*** "),
+        Delta(0, "one"),
+        Delta(1, "two"),
+        PartEnd(1),
+        PartEnd(0),
+        END,
+    ]
+    wire, _ = write(events)
+    inputs = [event["delta"]["partial_json"] for event in wire if event["type"] == "content_block_delta"]
+    assert inputs == ['{"input":"one"}', '{"input":"*** two"}']
+
+
 def test_empty_reasoning_is_still_reasoning():
     wire, _ = write([START, PartStart(0, Reasoning()), PartEnd(0), *text(1, "x"), END])
     assert [block["type"] for block in blocks(wire)] == ["thinking", "text"]

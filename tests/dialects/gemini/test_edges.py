@@ -94,15 +94,19 @@ def written(events: Any, context: Context = CONTEXT) -> tuple[list[Any], list[An
 def test_pieces_of_arguments_are_put_where_their_paths_say(pieces, args):
     call = PartialCall("f", "", None)
     call.add(pieces)
-    assert call.args == args
-    assert [type(value) for value in call.args.values()] == [type(value) for value in args.values()]
+    assert call.arguments() == args
+    assert [type(value) for value in call.arguments().values()] == [type(value) for value in args.values()]
 
 
 @pytest.mark.parametrize(
     "pieces",
     [
         [{"jsonPath": "$.a b["}],
-        [{"jsonPath": "$.a[100001]", "stringValue": "x"}],
+        [{"jsonPath": "$.a[1000]", "stringValue": "x"}],
+        [{"jsonPath": "$.a" + "[30]" * 20, "stringValue": "x"}],
+        [{"jsonPath": "$.a[60]", "boolValue": True}, {"jsonPath": "$.b[60]", "boolValue": True}],
+        [{"jsonPath": "$.a" + "[0]" * 200, "stringValue": "x"}],
+        [{"jsonPath": "$" + ".a" * 200, "stringValue": "x"}],
         [{"jsonPath": "$.a", "stringValue": "x"}, {"jsonPath": "$[0]", "stringValue": "y"}],
     ],
 )
@@ -112,10 +116,19 @@ def test_a_path_that_makes_no_sense_is_the_upstreams_fault(pieces):
     assert refused.value.path == "$.partialArgs.jsonPath"
 
 
-def test_the_largest_place_in_a_list_is_taken():
+def test_places_may_be_left_empty_as_far_as_the_input_is_long():
     call = PartialCall("f", "", None)
-    call.add([{"jsonPath": "$.a[100000]", "stringValue": "x"}])
-    assert len(call.args["a"]) == 100001
+    call.add([{"jsonPath": "$.a[64]", "stringValue": "x"}, {"jsonPath": f"$.{'b' * 500}[500]"}])
+    assert [len(each) for each in call.arguments().values()] == [65, 501]
+    call.add([{"jsonPath": f"$.c[{at}]", "numberValue": at} for at in range(5000)])
+    assert call.arguments()["c"] == [*range(5000)]
+
+
+def test_a_string_grows_past_a_piece_without_a_path():
+    call = PartialCall("f", "", None)
+    for text in ("x", "y", "z"):
+        call.add([{"jsonPath": "$.a", "stringValue": text, "willContinue": True}, {"stringValue": "?"}])
+    assert call.arguments() == {"a": "xyz"}
 
 
 # Numbers, enums, times

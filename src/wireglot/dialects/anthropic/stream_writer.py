@@ -8,6 +8,7 @@ client, which would send it back and be refused.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import Any, assert_never
 
 import msgspec
@@ -69,7 +70,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
 
 class MessageWriter(AnswerWriter):
-    __slots__ = ("_arguments", "_blocks", "_head", "_live", "_next", "_prefix", "_waiting")
+    __slots__ = ("_arguments", "_blocks", "_head", "_live", "_next", "_order", "_prefix", "_waiting")
 
     dialect = NAME
 
@@ -78,7 +79,8 @@ class MessageWriter(AnswerWriter):
         self._blocks = AnswerBlocks(context, self.losses, "", False)
         self._next = 0  # the wire index of the next block
         self._head: _Waiting | None = None  # the part that is being written
-        self._waiting: dict[int, _Waiting] = {}  # the others that have started, in order
+        self._waiting: dict[int, _Waiting] = {}  # the others that have started
+        self._order: list[int] = []  # their indices, the smallest first: a heap
         self._live = -1  # the part whose text is written without waiting
         self._prefix = b""  # of a delta of that part
         self._arguments: ArgumentStream | None = None  # of that part, where it is a call
@@ -188,6 +190,7 @@ class MessageWriter(AnswerWriter):
             self._begin_part(part, out)
         else:
             self._waiting[event.index] = part
+            heappush(self._order, event.index)
 
     def _close_part(self, end: PartEnd, out: list[bytes]) -> None:
         head = self._head
@@ -196,11 +199,12 @@ class MessageWriter(AnswerWriter):
             return
         self._end(head, end, out)
         self._head = None
-        for index in sorted(self._waiting):
-            self._head = part = self._waiting.pop(index)
+        while self._order:
+            self._head = part = self._waiting.pop(heappop(self._order))
+            pieces, part.pieces = part.pieces, []
             self._begin_part(part, out)
-            if part.pieces:
-                self._more(part, "".join(part.pieces), out)
+            if pieces:
+                self._more(part, "".join(pieces), out)
             if part.end is None:
                 return
             self._end(part, part.end, out)

@@ -7,15 +7,18 @@ https://cloud.google.com/vertex-ai/generative-ai/docs/multimodal/function-callin
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, Final
 
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import listed
 from wireglot.ir.content import Signature
 from wireglot.ir.errors import UpstreamFault
+from wireglot.wire.json import MAX_DEPTH
 
 _STEP = re.compile(r"""\.([^.\[\]]+)|\[(\d{1,6})\]|\['((?:[^'\\]|\\.)*)'\]|\["((?:[^"\\]|\\.)*)"\]""")
-_MAX_INDEX = 100_000
+# Places of arrays that a call in pieces may leave empty, beyond one for each character of its paths: an index
+# names a size, and the arrays are filled up to it.
+MAX_EMPTY_PLACES: Final = 64
 
 
 class PartialCall:
@@ -25,8 +28,10 @@ class PartialCall:
         self.name = name
         self.id = identifier
         self.signature = signature
-        self.args: dict[str, Any] = {}
+        self._args: dict[str, Any] = {}
         self._growing = ""  # path of the string that continues in the next piece
+        self._texts: list[str] = []  # its pieces
+        self._room = MAX_EMPTY_PLACES
 
     def add(self, pieces: Any) -> None:
         for item in listed(pieces):
@@ -35,13 +40,49 @@ class PartialCall:
             steps = _steps(path)
             if not steps:
                 continue
+            self._room += len(path)
             text = piece.value.get("stringValue")
+            if path != self._growing or type(text) is not str:
+                self._join()
+            if not self._texts:
+                self._set(steps, text if type(text) is str else _value(piece.value))
+            self._growing = path
             if type(text) is str:
-                grown = _get(self.args, steps) if path == self._growing else None
-                _set(self.args, steps, grown + text if type(grown) is str else text)
+                self._texts.append(text)
+            if piece.value.get("willContinue") is not True:
+                self._join()
+
+    def arguments(self) -> dict[str, Any]:
+        self._join()
+        return self._args
+
+    def _join(self) -> None:
+        """Ends the string that was growing."""
+        if len(self._texts) > 1:
+            self._set(_steps(self._growing), "".join(self._texts))
+        self._growing = ""
+        self._texts.clear()
+
+    def _set(self, steps: list[str | int], value: Any) -> None:
+        here: Any = self._args
+        for place, step in enumerate(steps):
+            last = place == len(steps) - 1
+            fresh: Any = value if last else ([] if type(steps[place + 1]) is int else {})
+            if type(here) is dict and type(step) is str:
+                if last or type(here.get(step)) is not type(fresh):
+                    here[step] = fresh
+            elif type(here) is list and type(step) is int:
+                empty = step - len(here)
+                if empty > self._room:
+                    raise UpstreamFault("an array index out of all proportion", "$.partialArgs.jsonPath")
+                if empty >= 0:
+                    self._room -= empty
+                    here.extend([None] * (empty + 1))
+                if last or type(here[step]) is not type(fresh):
+                    here[step] = fresh
             else:
-                _set(self.args, steps, _value(piece.value))
-            self._growing = path if piece.value.get("willContinue") is True else ""
+                raise UpstreamFault("a JSON path that contradicts an earlier one", "$.partialArgs.jsonPath")
+            here = here[step]
 
 
 def _value(piece: dict[str, Any]) -> Any:
@@ -62,40 +103,12 @@ def _steps(path: str) -> list[str | int]:
         step = _STEP.match(path, at)
         if step is None:
             raise UpstreamFault(f"expected a JSON path, got {path[:40]!r}", "$.partialArgs.jsonPath")
+        if len(steps) == MAX_DEPTH:
+            raise UpstreamFault(f"a path of more than {MAX_DEPTH} steps", "$.partialArgs.jsonPath")
         if step[2] is not None:
-            index = int(step[2])
-            if index > _MAX_INDEX:
-                raise UpstreamFault("an array index out of all proportion", "$.partialArgs.jsonPath")
-            steps.append(index)
+            steps.append(int(step[2]))
         else:
             name = step[1] if step[1] is not None else step[3] if step[3] is not None else step[4]
             steps.append(name if step[1] is not None else re.sub(r"\\(.)", r"\1", name))
         at = step.end()
     return steps
-
-
-def _get(root: Any, steps: list[str | int]) -> Any:
-    for step in steps:
-        try:
-            root = root[step]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return root
-
-
-def _set(root: dict[str, Any], steps: list[str | int], value: Any) -> None:
-    here: Any = root
-    for place, step in enumerate(steps):
-        last = place == len(steps) - 1
-        fresh: Any = value if last else ([] if type(steps[place + 1]) is int else {})
-        if type(here) is dict and type(step) is str:
-            if last or type(here.get(step)) is not type(fresh):
-                here[step] = fresh
-            here = here[step]
-        elif type(here) is list and type(step) is int:
-            here.extend([None] * (step + 1 - len(here)))
-            if last or type(here[step]) is not type(fresh):
-                here[step] = fresh
-            here = here[step]
-        else:
-            raise UpstreamFault("a JSON path that contradicts an earlier one", "$.partialArgs.jsonPath")

@@ -243,7 +243,8 @@ class GeminiReader(AnswerReader):
                         self._first_candidate(candidate, events)
             elif key == "usageMetadata":
                 if type(value) is dict:
-                    self._usage = value if self._usage is None else self._usage | value
+                    self._usage = {**value} if self._usage is None else self._usage
+                    self._usage.update(value)
             elif key not in _TAKEN:
                 self._keep(key, value, events)
 
@@ -427,7 +428,7 @@ class GeminiReader(AnswerReader):
         if partial is None:
             return
         self._partial = None
-        arguments = arguments_text(partial.args)
+        arguments = arguments_text(partial.arguments())
         parser = self._parser
         identifier = partial.id or parser.mint(partial.name, arguments)
         parser.calls += 1

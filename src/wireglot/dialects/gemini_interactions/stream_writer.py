@@ -8,6 +8,7 @@ a number, by which a stream can be resumed.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from heapq import heappop, heappush
 from typing import Any, Final, assert_never
 
 import msgspec
@@ -86,7 +87,7 @@ class _Waiting(msgspec.Struct, eq=False):
 
 class InteractionsWriter(AnswerWriter):
     __slots__ = (
-        "_arguments", "_calls", "_head", "_held", "_live", "_number", "_prefix", "_shell", "_steps",
+        "_arguments", "_calls", "_head", "_held", "_live", "_number", "_order", "_prefix", "_shell", "_steps",
         "_tail", "_text", "_waiting",
     )  # fmt: skip
 
@@ -99,7 +100,8 @@ class InteractionsWriter(AnswerWriter):
         self._held = False  # whether the end of an output step is not written yet
         self._calls = False
         self._head: _Waiting | None = None  # the part that is being written
-        self._waiting: dict[int, _Waiting] = {}
+        self._waiting: dict[int, _Waiting] = {}  # the others that have started
+        self._order: list[int] = []  # their indices, the smallest first: a heap
         self._live = -1  # the part whose text is written without waiting
         self._prefix = b""
         self._tail = b""
@@ -184,6 +186,7 @@ class InteractionsWriter(AnswerWriter):
             self._begin_part(part, out)
         else:
             self._waiting[event.index] = part
+            heappush(self._order, event.index)
 
     def _close_part(self, end: PartEnd, out: list[bytes]) -> None:
         head = self._head
@@ -192,8 +195,8 @@ class InteractionsWriter(AnswerWriter):
             return
         self._end(head, end, out)
         self._head = None
-        for index in sorted(self._waiting):
-            self._head = part = self._waiting.pop(index)
+        while self._order:
+            self._head = part = self._waiting.pop(heappop(self._order))
             pieces, part.pieces = part.pieces, []
             self._begin_part(part, out)
             if pieces:

@@ -1,0 +1,134 @@
+"""Parts of the dialects that meet text of clients, providers and models: arguments, schemas, names, ids."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from functools import partial
+from typing import Any
+
+from tests.laws.bounded import Row
+from wireglot.dialects.argument_stream import ArgumentStream, MendedArguments
+from wireglot.dialects.arguments import read_arguments
+from wireglot.dialects.base import Context
+from wireglot.dialects.gemini.partial_args import PartialCall
+from wireglot.dialects.registry import dialect
+from wireglot.ir.content import Text, TokenLogprob, ToolCall
+from wireglot.ir.outcome import Response, Stop
+from wireglot.ir.stop_sequences import StopFilter, cut_response
+from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+
+WRITERS = ("anthropic", "openai-chat", "openai-responses", "gemini", "gemini-interactions", "ollama")
+
+# Arguments that a model writes, character by character and in one piece.
+
+ARGUMENTS: dict[str, Callable[[int], str]] = {
+    "a long number": lambda n: '{"a":' + "1" * (4300 + 5 * n) + "}",
+    "a number that goes on and on": lambda n: '{"a":1.' + "1" * n + "e5}",
+    "raw line breaks in a string": lambda n: '{"a":"' + "\n" * n + '"}',
+    "escapes": lambda n: '{"a":"' + "\\u000a" * n + '"}',
+    "blanks after a comma": lambda n: '{"a":1,' + " " * n + '"b":2}',
+    "control characters after a comma": lambda n: '{"a":1,' + "\x01" * n + '"b":2}',
+    "commas before brackets": lambda n: '{"a":[' + "[1,]," * n + "1]}",
+    "deep nesting": lambda n: '{"a":' + "[" * n,
+    "many documents": lambda n: "{}" * n,
+    "a document before many others": lambda n: '{"a":1}' + "{} " * n,
+    "a quote without an end": lambda n: '{"a":1}"' + '\\"' * n,
+    "brackets without an end": lambda n: '{"a":1}' + "{" * n,
+    "brackets that close nothing": lambda n: '{"a":1}' + "}" * n,
+    "blanks before it": lambda n: " " * n + '{"a":1,}',
+}
+
+
+def stream_arguments(pieces: Iterable[str]) -> None:
+    for stream in (ArgumentStream(), MendedArguments()):
+        for piece in pieces:
+            stream.feed(piece)
+        stream.finish()
+
+
+# Answers of many parts that are open at once.
+
+
+def open_calls(n: int) -> list[Event]:
+    begun: list[Event] = [PartStart(at, ToolCall(f"call_{at}", "f", "")) for at in range(n)]
+    said: list[Event] = [Delta(at, '{"a":1}') for at in range(n)]
+    ended: list[Event] = [PartEnd(at) for at in range(n)]
+    return [Start("r", "m"), *begun, *said, *ended, Finish(Stop("tool_calls"))]
+
+
+def calls_in_turn(n: int) -> list[Event]:
+    """As Chat sends them: each begins before the one before it is known to have ended."""
+    events: list[Event] = [Start("r", "m"), PartStart(0, ToolCall("call_0", "f", ""))]
+    for at in range(1, n):
+        events += (PartStart(at, ToolCall(f"call_{at}", "f", "")), Delta(at, "{}"), PartEnd(at - 1))
+    return [*events, PartEnd(n - 1), Finish(Stop("tool_calls"))]
+
+
+def write(name: str, events: list[Event]) -> None:
+    writer = dialect(name).stream_writer(Context())
+    for event in events:
+        writer.write([event])
+
+
+# Stop sequences that an upstream does not have.
+
+
+def stop_stream(given: tuple[list[str], str]) -> None:
+    stops, text = given
+    cut = StopFilter(stops)
+    cut.events([Start("r", "m"), PartStart(0, Text(""))])
+    for char in text:
+        cut.events([Delta(0, char, (TokenLogprob(char, 0.0),))])
+    cut.events([PartEnd(0), Finish(Stop("end"))])
+    cut_response(Response("r", "m", (Text(text),), Stop("end")), stops)
+
+
+STOPS: dict[str, Callable[[int], tuple[list[str], str]]] = {
+    "a long text that is nearly one": lambda n: (["a" * 1000 + "b"], "a" * n),
+    "many sequences": lambda n: ([f"stop {at}" for at in range(n)], "st" * n),
+    "a long sequence": lambda n: (["ab" * n + "c"], "ab" * n),
+    "a sequence and all its ends": lambda n: (["a" * at + "b" for at in range(60)], "a" * n),
+}
+
+# Arguments in pieces with a path each.
+
+PIECES: dict[str, Callable[[int], list[dict[str, Any]]]] = {
+    "an index that names a size": lambda n: [{"jsonPath": f"$.a[{n * 100}]", "numberValue": 1}],
+    "nested indices": lambda n: [{"jsonPath": "$.a" + "[999]" * n, "numberValue": 1}],
+    "a list that grows": lambda n: [{"jsonPath": f"$.a[{at}]", "numberValue": 1} for at in range(n)],
+    "a string in many pieces": lambda n: [
+        {"jsonPath": "$.a", "stringValue": "x" * 50, "willContinue": True} for _ in range(n)
+    ],
+    "two strings in turn": lambda n: [
+        {"jsonPath": f"$.{'ab'[at % 2]}", "stringValue": "x", "willContinue": True} for at in range(n)
+    ],
+    "a deep path": lambda n: [{"jsonPath": "$" + ".a" * n, "numberValue": 1}],
+    "a name without an end": lambda n: [{"jsonPath": "$['" + "\\'" * n, "numberValue": 1}],
+}
+
+
+def join_pieces(pieces: list[dict[str, Any]]) -> None:
+    call = PartialCall("f", "", None)
+    for piece in pieces:
+        call.add([piece])
+    call.arguments()
+
+
+ROWS = [
+    *(Row(f"arguments: {name}", make, read_arguments) for name, make in ARGUMENTS.items()),
+    *(
+        Row(f"arguments by character: {name}", make, stream_arguments, n=100)
+        for name, make in ARGUMENTS.items()
+    ),
+    *(
+        Row(f"arguments in one piece: {name}", make, lambda text: stream_arguments([text]))
+        for name, make in ARGUMENTS.items()
+    ),
+    *(
+        Row(f"{name}: {events.__name__}", events, partial(write, name), n=60)
+        for name in WRITERS
+        for events in (open_calls, calls_in_turn)
+    ),
+    *(Row(f"stop sequences: {name}", make, stop_stream) for name, make in STOPS.items()),
+    *(Row(f"pieces of arguments: {name}", make, join_pieces) for name, make in PIECES.items()),
+]
