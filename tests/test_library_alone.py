@@ -1,4 +1,4 @@
-"""The library with msgspec and nothing else: `pip install --no-deps wireglot msgspec`."""
+"""The library with msgspec and nothing else: `pip install --no-deps . msgspec`."""
 
 import os
 import subprocess
@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+
+from wireglot.extras import install_hint
 
 ALONE = """
 import sys
@@ -51,8 +53,7 @@ def test_a_command_that_needs_more_says_what_in_one_line(words, package, tmp_pat
     done = alone(f"from wireglot.cli import main; raise SystemExit(main({words!r}))", tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert (
-        done.stderr
-        == f"wireglot: this command needs {package}, which is not installed: pip install wireglot\n"
+        done.stderr == f"wireglot: this command needs {package}, which is not installed: {install_hint()}\n"
     )
 
 

@@ -14,6 +14,7 @@ from tools import (
     config_tables,
     error_codes,
     fault_table,
+    install_lines,
     library_example,
     metric_table,
     page_shape,
@@ -182,6 +183,7 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
     pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.block(figures)})
     pages |= {docs / "figures" / name: badge for name, badge in readme_figures.badges().items()}
     yield from _differing(pages, check)
+    yield from _differing(dict(install_lines.pages()), check)
     # Last: it has the titles of all others.
     home = docs / navigation.HOME
     listed = {"pages": navigation.page_list(navigation.sections())}

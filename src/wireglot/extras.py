@@ -1,4 +1,4 @@
-"""How to install an optional package in this installation: the way it was installed itself."""
+"""How the program is installed, and a package that is missing added: the way it was installed itself."""
 
 from __future__ import annotations
 
@@ -9,13 +9,17 @@ import shlex
 import sys
 from itertools import pairwise
 from pathlib import PurePath
+from typing import Final
 from urllib.parse import unquote, urlsplit
 
-_NAME = "wireglot"
+SOURCE: Final = "."
+"""What an installer is given: no index has the package, so it is the folder of a checkout. Pages and hints
+follow it (`make docs`, tools/install_lines.py). Once an index has the package, this is its name there."""
+_NAME: Final = "wireglot"
 
 
-def install_hint(extra: str) -> str:
-    """The command that adds an extra, for display: it is never run by itself."""
+def install_hint(extra: str = "") -> str:
+    """The command that adds an extra, or all that the program needs, for display: nothing here runs it."""
     from importlib import metadata  # only needed if something is missing
 
     try:
@@ -24,7 +28,9 @@ def install_hint(extra: str) -> str:
     except (metadata.PackageNotFoundError, ValueError):  # run from its sources alone
         required, origin = [], {}
     packages = [
-        re.split(r"[;\s]", each)[0] for each in required if re.search(rf"""extra == ['"]{extra}['"]""", each)
+        re.split(r"[;\s]", each)[0]
+        for each in required
+        if extra and re.search(rf"""extra == ['"]{extra}['"]""", each)
     ]
     return hint_for(extra, PurePath(sys.prefix).parts, packages, origin, _pip())
 
@@ -50,14 +56,52 @@ def hint_for(
     """`prefix`: of this Python. `origin`: pip's metadata of an installation that is not from an index."""
     if packages and _holds(prefix, ("pipx", "venvs")):
         return f"pipx inject {_NAME} {shlex.join(packages)}"
-    url = str(origin.get("url", ""))
-    folder = unquote(urlsplit(url).path) if url.startswith("file:") else ""
-    wanted = shlex.quote(f"{folder or _NAME}[{extra}]") if folder else f"'{_NAME}[{extra}]'"
+    folder = _folder(origin)
+    wanted = requirement(extra, folder or SOURCE)
     if _holds(prefix, ("uv", "tools")):
         return f"uv tool install --force {wanted}"
+    if packages and not folder:  # from an index, or a link: they are on the index in any case
+        return f"{pip} install {shlex.join(packages)}"
+    return f"{pip} install {'-e ' if _is_checkout(origin) else ''}{wanted}"
+
+
+def requirement(extra: str = "", source: str = SOURCE) -> str:
+    """What an installer is given, as it is written in a shell."""
+    return shlex.quote(f"{source}[{extra}]" if extra else source)
+
+
+def upgrade_hint() -> str:
+    """How a newer version gets here, for display."""
+    from importlib import metadata
+
+    try:
+        origin = json.loads(metadata.distribution(_NAME).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        origin = {}
+    return upgrade_for(PurePath(sys.prefix).parts, origin, _pip())
+
+
+def upgrade_for(prefix: tuple[str, ...], origin: dict[str, object], pip: str = "pip") -> str:
+    folder = _folder(origin)
+    if not folder or "dir_info" not in origin:  # a wheel, an archive, or an index
+        return "install a newer version of wireglot"
+    pulled = f"git -C {shlex.quote(folder)} pull"
+    if _is_checkout(origin):
+        return pulled
+    if _holds(prefix, ("pipx", "venvs")):
+        return f"{pulled} && pipx install --force {shlex.quote(folder)}"
+    return f"{pulled} && {hint_for('', prefix, [], origin, pip)}"
+
+
+def _folder(origin: dict[str, object]) -> str:
+    """Of the checkout, or the path of the wheel, that was installed."""
+    url = str(origin.get("url", ""))
+    return unquote(urlsplit(url).path) if url.startswith("file:") else ""
+
+
+def _is_checkout(origin: dict[str, object]) -> bool:
     details = origin.get("dir_info")
-    is_checkout = isinstance(details, dict) and bool(details.get("editable"))
-    return f"{pip} install {'-e ' if is_checkout else ''}{wanted}"
+    return isinstance(details, dict) and bool(details.get("editable"))
 
 
 def _holds(parts: tuple[str, ...], run: tuple[str, str]) -> bool:

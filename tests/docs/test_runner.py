@@ -166,9 +166,9 @@ def test_a_block_is_checked_by_its_kind(tmp_path, language, right, wrong):
 
 @pytest.mark.whole
 def test_what_is_installed_must_be_ours_or_here(tmp_path):
-    text = "```sh\npip install 'wireglot[fleet]' msgspec\nuvx --from dist/*.whl wireglot --version\n```\n"
+    text = "```sh\npip install '.[fleet]' msgspec\nuvx --from dist/*.whl wireglot --version\n```\n"
     assert states(tmp_path, text) == [("ran", "")]
-    for wrong in ("wireglot[feelt]", "some-package-that-is-not-here"):
+    for wrong in (".[feelt]", "wireglot[fleet]", "some-package-that-is-not-here"):
         assert states(tmp_path, f"```sh\npip install '{wrong}'\n```\n")[0][0] == "failed"
 
 

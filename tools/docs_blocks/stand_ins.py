@@ -21,11 +21,12 @@ from typing import Final
 
 from clients import packages
 from tools.docs_blocks.blocks import ROOT
+from wireglot.extras import SOURCE
 
 _BEFORE: Final = "PYTHONPATH_OF_THE_PAGE"
 _MODULE: Final = "tools.docs_blocks.stand_ins"
 _INSTALLERS: Final = ("pip", "pipx", "uv", "uvx", "npm")
-_OURS: Final = re.compile(r"(?:wireglot|\.|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
+_OURS: Final = re.compile(rf"(?:{re.escape(SOURCE)}|dist/\S+\.whl)(?:\[([\w,-]+)\])?(?:==\S+)?")
 _WITH_VALUE: Final = frozenset({"-r", "-c", "--from", "--only-binary", "--python", "--with"})
 
 
@@ -144,6 +145,8 @@ def refused_install(arguments: Sequence[str]) -> str:
             if unknown:
                 return f"no such extra: {', '.join(sorted(unknown))}"
         elif argument not in clients:
+            if re.match(r"wireglot\b", argument):
+                return f"{argument}: no index has it, and {SOURCE} is what works"
             try:
                 importlib.metadata.version(re.split(r"[\[=<>~]", argument)[0])
             except importlib.metadata.PackageNotFoundError:

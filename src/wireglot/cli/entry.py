@@ -90,7 +90,9 @@ def _status(argv: Sequence[str] | None, mute: bool) -> int:
     except ModuleNotFoundError as missing:
         if (package := _package_of_others(missing)) is None:
             raise
-        complain(f"this command needs {package}, which is not installed: pip install wireglot")
+        from wireglot.extras import install_hint
+
+        complain(f"this command needs {package}, which is not installed: {install_hint()}")
         return UNUSABLE
     except BrokenPipeError:
         _forget(sys.stdout)

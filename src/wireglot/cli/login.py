@@ -16,6 +16,7 @@ from wireglot.cli.ask_providers import lacking, try_key
 from wireglot.cli.run.asking import can_ask, keep_key, prompted_key, says_yes, short_path
 from wireglot.cli.terminal import OK, Failed, Paint, Unusable, complain, one_line, say
 from wireglot.cli.trust import NO_FILE, ConfigFile, find_config, trust_command
+from wireglot.extras import install_hint
 from wireglot.gateway import config
 from wireglot.gateway.config.kept_keys import forget, has_keyring, kept_file, kept_places
 from wireglot.gateway.config.provider_keys import ProviderKey, provider_keys
@@ -95,7 +96,7 @@ class _Keeping:
         if place is None:
             raise Unusable("no data folder: set HOME or XDG_DATA_HOME")
         if self._in_keyring and not has_keyring():
-            raise Unusable("no keyring found: install the extra wireglot[keyring], or omit --keyring")
+            raise Unusable(f"no keyring found: `{install_hint('keyring')}`, or omit --keyring")
         return place
 
     def run(self) -> int:

@@ -21,7 +21,7 @@ from wireglot.cli.doctor import configuration_checks, machine_checks, provider_c
 from wireglot.cli.doctor.case import _password
 from wireglot.cli.doctor.machine_checks import holder_of, look_at_disk, look_at_port, look_at_store
 from wireglot.cli.run.clients import CLIENTS
-from wireglot.extras import install_hint
+from wireglot.extras import install_hint, upgrade_hint
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.gateway.observe.running import RunningGateway
 from wireglot.gateway.relay.key_checks import ProviderAnswer
@@ -315,7 +315,7 @@ def test_a_database_is_reported_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     made = "PostgreSQL 17.2 answers; the schema wireglot is created at the first start"
     assert look(version=0) == ("ok", made, "")
     newer = "the schema wireglot has version 3, this program supports up to 2"
-    assert look(version=3) == ("problem", newer, "pip install -U wireglot")
+    assert look(version=3) == ("problem", newer, upgrade_hint())
     standby = "PostgreSQL 17.2 is read-only: it is a standby"
     assert look(read_only=True) == ("problem", standby, "use the primary: [store] in w.toml: url")
 
@@ -873,7 +873,7 @@ def test_a_look_at_prices_that_are_young_and_old(monkeypatch: pytest.MonkeyPatch
     look = provider_checks.look_at_prices
     monkeypatch.setattr(provider_checks, "stale_prices", lambda specs, today: [age])
     monkeypatch.setattr(provider_checks, "price_ages", lambda specs, today: [age])
-    fix = "pip install -U wireglot, or set prices in [prices] in w.toml (https://x)"
+    fix = f"{upgrade_hint()}, or set prices in [prices] in w.toml (https://x)"
     assert judged(look) == [("note", "prices of x are 99 days old", fix)]
     budget = msgspec.structs.replace(ClientKey("a", "0" * 64).limits, cost_per_day=1)
     now = settings(mine(), keys=(ClientKey("a", "0" * 64, limits=budget),))

@@ -18,7 +18,7 @@ from typing import Final
 from wireglot import __version__
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.terminal import count
-from wireglot.extras import install_hint
+from wireglot.extras import install_hint, upgrade_hint
 from wireglot.gateway.observe.running import RunningGateway, left_over
 from wireglot.gateway.settings import Secret
 from wireglot.stores import StoreDown, StoreUnusable, open_counters
@@ -266,7 +266,7 @@ def _of_postgres(case: DoctorCase, url: str) -> DoctorFinding:
     if seen.version > seen.known:
         return problem(
             f"the schema {seen.schema} has version {seen.version}, this program supports up to {seen.known}",
-            "pip install -U wireglot",
+            upgrade_hint(),
         )
     if not seen.version:
         return ok(f"{seen.server} answers; the schema {seen.schema} is created at the first start")

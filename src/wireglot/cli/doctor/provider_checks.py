@@ -16,6 +16,7 @@ from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, proble
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import count
 from wireglot.cli.trust import trust_command
+from wireglot.extras import upgrade_hint
 from wireglot.gateway.config.kept_keys import kept_file, read_kept
 from wireglot.gateway.config.keys import MONEY
 from wireglot.gateway.config.prices import price_ages, stale_prices
@@ -293,7 +294,7 @@ def look_at_prices(case: DoctorCase) -> Iterator[DoctorFinding]:
     stale = stale_prices(specs, today)
     by_money = any(getattr(key.limits, name) for key in settings.keys for name in MONEY)
     for age in stale:
-        fix = f"pip install -U wireglot, or set prices in [prices] in {case.file} ({age.source})"
+        fix = f"{upgrade_hint()}, or set prices in [prices] in {case.file} ({age.source})"
         yield (warning if by_money else note)(str(age), fix)
     ages = price_ages(specs, today)
     if ages and not stale:

@@ -12,6 +12,7 @@ from wireglot.cli.import_.endpoints import Secrets
 from wireglot.cli.import_.litellm_entries import Deployment, Entries, variable_of
 from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
+from wireglot.extras import install_hint
 
 _GENERIC: Final = "*"
 _SPREAD: Final = (
@@ -359,7 +360,7 @@ def _callbacks(root: SourceNode, draft: Draft, report: ImportReport) -> None:
                 )
             elif item.text == "otel":
                 draft.server["telemetry"] = True
-                draft.hints.append("telemetry = true needs packages: pip install 'wireglot[otel]'")
+                draft.hints.append(f"telemetry = true needs packages: {install_hint('otel')}")
                 report.carried(item, "telemetry of [server]; OTEL_ variables set the destination")
 
 
