@@ -6,7 +6,7 @@ import type { Json } from "./json/parse";
 import { type Side, otherSide, partners, withAnalysis } from "./links";
 import { onRow } from "./live";
 import { param, setQuery } from "./route";
-import { type EventLinks, type StreamEvent, eventLinks, eventsOf } from "./stream";
+import { type EventLinks, type StreamEvent, eventLinks, eventsOf, isKeepAlive } from "./stream";
 import type { Attempt, CacheTruth, Frame, GrowingTrace, Link, Message, Row, Trace, TracedLoss } from "./types";
 
 export type Document = "request" | "answer";
@@ -126,6 +126,17 @@ export class Exchange {
   readonly eventLinks = computed<EventLinks | null>(() =>
     this.attempt.value === this.attempts.value.at(-1) ? eventLinks(this.trace.value?.answer, this.clientEvents.value, this.upstreamEvents.value) : null,
   );
+  /** By which a provider's silence is measured: its own events, or where none of them are known, what came of them. */
+  readonly pace = computed<StreamEvent[]>(() => (this.upstreamEvents.value.length || this.attempt.value ? this.upstreamEvents.value : this.clientEvents.value.filter((event) => !isKeepAlive(event))));
+  /** Until when nothing has come since, of a stream that did not end. */
+  readonly hungUntil = computed<number | undefined>(() =>
+    this.running.value ? this.trace.value?.now_ms : this.row.value?.state === "failed" || this.row.value?.state === "left" ? (this.row.value.total_ms ?? undefined) : undefined,
+  );
+  /** When the wait of one that runs began: what the client is sent meanwhile does not end it. */
+  readonly waitsSince = computed<number>(() => {
+    const provider = this.attempts.value.at(-1)?.answer?.frames?.at(-1)?.ms ?? 0;
+    return Math.max(provider, this.trace.value?.steps?.at(-1)?.began_ms ?? 0);
+  });
   /** When the last of it came. */
   readonly end = computed<number>(() => Math.max(this.row.value?.total_ms ?? 0, this.trace.value?.steps?.at(-1)?.ended_ms ?? 0, this.clientEvents.value.at(-1)?.ms ?? 0, this.upstreamEvents.value.at(-1)?.ms ?? 0, 1));
   readonly focus = computed<InFocus | null>(() => eventInFocus(param("ev"), this.at.value, this.clientEvents.value, this.upstreamEvents.value));

@@ -260,24 +260,29 @@ export interface Gap {
   to: number;
 }
 
-/** Stretches in which nothing came, long for this stream. */
-export function gapsOf(events: readonly StreamEvent[]): Gap[] {
+/** Whether an event has nothing of an answer: the gateway writes such ones by itself while a provider is silent. */
+export const isKeepAlive = (event: StreamEvent): boolean => event.name === "comment" || event.name === "ping";
+
+/** Stretches in which nothing came, long for this stream. `until`: when a stream without an end was last looked at. */
+export function gapsOf(events: readonly StreamEvent[], until?: number): Gap[] {
+  const times = events.map((event) => event.ms);
+  if (times.length && until !== undefined) times.push(until);
   const waits: number[] = [];
-  for (let index = 1; index < events.length; index++) waits.push((events[index]?.ms ?? 0) - (events[index - 1]?.ms ?? 0));
-  const usual = Float64Array.from(waits).sort()[Math.floor(waits.length * 0.75)] ?? 0;
+  for (let index = 1; index < times.length; index++) waits.push((times[index] ?? 0) - (times[index - 1] ?? 0));
+  const usual = Float64Array.from(waits).sort()[Math.floor((waits.length - 1) * 0.75)] ?? 0;
   const long = Math.max(400, usual * 6);
   const gaps: Gap[] = [];
   waits.forEach((wait, index) => {
-    if (wait >= long) gaps.push({ from: events[index]?.ms ?? 0, to: events[index + 1]?.ms ?? 0 });
+    if (wait >= long) gaps.push({ from: times[index] ?? 0, to: times[index + 1] ?? 0 });
   });
   return gaps.sort((a, b) => b.to - b.from - (a.to - a.from)).slice(0, 5);
 }
 
-/** When the first word of an answer was there. */
+/** When the first word of an answer was there; what an error says is none. */
 export function firstWord(events: readonly StreamEvent[]): number | null {
   for (let index = 0; index < events.length; index++) {
     const event = events[index];
-    if (event && foldEvents([event]).some((part) => part.text || part.kind === "call")) return event.ms;
+    if (event && foldEvents([event]).some((part) => part.kind !== "error" && (part.text || part.kind === "call"))) return event.ms;
   }
   return null;
 }

@@ -180,3 +180,29 @@ test("one that hangs says what it waits for", () => {
   assert.deepEqual(words, ["store", "retry wait", "waiting", "waiting"]);
   assert.equal(waitWord({ ...row, first_ms: 5, waits_for: "next event" }), "streaming");
 });
+
+test("a provider's silence is measured by its own events, whatever the client is sent meanwhile", () => {
+  const pings = [15_000, 30_000, 45_000].map((ms) => ({ ms, data: 'event: ping\ndata: {"type": "ping"}\n\n' }));
+  const hung = (attempts: Trace["attempts"]): Exchange => {
+    go(to(["x", "x1"]));
+    const exchange = new Exchange("x1");
+    exchange.trace.value = {
+      row: { id: "x1", at: 0, state: "running", waits_for: "next event" },
+      request: {},
+      answer: { frames: [{ ms: 210, data: 'event: content\ndata: {"type": "content"}\n\n' }, ...pings] },
+      attempts: attempts ?? [],
+      steps: [{ name: "events", began_ms: 100, ended_ms: 50_000 }],
+      now_ms: 50_000,
+    };
+    return exchange;
+  };
+  const asked = hung([{ provider: "p", model: "m", dialect: "d", answer: { status: 200, frames: [{ ms: 200, data: "data: {}\n\n" }] } }]);
+  assert.equal(asked.waitsSince.value, 200);
+  assert.deepEqual(asked.pace.value.map((event) => event.ms), [200]);
+  assert.equal(asked.hungUntil.value, 50_000);
+  // Nothing of it yet: what the gateway wrote by itself is no event of the provider.
+  const silent = hung([{ provider: "p", model: "m", dialect: "d" }]);
+  assert.equal(silent.waitsSince.value, 100);
+  assert.deepEqual(silent.pace.value, []);
+  assert.deepEqual(hung([]).pace.value.map((event) => event.ms), [210]);
+});

@@ -110,3 +110,12 @@ test("long waits are gaps, the longest first, and the first word has its time", 
   assert.equal(firstWord(events), 20);
   assert.equal(firstWord([]), null);
 });
+
+test("what an error says is no first word, and a stream without an end has the gap since its last event", () => {
+  const [said, error] = [{ type: "content_block_delta", index: 0, delta: { type: "text_delta", text: "hi" } }, { type: "error", error: { type: "overloaded_error", message: "busy" } }];
+  assert.equal(firstWord(eventsOf([{ ms: 7, data: sse(error) }])), null);
+  assert.equal(firstWord(eventsOf([{ ms: 7, data: sse(error) }, { ms: 9, data: sse(said) }])), 9);
+  const events = eventsOf([{ ms: 10, data: sse(said) }, { ms: 20, data: sse(said) }]);
+  assert.deepEqual(gapsOf(events, 45_020), [{ from: 20, to: 45_020 }]);
+  assert.deepEqual(gapsOf([], 45_020), []);
+});

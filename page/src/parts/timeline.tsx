@@ -26,7 +26,9 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
   // Not one for each of 20,000: no more than can be distinguished.
   const ticks = (events: StreamEvent[], y: number) => [...new Set(events.map((event) => Math.round(x(event.ms) * 2) / 2))].map((each) => `M${each} ${y}v10`).join("");
   const paths = useMemo(() => [ticks(upstream, 24), ticks(client, 40)] as const, [client, upstream, end]);
-  const gaps = useMemo(() => gapsOf(upstream.length ? upstream : client), [client, upstream]);
+  const pace = exchange.pace.value;
+  const until = exchange.hungUntil.value;
+  const gaps = useMemo(() => gapsOf(pace, until), [pace, until]);
   const first = useMemo(() => firstWord(client.length ? client : upstream), [client, upstream]);
 
   const spent = new Map<string, number>();
@@ -43,7 +45,7 @@ export function Timeline({ exchange }: { exchange: Exchange }) {
           ))}
           {gaps.map((gap, index) => (
             <rect key={index} class="gap" x={x(gap.from)} y="22" width={x(gap.to) - x(gap.from)} height="30">
-              <title>{`nothing came for ${duration(gap.to - gap.from)}`}</title>
+              <title>{`the provider sent nothing for ${duration(gap.to - gap.from)}`}</title>
             </rect>
           ))}
           <path class="ticks ticks-upstream" d={paths[0]} />

@@ -108,12 +108,10 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
 function Now({ exchange }: { exchange: Exchange }) {
   const [trace, row] = [exchange.trace.value, exchange.row.value];
   if (!trace || !row) return null;
-  const step = trace.steps?.at(-1);
-  const last = Math.max(exchange.upstreamEvents.value.at(-1)?.ms ?? 0, exchange.clientEvents.value.at(-1)?.ms ?? 0, step?.began_ms ?? 0);
   return (
     <p class="note" role="status">
       <span class="pulse" aria-hidden="true" /> It runs, and {waitsFor(row, Date.now() / 1000) || "is worked on"}
-      {trace.now_ms !== undefined ? <span class="faint"> · for {duration(trace.now_ms - last)}</span> : null}
+      {trace.now_ms !== undefined ? <span class="faint"> · for {duration(trace.now_ms - exchange.waitsSince.value)}</span> : null}
       {row.worker && (session.value?.workers ?? 1) > 1 ? <span class="faint"> · in {row.worker}</span> : null}
     </p>
   );
