@@ -87,7 +87,7 @@ def _fetched(page: WebPage) -> dict[str, Any]:
     return {
         "type": "web_fetch_result",
         "url": page.url,
-        "retrieved_at": page.retrieved or None,
+        "retrieved_at": page.retrieved,
         "content": document,
     }
 

@@ -31,25 +31,10 @@ STOPS: Final[dict[str, Stop]] = {
 }
 
 
-# Nullable fields that the vendor's OpenAPI document requires, by their place.
-MESSAGE_NULLS: Final = ("stop_sequence", "stop_details", "container")
-USAGE_NULLS: Final = (
-    "cache_creation",
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "inference_geo",
-    "output_tokens_details",
-    "server_tool_use",
-    "service_tier",
-)
-FINAL_USAGE_NULLS: Final = (
-    "cache_creation_input_tokens",
-    "cache_read_input_tokens",
-    "input_tokens",
-    "output_tokens_details",
-    "server_tool_use",
-)
-BLOCK_NULLS: Final[dict[str, tuple[str, ...]]] = {"tool_use": ("caller",)}
+# Fields that may be null, by their place: those that are in every recorded answer of the vendor's own API.
+MESSAGE_NULLS: Final = ("stop_sequence",)
+USAGE_NULLS: Final = ("cache_creation_input_tokens", "cache_read_input_tokens")
+FINAL_USAGE_NULLS: Final = (*USAGE_NULLS, "input_tokens")
 
 
 def counted(usage: At) -> ProbeUsage:
@@ -156,7 +141,6 @@ class _Reader(ProbeReader):
         self.pieces.append([])
         self.open.add(index)
         kind = block.text("type", filled=True)
-        block.nullables(BLOCK_NULLS.get(kind, ()), self.reply)
         match kind:
             case "text":
                 if block.text("text"):
@@ -395,7 +379,6 @@ class AnthropicWire(Wire):
 
 def read_block(reply: ProbeReply, block: At) -> None:
     kind = block.text("type", filled=True)
-    block.nullables(BLOCK_NULLS.get(kind, ()), reply)
     match kind:
         case "text":
             reply.text += block.text("text")
