@@ -19,6 +19,7 @@ from tests.gateway.relay.test_judge import requests_by_operation
 from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
+from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response, Stop, Usage
 from wireglot.ir.stream import unfold
@@ -275,9 +276,9 @@ def test_each_has_its_row_in_the_ledger_and_all_are_on_the_budget(stream: bool) 
         wait_until(lambda: requests_by_operation(gateway, MINE) == {"generate": 1, "candidate": 2})
 
 
-def test_a_budget_that_is_spent_buys_no_further_answer() -> None:
+def test_more_answers_than_a_budget_has_room_for_are_refused() -> None:
     with stage(f"{KEY}tokens_per_day = 300\n") as (gateway, _), pytest.raises(openai.RateLimitError):
-        asked(gateway, "anthropic", stream=False, n=8, max_tokens=50)
+        asked(gateway, "anthropic", stream=False, n=MAX_UNRESERVED_REQUESTS + 1, max_tokens=50)
 
 
 @EITHER

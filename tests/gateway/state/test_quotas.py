@@ -9,6 +9,7 @@ import pytest
 from tests.gateway.state.quotas_kit import DOLLAR, MIDNIGHT, NOON, SETTINGS, Desk, run, used
 from tests.tiers import rows
 from wireglot.gateway.errors import error_headers
+from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.outcome import Usage
 from wireglot.stores.records import Budget
@@ -141,7 +142,7 @@ def test_budgets_of_money_over_days_and_months() -> None:
     async def work() -> None:
         desk = Desk(cost_per_day=2 * DOLLAR, cost_per_month=3 * DOLLAR)
         for day in (15, 16):
-            assert (await desk.admit(max_tokens=10)).expected_cost > 0
+            assert (await desk.admit(max_tokens=10)).likely_cost > 0
             desk.wall = NOON + (day - 15) * 86_400
             claim = await desk.admit(max_tokens=10)
             await desk.ledger.apply([used(str(day), desk.wall, output=150_000, cost=1_500_000)])
@@ -164,7 +165,7 @@ def test_money_is_settled_at_the_price_of_the_one_that_answered() -> None:
         assert desk.spent("budget:me:cost:2026-11-15") == 10 * DOLLAR
         claim = await desk.admit(max_tokens=10)
         await desk.settle(claim, Usage(output=5), route="mine/unpriced")
-        assert desk.spent("budget:me:cost:2026-11-15") == 10 * DOLLAR + claim.expected_cost
+        assert desk.spent("budget:me:cost:2026-11-15") == 10 * DOLLAR + claim.likely_cost
 
     run(work())
 
@@ -203,11 +204,11 @@ def test_a_budget_begins_from_what_the_ledger_says() -> None:
 def test_what_others_have_only_reserved_is_worth_waiting_for() -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100)
-        claim = await desk.admit(max_tokens=500)
+        claims = [await desk.admit(max_tokens=500) for _ in range(MAX_UNRESERVED_REQUESTS)]
         fault = await desk.refused(max_tokens=5)
         assert (fault.error.code, fault.final) == ("rate_limit_exceeded", False)
         assert "running requests" in fault.error.message
-        await desk.settle(claim, Usage(input=5, output=5))
+        await desk.settle(claims[0], Usage(input=5, output=5))
         await desk.admit(max_tokens=5)
 
     run(work())

@@ -12,12 +12,13 @@ from tests.gateway.state.quotas_kit import SETTINGS, Desk, run
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
+from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.state.quotas.reservation import Reservation
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.content import Message, Text
 from wireglot.ir.outcome import Usage
 from wireglot.stores.base import StoreDown
-from wireglot.stores.records import Denied, KeyQuotas
+from wireglot.stores.records import Denied
 
 NOW = "budget:me:tokens:2026-11-15"
 
@@ -35,47 +36,41 @@ async def grow(desk: Desk, claim: Reservation, job: Exchange) -> None:
     await desk.limiter.grow(claim, job, route(SETTINGS, job.job.model, job.job.dialect)[0])
 
 
-def test_a_request_is_not_refused_by_its_own_reservation() -> None:
-    """THREATS T20: only what others hold stands in its way."""
+def test_a_history_is_reserved_on_top_and_refuses_nothing() -> None:
+    """THREATS T20: a conversation that we store counts for those that come later."""
 
     async def work() -> None:
-        desk = Desk(tokens_per_day=20)
-        job = with_history(desk)
-        claim = await desk.admit(job)
-        assert desk.spent(NOW) >= 20, "it has taken all of it"
-        await grow(desk, claim, job)
-        assert desk.spent(NOW) > 1000
-        other = with_history(desk)
+        desk = Desk(tokens_per_day=20_000)
+        jobs = [with_history(desk) for _ in range(MAX_UNRESERVED_REQUESTS)]
+        claims = [await desk.admit(job) for job in jobs]
+        assert desk.limiter._reserved[NOW] < 2000
+        for claim, job in zip(claims, jobs, strict=True):
+            await grow(desk, claim, job)
+        assert desk.limiter._reserved[NOW] > 20_000
         with pytest.raises(RequestError, match="running requests"):
-            await desk.admit(other)
-        await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
+            await desk.admit(with_history(desk))
+        for claim in claims:
+            await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
+        assert not desk.limiter._reserved
         assert desk.spent(NOW) == 0
-        desk.limits = KeyQuotas(tokens_per_day=2000)
-        one, two, three = (with_history(desk) for _ in range(3))
-        claims = [await desk.admit(each) for each in (one, two, three)]
-        await grow(desk, claims[0], one)
-        await grow(desk, claims[1], two)
-        with pytest.raises(RequestError, match="running requests"):
-            await grow(desk, claims[2], three)
         await desk.limiter.close()
 
     run(work())
 
 
-def test_a_client_that_leaves_while_its_history_is_reserved_leaves_nothing_reserved() -> None:
+def test_a_client_that_leaves_while_its_history_is_charged_leaves_nothing_charged() -> None:
     async def work() -> None:
-        desk = Desk(tokens_per_day=100_000)
+        desk = Desk(tokens_per_day=100_000, tokens_per_minute=100_000)
         job = with_history(desk)
         claim = await desk.admit(job)
-        gate, taken, take = asyncio.Event(), asyncio.Event(), desk.counters.take
+        gate, taken, settle = asyncio.Event(), asyncio.Event(), desk.counters.settle
 
-        async def slow(claims: Any) -> Denied | None:
-            found = await take(claims)
+        async def slow(claims: Any) -> None:
+            await settle(claims)
             taken.set()
             await gate.wait()
-            return found
 
-        desk.counters.take = slow  # type: ignore[method-assign]  # a slow network
+        desk.counters.settle = slow  # type: ignore[method-assign]  # a slow network
         waiting = asyncio.create_task(grow(desk, claim, job))
         await taken.wait()
         waiting.cancel()
@@ -85,14 +80,15 @@ def test_a_client_that_leaves_while_its_history_is_reserved_leaves_nothing_reser
         await asyncio.sleep(0)
         gate.set()
         await asyncio.gather(*desk.limiter._work)
+        assert not desk.limiter._reserved
         assert desk.spent(NOW) == 0
+        assert desk.counters._rates["rate:me:tpm"] == desk.clock * 1000, "the rate is given back as well"
 
     run(work())
 
 
-@pytest.mark.parametrize("step", ["take", "settle"])
-def test_counters_that_go_away_while_a_history_is_reserved_keep_none_of_it(
-    step: str, monkeypatch: pytest.MonkeyPatch
+def test_counters_that_go_away_while_a_history_is_charged_keep_none_of_it(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def work() -> None:
         desk = Desk(tokens_per_day=100_000, tokens_per_minute=100_000)
@@ -103,30 +99,11 @@ def test_counters_that_go_away_while_a_history_is_reserved_keep_none_of_it(
             raise StoreDown("gone")
 
         with monkeypatch.context() as patch:
-            patch.setattr(desk.counters, step, fail)
-            if step == "take":
-                with pytest.raises(RequestError, match="cannot be checked"):
-                    await grow(desk, claim, job)
-            else:
-                await grow(desk, claim, job)
-                assert desk.spent(NOW) > 1000
-        await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
-        assert desk.spent(NOW) == 0
-
-    run(work())
-
-
-def test_a_history_that_is_reserved_too_late_is_given_back() -> None:
-    async def work() -> None:
-        desk = Desk(tokens_per_day=100_000)
-        job = with_history(desk)
-        claim = await desk.admit(job)
-        desk.counters.late = asyncio.Event()
-        with pytest.raises(RequestError, match="cannot be checked"):
+            patch.setattr(desk.counters, "settle", fail)
             await grow(desk, claim, job)
-        desk.counters.late.set()
         await desk.settle(claim, None, RequestError("internal", "x"), attempts=0)
-        assert desk.spent(NOW) == 0
+        assert not desk.limiter._reserved
+        assert desk.counters._rates["rate:me:tpm"] == desk.clock * 1000
 
     run(work())
 
@@ -160,10 +137,11 @@ def test_a_place_that_cannot_be_left_keeps_no_tokens(monkeypatch: pytest.MonkeyP
     run(work())
 
 
-def test_what_was_used_beyond_the_reservation_is_charged_when_the_counters_are_back(
-    monkeypatch: pytest.MonkeyPatch,
+@pytest.mark.parametrize("took_effect", [False, True])
+def test_what_was_used_is_charged_once_when_the_counters_are_back(
+    took_effect: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """THREATS T20: a reservation too small is not the safe side."""
+    """THREATS T20: neither nothing nor twice, if the counters only answered late."""
 
     async def work() -> None:
         desk = Desk(tokens_per_day=1000)
@@ -173,18 +151,16 @@ def test_what_was_used_beyond_the_reservation_is_charged_when_the_counters_are_b
         async def once(claims: Any) -> None:
             if left[0]:
                 left[0] -= 1
-                raise StoreDown("gone")
+                down = StoreDown("gone")
+                if took_effect:
+                    down.late = asyncio.ensure_future(real(claims))
+                raise down
             await real(claims)
 
         monkeypatch.setattr(desk.counters, "settle", once)
-        more = await desk.admit(max_tokens=10)
-        await desk.settle(more, Usage(input=100, output=100))
+        claim = await desk.admit(max_tokens=10)
+        await desk.settle(claim, Usage(input=100, output=100))
         assert desk.spent(NOW) == 200
-        left[0] = 1
-        less = await desk.admit(max_tokens=10)
-        reserved = desk.spent(NOW)
-        await desk.settle(less, Usage(input=1, output=1))
-        assert desk.spent(NOW) == reserved, "what may have been given back is not given back twice"
 
     run(work())
 

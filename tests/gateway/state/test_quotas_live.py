@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -32,6 +33,7 @@ LIMITS = {
     "counted": "tokens_per_month = 1000000",
     "money": "cost_per_month = 0.01",
     "poor": "cost_per_day = 1",
+    "agent": "cost_per_day = 1",
 }
 
 
@@ -41,7 +43,7 @@ def key_of(name: str) -> str:
 
 def toml(upstream: ScriptedUpstream) -> str:
     text = provider("mine", upstream, "openai-chat") + provider("claude", upstream, "anthropic")
-    text += '[models]\n"m*" = "mine/m*"\n[prices]\n"mine/m1" = { input = 1000, output = 1000 }\n'
+    text += '[models]\n"m*" = "mine/m*"\n[prices]\n"mine/m1" = { input = 1000, output = 1000 }\n"mine/m-dear" = { input = 5, output = 50 }\n'
     for name, limits in LIMITS.items():
         digest = hashlib.sha256(key_of(name).encode()).hexdigest()
         text += f'[keys.{name}]\nhash = "sha256:{digest}"\n{limits}\n'
@@ -313,6 +315,28 @@ def test_money_is_counted_at_the_models_price(stage: Any) -> None:
     refused = ask(gateway, BY_NAME["anthropic"], "m1", headers=headers)
     assert refused.status == 429
     assert "0.01 USD a month" in reported(BY_NAME["anthropic"], refused).message
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "gemini", "openai-responses"])
+def test_an_agents_parallel_requests_are_answered_at_half_of_its_budget(stage: Any, client: str) -> None:
+    """A title beside every turn, sub-agents: each may cost more than what is left, none does."""
+    gateway, upstream = stage
+    counters = gateway.process.state.counters
+    budget = "budget:agent:cost:2026-11-15"
+    counters._budgets[budget] = (500_000, int(NOON + 43_200) * 1000)
+    opened = threading.Event()
+    upstream.otherwise = Behaviour(gate=opened)
+    headers = {"authorization": f"Bearer {key_of('agent')}"}
+    most: dict[str, Any] = {"max_tokens": 128_000} if client == "anthropic" else {}
+    calls = [start(gateway, BY_NAME[client], "m-dear", headers=headers, **most) for _ in range(20)]
+    try:
+        upstream.wait_for(20)
+    finally:
+        opened.set()
+    assert [call.rest().status for call in calls] == [200] * 20
+    wait_until(lambda: not gateway.process.state.quotas._work)
+    assert 500_000 < spent(gateway, budget) < 600_000
+    upstream.reset()
 
 
 def test_a_model_without_a_price_is_refused_to_a_key_with_a_budget_of_money(stage: Any) -> None:

@@ -1,4 +1,9 @@
-"""The quotas of client keys: reserved before an upstream is called, settled when the answer is known."""
+"""The quotas of client keys: checked before an upstream is called, settled when the answer is known.
+
+Rates and places are taken from the counters before a call. A budget is different: the counters have only what
+was used, so that a budget is spent when its use reaches the limit and never earlier. What running requests
+will probably use is reserved in this process, so that many at once cannot exceed a budget without bound.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +14,7 @@ import time
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -18,7 +24,7 @@ from wireglot.gateway.errors import QUOTA, RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.request.exchange import Exchange
-from wireglot.gateway.request.job import CANDIDATE, Job
+from wireglot.gateway.request.job import Job
 from wireglot.gateway.settings import ClientKey, Settings
 from wireglot.gateway.state.quotas.reservation import (
     NOTHING,
@@ -29,12 +35,12 @@ from wireglot.gateway.state.quotas.reservation import (
     Limit,
     Reservation,
     Unit,
+    UsualOutput,
     accounts,
     budgets_of,
     day,
     estimate,
     larger,
-    lent,
     month,
     reserve,
     standing,
@@ -51,13 +57,17 @@ _LEASE_SECONDS: Final = 60.0
 """After this time the place of a request whose process has died is free."""
 _RENEWED_SECONDS: Final = 20.0
 _DRAIN_SECONDS: Final = 3.0
-_AGAIN_SECONDS: Final = (0.5, 2.0, 10.0)
-"""Seconds between attempts to charge usage beyond the reservation."""
+_AGAIN_SECONDS: Final = (0.5, 2.0, 10.0, 60.0)
+"""Seconds between attempts to charge usage."""
 _REST_TIMES: Final = 2.0
 """Counters that failed are not used for this multiple of the time that they took to fail."""
 _DAY_SECONDS: Final = 86_400.0
 _RESERVED_SECONDS: Final = 5.0
 """`retry_after` when only the reservations of running requests exceed the limit."""
+# Requests that may run on a budget in one process whatever they have reserved, while its use is below the
+# limit: the parallel requests of an agent are not refused, and a nearly spent budget is exceeded by no more
+# than these.
+MAX_UNRESERVED_REQUESTS: Final = 32
 
 
 class Quotas:
@@ -97,6 +107,7 @@ class Quotas:
         """How many requests of this process have reserved a part of a budget."""
         self._reserved: Counter[str] = Counter()
         """How much of it they have reserved."""
+        self._usual = UsualOutput()
         self._renewal: asyncio.Task[None] | None = None
         self._work: set[asyncio.Task[None]] = set()
         self._renewing = Guarded(note, "limits: renewal")
@@ -126,10 +137,8 @@ class Quotas:
         if key is None or not self.limit(exchange.job):
             return None
         holder = f"{self._instance}:{exchange.record.id}"
-        reservation = reserve(exchange, target, key, holder=holder, now=self.wall())
-        outer = self._claims.get(exchange.record.within) if exchange.record.within else None
-        if outer is not None and exchange.record.operation != CANDIDATE:
-            lent(reservation, outer)
+        usual = self._usual.of(target.name)
+        reservation = reserve(exchange, target, key, usual, holder=holder, now=self.wall())
         work = asyncio.ensure_future(self._reserve(reservation))
         try:
             await asyncio.shield(work)
@@ -139,7 +148,6 @@ class Quotas:
         self._claims[exchange.record.id] = reservation
         if reservation.budgets:
             self._report(reservation, exchange)
-            self._hold(reservation)
             self.budgets.watch(reservation)
         if reservation.places:
             self._running[reservation.holder] = reservation
@@ -156,31 +164,23 @@ class Quotas:
 
     async def grow(self, reservation: Reservation, exchange: Exchange, target: Target) -> None:
         """Reserve also for what was put before the request: the model reads a conversation that we store,
-        too. A rate is only charged with it: the request itself has been admitted."""
+        too. Nothing is refused for it: the request itself has been admitted."""
         more = larger(reservation, exchange, target)
-        if not more:
-            return
-        work = reservation.growing = asyncio.ensure_future(self._grow(reservation, more))
-        await asyncio.shield(work)  # if the client leaves now, the reservation is returned once it is known
+        budgets = {claim.name: claim.amount for claim in more if isinstance(claim, Budget)}
+        if not reservation.is_inner:
+            self._reserved.update(budgets)
+        reservation.add(budgets)
+        rates: list[Rate | Budget] = [claim for claim in more if isinstance(claim, Rate)]
+        if rates:
+            work = reservation.growing = asyncio.ensure_future(self._grow(reservation, rates))
+            await asyncio.shield(work)  # if the client leaves now, the rate is corrected once it is known
 
-    async def _grow(self, reservation: Reservation, more: list[Rate | Budget]) -> None:
+    async def _grow(self, reservation: Reservation, rates: list[Rate | Budget]) -> None:
         counters = reservation.counters
         assert counters is not None, "it was admitted"
-        budgets = [claim for claim in more if isinstance(claim, Budget)]
-        if budgets:
-            try:
-                denied = await self._taken(counters, [reservation.beside(claim) for claim in budgets])
-            except StoreDown:
-                raise _unchecked(reservation) from None
-            if denied is not None:
-                raise await self._refusal(reservation, denied)
-            reservation.add(budgets)
-            self._reserved.update({claim.name: claim.amount for claim in budgets})
-        rates = [claim for claim in more if isinstance(claim, Rate)]
-        if rates:
-            with contextlib.suppress(StoreDown):  # then charged at the end
-                await counters.settle(rates)
-                reservation.add(rates)
+        with contextlib.suppress(StoreDown):  # then charged at the end
+            await counters.settle(rates)
+            reservation.add({claim.name: claim.amount for claim in rates})
 
     # Uses of a tool that the gateway runs for an admitted request.
 
@@ -227,7 +227,13 @@ class Quotas:
         try:
             if reservation.budgets:
                 await self._begin_budgets(reservation)
-            await self._take(self._counters, reservation)
+                self._check_budgets(reservation)
+                self._hold(reservation)  # nothing waits between the check and this
+            try:
+                await self._take(self._counters, reservation)
+            except BaseException:
+                self._release(reservation)
+                raise
         except StoreDown as down:
             if not self._down:
                 self._down = True
@@ -251,8 +257,9 @@ class Quotas:
         await self._take(self._own, reservation)
 
     async def _begin_budgets(self, reservation: Reservation) -> None:
-        """Budgets that the counters do not have (a new day, a restart) begin with the ledger's sum."""
-        begun = reservation.taken = dict(await self._counters.known(reservation.budgets))
+        """Read what was used. Budgets that the counters do not have (a new day, a restart) begin with the
+        ledger's sum."""
+        begun = reservation.used = dict(await self._counters.known(reservation.budgets))
         for limit in reservation.limits:
             claim = limit.claim
             if isinstance(claim, Budget) and claim.name not in begun:
@@ -262,6 +269,41 @@ class Quotas:
                     raise _unchecked(reservation) from None
                 begun[claim.name] = spent
                 await self._counters.seed(claim.name, spent, claim.until)
+
+    def _check_budgets(self, reservation: Reservation) -> None:
+        """Refuse a request whose budget is spent, or would be exceeded by all that run. Of several, the one
+        that is spent for the longest time."""
+        peers = max(1, self._peers())
+        full: Limit | None = None
+        spent: tuple[int, Limit] | None = None
+        for limit in reservation.limits:
+            claim = limit.claim
+            if not isinstance(claim, Budget):
+                continue
+            left = claim.limit - reservation.used[claim.name]
+            if left <= 0:
+                spent = max(spent or (0, limit), (claim.until, limit), key=itemgetter(0))
+            elif (
+                not reservation.is_inner
+                and self._held[claim.name] >= MAX_UNRESERVED_REQUESTS
+                and self._reserved[claim.name] * peers >= left  # the others are taken to be as busy
+            ):
+                full = limit
+        if spent is not None:
+            raise self._spent_refusal(reservation, spent[1])
+        if full is not None:
+            message = f"{full.whose} may use {full.words}, and running requests may use the rest"
+            raise RequestError("rate", message, retry_after=_RESERVED_SECONDS)
+
+    def _spent_refusal(self, reservation: Reservation, limit: Limit) -> RequestError:
+        spent = standing(limit, limit.claim.limit)
+        message = (
+            f"{limit.whose} has used its budget of {limit.words}; it resets at {spent.resets_at}, "
+            "or ask the operator of this gateway to raise it"
+        )
+        wait = max(1, math.ceil(spent.resets - self.wall()))
+        fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
+        return _in_words_of(reservation.client, fault, spent)
 
     async def _spent(self, caller: str, limit: Limit) -> int:
         """The ledger's sum for a budget."""
@@ -281,10 +323,10 @@ class Quotas:
                         retry_after=1,
                     )
                 entered.append(place)
-            claims = [limit.claim for limit in reservation.limits if not limit.is_charged_later]
-            denied = await self._taken(counters, claims) if claims else None
+            claims = [limit.claim for limit in reservation.limits if limit.is_taken]
+            denied = await counters.take(claims) if claims else None
             if denied is not None:
-                raise await self._refusal(reservation, denied)
+                raise _rate_refusal(reservation, denied)
         except BaseException:
             with contextlib.suppress(StoreDown):
                 for place in entered:
@@ -293,8 +335,8 @@ class Quotas:
         reservation.counters = counters
 
     async def _taken(self, counters: Counters, claims: list[Rate | Budget]) -> Denied | None:
-        """Take the claims from the counters. Raises StoreDown, for which a request with a budget is refused:
-        what the store takes from the budget after that is returned."""
+        """Take the claims of a tool from the counters. Raises StoreDown, for which the use is refused: what
+        the store takes from a budget after that is returned."""
         try:
             return await counters.take(claims)
         except StoreDown as down:
@@ -325,41 +367,12 @@ class Quotas:
             shared.append(msgspec.structs.replace(limit, claim=claim))
         reservation.limits = shared
 
-    async def _refusal(self, reservation: Reservation, denied: Denied) -> RequestError:
-        """The refusal: which limit, and when there is room again."""
-        limit = next(limit for limit in reservation.limits if limit.claim.name == denied.name)
-        wait = max(1, math.ceil(denied.wait))
-        if isinstance(limit.claim, Rate):
-            return RequestError(
-                "rate", f"{limit.whose} may use {limit.words}: try again in {wait} s", retry_after=wait
-            )
-        if not await self._is_spent(reservation.caller, limit):
-            message = f"{limit.whose} may use {limit.words}, and running requests may use the rest"
-            return RequestError("rate", message, retry_after=_RESERVED_SECONDS)
-        spent = standing(limit, limit.claim.limit)
-        message = (
-            f"{limit.whose} has used its budget of {limit.words}; it resets at {spent.resets_at}, "
-            "or ask the operator of this gateway to raise it"
-        )
-        fault = RequestError("rate", message, code=QUOTA, retry_after=wait, final=True)
-        return _in_words_of(reservation.client, fault, spent)
-
-    async def _is_spent(self, caller: str, limit: Limit) -> bool:
-        """Whether a full budget is used up, and not only reserved by running requests."""
-        if self._peers() <= 1 and not self._held[limit.claim.name]:
-            return True
-        try:
-            return await self._spent(caller, limit) >= limit.claim.limit
-        except StoreDown:
-            return False  # unknown: the client may retry
-
     def _report(self, reservation: Reservation, exchange: Exchange) -> None:
-        """Have a good answer report the fullest budget, in dialects whose clients show it. Reservations of
-        running requests in this process do not count as used."""
+        """Have a good answer report the fullest budget, in dialects whose clients show it."""
         reports = reservation.client.budgets
         if reports is None or exchange.record.within:
             return
-        used = {name: taken - self._reserved[name] for name, taken in reservation.taken.items()}
+        used = reservation.used
         fullest = max(
             (limit for limit in reservation.limits if isinstance(limit.claim, Budget)),
             key=lambda limit: used[limit.claim.name] / limit.claim.limit,
@@ -373,13 +386,11 @@ class Quotas:
             found = found or budgets_of(account, settings.currency, self.wall())
         if not found:
             return []
-        taken = await self._counters.known([limit.claim.name for limit in found])
+        used = await self._counters.known([limit.claim.name for limit in found])
         return [
             standing(
                 limit,
-                taken[limit.claim.name] - self._reserved[limit.claim.name]
-                if limit.claim.name in taken
-                else await self._spent(key.name, limit),
+                used[limit.claim.name] if limit.claim.name in used else await self._spent(key.name, limit),
             )
             for limit in found
         ]
@@ -393,12 +404,12 @@ class Quotas:
             for account in accounts(key, settings):
                 for limit in budgets_of(account, settings.currency, self.wall()):
                     found[limit.claim.name] = (limit.group or key.name, limit)
-        taken = await self._counters.amounts(list(found)) if found else {}
+        known = await self._counters.amounts(list(found)) if found else {}
         spent: dict[tuple[int, Spender], dict[str, tuple[int, int]]] = {}
         standings = []
         for name, (whose, limit) in found.items():
-            if name in taken:
-                used = taken[name] - self._reserved[name]
+            if name in known:
+                used = known[name]
             else:
                 # Many keys at once: those with the same period are added up together.
                 by: Spender = "caller_group" if limit.group else "caller"
@@ -419,14 +430,12 @@ class Quotas:
         return Spending(*[(await self._ledger.spent(caller, max(span.since, made)))[1] for span in spans])
 
     def _hold(self, reservation: Reservation) -> None:
-        self._held.update(reservation.budgets)
-        self._reserved.update(reservation.amounts)
+        self._held.update(reservation.held.keys())
+        self._reserved.update(reservation.held)
 
     def _release(self, reservation: Reservation) -> None:
-        for counter, amounts in (
-            (self._held, dict.fromkeys(reservation.budgets, 1)),
-            (self._reserved, reservation.amounts),
-        ):
+        held = reservation.held
+        for counter, amounts in ((self._held, dict.fromkeys(held, 1)), (self._reserved, held)):
             counter.subtract(amounts)
             for name in amounts:
                 if counter[name] <= 0:
@@ -457,6 +466,8 @@ class Quotas:
         self._claims.pop(record.id, None)
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
+        if record.usage_source == "provider" and record.usage is not None and not record.within:
+            self._usual.learn(reservation.route, record.usage.total_output, reservation.answers)
         growing = reservation.growing is not None
         if growing or reservation.places or reservation.budgets or reservation.corrections(amounts):
             self._later(lambda: self._correct(reservation, amounts))
@@ -480,7 +491,6 @@ class Quotas:
     async def _undo(self, work: asyncio.Future[None], reservation: Reservation) -> None:
         with contextlib.suppress(RequestError):
             await work
-            self._hold(reservation)
             await self._correct(reservation, NOTHING)
 
     async def _renew(self) -> None:
@@ -523,17 +533,30 @@ class _Metered:
 
 
 async def _settled(counters: Counters, corrections: list[Rate | Budget], waits: tuple[float, ...]) -> None:
-    """Apply corrections. If the store did not answer, it is unknown whether they were applied: what was not
-    returned stays reserved, and what was used beyond the reservation is charged again rather than never."""
+    """Apply corrections. If it stays unknown whether they were applied, what was to be returned stays taken,
+    and what was used is charged again rather than never."""
     for wait in (*waits, None):
         try:
             await counters.settle(corrections)
             return
-        except StoreDown:
+        except StoreDown as down:
+            if down.late is not None:
+                await asyncio.wait({down.late})
+                if not down.late.cancelled() and down.late.exception() is None:
+                    return
             corrections = [claim for claim in corrections if claim.amount > 0]
             if not corrections or wait is None:
                 return
             await asyncio.sleep(wait)
+
+
+def _rate_refusal(reservation: Reservation, denied: Denied) -> RequestError:
+    """Which limit, and when there is room again."""
+    limit = next(limit for limit in reservation.limits if limit.claim.name == denied.name)
+    wait = max(1, math.ceil(denied.wait))
+    return RequestError(
+        "rate", f"{limit.whose} may use {limit.words}: try again in {wait} s", retry_after=wait
+    )
 
 
 def _returned(claims: Sequence[Rate | Budget]) -> list[Rate | Budget]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime, timedelta
 from typing import Final, Literal
 
@@ -37,9 +38,33 @@ _MAX_OUTPUT_TOKENS: Final = 128 * 1024
 _MAX_ANSWERS: Final = 128
 
 
+# Routes whose usual output is known. Clients name models, so there may be any number; with more, the one that
+# was used least recently is forgotten.
+MAX_USUAL_ROUTES: Final = 4096
+_NEWEST_WEIGHT: Final = 0.2
+
+
+class UsualOutput:
+    """How many tokens the answers of each route usually have: a moving average."""
+
+    def __init__(self) -> None:
+        self._tokens: dict[str, float] = {}
+
+    def of(self, route: str) -> int:
+        """`_UNSAID_TOKENS` until there was an answer."""
+        return math.ceil(self._tokens.get(route, _UNSAID_TOKENS))
+
+    def learn(self, route: str, tokens: int, answers: int) -> None:
+        """`answers`: the tokens are of this many answers."""
+        usual = self._tokens.pop(route, _UNSAID_TOKENS)
+        self._tokens[route] = usual + _NEWEST_WEIGHT * (tokens / answers - usual)
+        if len(self._tokens) > MAX_USUAL_ROUTES:
+            del self._tokens[next(iter(self._tokens))]
+
+
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """The maximum usage of the request: its own size, and all that it lets the model write."""
-    output = 0 if exchange.embeds else _output(exchange, target)
+    output = 0 if exchange.embeds else _output(exchange, target) * _answers(exchange)
     return Usage(input=_input(exchange), output=output)
 
 
@@ -68,8 +93,11 @@ def _output(exchange: Exchange, target: Target) -> int:
     client = exchange.job.surface.client
     asked = client.asked_output(exchange.job)
     most = next((entry.output for entry in target.provider.spec.models if entry.covers(target.model)), 0)
-    tokens = min(asked if asked else _UNSAID_TOKENS, most or _MAX_OUTPUT_TOKENS)
-    return tokens * min(max(1, client.asked_answers(exchange.job)), _MAX_ANSWERS)
+    return min(asked if asked else _UNSAID_TOKENS, most or _MAX_OUTPUT_TOKENS)
+
+
+def _answers(exchange: Exchange) -> int:
+    return min(max(1, exchange.job.surface.client.asked_answers(exchange.job)), _MAX_ANSWERS)
 
 
 class Letters:
@@ -148,9 +176,9 @@ class Limit(msgspec.Struct, frozen=True):
         return f"group {self.group}" if self.group else "this key"
 
     @property
-    def is_charged_later(self) -> bool:
-        """Whether the limit refuses nothing, and is only charged with the usage."""
-        return isinstance(self.claim, Rate) and not self.claim.amount
+    def is_taken(self) -> bool:
+        """Whether it is taken from the counters before the call; a budget is only charged with the usage."""
+        return isinstance(self.claim, Rate) and self.claim.amount > 0
 
     def owner(self, caller: str) -> str:
         """Label of metrics. No key's name has a colon."""
@@ -190,39 +218,41 @@ class Reservation(msgspec.Struct):
     settings: Settings
     limits: list[Limit]
     expected: Usage
-    expected_cost: int
+    """At most."""
+    likely_cost: int
+    route: str = ""
+    answers: int = 1
+    """How many answers it asks for."""
+    is_inner: bool = False
+    """The gateway sends it to answer another one, which has its own reservation."""
     at: int = 0
     """When the request came, in unix milliseconds: it is charged at the prices of that time."""
     places: tuple[ConcurrencyLimit, ...] = ()
     holder: str = ""
-    taken: Mapping[str, int] = {}
-    """How much of its budgets was used or reserved by others when it came."""
+    used: Mapping[str, int] = {}
+    """How much of its budgets was used when it came."""
     letters: Letters | None = None
     """Counted if something other than requests is limited."""
     counters: Counters | None = None
     """The counters that it was taken from: the shared ones, or our own while those are down."""
     growing: asyncio.Future[None] | None = None
-    """A further reservation in progress: the amount to return depends on it."""
+    """A further claim in progress: the amount to return depends on it."""
 
     @property
     def budgets(self) -> list[str]:
         return [limit.claim.name for limit in self.limits if isinstance(limit.claim, Budget)]
 
     @property
-    def amounts(self) -> dict[str, int]:
-        """The reserved amounts of its budgets."""
+    def held(self) -> dict[str, int]:
+        """The reserved amounts of its budgets. A request within another one is part of that one's."""
+        if self.is_inner:
+            return {}
         return {
             limit.claim.name: limit.claim.amount for limit in self.limits if isinstance(limit.claim, Budget)
         }
 
-    def beside(self, claim: Budget) -> Budget:
-        """A further claim on a budget, which only the reservations of others can make fail."""
-        own = next((limit.claim.amount for limit in self.limits if limit.claim.name == claim.name), 0)
-        return msgspec.structs.replace(claim, limit=claim.limit + own)
-
-    def add(self, claims: Sequence[Rate | Budget]) -> None:
-        """Add claims that have been taken."""
-        amounts = {claim.name: claim.amount for claim in claims}
+    def add(self, amounts: Mapping[str, int]) -> None:
+        """Add to its claims, by name."""
         self.limits = [
             msgspec.structs.replace(
                 limit,
@@ -234,28 +264,37 @@ class Reservation(msgspec.Struct):
         ]
 
     def corrections(self, amounts: Mapping[Unit, int]) -> list[Rate | Budget]:
-        """The differences between what was reserved and what was used."""
+        """What was used of its budgets, and of its rates the difference to what was taken."""
         return [
             msgspec.structs.replace(limit.claim, amount=difference)
             for limit in self.limits
-            if (difference := amounts[limit.unit] - limit.claim.amount)
+            if (
+                difference := amounts[limit.unit]
+                - (limit.claim.amount if isinstance(limit.claim, Rate) else 0)
+            )
         ]
 
 
-def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, now: float) -> Reservation:
-    """What a request may use, as claims on the limits of its key."""
+def reserve(
+    exchange: Exchange, target: Target, key: ClientKey, usual: int, *, holder: str, now: float
+) -> Reservation:
+    """What a request may use, as claims on the rates of its key, and what it will probably use of budgets.
+    `usual`: tokens of an answer of the route."""
     job = exchange.job
     settings = job.settings
     found = Reservation(
-        job.caller.name, job.surface.client, settings, limits=[], expected=Usage(), expected_cost=0
+        job.caller.name, job.surface.client, settings, limits=[], expected=Usage(), likely_cost=0
     )
-    found.at, found.holder = int(now * 1000), holder
+    found.at, found.holder, found.route = int(now * 1000), holder, target.name
     is_answer = not exchange.record.within or exchange.record.operation == CANDIDATE
+    found.is_inner = not is_answer
     counts = job.asked.operation == "count"
     """it produces a number, not an answer"""
     if not counts:
         found.expected = expected_usage(exchange, target)
+        found.answers = _answers(exchange)
     tokens = found.expected.total
+    likely = msgspec.structs.replace(found.expected, output=min(found.expected.output, usual * found.answers))
     for account in accounts(key, settings):
         limits, group = account.limits, account.group
         # A request that the gateway sends to answer another one counts as part of that one. Its tokens are
@@ -274,9 +313,11 @@ def reserve(exchange: Exchange, target: Target, key: ClientKey, *, holder: str, 
             found.limits.append(Limit("tokens", rate, f"{most} tokens a minute", group=group))
         if counts:
             continue
-        if (limits.cost_per_day or limits.cost_per_month) and not found.expected_cost:
-            found.expected_cost = _expected_cost(found, target, found.expected)
-        found.limits += budgets_of(account, settings.currency, now, tokens=tokens, cost=found.expected_cost)
+        if (limits.cost_per_day or limits.cost_per_month) and not found.likely_cost:
+            found.likely_cost = _likely_cost(found, target, likely)
+        found.limits += budgets_of(
+            account, settings.currency, now, tokens=likely.total, cost=found.likely_cost
+        )
     return found
 
 
@@ -327,16 +368,6 @@ def budgets_of(
     return found
 
 
-def lent(reservation: Reservation, by: Reservation) -> None:
-    """Let a request of the gateway itself use what the client's request has reserved and not used."""
-    reservation.limits = [
-        msgspec.structs.replace(limit, claim=by.beside(limit.claim))
-        if isinstance(limit.claim, Budget)
-        else limit
-        for limit in reservation.limits
-    ]
-
-
 def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list[Rate | Budget]:
     """What a request may use beyond its own body, once its history was put before it."""
     if not exchange.rewritten or not any(limit.unit != "requests" for limit in reservation.limits):
@@ -344,15 +375,16 @@ def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list
     read = whole_input(exchange) - reservation.expected.input
     if read <= 0:
         return []
-    before = reservation.expected_cost
-    expected = reservation.expected = msgspec.structs.replace(
+    reservation.expected = msgspec.structs.replace(
         reservation.expected, input=reservation.expected.input + read
     )
-    if before or any(limit.unit == "cost" for limit in reservation.limits):
-        reservation.expected_cost = _expected_cost(reservation, target, expected)
+    more = 0
+    if any(limit.unit == "cost" for limit in reservation.limits):
+        more = _likely_cost(reservation, target, Usage(input=read))
+        reservation.likely_cost += more
     found: list[Rate | Budget] = []
     for limit in reservation.limits:
-        amount = read if limit.unit == "tokens" else reservation.expected_cost - before
+        amount = read if limit.unit == "tokens" else more
         if limit.unit != "requests" and amount > 0:
             found.append(msgspec.structs.replace(limit.claim, amount=amount))
     return found
@@ -401,7 +433,7 @@ def _estimate(known: Usage | None, expected: Usage, heard: int) -> Usage:
     return msgspec.structs.replace(known, output=heard - (known.reasoning or 0), raw=None)
 
 
-def _expected_cost(reservation: Reservation, target: Target, expected: Usage) -> int:
+def _likely_cost(reservation: Reservation, target: Target, likely: Usage) -> int:
     settings, provider = reservation.settings, target.provider.name
     price = known_price(settings, provider, target.model, reservation.at)
     if price is None:
@@ -414,13 +446,13 @@ def _expected_cost(reservation: Reservation, target: Target, expected: Usage) ->
             code="price_unknown",
             param="model",
         )
-    return cost(price, expected)
+    return cost(price, likely)
 
 
 def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
     """At the price of the provider that answered; if that is unknown, the reserved amount."""
     price = known_price(reservation.settings, record.provider, record.upstream_model, reservation.at)
-    return reservation.expected_cost if price is None else cost(price, usage)
+    return reservation.likely_cost if price is None else cost(price, usage)
 
 
 MAX_BUDGETS: Final = 400
@@ -470,7 +502,7 @@ class BudgetWatch:
     def publish(self, metrics: Metrics) -> None:
         metrics.read(
             "key_budget_used_ratio",
-            "Share of the budget of a key (or group:NAME) that is spent, or reserved by running requests.",
+            "Share of the budget of a key (or group:NAME) that is used.",
             lambda: self._ratios(metrics),
             ("key", "unit", "period"),
         )
