@@ -151,7 +151,7 @@ def parts() -> dict[str, dict[str, str]]:
     return {
         "architecture.md": architecture.blocks(),
         "configuration.md": config_tables.blocks(),
-        "library.md": {"example": library_example.example()},
+        "library.md": {"dialects": library_example.dialects(), "example": library_example.example()},
         "probe.md": probe_page.blocks(),
     }
 
@@ -180,7 +180,7 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
         pages[docs / name] = filled((docs / name).read_text(encoding="utf-8"), blocks)
     figures = readme_figures.results()
     readme = ROOT / "README.md"
-    pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.block(figures)})
+    pages[readme] = filled(readme.read_text(encoding="utf-8"), {"figures": readme_figures.sentence(figures)})
     pages |= {docs / "figures" / name: badge for name, badge in readme_figures.badges().items()}
     yield from _differing(pages, check)
     yield from _differing(dict(install_lines.pages()), check)

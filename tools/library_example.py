@@ -1,4 +1,4 @@
-"""The example of docs/library.md: a request, its translation and the losses, made by the library itself."""
+"""The parts of docs/library.md that are made by the library itself: its dialects, and an example."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ import re
 from typing import Any
 
 import wireglot
+from tools.blocks import table
+from wireglot.cli.listing import DIALECTS
+from wireglot.dialects.registry import NAMES
 
 REQUEST: dict[str, Any] = {
     "model": "claude-sonnet-4-5",
@@ -84,3 +87,8 @@ def _compact(text: str) -> str:
 
 if __name__ == "__main__":
     print(example())
+
+
+def dialects() -> str:
+    """Those of the package; packages that are installed here may add others."""
+    return table(("dialect", "is"), [(f"`{name}`", DIALECTS[name]) for name in NAMES])

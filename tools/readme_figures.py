@@ -1,4 +1,4 @@
-"""The README's badges, and its figures: what events and requests cost, compared with other servers.
+"""The README's badges, and its one sentence of figures: what events and requests cost.
 
 Made of docs/figures/peers.json (`make bench-peers`), or else of bench.json (`make bench`).
 """
@@ -12,18 +12,13 @@ from typing import Final
 
 from tools.bench.results import BASE, OURS, Results, read
 from tools.bench.scenarios import BY_KEY, Scenario
-from tools.bench.standing import Ratio
-from tools.bench.tables import NONE, number
-from tools.blocks import table
+from tools.bench.tables import number
 
 ROOT: Final = Path(__file__).parents[1]
 FIGURES: Final = ROOT / "docs" / "figures"
-ROWS: Final = {
-    "P-cc": "an event of a stream, forwarded",
-    "DP-ac": "an event of a stream, translated",
-    "A-cc": "a request of 2 KB, forwarded",
-    "D-ac": "a request of 2 KB, translated",
-}
+_FORWARDED: Final = ("A-cc", "P-cc")
+_TRANSLATED: Final = ("D-ac", "DP-ac")
+"""A request of 2 KB, and an event of a stream."""
 
 
 def badges() -> dict[str, str]:
@@ -57,40 +52,20 @@ def results() -> Results:
     return read(peers if peers.exists() else FIGURES / "bench.json")
 
 
-def block(found: Results) -> str:
-    """A table, and where it was measured."""
-    servers = found.servers()
-    rows = [
-        (title, *(_cost(found, BY_KEY[key], server) for server in servers)) for key, title in ROWS.items()
-    ]
-    rows.append(("memory, idle", *(_memory(found, server) for server in servers)))
-    versions = found.setting.get("versions", {})
-    heads = [f"{server} {versions[server]}" if server in versions else server for server in servers]
-    return "\n\n".join([table(("processor time", *heads), rows), _where(found)])
+def sentence(found: Results) -> str:
+    """What one core does, beside a server that only forwards, and where it was measured."""
+    forwarded, translated = (
+        [_cost(found, BY_KEY[key], OURS) for key in keys] for keys in (_FORWARDED, _TRANSLATED)
+    )
+    processor, day = found.setting["processor"].replace("(R)", ""), found.setting["day"]
+    return (
+        f"On one core of {processor} ({day}), with client keys, ledger and log on, a request of 2 KB takes "
+        f"{forwarded[0]} of processor time forwarded and {translated[0]} translated, an event of a stream "
+        f"{forwarded[1]} and {translated[1]} ({BASE}, which only forwards: "
+        f"{_cost(found, BY_KEY[_FORWARDED[0]], BASE)} and {_cost(found, BY_KEY[_FORWARDED[1]], BASE)}); "
+        f"idle it uses {found.idle[OURS]['rss']:.0f} MiB."
+    )
 
 
 def _cost(found: Results, scenario: Scenario, server: str) -> str:
-    costs = [reading.cost for reading in found.readings(scenario, server)]
-    if not costs:
-        return NONE
-    text = f"{number(median(costs))} µs"
-    ratio = found.ratio(scenario, server)
-    return f"{text} ({number(ratio.value)} times)" if server != BASE and isinstance(ratio, Ratio) else text
-
-
-def _memory(found: Results, server: str) -> str:
-    used = found.idle.get(server, {}).get("rss")
-    return f"{used:.0f} MiB" if used else NONE
-
-
-def _where(found: Results) -> str:
-    processor, day = found.setting["processor"].replace("(R)", ""), found.setting["day"]
-    return (
-        f"One worker on one core of {processor}, {day}, with client keys, "
-        f"ledger and log on, compared with {BASE}, which forwards without translating. {_other(found)}"
-    ).rstrip()
-
-
-def _other(found: Results) -> str:
-    others = [server for server in found.servers() if server not in (BASE, OURS)]
-    return f"{', '.join(others)}: as installed from the package index, one worker." if others else ""
+    return f"{number(median(reading.cost for reading in found.readings(scenario, server)))} µs"

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import Final
 
 from wireglot.cli.terminal import OK, fitted
 
-_DIALECTS = {
+DIALECTS: Final = {
     "anthropic": "Anthropic Messages, and compatible APIs (Kimi)",
     "openai-chat": "OpenAI Chat Completions, and compatible APIs (Kimi and many more)",
     "openai-responses": "OpenAI Responses",
@@ -35,7 +36,7 @@ def _dialects() -> list[tuple[str, str]]:
     from wireglot.plugins import load_dialects
 
     load_dialects()
-    return [(name, _DIALECTS.get(name, "from an installed package")) for name in registry.names()]
+    return [(name, DIALECTS.get(name, "from an installed package")) for name in registry.names()]
 
 
 def _providers() -> list[tuple[str, str]]:
