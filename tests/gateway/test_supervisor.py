@@ -222,7 +222,7 @@ class Children:
         self._deaths = deaths
         self._now = 0.0
         monkeypatch.setattr(os, "fork", self._fork)
-        monkeypatch.setattr(os, "wait", self._wait)
+        monkeypatch.setattr(os, "waitpid", self._wait)
         monkeypatch.setattr(os, "kill", lambda child, name: self.killed.append((child, name)))
         monkeypatch.setattr("time.monotonic", lambda: self._now)
         monkeypatch.setattr("time.sleep", self._sleep)
@@ -231,7 +231,7 @@ class Children:
         self.started.append(self._now)
         return len(self.started)
 
-    def _wait(self) -> tuple[int, int]:
+    def _wait(self, *_: int) -> tuple[int, int]:
         seconds, status = self._deaths.pop(0)
         self._now += seconds
         return len(self.started), status << 8
@@ -312,7 +312,7 @@ def test_the_worst_status_of_a_worker_is_that_of_the_process(monkeypatch: pytest
     made = Supervisor(Settings(), lambda settings, place: 0)
     made._workers, made._stopping = {7: (0, 0.0), 8: (1, 0.0), 9: (2, 0.0)}, 1
     ends = iter([(7, 0), (5, 4 << 8), (8, 3 << 8), (9, 1 << 8)])
-    monkeypatch.setattr(os, "wait", lambda: next(ends))
+    monkeypatch.setattr(os, "waitpid", lambda *_: next(ends))
     assert made._watch() == 3
 
 

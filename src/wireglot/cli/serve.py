@@ -151,6 +151,7 @@ def _serve(
             approve=approve if why_not is not None else None,
             record_until=record_until,
             operator_key=operator_key,
+            guarded=True,
         )
         async with holes_given_back():
             await process.serve()

@@ -112,6 +112,16 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     drain: Annotated[float, setting("how long requests have to finish after SIGTERM", unit="seconds")] = 300.0
     drain_again: Annotated[float, setting("how long they have after a second one", unit="seconds")] = 2.0
 
+    hang: Annotated[
+        float,
+        setting(
+            "how long the event loop may stop responding until the process prints where it hangs and is "
+            "ended, or [replaced by its supervisor](operations.md#a-process-that-hangs); 0: off",
+            unit="seconds",
+            ge=0,
+        ),
+    ] = 60.0
+
     def body_of(self, dialect: str) -> int:
         """The maximum size of a body in this dialect: its own field where it has one, else the general
         limit."""

@@ -26,6 +26,7 @@ from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.state import State
 from wireglot.gateway.state.tasks import Pace, stop
+from wireglot.gateway.watchdog import Pulses, Watchdog
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
 from wireglot.http.transport import Transport
@@ -62,6 +63,8 @@ class WorkerPlace(msgspec.Struct, frozen=True):
     """It replaces a worker that died, perhaps long after the configuration that it is given was read."""
     handed_down: HandedDown | None = None
     """The settings that its siblings have loaded since."""
+    pulses: Pulses | None = None
+    """Where it shows its supervisor that it responds."""
 
     def inherited(self) -> Settings | None:
         return self.handed_down.read() if self.again and self.handed_down is not None else None
@@ -86,12 +89,14 @@ class Process:
         approve: Callable[[Path, bytes], None] | None = None,
         record_until: float = 0.0,
         operator_key: str = "",
+        guarded: bool = False,
     ) -> None:
         """`settle`: seconds without a change before a configuration is loaded after a signal. `watches`:
         whether it reloads its files when they change. `why_not`: the reason why new content of the
         configuration must not be loaded, or ""; `approve` allows that content. `record_until`: the time (unix
         seconds) until which all bodies are recorded. `operator_key`: for commands of the user who runs it;
-        the same for all workers."""
+        the same for all workers. `guarded`: whether the process is ended if its event loop stops
+        responding."""
         self._path = path
         self._overrides = overrides
         self._environ = environ
@@ -104,6 +109,7 @@ class Process:
         self._approve = approve
         self._record_until = record_until
         self._operator_key = operator_key
+        self._guarded = guarded
         self._settings = (place is not None and place.inherited()) or settings
         self._stopping = asyncio.Event()
         self._drains: list[asyncio.Task[None]] = []
@@ -183,21 +189,43 @@ class Process:
         if self._place is not None and self._place.again:
             self.reload()
         loop = asyncio.get_running_loop()
-        self._listen_to_signals(loop)
+        terminate = self._listen_to_signals(loop)
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
-        with self._found_by_others() as self._say_again:
-            # Printed last: the reader may send a signal at once.
-            if self._is_first:
-                self._announce()
-            await self._stopping.wait()
-        for drain in self._drains:  # a second signal changes them meanwhile
-            await drain
-        ignore_reloads()
-        _exit_after(0.0, self._log_fd)
-        await self.close()
+        with self._watched(terminate):
+            with self._found_by_others() as self._say_again:
+                # Printed last: the reader may send a signal at once.
+                if self._is_first:
+                    self._announce()
+                await self._stopping.wait()
+            for drain in self._drains:  # a second signal changes them meanwhile
+                await drain
+            ignore_reloads()
+            _exit_after(0.0, self._log_fd)
+            await self.close()
 
-    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> None:
+    @contextlib.contextmanager
+    def _watched(self, terminate: Callable[[], None]) -> Iterator[None]:
+        if not self._guarded:
+            yield
+            return
+        place = self._place or WorkerPlace()
+        watchdog = Watchdog(
+            lambda: self.gateway.settings.limits.hang,
+            self._log_fd,
+            terminate,
+            pulses=place.pulses,
+            index=place.index,
+        )
+        watchdog.start()
+        try:
+            yield
+        finally:
+            watchdog.stop()
+
+    def _listen_to_signals(self, loop: asyncio.AbstractEventLoop) -> Callable[[], None]:
+        """Returns the handler of SIGTERM."""
+
         def end(*_: object) -> None:
             self._signals += 1
             limits = self.gateway.settings.limits
@@ -219,6 +247,7 @@ class Process:
         if hasattr(signal, "SIGHUP"):  # Windows has none
             signal.signal(signal.SIGHUP, reload)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})
+        return end
 
     def reload(self) -> None:
         """Read the configuration again now."""
