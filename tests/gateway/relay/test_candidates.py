@@ -277,7 +277,8 @@ def test_each_has_its_row_in_the_ledger_and_all_are_on_the_budget(stream: bool) 
 
 
 def test_more_answers_than_a_budget_has_room_for_are_refused() -> None:
-    with stage(f"{KEY}tokens_per_day = 300\n") as (gateway, _), pytest.raises(openai.RateLimitError):
+    lines = f"{KEY}tokens_per_day = 300\n[limits]\ncandidates = 64\n"
+    with stage(lines) as (gateway, _), pytest.raises(openai.RateLimitError):
         asked(gateway, "anthropic", stream=False, n=MAX_UNRESERVED_REQUESTS + 1, max_tokens=50)
 
 
