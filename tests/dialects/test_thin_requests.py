@@ -47,14 +47,17 @@ SILENT: list[tuple[str, dict[str, Any]]] = [
 @rows("target", TARGETS)
 @rows(("source", "body"), SILENT)
 def test_a_conversation_in_which_nothing_is_said_is_not_sent_empty(source, body, target):
-    """[X24] Its turns have no place elsewhere; what is put there instead is declared."""
+    """[X24] Its turns stay empty where the target takes them; what is put in their place elsewhere is
+    declared."""
     sent = translate_request(body, source=source, target=target)
     if source == target:
         assert sent.value[CONVERSATION[target]] == body[CONVERSATION[target]]
-    else:
-        reported = [loss for loss in sent.losses if loss.feature == "content.position"]
-        assert sent.value[CONVERSATION[target]]
-        assert [(loss.path, loss.action) for loss in reported] == [(f"$.{CONVERSATION[source]}", "invented")]
+        return
+    assert sent.value[CONVERSATION[target]]
+    invented = "[empty message]" in str(sent.value) or "Continue." in str(sent.value)
+    reported = [loss.grade for loss in sent.losses if loss.feature in ("content.empty", "content.position")]
+    assert reported == (["degraded"] if invented else [])
+    assert invented or target.startswith("openai")
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -12,11 +12,12 @@ from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.testing.conservation import Atom, lost
 
 NOTHING = Request("m", ())
+RULES = Request("m", (Message("system", (Text("be good"),)),))
 FOREIGN = Foreign("acme", "whistle", {"tune": "high"})
 
 
 def said(*parts: Part) -> Request:
-    return Request("m", (Message("system", (Text("be good"),)), Message("assistant", parts)))
+    return replace(RULES, messages=(*RULES.messages, Message("assistant", parts)))
 
 
 def result(*items: Any) -> Request:
@@ -44,13 +45,14 @@ LOST: dict[str, tuple[Request, Atom]] = {
         replace(said(), tools=(HostedTool("web_search", FOREIGN), Tool("look"))),
         Atom("$.tools[1]", "tool", "look"),
     ),
+    "empty turn": (said(), Atom("$.messages[1]", "empty turn", "assistant")),
     "stop": (replace(said(), stop=("END",)), Atom("$.stop[0]", "stop", "END")),
 }
 """A conversation, and the one piece of it that the target has not (beside the system text)."""
 
 
 def missing(source: Request, losses: tuple[Loss, ...] = (), target: Request | None = None) -> list[Atom]:
-    return lost(source, said() if target is None else target, losses, "toy")
+    return lost(source, RULES if target is None else target, losses, "toy")
 
 
 @rows(("source", "atom"), LOST.values(), ids=LOST)

@@ -11,7 +11,9 @@ from wireglot.ir.request import Request
 
 FILLER: Final = "Continue."
 """The user's text if the dialect requires a turn of the user and there is none."""
-NO_MESSAGE: Final = Loss("$.messages", "content.position", "invented", "there must be a message")
+NO_MESSAGE: Final = Loss(
+    "$.messages", "content.position", "invented", f'there must be a message: "{FILLER}" was added'
+)
 
 
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can hold only one answer")

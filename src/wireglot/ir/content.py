@@ -55,6 +55,11 @@ FOREIGN: Final = "foreign"
 """The same for a whole part that the client's dialect has no equivalent for: `data` contains it."""
 
 
+APART: Final = "cut"
+"""Key in the form of a message's extra: the message is a turn by itself, although the one before it has the
+same role."""
+
+
 class CacheMark(msgspec.Struct, frozen=True, omit_defaults=True):
     """A prompt-cache breakpoint after the value that carries it. `ttl` is `short` or `long`."""
 
@@ -215,3 +220,13 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True):
     content: tuple[Part, ...]
     name: str = ""
     extra: Extra | None = None
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether it is a turn in which nothing was said: no parts, or only texts without a character."""
+        if self.role == "system":
+            return False
+        for part in self.content:
+            if type(part) is not Text or part.text or part.signature is not None:
+                return False
+        return True

@@ -38,11 +38,17 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("citations", "approximated"): ("harmless", "The source is named, in less detail."),
     ("citations", "invented"): ("harmless", "A source is attached to the whole text."),
     ("content.empty", "dropped"): ("harmless", "It was empty."),
+    ("content.empty", "approximated"): (
+        "degraded",
+        "The target takes no empty turn, and without it the other turns would have another meaning. A note "
+        'is sent in its place: "[empty message]", or "[message left out: this model cannot take it]" if its '
+        "content exists only in the client's dialect.",
+    ),
     ("content.position", "dropped"): ("serious", "A part of the conversation is missing."),
     ("content.position", "approximated"): ("degraded", "Everything is sent, in another order."),
     ("content.position", "invented"): (
-        "harmless",
-        "An empty turn is added where the target requires one.",
+        "degraded",
+        'A turn of the user is added where the target requires one: "Continue."',
     ),
     ("context_management", "dropped"): (
         "degraded",
@@ -100,7 +106,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ),
     ("message.role", "dropped"): ("degraded", "The text is sent without its role."),
     ("message.role", "approximated"): ("degraded", "The text is sent under another role."),
-    ("message.role", "invented"): ("harmless", "A turn is added where the target requires one."),
+    ("message.role", "invented"): (
+        "degraded",
+        'A turn of the user is added where the target requires one before the first answer: "Begin."',
+    ),
     ("metadata", "dropped"): ("harmless", "The answer does not depend on it."),
     ("model", "invented"): ("harmless", "The request names no model, and the target requires one."),
     ("output_format", "dropped"): ("serious", "The model may answer in something other than JSON."),

@@ -61,6 +61,11 @@ def merge_neighbours(
             continue
         if message.extra is not None:
             losses_of_extra(message.extra, own, trail.of(message), losses)
+        if message.is_empty or (len(turn) == 1 and turn[0].is_empty):
+            empty = message if message.is_empty else turn[0]
+            losses.append(
+                Loss(trail.of(empty), "content.empty", "dropped", "merged with the turn next to it")
+            )
         if message.name and message.name != turn[0].name:
             losses.append(
                 Loss(f"{trail.of(message)}.name", "message.name", "dropped", "merged with the turn before")

@@ -14,7 +14,7 @@ from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall,
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import Request, Tool
-from wireglot.traces.canonical import canonical_arguments
+from wireglot.traces.canonical import canonical_arguments, empty_turns
 
 
 class Atom(msgspec.Struct, frozen=True):
@@ -38,6 +38,7 @@ _EXCUSES: dict[str, frozenset[Feature]] = {
     "note": frozenset({"metadata"}),
     "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
     "stop": frozenset({"stop_sequences"}),
+    "empty turn": frozenset({"content.empty"}),
 }
 
 
@@ -102,6 +103,8 @@ def _atoms(value: Request | Response) -> Iterator[Atom]:
         return
     for index, message in enumerate(value.messages):
         yield from _parts(message.content, f"$.messages[{index}]")
+    for index in empty_turns(value.messages):
+        yield Atom(f"$.messages[{index}]", "empty turn", value.messages[index].role)
     for index, tool in enumerate(value.tools):
         if isinstance(tool, Tool):
             yield Atom(f"$.tools[{index}]", "tool", tool.name)

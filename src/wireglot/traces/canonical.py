@@ -6,8 +6,9 @@ Each rule below forgives one difference, for the reason given. Nothing else is f
 
 Cutting:
 - Neighbouring messages of one role and one name are merged: dialects cut turns differently and mean the same.
-- Empty text without a signature, and messages without content, vanish: several APIs refuse them, and no model
-  sees them.
+- Empty text without a signature vanishes, as do system messages without content, and turns without content
+  next to another turn of the same role: several APIs refuse them, and no model sees them. Any other turn
+  without content remains: without it, the turns around it would be joined, or another one would be the last.
 - Reasoning that shows nothing and proves nothing (no text, signature, redaction or field) vanishes: most
   dialects cannot say it, and no provider takes it back.
 - Neighbouring plain texts inside a tool result are joined with a newline: half of the dialects have one
@@ -175,16 +176,34 @@ def _sorted(value: Any) -> Any:
 
 def _messages(messages: tuple[Message, ...]) -> tuple[Message, ...]:
     names: dict[str, str] = {}  # call id -> tool name, of the calls so far
+    empty = empty_turns(messages)
     out: list[Message] = []
-    for message in messages:
+    for index, message in enumerate(messages):
         content = _parts(message.content, names)
-        if not content:
+        if not content and index not in empty:
             continue
         extra = canonical_extra(message.extra)
         if out and (out[-1].role, out[-1].name, out[-1].extra) == (message.role, message.name, extra):
             content = out.pop().content + content
         out.append(Message(message.role, content, message.name, extra))
     return tuple(out)
+
+
+def empty_turns(messages: tuple[Message, ...]) -> list[int]:
+    """The indexes of turns in which nothing was said. Neighbouring messages of one role are one turn."""
+    found: list[int] = []
+    speaker, is_empty = "", False
+    for index, message in enumerate(messages):
+        if message.role == "system":
+            continue
+        if message.role != speaker:
+            speaker, is_empty = message.role, message.is_empty
+            if is_empty:
+                found.append(index)
+        elif is_empty and not message.is_empty:
+            is_empty = False
+            found.pop()
+    return found
 
 
 def _parts(parts: tuple[Part, ...], names: dict[str, str]) -> tuple[Part, ...]:

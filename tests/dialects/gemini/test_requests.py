@@ -287,14 +287,18 @@ def test_a_file_of_another_provider_is_a_declared_loss():
     assert features(rendered) == [("$.messages[0].content[0]", "file_reference", "dropped")]
 
 
-def test_empty_parts_and_messages_never_leave():
-    """R-U-06, PAINS A25"""
+def test_empty_parts_never_leave_and_empty_turns_stay_turns():
+    """R-U-06, PAINS A25: `fit` replaces those that Google refuses."""
     messages = (
         Message("user", (Text(""), Text("x"))),
         Message("assistant", (Text(""),)),
         Message("user", ()),
     )
-    assert render(Request("m", messages)).value["contents"] == [{"role": "user", "parts": [{"text": "x"}]}]
+    assert render(Request("m", messages)).value["contents"] == [
+        {"role": "user", "parts": [{"text": "x"}]},
+        {"role": "model", "parts": []},
+        {"role": "user", "parts": []},
+    ]
 
 
 def test_the_default_modality_says_nothing_and_comes_back():

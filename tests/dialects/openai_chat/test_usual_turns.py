@@ -18,7 +18,7 @@ TURNS: dict[str, tuple[Message, list[dict[str, Any]]]] = {
         Message("user", (Text("a"),), extra=SPELLING),
         [{"role": "user", "content": "a"}],
     ),
-    "an empty text": (Message("user", (Text(""),)), []),
+    "an empty text": (Message("user", (Text(""),)), [{"role": "user", "content": ""}]),
     "texts with a mark": (
         Message("user", (Text("a"), Text("b", cache=CacheMark()))),
         [

@@ -469,9 +469,11 @@ def test_an_output_schema_gets_the_name_it_must_have():
     }
 
 
-def test_empty_text_of_another_dialect_is_not_sent():
+def test_an_empty_turn_of_another_dialect_stays_a_turn():
+    """OpenAI takes one: a recorded request with `{"role": "user", "content": ""}` was answered."""
     body = render(Request("m", (USER, Message("assistant", (Text(""),)), USER)))
-    assert [item["role"] for item in body["input"]] == ["user", "user"]
+    assert [item["role"] for item in body["input"]] == ["user", "assistant", "user"]
+    assert body["input"][1]["content"] == ""
 
 
 def test_foreign_reasoning_is_not_sent():

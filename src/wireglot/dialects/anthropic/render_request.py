@@ -20,12 +20,14 @@ from wireglot.dialects.base import Context, Rendered
 from wireglot.dialects.common_losses import FILLER, NO_MESSAGE
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.turns import JoinedTurn, JoiningWriter, TurnWriter, join_turns, write_turns
-from wireglot.ir.content import Message, Role
+from wireglot.ir.content import APART, Message, Role
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
 DEFAULT_MAX_TOKENS = 32000
-_USER_FIRST = Loss("$.messages", "content.position", "invented", "the first turn must be a user turn")
+_USER_FIRST = Loss(
+    "$.messages", "content.position", "invented", f'the first turn must be a user turn: "{FILLER}" was added'
+)
 
 
 def render_request(request: Request, context: Context) -> Rendered[dict[str, Any]]:
@@ -135,10 +137,15 @@ class _JoinedTurns(JoiningWriter):
         _declare_message(message, path, self.losses)
         return content
 
+    def is_turn(self, message: Message) -> bool:
+        return message.is_empty
+
     def begins_turn(self, message: Message) -> bool:
         before = self.turns[-1].message
         if message.extra is None and before.extra is None:
             return False
+        if own_form(message.extra, NAME).get(APART):
+            return True
         return bool(own_fields(message.extra, NAME)) or not own_fields(before.extra, NAME).keys() <= _TURN
 
     def finished(self, turn: JoinedTurn) -> Block:

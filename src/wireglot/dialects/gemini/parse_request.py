@@ -21,7 +21,7 @@ from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.parts import Mark, PartParser
 from wireglot.dialects.gemini.tools import Layout, parse_choice, parse_tools
 from wireglot.dialects.turns import read_turns
-from wireglot.ir.content import Extra, Message, Part, Reasoning, Role, Text
+from wireglot.ir.content import APART, Extra, Message, Part, Reasoning, Role, Text
 from wireglot.ir.errors import ClientFault
 from wireglot.ir.request import AnyTool, Request, Sampling, Thinking, ToolChoice
 
@@ -189,7 +189,7 @@ def _parse_content(value: Any, path: str, parser: PartParser, last: Role) -> Mes
     if not parts:
         form["parts"] = "empty" if "parts" in content.value else "absent"
     if role == last:
-        form["cut"] = True
+        form[APART] = True
     # An unknown role is kept as information: other dialects report it as a loss.
     known = names.CONTENT.known if stated is None or str(stated).lower() in _ROLES or not stated else _PARTS
     return Message(role, parts, extra=content.rest(known, OWN, form))

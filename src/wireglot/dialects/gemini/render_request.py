@@ -17,7 +17,7 @@ from wireglot.dialects.gemini.tools import render_choice, render_tools
 from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import JoinedTurn, JoiningWriter, join_turns
 from wireglot.dialects.unknown_fields import merge
-from wireglot.ir.content import Message, Part, Role, Text, ToolCall, ToolResult
+from wireglot.ir.content import APART, Message, Part, Role, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
@@ -128,7 +128,10 @@ class _Contents(JoiningWriter):
         ]
 
     def is_turn(self, message: Message) -> bool:
-        """Gemini refuses a content without parts; one from a Gemini client is sent unchanged."""
+        """A turn without words stays one, as does a content without parts from a Gemini client."""
+        return message.is_empty or self._is_own(message)
+
+    def _is_own(self, message: Message) -> bool:
         return (
             not message.content
             and (message.role != "system" or bool(self.turns))
@@ -136,7 +139,7 @@ class _Contents(JoiningWriter):
         )
 
     def begins_turn(self, message: Message) -> bool:
-        return bool(own_form(message.extra, OWN).get("cut")) or self.is_turn(message)
+        return bool(own_form(message.extra, OWN).get(APART)) or self._is_own(message)
 
 
 def _render_messages(request: Request, renderer: PartRenderer) -> tuple[Any, list[Any]]:

@@ -328,6 +328,8 @@ class _Input(TurnWriter):
                     if step is not None:
                         steps.append(step)
         _flush(steps, kind, contents)
+        if not steps and message.is_empty:
+            steps.append({"type": kind, "content": []})
         return self._shaped(message, steps, kind)
 
     def _is_kept(self, part: Text, message: Message) -> bool:
@@ -415,7 +417,9 @@ class _Input(TurnWriter):
             return steps
         shape = extra.form.get("content")
         if not steps:
-            steps = [{"type": kind, **({} if shape == "absent" else {"content": []})}]
+            steps = [{"type": kind, "content": []}]
+        if shape == "absent" and steps[0].get("content") == []:
+            del steps[0]["content"]
         elif len(steps) == 1 and shape == "string":
             contents = steps[0].get("content")
             if type(contents) is list and len(contents) == 1 and contents[0].keys() == {"type", "text"}:

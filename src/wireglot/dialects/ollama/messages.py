@@ -203,7 +203,7 @@ class MessageRenderer(TurnWriter):
         for position, part in enumerate(message.content):
             self._part(part, f"{path}.content[{position}]", message.role)
         own = message.extra is not None and message.extra.dialect == NAME
-        if own or (self._native and not message.content):
+        if own or message.is_empty or (self._native and not message.content):
             if not self._out:
                 self._out.append({"role": self._role, "content": ""})
             put_back(self._out[0], message.extra)

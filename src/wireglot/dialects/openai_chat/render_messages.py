@@ -394,14 +394,17 @@ class _Messages(TurnWriter):
         self.losses.append(Loss(path, feature, "dropped", f"no {type(part).__name__} in a {role} message"))
 
     def _finish(self, out: dict[str, Any], message: Message, entries: list[Placed]) -> None:
-        """Content, name and unknown fields of a system or user message; an empty message is left out."""
+        """Content, name and unknown fields of a system or user message; left out if nothing of it can be sent
+        and it was no empty turn."""
         parts = self._content(entries, message)
         known = own_fields(message.extra, NAME)
         form = own_form(message.extra, NAME)
         if parts is not None:
             out["content"] = parts
         elif "content" not in known and form.get("content") != "absent":
-            return
+            if not message.is_empty:
+                return
+            out["content"] = ""
         if message.name:
             out["name"] = message.name
         self._mark(out, entries)
@@ -517,7 +520,7 @@ class _Messages(TurnWriter):
         elif "content" not in own_fields(extra, NAME) and form.get("content") != "absent":
             # The content of a call alone is null; an answer of only reasoning still needs a string.
             if not calls and out.keys().isdisjoint(("refusal", "audio", "images", "function_call")):
-                if not thoughts and not details:
+                if not thoughts and not details and not all(_is_empty(part) for _, part in placed):
                     return
                 out["content"] = ""
             else:

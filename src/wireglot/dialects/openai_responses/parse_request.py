@@ -48,8 +48,9 @@ _OPERATIONAL = ("store", "include", "stream_options", "background", "truncation"
 """Fields about how the exchange runs, without content. (`background: true` and `truncation: auto` do have a
 meaning.)"""
 
-_INSTEAD = ("input", "prompt", "conversation", "previous_response_id", "instructions")
-"""With any of these, a request needs no other input."""
+_INSTEAD = ("prompt", "conversation", "previous_response_id")
+"""With any of these, a request needs no input. OpenAI refuses instructions alone (pydantic-ai's pull request
+3470, read 2026-11-19)."""
 
 _KNOWN = REQUEST_FIELDS.known.union(
     {
@@ -246,7 +247,7 @@ class InputReader:
     def read_input(self, fields: Fields) -> None:
         value = fields.value.get("input")
         if value is None:
-            if fields.value.keys().isdisjoint(_INSTEAD):
+            if not any(map(fields.value.get, _INSTEAD)):
                 raise fields.wrong("input", "a string or an array of items")
             return
         if type(value) is str:
@@ -255,7 +256,7 @@ class InputReader:
             return
         if type(value) is not list:
             raise fields.wrong("input", "a string or an array of items")
-        if not value and fields.value.keys().isdisjoint(_INSTEAD[1:]):
+        if not value and not any(map(fields.value.get, _INSTEAD)):
             raise fields.fault("expected at least one item", "$.input")
         read_turns(self, value, self.context, NAME, self.hosted_shell)
 

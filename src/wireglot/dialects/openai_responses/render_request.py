@@ -283,6 +283,8 @@ class _Input(TurnWriter):
                 self.items.append(item)
         if group or (form.get("item") == "message" and not wrote):
             self.flush(message, group, path, always=True)
+        if not self.items and message.is_empty:
+            self.items.append({"type": "message", "role": message.role, "content": ""})
         return self.items
 
     def is_item(self, part: Foreign, message: Message, form: dict[str, Any]) -> bool:

@@ -6,6 +6,8 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
+from msgspec.structs import replace
+
 from wireglot.dialects.body import (
     MEDIA_MARKS,
     glance_body,
@@ -109,10 +111,11 @@ COUNTED: Final = frozenset(
 
 
 def parse_count(body: dict[str, Any], context: Context) -> Request:
-    if body.get("input") is None:
-        # Instructions and tools alone can be counted, though not answered.
-        body = {**body, "input": []}
-    return parse_request(body, context)
+    if body.get("input") or not body.get("instructions"):
+        return parse_request(body, context)
+    # Instructions and tools alone can be counted, though not answered.
+    request = parse_request({**body, "input": ""}, context)
+    return replace(request, messages=request.messages[:1])
 
 
 def render_count(tokens: int) -> dict[str, Any]:

@@ -70,7 +70,7 @@ from wireglot.providers.fit.survey import (
 )
 from wireglot.providers.fit.thinking import fit_thinking, stop_thinking_in_loop
 from wireglot.providers.fit.tools import fit_tool_choice, fit_tools
-from wireglot.providers.fit.turns import arrange, fit_beginning, fit_end
+from wireglot.providers.fit.turns import arrange, fit_beginning, fit_end, keep_turns, refuse_wordless
 from wireglot.providers.fit.words import tell_in_words
 from wireglot.providers.limits import (
     ALL_MEDIA,
@@ -303,8 +303,8 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     (join_pieces, lambda to: to.in_pieces and ALWAYS),
     (_repair_pairs, lambda to: CALLS | RESULTS),
     # Parts and tools. What is left of a conversation is known from here on.
-    (fit_messages, _changes_parts),
     (refuse_nothing, lambda to: LOST),
+    (fit_messages, _changes_parts),
     (fit_tools, lambda to: TOOLS | ODD_CALLS | FOREIGN),
     (fit_call_ids, lambda to: ODD_IDS),
     (sign_calls, lambda to: to.limits.call_signatures and CALLS),
@@ -341,6 +341,8 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     (respell_markers, lambda to: to.has_variants and bool(to.limits.marker_field) and MARKED_PARTS),
     (join_texts, lambda to: to.has_variants and to.limits.text_parts != ALL_TEXT_ROLES and ALWAYS),
     # Last, since others put messages at both ends.
+    (refuse_wordless, lambda to: to.foreign and FOREIGN),
+    (keep_turns, lambda to: to.foreign and FOREIGN),
     (fit_beginning, lambda to: to.limits.starts_with_user and UNOPENED | CHANGED),
     (fit_end, _changes_end),
 )

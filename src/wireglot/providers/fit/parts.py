@@ -10,6 +10,7 @@ import msgspec
 
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import (
+    APART,
     Extra,
     Media,
     Message,
@@ -28,6 +29,8 @@ from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.words import document_text
 from wireglot.providers.limits import ALL_MEDIA
 
+EMPTY_TURN: Final = "[empty message]"
+"""The text of the user's empty turn where none may be empty."""
 _CARRIER = "extra_content"
 """The field in which Chat clients keep Google's signatures."""
 SKIP_SIGNATURE = "skip_thought_signature_validator"
@@ -42,19 +45,60 @@ def fit_messages(request: Request, fitting: Fitting) -> Request:
     fitter = _PartFitter(fitting)
     messages: list[Message] = []
     changed = False
-    for message in request.messages:
+    speaker, is_apart = "", False
+    for index, message in enumerate(request.messages):
+        reported = len(fitting.losses)
         fitted = fitter.message(message)
         if fitted is not message:
             changed = True
             fitting.trail.follow(message, fitted)
-        if fitted.content or (fitting.limits.blank_text and fitted is message):
-            messages.append(fitted)
-        else:
+        if not fitted.content and not (fitting.limits.blank_text and fitted is message):
             changed = True
             losses_of_extra(fitted.extra, fitting.dialect, fitting.trail.of(fitted), fitting.losses)
+            if fitted.role == "user" and "user" not in (speaker, _next_speaker(request.messages, index)):
+                fitted = _noted(fitted, fitting)
+            else:
+                if message.is_empty and len(fitting.losses) == reported:
+                    detail = "an empty turn is refused"
+                    fitting.lose(fitting.trail.of(fitted), "content.empty", "dropped", detail)
+                is_apart = is_apart or speaker != fitted.role != "system"
+                continue
+        if fitted.role != "system":
+            if is_apart and fitted.role == speaker:
+                fitted = _set_apart(fitted, fitting)
+            speaker, is_apart = fitted.role, False
+        messages.append(fitted)
     if not changed:
         return request
     return msgspec.structs.replace(request, messages=tuple(messages))
+
+
+def _next_speaker(messages: tuple[Message, ...], index: int) -> str:
+    """The role of the turn after a message, "" at the end."""
+    for message in messages[index + 1 :]:
+        if message.role != "system":
+            return message.role
+    return ""
+
+
+def _noted(message: Message, fitting: Fitting) -> Message:
+    """The user's empty turn, as a note: without it, the turns around it would have another meaning, and the
+    model would continue its own turn before a last one."""
+    fitting.lose(fitting.trail.of(message), "content.empty", "approximated", f'sent as "{EMPTY_TURN}"')
+    noted = Message("user", (Text(EMPTY_TURN),), message.name)
+    fitting.trail.follow(message, noted)
+    return noted
+
+
+def _set_apart(message: Message, fitting: Fitting) -> Message:
+    """The message as a turn by itself, although the turn between it and the one before is left out."""
+    extra, dialect = message.extra, fitting.dialect
+    losses_of_extra(extra, dialect, fitting.trail.of(message), fitting.losses)
+    own = extra if extra is not None and extra.dialect == dialect else Extra(dialect)
+    form = {**own.form, APART: True}
+    apart = Message(message.role, message.content, message.name, Extra(dialect, own.fields, form))
+    fitting.trail.follow(message, apart)
+    return apart
 
 
 _NOTED: Final = "replaced by a note"

@@ -11,7 +11,7 @@ from typing import Final, NamedTuple
 
 import msgspec
 
-from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Text, ToolResult
+from wireglot.ir.content import Extra, Foreign, Media, Message, Part, Reasoning, Text, ToolResult
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
 from wireglot.ir.trail import Trail
@@ -140,7 +140,7 @@ def refuse_nothing(request: Request, fitting: Fitting) -> Request:
 
 
 def _says(part: Part) -> bool:
-    return type(part) is not Text or bool(part.text)
+    return type(part) is not Reasoning and (type(part) is not Text or bool(part.text))
 
 
 def _without(extra: Extra, names: list[str]) -> Extra:

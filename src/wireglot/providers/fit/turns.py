@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 import msgspec
 
 from wireglot.ir.content import Foreign, Message, Part, Text, ToolCall
+from wireglot.ir.errors import Unsupported
+from wireglot.ir.loss import losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.turns import merge_neighbours
 from wireglot.providers.fit.fitting import Fitting
 from wireglot.providers.fit.survey import FOREIGN, MIDWAY, NEIGHBOURS
 
-_BEGIN = "Begin."
-"""Used in both cases: a request with system texts only continues as a conversation that the model began."""
+BEGIN: Final = "Begin."
+"""The user's turn before a conversation that the model began."""
+LEFT_OUT: Final = "[message left out: this model cannot take it]"
+"""The text of a turn of the user of which nothing can be sent."""
 _GO_ON = "Continue from exactly where your last message ended."
 
 
@@ -92,22 +98,83 @@ def _as_reminder(message: Message, fitting: Fitting) -> Message:
 
 
 def fit_beginning(request: Request, fitting: Fitting) -> Request:
-    """Adds a first turn of the user."""
-    messages, begin = request.messages, Message("user", (Text(_BEGIN),))
+    """Makes the first turn one of the user: one is added, or a system text without any turn becomes it."""
+    messages, begin = request.messages, Message("user", (Text(BEGIN),))
     first = None
     for index, message in enumerate(messages):
         if message.role != "system" and not _is_wordless(message, fitting.dialect):
             first = index
             break
     if first is not None and messages[first].role == "assistant":
-        detail = "a user turn was put before the first answer"
+        detail = f'a turn of the user was put before the first answer: "{BEGIN}"'
         fitting.lose(fitting.trail.of(messages[first]), "message.role", "invented", detail)
         return msgspec.structs.replace(request, messages=(*messages[:first], begin, *messages[first:]))
-    if first is None and messages:
-        detail = "a user turn was added after the system text: there was no other turn"
-        fitting.lose("$.messages", "message.role", "invented", detail)
-        return msgspec.structs.replace(request, messages=(*messages, begin))
+    if first is None:
+        return _with_system_asked(request, fitting)
     return request
+
+
+def _with_system_asked(request: Request, fitting: Fitting) -> Request:
+    """The last system text as the user's turn, in a request without turns."""
+    messages, trail = request.messages, fitting.trail
+    for index in reversed(range(len(messages))):
+        message = messages[index]
+        if message.role != "system" or _is_wordless(message, fitting.dialect) or not _speaks(message):
+            continue
+        detail = "sent as a turn of the user: there is no other"
+        fitting.lose(trail.of(message), "message.role", "approximated", detail)
+        losses_of_extra(message.extra, "", trail.of(message), fitting.losses)
+        asked = Message("user", message.content, message.name)
+        trail.follow(message, asked)
+        return msgspec.structs.replace(request, messages=(*messages[:index], asked, *messages[index + 1 :]))
+    return request
+
+
+def refuse_wordless(request: Request, fitting: Fitting) -> Request:
+    """Refuses a request that has only parts of another dialect: nothing is said in the client's name."""
+    wordless = None
+    for message in request.messages:
+        if not _is_wordless(message, fitting.dialect):
+            return request
+        wordless = wordless or message
+    if wordless is not None:
+        what = wordless.content[0]
+        assert type(what) is Foreign
+        raise Unsupported(
+            f"expected a turn that this provider can be sent: {what.type} exists only in {what.dialect}",
+            fitting.trail.of(wordless),
+        )
+    return request
+
+
+def keep_turns(request: Request, fitting: Fitting) -> Request:
+    """Puts a note in the place of a user's turn that has only parts of another dialect, if the turn before it
+    would change its meaning otherwise: the model's turn would be continued, or joined with the next."""
+    messages, dialect = request.messages, fitting.dialect
+    kept: list[Message] = []
+    changed = False
+    before = ""
+    for index, message in enumerate(messages):
+        if message.role != "system" and not _is_wordless(message, dialect):
+            before = message.role
+        elif message.role == "user" and before == "assistant" and _has_content(message):
+            after = next((each.role for each in messages[index + 1 :] if each.role != "system"), "")
+            if after != "user":
+                fitting.lose(
+                    fitting.trail.of(message), "content.empty", "approximated", f'sent as "{LEFT_OUT}"'
+                )
+                noted = Message(message.role, (*message.content, Text(LEFT_OUT)), message.name, message.extra)
+                fitting.trail.follow(message, noted)
+                message, changed, before = noted, True, "user"
+        kept.append(message)
+    return msgspec.structs.replace(request, messages=tuple(kept)) if changed else request
+
+
+def _has_content(message: Message) -> bool:
+    return any(
+        type(part) is Foreign and not part.stands_elsewhere and not part.for_vendor
+        for part in message.content
+    )
 
 
 def fit_end(request: Request, fitting: Fitting) -> Request:
@@ -118,6 +185,9 @@ def fit_end(request: Request, fitting: Fitting) -> Request:
         return request
     if fitting.limits.prefill and not _speaks(messages[-1]):
         return request
+    if messages[-1].is_empty:
+        fitting.lose(fitting.trail.of(messages[-1]), "content.empty", "dropped", "an empty turn is refused")
+        return msgspec.structs.replace(request, messages=messages[:-1])
     if any(type(part) is ToolCall or _is_own(part, fitting.dialect) for part in messages[-1].content):
         return request
     return ask_to_go_on(request, "this model continues no answer of its own", fitting)

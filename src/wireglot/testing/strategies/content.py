@@ -204,6 +204,13 @@ class ContentSource(DrawSource):
             parts.append(self.one(allowed))
         return tuple(parts)
 
+    def turn(self, open_calls: Sequence[ToolCall]) -> tuple[Part, ...]:
+        return self.nothing() if not open_calls and self.rare() else self.question(open_calls)
+
+    def nothing(self) -> tuple[Part, ...]:
+        """The content of a turn in which nothing was said."""
+        return self.one(((), (Text(""),)))
+
     def message(self, role: Role, content: tuple[Part, ...]) -> Message:
         only_text = all(isinstance(part, Text) for part in content)
         return Message(
@@ -220,14 +227,14 @@ class ContentSource(DrawSource):
             out.append(Message("system", tuple(self.words() for _ in range(self.draw(st.integers(1, 2))))))
         open_calls: list[ToolCall] = []
         for _ in range(self.draw(st.integers(0, 3))):
-            out.append(self.message("user", self.question(open_calls)))
+            out.append(self.message("user", self.turn(open_calls)))
             if self.rare():
                 out.append(Message("system", (self.words(),)))
-            content = self.answer(history=True)
+            content = self.nothing() if self.rare() else self.answer(history=True)
             open_calls = [part for part in content if isinstance(part, ToolCall)]
             out.append(self.message("assistant", content))
         if open_calls or not self.rare():  # else the last turn is a prefill
-            out.append(self.message("user", self.question(open_calls)))
+            out.append(self.message("user", self.turn(open_calls)))
         if not any(message.role == "user" for message in out):
             out.insert(min(1, len(out)), Message("user", (Text("Hello"),)))
         return tuple(out)
