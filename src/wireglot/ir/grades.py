@@ -48,7 +48,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("content.position", "approximated"): ("degraded", "Everything is sent, in another order."),
     ("content.position", "invented"): (
         "degraded",
-        'A turn of the user is added where the target requires one: "Continue."',
+        'A turn of the user, "Continue.", is added where the target requires one.',
     ),
     ("context_management", "dropped"): (
         "degraded",
@@ -108,7 +108,7 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("message.role", "approximated"): ("degraded", "The text is sent under another role."),
     ("message.role", "invented"): (
         "degraded",
-        'A turn of the user is added where the target requires one before the first answer: "Begin."',
+        'A turn of the user, "Begin.", is added before a first answer where the target requires one.',
     ),
     ("metadata", "dropped"): ("harmless", "The answer does not depend on it."),
     ("model", "invented"): ("harmless", "The request names no model, and the target requires one."),

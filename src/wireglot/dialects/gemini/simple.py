@@ -142,6 +142,9 @@ def _render_turn(request: Request, renderer: PartRenderer, form: dict[str, Any])
         for position in range(len(message.content)):
             place = f"$.messages[{index}].content[{position}]"
             out.append(Loss(place, "content.position", "dropped", "the server keeps the history"))
+        if message.is_empty and not message.content:
+            place = f"$.messages[{index}]"
+            out.append(Loss(place, "content.empty", "dropped", "the server keeps the history"))
         renderer.names.update({part.id: part.name for part in message.content if type(part) is ToolCall})
     texts: list[str] = []
     results: list[dict[str, Any]] = []

@@ -88,6 +88,8 @@ def _put_prompt(out: dict[str, Any], request: Request, losses: list[Loss]) -> No
             else:
                 detail = "a prompt has no history" if is_past else "a prompt has texts and pictures only"
                 losses.append(Loss(f"{path}.content[{position}]", "content.position", "dropped", detail))
+        if is_past and message.is_empty:
+            losses.append(Loss(path, "content.empty", "dropped", "a prompt has no history"))
         losses_of_extra(message.extra, FAMILY, path, losses)
         for written in writer.write_message(replace(message, content=tuple(kept), extra=None), index):
             texts = system if message.role == "system" else said
