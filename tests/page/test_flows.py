@@ -102,6 +102,7 @@ def test_a_stream_is_played_event_by_event_and_its_place_is_an_address(gateway, 
     expect(answer.locator(".pane-foot")).to_have_text(here)
     page.get_by_role("button", name="▶ Play").click()
     expect(answer.locator(".pane-foot")).not_to_contain_text("of")
+    expect(answer).to_be_in_viewport(ratio=0.9)
     answer.get_by_role("button", name="Events").click()
     answer.get_by_role("button", name="message_start").click()
     expect(answer.get_by_role("tree")).to_contain_text("message_start")
@@ -280,6 +281,7 @@ def test_a_command_is_pasted_sent_to_several_models_and_saved_as_a_test(gateway,
     names = ("demo/demo-anthropic", "demo/demo-ollama")
     answers = [page.get_by_role("region", name=f"Answer of {each}") for each in names]
     for answer in answers:
+        expect(answer).to_be_in_viewport(ratio=0.9)
         expect(answer.get_by_role("status").first).to_have_text("✓ 200")
         expect(answer.locator(".said-text")).not_to_be_empty()
         expect(answer).to_contain_text(re.compile(r"\d+ in, \d+ out"))

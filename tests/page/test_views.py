@@ -223,3 +223,19 @@ def test_exchanges_to_compare_are_chosen_from_a_list(stand_in, opened):
     page.get_by_role("checkbox", name=re.compile("words 1")).check()
     page.get_by_role("button", name="Compare 3").click()
     expect(page).to_have_url(re.compile(f"/compare/{ids[0]}/{ids[2]}/{ids[1]}$"))
+
+
+def test_all_models_are_in_the_list_of_which_as_many_are_in_sight_as_there_is_room_for(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    targets = [{"id": f"vendor/model-{number}", "on": True} for number in range(200)]
+    stand_in.documents["GET", "/targets"] = {"targets": targets, "count": len(targets)}
+    page = opened(stand_in.origin + "/inspector/play")
+    field = page.get_by_role("combobox", name="As the gateway would send it to")
+    field.click()
+    options = page.get_by_role("listbox", name="Models").get_by_role("option")
+    expect(options).to_have_count(200)
+    for number in range(10):
+        expect(options.nth(number)).to_be_in_viewport(ratio=0.9)
+    expect(page.get_by_text("As the gateway would send it to")).to_be_in_viewport(ratio=1)
+    field.fill("model-17")
+    expect(options).to_have_count(11)

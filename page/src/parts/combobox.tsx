@@ -1,6 +1,6 @@
 // A field with a list of what it may hold: any text, or one of the options, by keyboard, pointer or screen reader
 // (the combobox pattern of the ARIA practices). The list is all of them until one types.
-import { useEffect, useId, useRef, useState } from "preact/hooks";
+import { useEffect, useId, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { type Option, matching } from "../options";
 import { plural } from "../format";
 
@@ -17,7 +17,10 @@ interface Props {
   keeps?: boolean;
 }
 
-const MOST_SHOWN = 200;
+/** Lines that are drawn: the rest is found by typing. */
+const MAX_SHOWN = 1000;
+const LIST_PIXELS = 320;
+const MARGIN_PIXELS = 12;
 const SOON_MS = 400;
 
 export function Combobox({ label, list: named, value, options, choose, placeholder = "", keeps = true }: Props) {
@@ -26,10 +29,20 @@ export function Combobox({ label, list: named, value, options, choose, placehold
   const [active, setActive] = useState(-1);
   const timer = useRef(0);
   const list = useRef<HTMLDivElement>(null);
+  const box = useRef<HTMLDivElement>(null);
+  /** On which side of the field there is room for the list, and how much. */
+  const [room, setRoom] = useState({ above: false, pixels: LIST_PIXELS });
   const id = useId();
   const found = matching(options, typed ?? "");
-  const shown = found.slice(0, MOST_SHOWN);
+  const shown = found.slice(0, MAX_SHOWN);
   useEffect(() => () => clearTimeout(timer.current), []);
+  useLayoutEffect(() => {
+    const place = box.current?.getBoundingClientRect();
+    if (!open || !place) return;
+    const [over, under] = [place.top - MARGIN_PIXELS, innerHeight - place.bottom - MARGIN_PIXELS];
+    const above = under < LIST_PIXELS && over > under;
+    setRoom({ above, pixels: Math.max(120, Math.min(LIST_PIXELS, above ? over : under)) });
+  }, [open]);
   useEffect(() => {
     list.current?.children[active]?.scrollIntoView({ block: "nearest" });
   }, [active, open]);
@@ -73,7 +86,7 @@ export function Combobox({ label, list: named, value, options, choose, placehold
     } else if (event.key === "Tab") leave();
   };
   return (
-    <div class="combobox">
+    <div ref={box} class="combobox">
       <label for={`${id}-field`}>{label}</label>
       <input
         id={`${id}-field`}
@@ -101,7 +114,7 @@ export function Combobox({ label, list: named, value, options, choose, placehold
         }}
         onBlur={leave}
       />
-      <div ref={list} id={`${id}-list`} role="listbox" aria-label={named} hidden={!open || !shown.length}>
+      <div ref={list} id={`${id}-list`} class={room.above ? "above" : undefined} style={{ maxHeight: `${room.pixels}px` }} role="listbox" aria-label={named} hidden={!open || !shown.length}>
         {open
           ? shown.map((each, index) => (
               // The field keeps the focus: what is pressed here is chosen before it is left.

@@ -37,6 +37,7 @@ export function Sending({ source, ready, show }: { source: Source; ready: boolea
   const [previews, setPreviews] = useState<Record<string, Previewed>>({});
   const [answers, setAnswers] = useState<Answer[]>([]);
   const running = useRef<AbortController | null>(null);
+  const section = useRef<HTMLElement>(null);
   const asked = JSON.stringify(question(source, ""));
 
   useEffect(() => {
@@ -62,6 +63,11 @@ export function Sending({ source, ready, show }: { source: Source; ready: boolea
   const costs = sendable.map((model) => previews[model]?.preview?.estimate?.cost);
   const known = costs.filter((cost): cost is number => typeof cost === "number");
   const busy = answers.some((each) => each.state === "running");
+  // Once they are drawn: the answers are below what is sent, and may be below the screen.
+  const sent = answers.length > 0 && answers.every((each) => each.state === "running");
+  useEffect(() => {
+    if (sent) section.current?.scrollIntoView({ block: "start" });
+  }, [sent]);
   const start = () => {
     const stop = (running.current = new AbortController());
     setAnswers(sendable.map(began));
@@ -71,7 +77,7 @@ export function Sending({ source, ready, show }: { source: Source; ready: boolea
     });
   };
   return (
-    <section class="sending" aria-label="Send it">
+    <section ref={section} class="sending" aria-label="Send it">
       <div class="sending-bar card">
         <Combobox label="As the gateway would send it to" list="Models" value="" keeps={false} placeholder="add a provider/model" options={optionsOf(targets, true)} choose={(each) => set([...chosen, each])} />
         <div class="pays" role="status">
@@ -92,12 +98,12 @@ export function Sending({ source, ready, show }: { source: Source; ready: boolea
           </button>
         )}
       </div>
+      {answers.length ? <Answers answers={answers} /> : null}
       {chosen.length ? (
         <div class="sent-columns">
           {chosen.map((model) => <WouldSend key={model} model={model} found={ready ? previews[model] : undefined} stale={previews[model]?.of !== asked} show={show} remove={() => set(chosen.filter((each) => each !== model))} />)}
         </div>
       ) : null}
-      {answers.length ? <Answers answers={answers} /> : null}
     </section>
   );
 }
