@@ -4,7 +4,8 @@ A row makes an input of size n and names the work that is done on it. The kit do
 and refuses a growth of more than five times. Three counts, none of which is a time:
 
 - lines of Python that run: everywhere, and stopped as soon as there are too many, so an exponential row ends, too;
-- instructions, where valgrind is installed: these also count what runs in C, such as a search, a sort or a copy;
+- instructions, in `make full` and with WIREGLOT_WHOLE=1, where valgrind is installed: these also count what runs in C,
+  such as a search, a sort or a copy;
 - the peak of memory: five times at most, and at most a multiple of the input's own size.
 
 Rows are in `tests/laws/bounded_rows/<area>.py`, each a list `ROWS`. To add one, add a line there:

@@ -13,7 +13,7 @@ from tests.laws.bounded import rows_of, too_many_instructions
 from tools.guard.callgrind import ROOT, environment, parts, total, under_callgrind
 from tools.guard.hot_paths import MARK
 
-HUNG_SECONDS: Final = 180
+HUNG_SECONDS: Final = 900
 """For all rows of an area: one that runs in C cannot be stopped from inside, so its process is killed. No row that
 keeps the law is decided by it."""
 _PROGRAM: Final = [sys.executable, "-m", "tests.laws.bounded"]

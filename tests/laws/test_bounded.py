@@ -24,6 +24,7 @@ def test_the_lines_and_the_memory_of_each_row_grow_with_its_input(area: str) -> 
     assert not refused, told(refused)
 
 
+@pytest.mark.whole
 @needs_valgrind
 @pytest.mark.parametrize("area", AREAS)
 def test_the_instructions_of_each_row_grow_with_its_input(area: str) -> None:

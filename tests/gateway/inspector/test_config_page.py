@@ -462,6 +462,11 @@ def test_a_password_in_a_url_is_hidden_also_where_a_variable_overrides_it() -> N
         ('Cookie = "a=deadbeef"', 'Cookie = "[hidden]"'),
         ('auth = "bearer"', 'auth = "bearer"'),
         ('api_key = "dead\\"beef"', 'api_key = "[hidden]"'),
+        (r"api_key = 'C:\dead\'  # mine", "api_key = '[hidden]'  # mine"),
+        (r'# api_key = "C:\dead\beef', '# api_key = "[hidden]'),
+        ("token = 'dead", "token = '[hidden]"),
+        ('"api\\u005fkey" = "deadbeef"', '"api\\u005fkey" = "[hidden]"'),
+        ('headers = { "x-team-k\\u0065y" = "deadbeef" }', 'headers = { "x-team-k\\u0065y" = "[hidden]" }'),
     ],
 )
 def test_a_secret_that_is_not_in_effect_is_hidden_by_its_name(line: str, expected: str) -> None:
@@ -521,6 +526,23 @@ def test_a_line_of_many_urls_is_shown_in_no_time(url: str) -> None:
     text = f'x = "{url * 100_000}"'
     assert hidden(text).text == text
     assert hidden(f'x = "{url} http://u:pass@host"').text == f'x = "{url} http://u:[hidden]@host"'
+
+
+def test_of_a_long_text_what_changed_is_shown_as_one_block() -> None:
+    """Comparing all lines with one another takes their product."""
+    lines = [f"# {number}" for number in range(3000)]
+    found = HiddenLines("\n".join(lines), Redactor())
+    changed = [lines[0], *reversed(lines[1:-1]), lines[-1]]
+    assert found.difference("\n".join(changed)) == [
+        "@@ -2,2998 +2,2998 @@",
+        *(f"-{line}" for line in lines[1:-1]),
+        *(f"+{line}" for line in changed[1:-1]),
+    ]
+    lines[2000] = "# here"
+    assert found.difference("\n".join(lines)) == [
+        "@@ -1998,7 +1998,7 @@",
+        *(" # 1997", " # 1998", " # 1999", "-# 2000", "+# here", " # 2001", " # 2002", " # 2003"),
+    ]
 
 
 def test_content_that_its_user_has_not_approved_is_neither_shown_nor_built_upon(tmp_path: Path) -> None:

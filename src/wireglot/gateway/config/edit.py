@@ -11,7 +11,7 @@ import re
 import secrets
 import stat
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,19 +20,25 @@ import msgspec
 from wireglot.gateway.config import read
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, variables
 from wireglot.gateway.config.kept_keys import one_at_a_time
-from wireglot.gateway.config.problems import key_path
+from wireglot.gateway.config.problems import ConfigError, key_path
 from wireglot.http.redaction import Redactor
 
 MAX_BYTES: Final = 1024 * 1024
 _MASK: Final = "[hidden]"
 """Replaces hidden text."""
-_FIELD: Final = (
-    r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*"""
-    r"""(?i:api_keys?|secrets?|token|password|metrics_key|access_key"""
-    r"""|-key|-auth|authorization|cookie)["']?\s*=\s*)"""  # like names of headers
+_NAME: Final = (
+    r"(?i:api_keys?|secrets?|token|password|metrics_key|access_key"
+    r"|-key|-auth|authorization|cookie)"  # like names of headers
 )
-_NAMED: Final = re.compile(_FIELD + r"""("{3}|'{3}|["'])(?!env:|file:)(?:\\.|(?!\2).)+\2""")
-"""A field that contains a secret by its name, on one line: also in a comment, or in a table on that line."""
+_FIELD: Final = r"""((?:^[\s#]*+|[{,]\s*+)["']?[\w.-]*""" + _NAME + r"""["']?\s*=\s*)"""
+_REFERENCE: Final = "(?!env:|file:)"
+_NAMED: Final = re.compile(
+    _FIELD
+    + rf"""("{{3}}{_REFERENCE}(?:[^"\\]|\\.|"(?!""))++"{{3}}|'{{3}}{_REFERENCE}(?:[^']|'(?!''))++'{{3}}"""
+    rf"""|"(?!"){_REFERENCE}(?:[^"\\]|\\.)++\\?"?|'(?!'){_REFERENCE}[^']++'?)"""
+)
+"""A field that contains a secret by its name, on one line: also in a comment, in a table on that line, or
+with a quote that is never closed."""
 _LISTED: Final = re.compile(_FIELD + r"""\[[^\[\]]*["'](?!env:|file:|[\s,\]])[^\[\]]*""")
 """The same, for a list of values."""
 _OPENED: Final = re.compile(_FIELD + r"""(\[|"{3}|'{3})""")
@@ -43,6 +49,11 @@ _TEXT: Final = re.compile(r"""(["'])(?!env:|file:|\1|[\s,\]#])(?:(?!\1).)++(?:\1
 _PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
 """It ends before the next URL: otherwise, with many URLs, each would be scanned to the end of the line."""
 _HEADER: Final = re.compile(r"^\s*\[")
+_PLACE: Final = re.compile(r"([-+])(\d+)")
+_SECRET_KEY: Final = re.compile(_NAME + r"\Z")
+# Lines of a configuration that are compared with those before a change, for display: comparing takes the
+# product of both in the worst case. Beyond it what changed is shown as one block.
+MAX_COMPARED_LINES: Final = 1000
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
 """Tables that contain no host, file or variable, and grant no access."""
 _FREE_OF_PROVIDER: Final = frozenset({"models", "title"})
@@ -149,7 +160,7 @@ class HiddenLines:
     def __init__(self, text: str, redactor: Redactor) -> None:
         self._redactor = redactor
         self._lines = text.split("\n")
-        self._shown = _shown_lines(self._lines, redactor)
+        self._shown = _shown_text(text, redactor)
 
     @property
     def text(self) -> str:
@@ -187,20 +198,79 @@ class HiddenLines:
 
     def difference(self, text: str) -> list[str]:
         """A unified diff in lines, without secrets. A change of only a secret is marked."""
-        after = _shown_lines(text.split("\n"), self._redactor)
+        after = _shown_text(text, self._redactor)
         before = list(self._shown)
         if before == after and text.split("\n") != self._lines:
             after = [
                 f"{line}  # changed" if mine != its else line
                 for line, mine, its in zip(after, self._lines, text.split("\n"), strict=True)
             ]
-        return list(difflib.unified_diff(before, after, lineterm="", n=3))[2:]
+        return _difference(before, after)
+
+
+def _difference(before: list[str], after: list[str]) -> list[str]:
+    around = 3
+    head = _equal(before, after)
+    tail = _equal(before[head:][::-1], after[head:][::-1])
+    if max(len(before), len(after)) - head - tail <= MAX_COMPARED_LINES:
+        start, end = max(0, head - around), max(0, tail - around)
+        lines = difflib.unified_diff(
+            before[start : len(before) - end], after[start : len(after) - end], lineterm="", n=around
+        )
+        return [_moved(line, start) for line in list(lines)[2:]]
+    removed, added = before[head : len(before) - tail], after[head : len(after) - tail]
+    return [
+        f"@@ -{head + 1},{len(removed)} +{head + 1},{len(added)} @@",
+        *(f"-{line}" for line in removed),
+        *(f"+{line}" for line in added),
+    ]
+
+
+def _equal(first: list[str], second: list[str]) -> int:
+    """How many lines at the beginning are equal."""
+    pairs = enumerate(zip(first, second, strict=False))
+    return next((at for at, (one, other) in pairs if one != other), min(len(first), len(second)))
+
+
+def _moved(line: str, by: int) -> str:
+    """A line of a difference; in a header, with line numbers of the whole texts."""
+    if not by or not line.startswith("@@"):
+        return line
+    return _PLACE.sub(lambda found: f"{found[1]}{int(found[2]) + by}", line)
+
+
+def _shown_text(text: str, redactor: Redactor) -> list[str]:
+    """The lines without what their names say is secret, and without the values that the parsed document has
+    under such names, however it spells them."""
+    try:
+        values = list(_secrets_in(read.parse(text.encode("utf-8", "surrogatepass"), "")))
+    except ConfigError:
+        values = []
+    return _shown_lines(text.split("\n"), redactor.knowing(values) if values else redactor)
+
+
+def _secrets_in(value: Any, named: bool = False) -> Iterator[str]:
+    match value:
+        case str() if named and not value.startswith(("env:", "file:")):
+            yield value
+        case list():
+            for one in value:
+                yield from _secrets_in(one, named)
+        case dict():
+            for key, one in value.items():
+                yield from _secrets_in(one, _SECRET_KEY.search(key) is not None)
 
 
 def _shown(line: str, redactor: Redactor) -> str:
-    named = _LISTED.sub(rf"\1[{_MASK}", _NAMED.sub(rf"\1\g<2>{_MASK}\2", line))
+    named = _LISTED.sub(rf"\1[{_MASK}", _NAMED.sub(_masked, line))
     named = _PASSWORD.sub(rf"\1{_MASK}@", named)
     return redactor.text(named).replace("[redacted]", _MASK)
+
+
+def _masked(found: re.Match[str]) -> str:
+    field, value = found.group(1, 2)
+    quote = value[:3] if value[:3] in ('"""', "'''") else value[0]
+    return f"{field}{quote}{_MASK}{quote if value.endswith(quote) else ''}"
 
 
 def _shown_lines(lines: Sequence[str], redactor: Redactor) -> list[str]:
@@ -217,7 +287,10 @@ def _shown_lines(lines: Sequence[str], redactor: Redactor) -> list[str]:
             ends = "" if place >= 0 else ends
             continue
         found.append(_shown(line, redactor))
+        place = 0
         for opened in _OPENED.finditer(line):
+            if opened.start() < place:  # within the value before it
+                continue
             ends = "]" if opened[2] == "[" else opened[2]
             place, depth = _end_of(line, ends, 1, opened.end())
             if place < 0:

@@ -90,16 +90,16 @@ class ConfigPages:
                 "may_change_all": self._may_change_all(viewer),
                 "overridden": self._source.variables(),
                 "digest": digest_of(content),
-                "text": self._hidden(content, page.settings).text,
+                "text": (await asyncio.to_thread(self._hidden, content, page.settings)).text,
             }
         )
 
     async def _check(self, page: PageRequest, viewer: Viewer) -> None:
         """The result of a change, and its problems. Nothing is written."""
-        path, content, hidden = self._edited(page)
+        path, content, hidden = await asyncio.to_thread(self._edited, page)
         problems: list[dict[str, str]] = []
         notes: list[str] = []
-        text = self._wanted_text(page, hidden, content)
+        text = await asyncio.to_thread(self._wanted_text, page, hidden, content)
         try:
             after = await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             notes = [each for each in after.notes if each not in page.settings.notes]
@@ -108,11 +108,11 @@ class ConfigPages:
             problems = [
                 {"path": each.path, "expected": each.expected, "found": each.found} for each in error.problems
             ]
+        # For long texts these take seconds, which must not block other requests.
         page.send(
             {
                 "digest": digest_of(content),
-                "text": self._hidden(text.encode(), page.settings).text,
-                # For long texts it takes seconds, which must not block other requests.
+                "text": (await asyncio.to_thread(self._hidden, text.encode(), page.settings)).text,
                 "difference": await asyncio.to_thread(hidden.difference, text.replace("\r\n", "\n")),
                 "problems": problems,
                 "notes": notes,
@@ -121,8 +121,8 @@ class ConfigPages:
 
     async def _write(self, page: PageRequest, viewer: Viewer) -> None:
         async with self._one_at_a_time:
-            path, content, hidden = self._edited(page)
-            text = self._wanted_text(page, hidden, content)
+            path, content, hidden = await asyncio.to_thread(self._edited, page)
+            text = await asyncio.to_thread(self._wanted_text, page, hidden, content)
             try:
                 await asyncio.to_thread(self._loaded, path, text, page.settings, content, viewer)
             except ConfigError as error:
