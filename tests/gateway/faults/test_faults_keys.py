@@ -2,10 +2,24 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
-from tests.gateway.faults.faults_kit import ask, is_of, provider, reported
-from tests.gateway.faults.faults_stages import KEYS, SOON, A, behind, digest_of, keys_of, one
+import pytest
+
+from tests.gateway.faults.faults_kit import Client, ask, every_dialect, is_of, provider, reported
+from tests.gateway.faults.faults_stages import (
+    KEYS,
+    PAIRED,
+    SOON,
+    A,
+    Stage,
+    behind,
+    digest_of,
+    keys_of,
+    one,
+    stage_behind,
+)
 from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 
@@ -101,6 +115,39 @@ def test_an_empty_account_is_left_for_the_next_key() -> None:
         answered = ask(gateway, A, "mine/m1")
         assert (answered.status, reported(A, answered).type) == (402, "billing_error")
         assert answered.headers["x-should-retry"] == "false"
+
+
+empty_accounts = stage_behind(every_dialect)
+
+
+@PAIRED
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_an_empty_account_never_looks_busy(
+    empty_accounts: Stage, stream: bool, client: Client, source: str
+) -> None:
+    """FAULTS 56: clients repeat what a busy provider refuses, so the last words come again."""
+    gateway, upstream = empty_accounts
+    upstream.reset()
+    upstream.next(Behaviour(error=402))
+    model = f"{source}-up/{client.name}-{stream}"
+    first, again = (ask(gateway, client, model, text, stream=stream) for text in ("hi", "another"))
+    assert len(upstream.requests) == 1, "the account is left alone meanwhile"
+    assert first.headers["x-should-retry"] == "false"
+    for name in ("content-type", "x-should-retry", "retry-after"):
+        assert again.headers.get(name) == first.headers.get(name), name
+    bodies = [re.sub(rb"req_\w+", b"req", answered.body) for answered in (first, again)]
+    assert (again.status, bodies[1]) == (first.status, bodies[0])
+    assert b"was instructed to fail" in again.body
+
+
+def test_an_empty_account_beside_a_busy_one_leaves_the_wait_of_the_busy_one() -> None:
+    with one(SOON + KEYS) as (gateway, upstream):
+        upstream.next(Behaviour(error=402), Behaviour(error=402), Behaviour(error=429, retry_after=90))
+        ask(gateway, A, "mine/m1")
+        answered = ask(gateway, A, "mine/m1")
+        is_of("rate", A, answered)
+        assert 80 <= int(answered.headers["retry-after"]) <= 90
+        assert len(upstream.requests) == 3
 
 
 def test_a_conversation_stays_with_its_key() -> None:

@@ -132,6 +132,19 @@ def test_a_providers_key_that_one_found_exhausted_rests_at_the_other(pair: Pair)
     assert tired != fresh
 
 
+def test_an_account_that_one_found_empty_does_not_look_busy_at_the_other(pair: Pair) -> None:
+    one, other, upstream = pair
+    upstream.reset()
+    upstream.next(Behaviour(error=402), Behaviour(error=402))
+    assert ask(one, CHAT, "m8", headers=bearer("all")).status == 402
+    health: Any = other.process.gateway.health
+    wait_until(lambda: sum(model == "m8" for _, _, model in health._spent) == 2)
+    refused = ask(other, CHAT, "m8", headers=bearer("all"))
+    assert (refused.status, reported(CHAT, refused).type) == (402, "insufficient_quota")
+    assert refused.headers["x-should-retry"] == "false"
+    assert len(upstream.requests) == 2
+
+
 def test_both_know_that_they_are_two(pair: Pair) -> None:
     one, other, _ = pair
     wait_until(lambda: one.process.state.sharing.peers == other.process.state.sharing.peers == 2)

@@ -5,7 +5,16 @@ import pytest
 from tests.gateway.kit import catalogued
 from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.targets import health as health_module
-from wireglot.gateway.targets.health import Breaker, Health, Resting, RetryBudget
+from wireglot.gateway.targets.health import (
+    MAX_LAST_WORDS_BYTES,
+    Breaker,
+    Health,
+    Resting,
+    RetryBudget,
+    SpentAccount,
+)
+from wireglot.ir.content import Extra
+from wireglot.ir.errors import ApiError
 
 POLICY = BreakerPolicy()
 
@@ -227,14 +236,39 @@ def test_what_this_process_finds_out_is_passed_on_and_what_it_hears_is_not():
     health, passed_on = Health(), list[tuple[object, ...]]()
     health.cool("p", "before", "m", 5.0)
     health.reject("p", "before", 0.0)
-    health.listen(lambda *cooled: passed_on.append(cooled), lambda *rejected: passed_on.append(rejected))
+    health.listen(*[lambda *found: passed_on.append(found)] * 3)
     health.cool("p", "a", "m", 5.0)
     health.reject("p", "a", 1.0)
+    said = SpentAccount(ApiError("billing", "nothing left"))
+    health.spend("p", "d", "m", 9.0, said)
     health.heard_cool("p", "b", "m", 7.0)
     health.heard_rejected("p", "c", 8.0)
-    assert passed_on == [("p", "a", "m", 5.0), ("p", "a", 61.0)]
+    health.heard_spent("p", "e", "m", 8.0, said)
+    assert passed_on == [("p", "a", "m", 5.0), ("p", "a", 61.0), ("p", "d", "m", 9.0, said)]
     assert health.usable_at("p", "b", "m", 0.0) == 7
     assert health.usable_at("p", "c", "m", 0.0) == 8
+
+
+def test_what_was_said_of_a_spent_account_is_known_as_long_as_it_is_not_used():
+    health = Health()
+    said = SpentAccount(ApiError("billing", "nothing left", status=402), b"{}", 402)
+    health.spend("p", "a", "m", 60.0, said)
+    health.heard_spent("p", "a", "n", 50.0, SpentAccount(ApiError("billing", "another process's words")))
+    assert health.spent("p", "a", "m") == health.spent("p", "a", "n") == said
+    assert health.spent("p", "a", "other") is None
+    assert health.spent("p", "b", "m") is None
+    assert health.usable_at("p", "a", "m", 60.0) == 60.0
+    assert health.spent("p", "a", "m") is None
+    health.cool("p", "a", "m", 90.0)
+    assert health.spent("p", "a", "m") is None, "it is only busy"
+
+
+def test_long_words_of_a_spent_account_are_not_kept_whole():
+    health = Health()
+    error = ApiError("billing", "nothing left", status=402, extra=Extra("openai-chat", {"error": "x" * 99}))
+    health.spend("p", "a", "m", 60.0, SpentAccount(error, b"x" * (MAX_LAST_WORDS_BYTES + 1), 402))
+    kept = health.spent("p", "a", "m")
+    assert kept == SpentAccount(ApiError("billing", "nothing left", status=402))
 
 
 def test_the_longer_rest_holds():

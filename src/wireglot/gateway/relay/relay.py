@@ -8,6 +8,7 @@ import random
 import time
 from collections.abc import Awaitable, Callable
 from functools import partial
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -30,7 +31,7 @@ from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.worker_thread import run_in_thread
 from wireglot.gateway.settings import ClientKey, Credential
 from wireglot.gateway.streams.feeder import StreamRefused
-from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.health import Health, SpentAccount
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http import failures
@@ -268,7 +269,10 @@ class Relay:
         )
         if then.rejected:
             health.reject(provider.name, account, now, failed.error.message)
-        if then.rest:
+        if then.rest and failed.blame == "quota":
+            said = SpentAccount(failed.error, failed.body, failed.status)
+            health.spend(provider.name, account, target.model, now + then.rest, said)
+        elif then.rest:
             health.cool(provider.name, account, target.model, now + then.rest)
         return then.wait
 
@@ -295,6 +299,18 @@ class Relay:
         if health.is_rejected(provider.name, chosen.account, now):
             said = health.last_words(provider.name, chosen.account)
             raise AttemptFailed(ApiError("auth", said), "credential")
+        spent = health.spent(provider.name, chosen.account, target.model)
+        if spent is not None:
+            waiting = [
+                (at, each)
+                for each in pool
+                if health.spent(provider.name, each.account, target.model) is None
+                and not health.is_rejected(provider.name, each.account, now)
+                and (at := health.usable_at(provider.name, each.account, target.model, now)) > now
+            ]
+            if not waiting:
+                raise AttemptFailed(spent.error, "quota", body=spent.body, status=spent.status)
+            ready, chosen = min(waiting, key=itemgetter(0))
         wait = ready - now
         if not is_last or wait > provider.retry.wait_max:
             raise AttemptFailed(

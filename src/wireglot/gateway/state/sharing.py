@@ -7,9 +7,11 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
+from wireglot.gateway.errors import QUOTA
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.state.tasks import Guarded, stop
-from wireglot.gateway.targets.health import Health
+from wireglot.gateway.targets.health import Health, SpentAccount
+from wireglot.ir.errors import ApiError
 from wireglot.stores.base import Counters, StoreDown
 from wireglot.stores.memory import MemoryCounters
 
@@ -20,7 +22,10 @@ _PRESENT_SECONDS: Final = 10.0
 _INSTANCE: Final = "instance"
 _COOL: Final = "cool"
 _REJECTED: Final = "rejected"
+_SPENT: Final = "spent"
 _GAP: Final = "\x1f"
+_NOTHING_LEFT: Final = "the account has no quota left"
+"""For clients of a process that did not get the provider's own message."""
 _LEFT_SECONDS_LEAST: Final = 0.05
 """Cool-downs shorter than this are not shared."""
 
@@ -60,7 +65,7 @@ class Sharing:
         if isinstance(self._counters, MemoryCounters):
             return  # there is no other process
         self._health = health
-        health.listen(self._cooled, self._rejected)
+        health.listen(self._cooled, self._rejected, self._spent)
         await self.exchange()
         tell, hear = self._guards
         self._tasks = [
@@ -78,6 +83,10 @@ class Sharing:
 
     def _rejected(self, provider: str, account: str, until: float) -> None:
         self._add(_GAP.join((_REJECTED, provider, account)), until)
+
+    def _spent(self, provider: str, account: str, model: str, until: float, said: SpentAccount) -> None:
+        status = said.status or said.error.status
+        self._add(_GAP.join((_SPENT, provider, account, model, str(status))), until)
 
     def _add(self, name: str, until: float) -> None:
         self._unreported[name] = max(until, self._unreported.get(name, 0.0))
@@ -130,6 +139,11 @@ class Sharing:
                 case [kind, provider, account] if kind == _REJECTED:
                     if self._health is not None:
                         self._health.heard_rejected(provider, account, now + left)
+                case [kind, provider, account, model, status] if kind == _SPENT:
+                    if self._health is not None:
+                        error = ApiError("billing", _NOTHING_LEFT, status=int(status), code=QUOTA)
+                        said = SpentAccount(error)
+                        self._health.heard_spent(provider, account, model, now + left, said)
         self.peers = max(1, peers)
 
     async def _safely(self, work: Callable[[], Awaitable[None]]) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from wireglot.gateway.setting_tables import BreakerPolicy
 from wireglot.gateway.settings import Credential
+from wireglot.ir.errors import ApiError
 
 QUARANTINE_SECONDS: Final = 60.0
 """Seconds for which a rejected key is not used."""
@@ -148,6 +149,21 @@ class Resting(msgspec.Struct, frozen=True):
     rejected: bool = False
 
 
+class SpentAccount(msgspec.Struct, frozen=True):
+    """What a provider answered when an account had nothing left: the next clients get the same answer, since
+    a wait, which the status of a busy provider promises, does not help."""
+
+    error: ApiError
+    body: bytes | None = None
+    """The provider's own error, for clients of its dialect."""
+    status: int = 0
+
+
+# Bytes of a provider's error that are kept for each of its accounts: real ones are below 1 KB, and a longer
+# one is rendered from its message.
+MAX_LAST_WORDS_BYTES: Final = 8192
+
+
 class RetryBudget:
     """Limits retries to a fifth of the answered requests, so that a failing upstream is not overloaded
     further. Failed requests add nothing: if all fail, only the saved retries are used."""
@@ -186,21 +202,26 @@ class Health:
         self._cool: dict[tuple[str, str, str], float] = {}
         self._rejected: dict[tuple[str, str], float] = {}
         self._last_words: dict[tuple[str, str], str] = {}
+        self._spent: set[tuple[str, str, str]] = set()
+        """The keys in `_cool` that are not used because their account is spent."""
+        self._spent_words: dict[tuple[str, str], SpentAccount] = {}
         self.breakers = Breakers()
         """By route."""
         self.budgets: defaultdict[str, RetryBudget] = defaultdict(RetryBudget)
         """By provider."""
         self._on_cool: Callable[[str, str, str, float], None] | None = None
         self._on_reject: Callable[[str, str, float], None] | None = None
+        self._on_spend: Callable[[str, str, str, float, SpentAccount], None] | None = None
 
     def listen(
         self,
         on_cool: Callable[[str, str, str, float], None],
         on_reject: Callable[[str, str, float], None],
+        on_spend: Callable[[str, str, str, float, SpentAccount], None],
     ) -> None:
         """Call these with what this process finds out, to inform other processes. What they report is not
         passed back."""
-        self._on_cool, self._on_reject = on_cool, on_reject
+        self._on_cool, self._on_reject, self._on_spend = on_cool, on_reject, on_spend
 
     def open_breakers(self) -> list[str]:
         """Routes whose circuit breaker is open."""
@@ -215,8 +236,30 @@ class Health:
         """Another process found it."""
         if len(self._cool) >= _MAX_REMEMBERED:  # model names come from clients
             self._cool.clear()
+            self._spent.clear()
         key = (provider, account, model)
         self._cool[key] = max(until, self._cool.get(key, 0.0))
+
+    def spend(self, provider: str, account: str, model: str, until: float, said: SpentAccount) -> None:
+        """The account has nothing left for the model."""
+        if said.body is not None and len(said.body) > MAX_LAST_WORDS_BYTES:
+            said = SpentAccount(msgspec.structs.replace(said.error, extra=None))
+        self._spent_words[provider, account] = said
+        self.heard_spent(provider, account, model, until, said)
+        if self._on_spend is not None:
+            self._on_spend(provider, account, model, until, said)
+
+    def heard_spent(self, provider: str, account: str, model: str, until: float, said: SpentAccount) -> None:
+        """Another process found it. Its words are used if this one has none."""
+        self.heard_cool(provider, account, model, until)
+        self._spent.add((provider, account, model))
+        self._spent_words.setdefault((provider, account), said)
+
+    def spent(self, provider: str, account: str, model: str) -> SpentAccount | None:
+        """What the provider said of an account that is not used now because it has nothing left."""
+        if (provider, account, model) not in self._spent:
+            return None
+        return self._spent_words.get((provider, account))
 
     def reject(self, provider: str, account: str, now: float, said: str = "") -> None:
         """`said`: why, in the provider's own words."""
@@ -236,6 +279,7 @@ class Health:
         cool = self._cool.get((provider, account, model), 0.0)
         if 0.0 < cool <= now:
             del self._cool[provider, account, model]
+            self._spent.discard((provider, account, model))
         return max(now, cool, self._rejected.get((provider, account), 0.0))
 
     def last_words(self, provider: str, account: str) -> str:
