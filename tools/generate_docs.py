@@ -132,7 +132,6 @@ def _page(*lines: str) -> str:
 
 
 _REFERENCE: Final[dict[str, Callable[[], Iterable[str]]]] = {
-    "cli.md": cli_page.page,
     "contract.md": contract_results.page,
     "errors.md": error_codes.page,
     "faults.md": fault_table.page,
@@ -141,6 +140,7 @@ _REFERENCE: Final[dict[str, Callable[[], Iterable[str]]]] = {
     "matrix.md": _matrix,
     "metrics.md": metric_table.page,
     "modules.md": architecture.modules_page,
+    "probe-cases.md": probe_page.cases_page,
     "providers.md": provider_page.page,
     "requirements.md": requirements_table.page,
 }
@@ -150,6 +150,7 @@ def parts() -> dict[str, dict[str, str]]:
     """The generated parts of pages that people write."""
     return {
         "architecture.md": architecture.blocks(),
+        "cli.md": cli_page.blocks(),
         "configuration.md": config_tables.blocks(),
         "library.md": {"dialects": library_example.dialects(), "example": library_example.example()},
         "probe.md": probe_page.blocks(),

@@ -1,10 +1,10 @@
-"""The published list of the probe's cases, for docs/probe.md."""
+"""The published list of the probe's cases, and how other gateways do, for docs/probe.md."""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +30,6 @@ _LETTERS = {
 def blocks() -> dict[str, str]:
     figures = json.loads(_FIGURES.read_text(encoding="utf-8"))
     return {
-        "cases": _cases(),
         "counts": _counts(),
         "peers": peers_table(figures),
         "better": to_do_better(figures),
@@ -40,6 +39,18 @@ def blocks() -> dict[str, str]:
 def _counts() -> str:
     each = ", ".join(f"{sum(name in case.dialects for case in CASES)} of `{name}`" for name in DIALECTS)
     return f"{len(CASES)} cases: {each}."
+
+
+def cases_page() -> Iterator[str]:
+    """docs/reference/probe-cases.md."""
+    yield "# Cases of the probe"
+    yield ""
+    yield "What [`wireglot probe`](../probe.md) sends to an endpoint and expects of it."
+    yield ", ".join(f"{letter} is `{name}`" for name, letter in _LETTERS.items()) + "."
+    yield "Cost: `free` spends no tokens at a good endpoint, `small` one short answer or two, `medium`"
+    yield "several; `large` is run only if it is requested."
+    yield ""
+    yield _cases()
 
 
 def _cases() -> str:
@@ -59,7 +70,7 @@ def _cases() -> str:
             for case in theme.cases
         ]
         heads = ("case", "in", "level", "cost", "what holds", "sends", "expects", "why")
-        parts += [f"### {theme.title}", "", table(heads, rows), ""]
+        parts += [f"## {theme.title}", "", table(heads, rows), ""]
     return "\n".join(parts).rstrip()
 
 

@@ -54,7 +54,7 @@ def test_every_page_of_the_project_is_looked_at() -> None:
         "README.md",
         "CHANGELOG.md",
         "docs/state.md",
-        "docs/reference/cli.md",
+        "docs/reference/errors.md",
         "examples/README.md",
     } <= set(PAGES)
 
