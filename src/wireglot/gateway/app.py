@@ -35,7 +35,7 @@ from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import Incoming, Job, in_vendor_form, read
 from wireglot.gateway.request.page_request import PageRequest
 from wireglot.gateway.request.problems import error_of, is_final, may_pass, redacted, shown, tells_all
-from wireglot.gateway.request.worker_thread import LARGE_BYTES, known_of, run_in_thread
+from wireglot.gateway.request.worker_thread import LARGE_BYTES, known_of, run_in_thread, worker
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
 from wireglot.gateway.state.state import State
@@ -293,6 +293,7 @@ class Gateway:
         if asked.operation == "telemetry":
             await self._parts.pages.telemetry.answer(incoming.settings.telemetry, head, asked, body, reply)
             return
+        worker.set(head.peer if incoming.caller.key is None else incoming.caller.name)
         client = surface(asked.dialect).client
         if not admitted.within:  # the gateway's own requests have the vendor's form
             form, framing = client.cloud, client.framing

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import threading
+from collections.abc import Callable, Iterator
 from functools import partial
+from typing import Any
 
 import pytest
 
 from tests.waiting import until
-from wireglot.gateway.request.worker_thread import THREAD_NAME, run_in_thread
+from wireglot.gateway.errors import RequestError
+from wireglot.gateway.request import worker_thread
+from wireglot.gateway.request.worker_thread import MAX_THREADS_OF_A_KEY, THREAD_NAME, run_in_thread, worker
 
 _THREADS = 4
 
@@ -38,6 +43,11 @@ def test_what_it_raises_comes_out() -> None:
         asyncio.run(run_in_thread(work))
 
 
+async def work_for(key: str, work: Callable[[], object]) -> object:
+    worker.set(key)
+    return await run_in_thread(work)
+
+
 def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
     """[A5] A client that has gone costs no more than what is under way."""
 
@@ -49,7 +59,7 @@ def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
             begun.append(number)
             assert go_on.wait(60)
 
-        tasks = [asyncio.create_task(run_in_thread(partial(work, n))) for n in range(_THREADS + 2)]
+        tasks = [asyncio.create_task(work_for(f"key {n}", partial(work, n))) for n in range(_THREADS + 2)]
         try:
             await until(lambda: len(begun) == _THREADS)
             for task in tasks:
@@ -60,5 +70,135 @@ def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
             go_on.set()
         await run_in_thread(lambda: None)
         assert len(begun) == _THREADS
+
+    asyncio.run(scenario())
+
+
+def test_no_key_has_all_threads_and_each_has_its_turn() -> None:
+    async def scenario() -> None:
+        go_on = threading.Event()
+        begun: list[str] = []
+
+        def work(name: str) -> None:
+            begun.append(name)
+            if name.startswith("slow"):
+                assert go_on.wait(60)
+
+        slow = [asyncio.create_task(work_for("slow", partial(work, f"slow {n}"))) for n in range(6)]
+        try:
+            await until(lambda: len(begun) == MAX_THREADS_OF_A_KEY)
+            for n in range(20):
+                await work_for("other", partial(work, f"other {n}"))
+            assert len([name for name in begun if name.startswith("slow")]) == MAX_THREADS_OF_A_KEY
+        finally:
+            go_on.set()
+        await asyncio.gather(*slow)
+        assert len(begun) == 26
+
+    asyncio.run(scenario())
+
+
+def test_keys_that_wait_take_turns() -> None:
+    async def scenario() -> None:
+        go_on = threading.Event()
+        begun: list[str] = []
+
+        def blocked() -> None:
+            assert go_on.wait(60)
+
+        blocking = [asyncio.create_task(work_for(f"key {n}", blocked)) for n in range(_THREADS)]
+        await asyncio.sleep(0)
+        waiting = [
+            asyncio.create_task(work_for(key, partial(begun.append, key))) for key in ["a"] * 8 + ["b"] * 2
+        ]
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.gather(*blocking, *waiting)
+        assert len(begun) == 10
+        assert set(begun[:5]) == {"a", "b"}, "the second key does not wait for all of the first one"
+
+    asyncio.run(scenario())
+
+
+def _endless() -> None:
+    while True:
+        pass
+
+
+def test_work_ends_when_its_caller_leaves() -> None:
+    async def scenario() -> None:
+        tasks = [asyncio.create_task(work_for(f"key {n}", _endless)) for n in range(_THREADS)]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        assert await run_in_thread(lambda: "a thread is free") == "a thread is free"
+
+    asyncio.run(scenario())
+
+
+def test_work_ends_when_its_time_is_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_thread, "MAX_WORK_SECONDS", 0.01)
+
+    async def scenario() -> None:
+        for _ in range(2 * _THREADS):
+            with pytest.raises(RequestError, match="took more than") as refused:
+                await run_in_thread(_endless)
+            assert (refused.value.status, refused.value.final) == (413, True)
+        monkeypatch.undo()
+        assert await run_in_thread(lambda: 1) == 1
+
+    asyncio.run(scenario())
+
+
+def test_work_that_ends_while_it_is_broken_off_disturbs_no_other() -> None:
+    """The exception comes at any place, also at the very end of the work."""
+
+    async def scenario() -> None:
+        for n in range(300):
+            task = asyncio.create_task(work_for("leaving", partial(sum, range(n * 10))))
+            await asyncio.sleep(0)
+            await asyncio.sleep(0)
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+            assert await work_for("staying", lambda: "done") == "done"
+
+    asyncio.run(scenario())
+
+
+def test_work_is_not_broken_off_while_it_changes_what_others_use() -> None:
+    """As seen from a module of the cache, which is left first."""
+    source = "def change(steps):\n    for step in steps:\n        done.append(step)\n"
+    shared: dict[str, Any] = {"__name__": "wireglot.cache.of_a_test", "done": []}
+    exec(source, shared)
+
+    async def scenario() -> None:
+        left = threading.Event()
+        go_on = threading.Event()
+
+        def steps() -> Iterator[int]:
+            yield 1
+            begun.set()
+            assert go_on.wait(60)
+            yield from range(1000)
+
+        def work() -> None:
+            shared["change"](steps())
+            left.set()
+            _endless()
+
+        begun = threading.Event()
+        task = asyncio.create_task(work_for("a", work))
+        await until(begun.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        await until(left.is_set)
+        assert len(shared["done"]) == 1001
+        for n in range(_THREADS):
+            await work_for(f"key {n}", lambda: None)
 
     asyncio.run(scenario())

@@ -286,8 +286,6 @@ class Delivery:
         else:
             feeder = Translation(exchange, target.codec, prepared, client, keeps=keeps)
         exchange.feeder = feeder
-        if client is not None:
-            exchange.reply.on_pressure(answer.pause, answer.resume)
         releasing: asyncio.Task[None] | None = None
         broken: ApiError | None = None
 
@@ -298,9 +296,11 @@ class Delivery:
             if isinstance(feeder, Passthrough | Translation) and feeder.holds_end:
                 releasing = self._started(self._release(exchange, prepared, feeder))
 
+        pump = Pump(answer, feeder, target.provider.timeouts.idle, over, lambda: exchange.held.waits)
+        if client is not None:
+            exchange.reply.on_pressure(pump.pause, pump.resume)
         try:
-            idle = target.provider.timeouts.idle
-            await Pump(answer, feeder, idle, over, lambda: exchange.held.waits).run()
+            await pump.run()
         except asyncio.CancelledError:
             feeder.abandon()
             raise

@@ -2,16 +2,26 @@
 
 A few threads are enough, although only one runs Python at a time: a thread that waits for the interpreter
 gets it within a millisecond, whatever the others do. Only single calls into C keep it longer (decision 16).
+
+The threads are shared by all callers: each gets its turn, and none may have all of them. Work ends when its
+caller has left or its time is up: Python raises an exception in its thread, wherever it is.
 """
 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import sys
+import threading
+from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from typing import Final, TypeVar
+from contextvars import ContextVar
+from types import FrameType
+from typing import Any, Final, Generic, TypeVar
+from weakref import WeakKeyDictionary
 
+from wireglot.gateway.errors import RequestError
 from wireglot.wire.cache import Cache, KnownBody
 
 T = TypeVar("T")
@@ -27,6 +37,10 @@ THREAD_NAME: Final = "large-body"
 _MAX_THREADS: Final = 4
 """This many large bodies share the interpreter with the loop at once; any more wait. With one thread, all
 would wait for the largest."""
+_SHARED: Final = ("wireglot.cache", "wireglot.gateway.observe", "wireglot.gateway.trace", "importlib")
+"""Modules that keep state which several threads use."""
+_AGAIN_SECONDS: Final = 0.005
+_OWN: Final = "the gateway"
 _SWITCH_SECONDS: Final = 0.001
 """Python's own 5 ms would be felt in each round of the loop, and a request takes about ten of those."""
 
@@ -46,14 +60,161 @@ def known_of(body: bytes, memory: Cache | None, turns: str) -> KnownBody | None:
     return grown if weight(body, grown) <= LARGE_BYTES else None
 
 
+# Of the threads for large bodies, those that the requests of one client key may use at once: the others serve
+# other keys, however long this one's work takes.
+MAX_THREADS_OF_A_KEY: Final = 2
+
+# Seconds that one step of the work on a large body may take in its thread. The largest body takes a few; with
+# all threads busy on a slow machine a tenth of this.
+MAX_WORK_SECONDS: Final = 120.0
+
 _threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAME)  # each starts when needed
+
+worker: Final[ContextVar[str]] = ContextVar("worker", default="")
+"""For whom the current task works: the name of its client key, or the address of its client."""
+
+
+class _Abandoned(BaseException):
+    """The caller has left: raised in the thread that works for it. Not an Exception, which work may catch."""
+
+
+class _Work(Generic[T]):
+    """A piece of work on its way through a thread."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self._lock = threading.Lock()
+        self._thread = 0
+        self.is_abandoned = False
+
+    def run(self) -> T | None:
+        """In a thread. None if it was abandoned."""
+        try:
+            with self._lock:
+                if self.is_abandoned:
+                    return None
+                self._thread = threading.get_ident()
+            try:
+                return self._work()
+            finally:
+                with self._lock:
+                    _raise_in(self._thread, None)  # too late for it
+                    self._thread = 0
+        except _Abandoned:
+            return None
+
+    def abandon(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Break it off as soon as it changes nothing that others use."""
+        with self._lock:
+            self.is_abandoned = True
+            thread = self._thread
+            if not thread or thread == threading.get_ident():
+                return
+            if _changes_shared(sys._current_frames().get(thread)):
+                loop.call_later(_AGAIN_SECONDS, self.abandon, loop)
+            else:
+                _raise_in(thread, _Abandoned)
+
+
+def _changes_shared(frame: FrameType | None) -> bool:
+    """Whether a thread is within code that keeps state for all. Entering it is a step that would raise."""
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith(_SHARED):
+            return True
+        frame = frame.f_back
+    return False
+
+
+def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
+    """Raise an exception in another thread before its next step in Python; None takes it back."""
+    if thread:
+        raised = ctypes.py_object(kind) if kind is not None else None
+        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+
+
+class _Shares:
+    """Who may use the threads next, in one event loop."""
+
+    def __init__(self) -> None:
+        self._running: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[asyncio.Future[None]]] = OrderedDict()
+        """By client key, the one whose turn is next first."""
+
+    async def enter(self, key: str) -> None:
+        if not self._waiting and self._has_room(key):
+            self._running[key] += 1
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(key, deque()).append(turn)
+        self._next()
+        try:
+            await turn
+        except asyncio.CancelledError:
+            if turn.done() and not turn.cancelled():
+                self.leave(key)
+            else:
+                self._remove(key, turn)
+            raise
+
+    def leave(self, key: str) -> None:
+        self._running[key] -= 1
+        if not self._running[key]:
+            del self._running[key]
+        self._next()
+
+    def _has_room(self, key: str) -> bool:
+        return self._running.total() < _MAX_THREADS and self._running[key] < MAX_THREADS_OF_A_KEY
+
+    def _next(self) -> None:
+        """Let those work for whom there is a thread, one of each key after the other."""
+        while key := next(filter(self._has_room, self._waiting), ""):
+            turn = self._waiting[key].popleft()
+            self._waiting.move_to_end(key)
+            if not self._waiting[key]:
+                del self._waiting[key]
+            self._running[key] += 1
+            turn.set_result(None)
+
+    def _remove(self, key: str, turn: asyncio.Future[None]) -> None:
+        turns = self._waiting[key]
+        turns.remove(turn)
+        if not turns:
+            del self._waiting[key]
+
+
+_shares: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Shares]] = WeakKeyDictionary()
 
 
 async def run_in_thread(work: Callable[[], T]) -> T:
-    """The result of `work`, or its exception. It may change nothing that other code reads meanwhile.
-
-    A cancelled caller returns at once: work that waits is dropped, and the result of running work too.
-    """
+    """The result of `work`, or its exception. It may change nothing that other code reads meanwhile: if the
+    caller is cancelled, or the work takes too long, it is broken off at any place."""
     if sys.getswitchinterval() > _SWITCH_SECONDS:
         sys.setswitchinterval(_SWITCH_SECONDS)
-    return await asyncio.get_running_loop().run_in_executor(_threads, work)
+    loop = asyncio.get_running_loop()
+    shares = _shares.get(loop)
+    if shares is None:
+        shares = _shares[loop] = _Shares()
+    key = worker.get() or _OWN
+    await shares.enter(key)
+    piece = _Work(work)
+    future: asyncio.Future[T | None] = loop.run_in_executor(_threads, piece.run)
+
+    def ended(future: asyncio.Future[T | None]) -> None:
+        shares.leave(key)  # only now: work that is to be broken off may still be in one call into C
+        if not future.cancelled():
+            future.exception()  # seen: its caller may have left
+
+    future.add_done_callback(ended)
+    timer = loop.call_later(MAX_WORK_SECONDS, piece.abandon, loop)
+    try:
+        done: Any = await asyncio.shield(future)
+    except asyncio.CancelledError:
+        piece.abandon(loop)
+        raise
+    finally:
+        timer.cancel()
+    if piece.is_abandoned:
+        raise RequestError(
+            "too_large", f"the work on this body took more than {MAX_WORK_SECONDS:g} s", final=True
+        )
+    return done  # type: ignore[no-any-return]  # not None, since it was not abandoned

@@ -42,8 +42,17 @@ from wireglot.providers.unasked import Unasked
 from wireglot.wire.json import BadJson
 from wireglot.wire.sse import FrameTooLarge
 
+# Lines of one read of a stream that are fed in one step of the loop, about 64 events; the rest follows in the
+# next steps, and meanwhile the upstream is not read. A read of 256 KiB can hold 30,000 events.
+MAX_LINES_AT_ONCE: Final = 192
+
+# The same in bytes, for streams whose events are not lines.
+MAX_BYTES_AT_ONCE: Final = 16 * 1024
+
 STREAM_TIMES: Final = 4
 """How much larger than a whole answer a stream may be: each event repeats its frame."""
+_FEW_BYTES: Final = 1024
+"""No more events than are fed at once, however small they are."""
 _LINGER_SECONDS: Final = 2.0
 """How long an upstream may take to close a stream whose end has been seen."""
 
@@ -176,28 +185,110 @@ class Pump:
         self._loop = asyncio.get_running_loop()
         self._over = False
         self._stalled = False
+        self._rest = b""
+        """Read but not fed yet, from `_at` on."""
+        self._at = 0
+        self._next: asyncio.Handle | None = None
+        """The step that feeds it."""
+        self._pressed = False
+        """The client reads slower than we write."""
+        self._problem: Exception | None = None
+        """Raised by the feeder in such a step."""
         self._timer = self._loop.call_later(idle, self._look)
 
     async def run(self) -> None:
         try:
-            await self._answer.pump(self._feed)
+            try:
+                await self._answer.pump(self._feed)
+            except TransportFault:
+                await self._feed_rest()
+                raise
+            await self._feed_rest()
         except TransportFault:
             if self._stalled:
                 raise TransportFault("idle_timeout", "the upstream sends nothing but keep-alives") from None
-            if not self._over:
+            if self._problem is None and not self._over:
                 raise
         finally:
             self._timer.cancel()
+            self._rest = b""
+        if self._problem is not None:
+            problem, self._problem = self._problem, None
+            raise problem
         if not self._over:
             self._feeder.finish()
 
+    def pause(self) -> None:
+        self._pressed = True
+        self._answer.pause()
+
+    def resume(self) -> None:
+        self._pressed = False
+        self._read_on()
+
     def _feed(self, data: bytes) -> None:
+        if self._rest:
+            self._rest, self._at = self._rest[self._at :] + data, 0
+            self._answer.pause()
+        elif len(data) <= _FEW_BYTES:
+            self._take(data)
+        else:
+            end = _end_of_step(data, 0)
+            if end < len(data):
+                self._rest, self._at = data, end
+                self._answer.pause()
+                self._read_on()
+                data = data[:end]
+            self._take(data)
+
+    def _read_on(self) -> None:
+        if self._pressed:
+            return
+        if self._rest:
+            if self._next is None:
+                self._next = self._loop.call_soon(self._feed_next)
+        elif self._waits is None or not self._waits():
+            self._answer.resume()
+
+    def _feed_next(self) -> None:
+        self._next = None
+        if self._pressed or not self._rest:
+            return
+        try:
+            self._feed_step()
+        except Exception as problem:  # it belongs to the one who pumps
+            self._rest, self._problem = b"", problem
+            self._answer.abort()
+        else:
+            self._read_on()
+
+    async def _feed_rest(self) -> None:
+        """The answer has ended: feed what was read before."""
+        if self._next is not None:
+            self._next.cancel()
+        while self._rest:
+            await asyncio.sleep(0)
+            self._feed_step()
+
+    def _feed_step(self) -> None:
+        rest, at = self._rest, self._at
+        self._at = end = _end_of_step(rest, at)
+        if end == len(rest):
+            self._rest = b""
+        self._take(rest[at:end])
+        if self._over:
+            self._rest = b""
+
+    def _take(self, data: bytes) -> None:
         if self._over:
             return
         try:
             self._feeder.feed(data)
-        except (FrameTooLarge, BadJson, UpstreamFault):
-            raise TransportFault("protocol", "the upstream's stream cannot be read") from None
+        except BaseException as problem:
+            self._rest = b""
+            if isinstance(problem, FrameTooLarge | BadJson | UpstreamFault):
+                raise TransportFault("protocol", "the upstream's stream cannot be read") from None
+            raise
         if self._feeder.ended:
             self._over = True
             self._timer.cancel()
@@ -209,9 +300,19 @@ class Pump:
                 self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)
 
     def _look(self) -> None:
-        if self._feeder.moved or (self._waits is not None and self._waits()):
+        if self._feeder.moved or self._rest or (self._waits is not None and self._waits()):
             self._feeder.moved = False
             self._timer = self._loop.call_later(self._idle, self._look)
         else:
             self._stalled = True
             self._answer.abort()
+
+
+def _end_of_step(data: bytes, at: int) -> int:
+    """Up to where the data from `at` on is fed in one step."""
+    end = min(len(data), at + MAX_BYTES_AT_ONCE)
+    if data.count(b"\n", at, end) <= MAX_LINES_AT_ONCE:
+        return end
+    for _ in range(MAX_LINES_AT_ONCE):
+        at = data.find(b"\n", at) + 1
+    return at
