@@ -158,9 +158,11 @@ def _codex_script(seat: Seat) -> str:
     return f" [[call-tool:functions__exec:{base64.b64encode(arguments.encode()).decode()}]]"
 
 
-def _codex_built_in(seat: Seat) -> Launch:
+def _codex_built_in(model: str, hint: Callable[[Seat], str] = lambda _: "") -> Callable[[Seat], Launch]:
     """Codex with its built-in provider moved: it speaks over a WebSocket."""
-    return _codex(seat, f'model = "gpt-5.5"\nopenai_base_url = "{seat.base}/v1"\n{_CODEX_COMMON}')
+    return lambda seat: _codex(
+        seat, f'model = "{model}"\nopenai_base_url = "{seat.base}/v1"\n{_CODEX_COMMON}', hint(seat)
+    )
 
 
 def _gemini_settings(selected: str) -> dict[str, str]:
@@ -448,7 +450,14 @@ CLIENTS: tuple[Client, ...] = (
         _codex_provider("gpt-6.1-sol", _codex_script),
     ),
     Client("codex-unknown", "Codex (unknown model)", _RESPONSES, CODEX, _codex_provider("my-model")),
-    Client("codex-built-in", "Codex (built-in provider)", _RESPONSES, CODEX, _codex_built_in),
+    Client("codex-built-in", "Codex (built-in provider)", _RESPONSES, CODEX, _codex_built_in("gpt-5.5")),
+    Client(
+        "codex-built-in-default",
+        "Codex (built-in provider, gpt-6.1-sol)",
+        _RESPONSES,
+        CODEX,
+        _codex_built_in("gpt-6.1-sol", _codex_script),
+    ),
     Client("gemini-cli", "Gemini CLI (API key)", _GEMINI, GEMINI_CLI, _gemini_key),
     Client("gemini-code-assist", "Gemini CLI (Code Assist)", "code-assist", GEMINI_CLI, _gemini_code_assist),
     Client("kimi-code", "Kimi Code", _CHAT, KIMI_CODE, _kimi_code),

@@ -351,6 +351,17 @@ def test_a_request_that_is_only_read_calls_no_one_and_ends_at_once() -> None:
         assert _prewarm(gateway, {"model": "mine/m", "input": "Hi", "stream": True}).status == 503
 
 
+def test_a_request_that_is_only_read_may_have_no_input_yet() -> None:
+    """The first frame of Codex 0.169 on a WebSocket; a request that is to be answered needs input as before."""
+    body = {"model": "mine/m", "input": [], "stream": True, "store": False}
+    with offline() as gateway:
+        for _ in range(2):
+            reply = _prewarm(gateway, body)
+            assert (reply.status, reply.ended, gateway.upstream.sent) == (200, True, [])
+            refused = gateway.ask(RESPONSES_PATH, body)
+            assert (refused.status, b"expected at least one item" in refused.body) == (400, True)
+
+
 def test_metrics_are_of_all_workers_where_there_are_several() -> None:
     with offline() as gateway:
         assert b"wireglot_" in gateway.call(gateway.gateway.scrape())

@@ -67,6 +67,9 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     """Whether the answer is cut at stop sequences that the upstream does not support, and taken from a
     function's arguments if it has no output formats."""
 
+    generates: bool = True
+    """False: the request is only read and checked, and its input may still be empty."""
+
     withheld: tuple[Reasoning, ...] = ()
     """Reasoning of the request that was not sent to the upstream, for dialects whose answers report it."""
 

@@ -401,6 +401,7 @@ class Gateway:
         self.observer.begin(record)
         try:
             job = await self._read(incoming, body, record.id, int(time.time()))
+            job = msgspec.structs.replace(job, context=msgspec.structs.replace(job.context, generates=False))
             exchange = Exchange(job, record, reply, self.observer.redactor, held=MemoryLease(self.account))
             try:
                 admit(self._parts.gates, exchange)

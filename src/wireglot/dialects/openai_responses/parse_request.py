@@ -256,7 +256,7 @@ class InputReader:
             return
         if type(value) is not list:
             raise fields.wrong("input", "a string or an array of items")
-        if not value and not any(map(fields.value.get, _INSTEAD)):
+        if not value and self.context.generates and not any(map(fields.value.get, _INSTEAD)):
             raise fields.fault("expected at least one item", "$.input")
         read_turns(self, value, self.context, NAME, self.hosted_shell)
 
