@@ -530,7 +530,7 @@ def _tell_in_stream(exchange: Exchange | None, record: Record, error: ApiError) 
         return
     error = msgspec.structs.replace(error, request_id=record.id)
     writer = exchange.codec.stream_writer(exchange.job.context, None)
-    exchange.client.write(writer.write([Failure(error)]), last=True)
+    exchange.client.write(writer.write([Failure(error)]), last=True, answers=False)
     exchange.client.end()
 
 

@@ -120,6 +120,22 @@ def test_a_silent_upstream_is_bridged_by_keep_alives(stage: Stage, client: Clien
     assert without_pings(client, slow) == without_pings(client, quick)
 
 
+@pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
+def test_an_error_after_keep_alives_is_no_first_byte_of_an_answer(
+    stage: Stage, client: Client, source: str
+) -> None:
+    gateway, upstream = stage
+    upstream.next(Behaviour(fault="stall"))
+    failed = ask(gateway, client, f"{source}-hasty/m1", stream=True)
+    pinged(client, failed.body)
+    answered = ask(gateway, client, model_at(source), stream=True)
+    ids = [each.headers["x-wireglot-request-id"] for each in (failed, answered)]
+    wait_until(lambda: len([line for line in gateway.log() if line["id"] in ids]) == 2)
+    lines = {line["id"]: line for line in gateway.log()}
+    assert [lines[id]["outcome"] for id in ids] == ["error", "ok"]
+    assert ["first_byte_ms" in lines[id] for id in ids] == [False, True]
+
+
 @pytest.mark.sampled(each=6)
 @pytest.mark.parametrize(("client", "source"), CASES, ids=lambda case: getattr(case, "name", case))
 def test_a_pause_within_an_answer_is_bridged_too(stage: Stage, client: Client, source: str) -> None:

@@ -105,7 +105,7 @@ class OneAnswer:
         """The answer has begun, and breaks off."""
         client = self.exchange.client
         assert client is not None
-        client.write(self.written([Failure(error)]), last=True)
+        client.write(self.written([Failure(error)]), last=True, answers=False)
         client.end()
 
 

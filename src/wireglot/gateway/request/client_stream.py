@@ -71,12 +71,14 @@ class ClientStream:
         self._last = self._now()
         self._timer: asyncio.TimerHandle | None = self._loop.call_later(ping_seconds, self._tick)
 
-    def write(self, data: bytes, *, last: bool = False) -> None:
+    def write(self, data: bytes, *, last: bool = False, answers: bool = True) -> None:
         """`last`: with these bytes the client can see that its answer is complete, so its account is
-        completed before they are sent."""
+        completed before they are sent. `answers`: False for an error, which is no first byte of an
+        answer."""
         if not self.begun:
             self.begun = True
-            self._record.began()
+            if answers:
+                self._record.began()
             if not self.opened:
                 self._open()
         if self._listener is not None:

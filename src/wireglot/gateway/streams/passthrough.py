@@ -422,7 +422,7 @@ class Passthrough:
         data = writer.write([Failure(signed(error, self._exchange))])
         if not self._framed and self._begun:
             data = b"," + data[data.index(b"{") :]  # the array has begun: its next element, and its end
-        self._client.write(data)
+        self._client.write(data, answers=False)
         self._client.end()
 
     def _ignore(self, data: bytes = b"") -> None: ...

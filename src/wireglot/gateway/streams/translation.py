@@ -293,5 +293,5 @@ class Translation:
             self.failure = last.error
             record.failed(self._own_words or last.error)
         if data:
-            self._client.write(data, last=True)
+            self._client.write(data, last=True, answers=type(last) is Finish)
         self._client.end()
