@@ -22,6 +22,8 @@ export const next = signal<string | null>(null);
 export const unread = signal(0); // recordings that a search could not look into
 export const waiting = signal(0); // rows that came while the list is paused
 export const paused = signal(false);
+/** How many a filter matches; null: it is not known. */
+export const matching = signal<{ count: number; more: boolean } | null>(null);
 /** Changes that were not looked at: there were too many. */
 export const skipped = signal(0);
 /** What was seen of each filter's values, for the menus. */
@@ -124,13 +126,20 @@ function take(row: Row): void {
       return;
     }
   }
+  if (!byId.has(row.id)) countOne(1);
   byId.set(row.id, row);
   publish(row.id, row);
 }
 
 function drop(id: string): void {
   if (held.delete(id)) waiting.value = held.size;
-  if (byId.delete(id)) publish(id, null);
+  if (!byId.delete(id)) return;
+  countOne(-1);
+  publish(id, null);
+}
+
+function countOne(by: 1 | -1): void {
+  if (matching.value) matching.value = { ...matching.value, count: matching.value.count + by };
 }
 
 const ASK_MS = 500;
@@ -169,9 +178,26 @@ async function askPending(): Promise<void> {
 
 const query = (): Query => ({ ...filters });
 
+/** Free words are searched in bodies, a part at a time: how many there are is known at the end. */
+async function count(mine: number): Promise<void> {
+  try {
+    const found = await get<{ count: number; more: boolean }>("/exchanges", { ...query(), count: 1 });
+    if (mine === generation) matching.value = found;
+  } catch {
+    // The list says what is wrong with its filter.
+  }
+}
+
 export async function show(wanted: Filters): Promise<void> {
   const mine = ++generation;
+  // Rows of another filter are no answer to this one, neither while it is looked for nor when it is invalid.
+  if (FILTERS.some((name) => wanted[name] !== filters[name])) {
+    byId.clear();
+    next.value = null;
+    replaceAll([]);
+  }
   filters = wanted;
+  matching.value = null;
   isFiltered = FILTERS.some((name) => wanted[name]);
   compare = compareBy(wanted.sort ?? "");
   loading.value = true;
@@ -193,8 +219,10 @@ export async function show(wanted: Filters): Promise<void> {
     if (!isFiltered) for (const row of meanwhile.values()) byId.set(row.id, row);
     else for (const id of meanwhile.keys()) askSoon(id);
     replaceAll([...byId.values()].sort(compare));
+    if (isFiltered && next.value) void count(mine);
   } catch (problem) {
-    if (mine === generation) failed.value = message(problem);
+    if (mine !== generation) return;
+    failed.value = message(problem);
   } finally {
     if (mine === generation) {
       loading.value = false;

@@ -92,6 +92,8 @@ class StandIn:
             rows = [row for row in rows if row["id"] in ids]
         if "q" in query:
             rows = [row for row in rows if query["q"].lower() in json.dumps(row).lower()]
+        if "count" in query:
+            return {"count": len(rows), "more": False}
         start = next((at + 1 for at, row in enumerate(rows) if row["id"] == query.get("before")), 0)
         limit = int(query.get("limit", "100"))
         page = rows[start : start + limit]

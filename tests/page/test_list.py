@@ -270,6 +270,39 @@ def test_with_a_filter_the_server_says_which_changes_match(stand_in, opened):
     assert len(asked) < 10  # in batches
 
 
+def test_a_filter_says_how_many_match_and_not_only_how_many_are_loaded(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(1_000)]
+    page = opened(stand_in.origin + "/inspector?client=codex")
+    expect(page.get_by_text("200 exchanges match, 100 loaded, more as you scroll")).to_be_visible()
+    stand_in.rows.append(row(1_001, at + 1, client="codex"))
+    stand_in.tell("row", stand_in.rows[-1])
+    expect(page.get_by_text("201 exchanges match, 101 loaded")).to_be_visible()
+
+
+def test_rows_of_another_search_do_not_stay_under_one_that_runs_or_is_invalid(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(40)]
+    page = opened(stand_in.origin + "/inspector")
+    shown = page.locator(".rows [role=row]")
+    expect(shown.first).to_be_visible()
+    held = []
+    page.route(re.compile(r"/exchanges\?.*q=slow"), lambda route: held.append(route))
+    field = page.get_by_label("Search exchanges")
+    field.fill("slow")
+    expect(page.get_by_text("Searching …")).to_be_visible()
+    expect(shown).to_have_count(0)
+    problem = {"error": {"message": "is:slow: expected one of stream, recorded"}}
+    page.route(re.compile(r"/exchanges\?.*q=is"), lambda route: route.fulfill(status=400, json=problem))
+    field.fill("is:slow")
+    expect(page.get_by_role("alert")).to_contain_text("expected one of stream, recorded")
+    expect(shown).to_have_count(0)
+    held[0].abort()
+    field.fill("")
+    expect(page.get_by_text("40 exchanges")).to_be_visible()
+    expect(page.get_by_role("alert")).to_have_count(0)
+
+
 @pytest.mark.whole
 def test_terms_are_suggested_while_one_types(stand_in, opened):
     stand_in.rows = [row(number, time.time() - number) for number in range(5)]

@@ -200,8 +200,10 @@ def _trace_schemas() -> dict[str, Schema]:
                 "next": nullable(text("to be sent as `before`")),
                 "unread": whole("recordings that were not searched because they cannot be decrypted here"),
                 "fleet": ref("InspectedFleet"),
+                "count": whole("with `count`: how many match, 2,000 at most; `rows` is empty"),
+                "more": flag("with `count`: there are more than that, or texts were not searched everywhere"),
             },
-            optional=("unread", "fleet"),
+            optional=("unread", "fleet", "count", "more"),
         ),
         "InspectedFleet": fields(
             {

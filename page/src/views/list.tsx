@@ -2,7 +2,7 @@
 import { Component, type ComponentChildren } from "preact";
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { type Column, fitting, phoneColumns, rowTitle, template } from "../columns";
-import { clock, day, moment } from "../format";
+import { clock, day, moment, plural, whole } from "../format";
 import type { Habits } from "../habits";
 import { connection, dropped } from "../live";
 import { FilterBox } from "../parts/filterbox";
@@ -13,7 +13,7 @@ import { RecordingButton } from "../parts/recording";
 import { Problem, Waiting, useTitle } from "../parts/small";
 import { Virtual } from "../parts/virtual";
 import { go, listAddress, param, rememberList, setQuery, to } from "../route";
-import { type Filter, FILTERS, type Filters, MAX_ROWS, failed, loading, more, next, paused, rows, seen, setPaused, show, skipped, titled, unread, waiting } from "../rows";
+import { type Filter, FILTERS, type Filters, MAX_ROWS, failed, loading, matching, more, next, paused, rows, seen, setPaused, show, skipped, titled, unread, waiting } from "../rows";
 import { remember, remembered } from "../saved";
 import type { Row } from "../types";
 import { ExchangeView } from "./exchange";
@@ -323,7 +323,7 @@ export function LiveList() {
               />
             </div>
             <p class="foot faint" role="status">
-              {all.length.toLocaleString("en")} exchange{all.length === 1 ? "" : "s"}
+              {filtered && next.value && matching.value ? `${matching.value.more ? "at least " : ""}${plural(Math.max(matching.value.count, all.length), "exchange matches", "exchanges match")}, ${whole(all.length)} loaded` : plural(all.length, "exchange")}
               {next.value && all.length >= MAX_ROWS ? ", as many as this page keeps: a filter finds others" : next.value && !param("q") ? ", more as you scroll" : ""}
               {loading.value ? " …" : ""}
               {next.value && param("q") && !loading.value && all.length < MAX_ROWS ? <> · <button type="button" class="quiet" onClick={() => void more()}>Load older</button></> : null}
@@ -331,7 +331,7 @@ export function LiveList() {
             {unread.value ? <Unread /> : null}
           </>
         ) : loading.value ? (
-          <Waiting />
+          <Waiting what={filtered ? "Searching" : "Loading"} />
         ) : null}
         {failed.value ? <Problem>{failed.value}</Problem> : null}
         {dropped.value + skipped.value ? <p class="note" role="status">{dropped.value + skipped.value} changes were skipped while the page was slow; reload to see all.</p> : null}

@@ -117,6 +117,9 @@ def test_rows_are_filtered_and_come_in_pages(plain: Stage) -> None:
     assert len(plain.look.rows("model=gemini-up/paged&status=200")) == 5
     assert not plain.look.rows("model=gemini-up/paged&provider=anthropic-up")
     assert len(plain.look.rows("q=GEMINI-UP/paged&limit=3")) == 3
+    for filtered in ("model=gemini-up/paged", "q=GEMINI-UP/paged"):
+        counted = plain.look.get(f"exchanges?{filtered}&count=1")
+        assert counted == {"rows": [], "next": None, "count": 6, "more": False}
     assert plain.look.raw("exchanges?limit=0").status == 400
     assert plain.look.raw("exchanges?limit=1000").status == 200
     assert plain.look.raw("exchanges?limit=1001").status == 400

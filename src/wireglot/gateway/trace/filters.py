@@ -16,7 +16,7 @@ from wireglot.gateway.config.keys import moment
 from wireglot.traces.trace import Row
 
 Operator = Literal["=", "~", "<", "<=", ">", ">="]
-_Kind = Literal["text", "status", "loss", "number", "cost", "duration", "time"]
+_Kind = Literal["text", "property", "status", "loss", "number", "cost", "duration", "time"]
 _NUMBERS: Final = ("status", "number", "cost", "duration")
 MAX_LETTERS: Final = 1000
 _MAX_TERMS: Final = 32
@@ -24,6 +24,7 @@ _MILLION: Final = 1_000_000
 _GRADES: Final = ("serious", "degraded", "harmless")
 _STATES: Final = ("running", "done", "failed", "left")
 _AGES: Final = ("15m", "1h", "24h", "7d")
+_IS: Final = ("stream", "recorded", "pass-through", *_STATES)
 _PURPOSES: Final = ("main", "subagent", "auxiliary", "background", "compaction")
 
 
@@ -145,8 +146,8 @@ FIELDS: Final[Mapping[str, FilterField]] = {
     "error": FilterField("text", "words of the error: ~overloaded", lambda row: (row.error,)),
     "path": FilterField("text", "path of the request", lambda row: (row.path,)),
     "id": FilterField("text", "id of the exchange", lambda row: (row.id,)),
-    "is": FilterField("text", "stream, recorded, pass-through or a state", _properties,
-                      values=("stream", "recorded", "pass-through", *_STATES)),
+    "is": FilterField("property", "stream, recorded, pass-through or a state", _properties,
+                      values=_IS),
 }  # fmt: skip
 
 PARAMETERS: Final = (
@@ -170,8 +171,17 @@ _AGO: Final = re.compile(r"(\d{1,9}(?:\.\d{1,3})?)([smhdw])")
 _SCALES: Final = {"": 1.0, "k": 1e3, "m": 1e6}
 _MILLISECONDS: Final = {"ms": 1.0, "s": 1e3, "m": 60e3, "h": 3600e3}
 _SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
+_QUOTE_IT: Final = 'quote it to search for the word: "{}"'
+_OPERATORS: Final = {
+    "OR": "expected values of one field with commas between them (client:codex,claude-code); "
+    + _QUOTE_IT.format("OR"),
+    "AND": f"an exchange must match all terms, so leave it out; {_QUOTE_IT.format('AND')}",
+    "NOT": f"expected - directly before a term (-client:codex); {_QUOTE_IT.format('NOT')}",
+}
+"""Words of other filter languages: a text search for them would find nothing, without a word."""
 _EXPECTED: Final[Mapping[_Kind, str]] = {
     "text": "a text, or ~ and a part of it",
+    "property": f"one of {', '.join(_IS)}",
     "status": "a number (404, >=400), 4xx or a state (running, done, failed, left)",
     "loss": "a grade (serious, degraded, harmless), a feature, or any",
     "number": "a number such as >100 or >10k",
@@ -199,6 +209,8 @@ def parse_filter(text: str, now: float) -> Filter:
             at = term.end()
         elif (word := _WORD.match(text, at)) is None or _is_field(word["plain"]):  # only its quotes are wrong
             raise BadFilter(f"{text[at:].split()[0]}: expected a closing quote, followed by a space")
+        elif word["plain"] in _OPERATORS:
+            raise BadFilter(f"{word['plain']}: {_OPERATORS[word['plain']]}")
         else:
             if word["not"] or word["quoted"]:
                 found, run = _with_run(found, text, run), [0, 0]
@@ -276,6 +288,8 @@ def _with_term(found: Filter, term: re.Match[str], now: float) -> Filter:
         number, values = read, ()
     elif field.kind == "status" and (operator == "~" or not all(map(_STATUS.fullmatch, values))):
         raise BadFilter(f"{shown}: expected {_EXPECTED['status']}")
+    elif field.kind == "property" and (operator == "~" or not set(values) <= set(field.values)):
+        raise BadFilter(f"{shown}: expected {_EXPECTED['property']}")
     elif field.kind in ("number", "cost", "duration"):
         raise BadFilter(f"{shown}: expected {_EXPECTED[field.kind]}; {name} is compared with <, <=, > or >=")
     made = Term(name, cast("Operator", operator), values, number, bool(term["not"]))

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from wireglot.gateway.entry.gates import shed, shed_seconds
+from wireglot.gateway.entry.gates import Gate, shed, shed_seconds
 from wireglot.gateway.errors import RequestError, invalid_value
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
@@ -184,6 +184,8 @@ def _raster(text: str) -> tuple[str, bytes]:
 _PAGE_USUAL: Final = 100
 _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
+_MAX_COUNTED: Final = 2_000
+"""Up to here the matches of a filter are counted: their rows come from all workers and machines."""
 _MAX_CONVERSATIONS: Final = 200
 _MAX_CACHE_TURNS: Final = 60
 """Maximum turns of a conversation that are read and compared."""
@@ -214,6 +216,7 @@ class TracePages:
         self._live = Live(traces, is_draining)
         self._search = Search(traces)
         self._telling = Limiter(2)
+        self._counting = Gate(2, 16, 10.0)
 
     def handlers(self) -> Mapping[str, InspectorHandler]:
         return {
@@ -236,6 +239,9 @@ class TracePages:
 
     async def _list(self, page: PageRequest, viewer: Viewer) -> None:
         limit = page.number("limit", _PAGE_USUAL, 1, _MAX_PAGE)
+        if page.query("count"):
+            page.send(await self._count(_wanted(page, viewer), viewer))
+            return
         wanted = msgspec.structs.replace(_wanted(page, viewer), limit=limit + 1)
         wanted = msgspec.structs.replace(wanted, before=await self._before(page, viewer, wanted))
         if wanted.texts:
@@ -250,6 +256,18 @@ class TracePages:
         if (fleet := self._traces.fleet.status()) is not None:
             reported["fleet"] = fleet
         page.send(reported)
+
+    async def _count(self, wanted: Wanted, viewer: Viewer) -> dict[str, Any]:
+        """The number that match; `more`: that is not all, or texts were not searched everywhere."""
+        if wanted.texts:
+            found = await self._search.find(wanted, _MAX_COUNTED)
+            return _counted(len(found.rows), more=found.next is not None)
+        await self._counting.enter()
+        try:
+            rows = await self._listed(msgspec.structs.replace(wanted, limit=_MAX_COUNTED + 1), viewer)
+        finally:
+            self._counting.leave()
+        return _counted(min(len(rows), _MAX_COUNTED), more=len(rows) > _MAX_COUNTED)
 
     async def _before(
         self, page: PageRequest, viewer: Viewer, wanted: Wanted
@@ -522,6 +540,10 @@ class TracePages:
         if unreached:
             status["unreached"] = f"only this machine until the store is back: {unreached}"
         page.send(status)
+
+
+def _counted(count: int, *, more: bool) -> dict[str, Any]:
+    return {"rows": [], "next": None, "count": count, "more": more}
 
 
 def _wanted(page: PageRequest, viewer: Viewer) -> Wanted:
