@@ -359,3 +359,43 @@ async def filled_and_closed(path: Path) -> None:
     engine = await SqliteEngine.open(str(path))
     await engine.documents.put([document("kept")])
     await engine.close()
+
+
+@pytest.mark.parametrize("where", ["_gather", "_serve", "after"])
+@pytest.mark.parametrize("thread", ["_writer", "_reader"])
+def test_a_bug_of_a_thread_does_not_end_the_store(run, path, monkeypatch, thread: str, where: str):
+    """Its callers are told that the store is down, the bug is reported, and the next call works."""
+
+    async def scenario() -> None:
+        reported: list[BaseException] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context["exception"]))
+        database = await Database.open(str(path), STORE)
+        worker = getattr(database, thread)
+
+        def broken(*_: object) -> None:
+            raise ValueError("a bug")
+
+        if where == "after":
+            assert await worker.do(lambda _: "done", broken) == "done"
+        else:
+            whole = getattr(worker, where)
+
+            def once(batch: list[object]) -> None:
+                monkeypatch.setattr(worker, where, whole)
+                if where == "_gather":
+                    whole(batch)
+                raise ValueError("a bug")
+
+            monkeypatch.setattr(worker, where, once)
+            if where == "_gather":  # the thread waits in the whole one already
+                await worker.do(lambda _: None)
+            with pytest.raises(StoreDown, match=r"store\.db: ValueError in its thread"):
+                await worker.do(lambda _: None)
+        await asyncio.sleep(0)
+        assert [type(bug) for bug in reported] == [ValueError]
+        for _ in range(3):
+            assert await worker.do(lambda connection: connection.pragma("user_version")) > 0
+        await database.close()
+
+    run(scenario())

@@ -23,6 +23,7 @@ from wireglot.gateway.config.watch import SETTLE_SECONDS, HandedDown, check_relo
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.running import RunningGateway, announced
 from wireglot.gateway.observe.workers import Siblings
+from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.state import State
 from wireglot.gateway.state.tasks import Pace, stop
@@ -189,6 +190,8 @@ class Process:
         if self._place is not None and self._place.again:
             self.reload()
         loop = asyncio.get_running_loop()
+        if loop.get_exception_handler() is None:
+            loop.set_exception_handler(self._unexpected)
         terminate = self._listen_to_signals(loop)
         if self._place is not None and self._place.lifeline >= 0:
             loop.add_reader(self._place.lifeline, self._left_alone)
@@ -203,6 +206,13 @@ class Process:
             ignore_reloads()
             _exit_after(0.0, self._log_fd)
             await self.close()
+
+    def _unexpected(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+        """An exception that belongs to no request."""
+        problem = context.get("exception")
+        if isinstance(problem, Exception):
+            note_bug(problem, "", self.observer.note)
+        loop.default_exception_handler(context)
 
     @contextlib.contextmanager
     def _watched(self, terminate: Callable[[], None]) -> Iterator[None]:

@@ -1,7 +1,8 @@
 """Threads that do the file's work, so that the event loop never waits for a disk.
 
 Each thread has one connection. Jobs are plain functions of that connection; a caller's future is resolved on
-the caller's own loop, and a cancelled caller changes nothing for the thread.
+the caller's own loop, and a cancelled caller changes nothing for the thread. After a bug in the thread's own
+work its callers get StoreDown, the bug is reported, and the thread goes on with a new connection.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -97,6 +98,7 @@ class WorkerThread:
         self._connection = connection
         self._queue: SimpleQueue[_Job[Any] | None] = SimpleQueue()
         self._closed = False
+        self._ends = False
         self._thread = threading.Thread(target=self._run, name=f"wireglot-{name}", daemon=True)
         self._thread.start()
 
@@ -126,25 +128,48 @@ class WorkerThread:
         await asyncio.get_running_loop().run_in_executor(None, self._thread.join)
 
     def _run(self) -> None:
-        going = True
-        while going:
-            batch: list[_Job[Any]] = []
-            for job in self._gather():
-                if job is None:
-                    going = False
-                else:
-                    batch.append(job)
-            if batch:
-                self._serve(batch)
-                for done in batch:
-                    if done.after is not None:
+        batch: list[_Job[Any]] = []
+        while not self._ends:
+            with self._guarded(batch):
+                self._gather(batch)
+                if batch:
+                    self._serve(batch)
+            for done in batch:
+                if done.after is not None:
+                    with self._guarded([done], is_done=True):
                         done.after()
-                _deliver(batch)
-                batch.clear()
+            _deliver(batch)
+            batch.clear()
         self._connection.drop()
 
-    def _gather(self) -> list[_Job[Any] | None]:
-        return [self._queue.get()]
+    @contextlib.contextmanager
+    def _guarded(self, batch: list[_Job[Any]], *, is_done: bool = False) -> Iterator[None]:
+        """A bug here must not end the thread: the process would be without its store from then on.
+        `is_done`: the result of these jobs stays."""
+        try:
+            yield
+        except Exception as bug:  # reported on the loop of a caller, as its own bugs are
+            if not is_done:
+                for job in batch:
+                    job.error = StoreDown(
+                        f"{self._connection.path}: {type(bug).__name__} in its thread, a bug"
+                    )
+                    job.error.__cause__ = bug
+                self._connection.drop()
+            context = {"message": "a thread of the store failed and goes on", "exception": bug}
+            for loop in {job.loop for job in batch}:
+                with contextlib.suppress(RuntimeError):  # the loop has ended
+                    loop.call_soon_threadsafe(loop.call_exception_handler, context)
+
+    def _gather(self, batch: list[_Job[Any]]) -> None:
+        """Wait for the jobs of the next batch."""
+        self._add(batch, self._queue.get())
+
+    def _add(self, batch: list[_Job[Any]], job: _Job[Any] | None) -> None:
+        if job is None:
+            self._ends = True
+        else:
+            batch.append(job)
 
     def _serve(self, batch: list[_Job[Any]]) -> None:
         for job in batch:
@@ -188,19 +213,16 @@ class WriterThread(WorkerThread):
         self._committed = 0.0
         super().__init__(name, connection)
 
-    def _gather(self) -> list[_Job[Any] | None]:
-        batch = [self._queue.get()]
+    def _gather(self, batch: list[_Job[Any]]) -> None:
+        super()._gather(batch)
         if self._crowded and self._queue.qsize() < BATCH_JOBS:
             rest = self._committed + GATHER_SECONDS - time.monotonic()
             if rest > 0:
                 time.sleep(rest)
-        try:
-            while len(batch) < BATCH_JOBS and batch[-1] is not None:
-                batch.append(self._queue.get_nowait())
-        except Empty:
-            pass
+        with contextlib.suppress(Empty):
+            while len(batch) < BATCH_JOBS and not self._ends:
+                self._add(batch, self._queue.get_nowait())
         self._crowded = len(batch) > 1
-        return batch
 
     def _serve(self, batch: list[_Job[Any]]) -> None:
         try:
