@@ -87,8 +87,9 @@ IGNORED: Final[tuple[Ignored, ...]] = (
         ("n", "*candidateCount", "parallel_tool_calls", "temperature", "*external_web_access"),
         kind="requests", values=(1, 1.0, True),
     ),
-    Ignored("the default, spelled out", ("*responseModalities", "*tools[].format", "*caller"),
-        values=(["TEXT"], ["text"], {"type": "text"}, {"type": "direct"})),
+    Ignored("the default, spelled out",
+        ("*responseModalities", "*tools[].format", "*caller", "thinking.display"),
+        values=(["TEXT"], ["text"], {"type": "text"}, {"type": "direct"}, "summarized")),
     Ignored("says again what its effort does", ("reasoning.enabled",), kind="requests", values=(True,)),
     Ignored(
         "a summary, which an effort alone asks for there already",

@@ -60,6 +60,8 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     """The cache of the client's requests. Without it only the time may differ."""
     reasons: bool = True
     """Whether the model may reason: False only if it is known that it does not."""
+    summaries: bool = True
+    """Whether the upstream may be asked for summaries of reasoning: False if it has refused one."""
     first_event: int = 0
     """The number of the first event, in a stream that something else began (Responses counts its events)."""
 

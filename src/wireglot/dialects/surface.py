@@ -529,6 +529,9 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Whether a request asks to see the thinking, for clients that take the first part of an answer for its
     text. None: there is a separate field for it next to the text."""
 
+    shows: tuple[Literal["on", "auto", "effort"], ...] = ()
+    """How a request asks for thinking that is shown unless it says otherwise: by a mode, or by an effort."""
+
     # Of upstreams.
     signs_texts: bool = False
     """State may come after the text that it signs. Clients of the dialect have a place for it there too."""
@@ -540,6 +543,8 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How plain reasoning text is written where it usually is signed."""
     between_tools: Extra | None = None
     """How thinking is switched off for models that can only stop it between calls."""
+    shows_unasked: bool = False
+    """Models show the thinking that is requested in one of the ways of `shows`. Elsewhere some do not."""
     shows_by_effort: bool = True
     """Whether visible thinking can be requested together with an effort alone."""
     shown_marks: tuple[bytes, ...] = ()
@@ -553,6 +558,8 @@ class ReasoningState(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     of the vendors whose models they sell, in any dialect."""
     has_none: Callable[[ApiError], bool] | None = None
     """Whether an upstream refuses a request for state, or for thinking, because its model has none."""
+    has_no_summary: Callable[[ApiError], bool] | None = None
+    """Whether an upstream refuses to summarize reasoning for this account."""
     without_state: Callable[[Extra], Extra] | None = None
     """This dialect's extra of a part or message, without fields that bind it to state."""
 

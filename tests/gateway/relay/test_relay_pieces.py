@@ -528,7 +528,7 @@ def test_targets_without_state_are_not_kept_forever(monkeypatch: pytest.MonkeyPa
     known, sizes = refusals.RefusedState(), []
     failed = AttemptFailed(ApiError("invalid_request", "no", status=400), "request")
     for number in range(4098):
-        made: Any = SimpleNamespace(stripped=False, asks_state=True)
+        made: Any = SimpleNamespace(stripped=False, asks_state=True, asks_summary=False)
         target: Any = SimpleNamespace(name=f"p/{number}")
         assert known.goes_on(made, target, failed)
         assert not made.asks_state

@@ -6,6 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.gateway.state.doubles import OpenAi
@@ -128,6 +129,22 @@ def test_a_model_that_turns_out_not_to_reason_is_asked_for_it_once(tmp_path: Pat
         asking.give(seen.calls, True)
         assert double.violations == ["Encrypted content is not supported with this model."]
         assert ["include" in request.body for request in double.requests] == [True, False, False]
+
+
+def test_an_account_without_summaries_is_asked_for_one_once(tmp_path: Path) -> None:
+    """Chat servers show the thinking of an effort; OpenAI summarizes it for verified organizations only."""
+    with (
+        OpenAi(unverified=True) as double,
+        LiveGateway(_gateway(double, "gpt-5"), environ=_data(tmp_path)) as gateway,
+    ):
+        asked = {"model": "m", "reasoning_effort": "low"}
+        for text in ("This is conversation x3. Go on.", "This is conversation x4. Go on."):
+            body = {**asked, "messages": [{"role": "user", "content": text}]}
+            answer = httpx.post(f"{gateway.url}/v1/chat/completions", json=body, timeout=30)
+            assert answer.status_code == 200, answer.text
+        assert double.violations == ["Your organization must be verified to generate reasoning summaries."]
+        asks = [(request.body.get("reasoning") or {}).get("summary") for request in double.requests]
+        assert asks == ["auto", None, None]
 
 
 def _gateway(double: OpenAi, model: str) -> str:

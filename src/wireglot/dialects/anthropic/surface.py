@@ -279,6 +279,8 @@ SURFACE: Final = Surface(
     reasoning=ReasoningState(
         returns="own",
         asks_thinking=asks_thinking,
+        shows=("on",),
+        shows_unasked=True,
         thinks_only_with_state=True,
         is_refusal=complains(_STATE_REFUSED, "invalid_thinking_signature"),
         unsigned=Extra(NAME, form={"signature": "absent"}),

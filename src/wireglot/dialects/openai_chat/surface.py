@@ -129,6 +129,7 @@ SURFACE: Final = Surface(
     reasoning=ReasoningState(
         returns="own",
         drops_thoughts=True,
+        shows=("on", "auto", "effort"),
         bare_signatures=True,
         hosts=("gemini",),
         takes_unsigned=lambda _: True,

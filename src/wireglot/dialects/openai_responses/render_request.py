@@ -62,7 +62,7 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
             losses_of_extra(request.tool_choice.extra, NAME, "$.tool_choice", losses)
     REQUEST_FIELDS.write(request, body, losses)
     _declare_settings(request, losses, emulates=context.emulates)
-    reasoning = render_thinking(request.thinking, losses)
+    reasoning = render_thinking(request.thinking, context.summaries, losses)
     if reasoning is not None:
         body["reasoning"] = reasoning
     text = _render_text(request, form, losses)

@@ -68,7 +68,8 @@ def parse_thinking(reasoning: Fields) -> Thinking:
     )
 
 
-def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | None:
+def render_thinking(thinking: Thinking, summaries: bool, losses: list[Loss]) -> dict[str, Any] | None:
+    """`summaries`: whether the account may ask for them."""
     path = "$.thinking"
     losses_of_extra(thinking.extra, NAME, path, losses)
     form = own_form(thinking.extra, NAME)
@@ -83,7 +84,10 @@ def render_thinking(thinking: Thinking, losses: list[Loss]) -> dict[str, Any] | 
         losses.append(Loss(f"{path}.mode", "thinking.mode", action, "only an effort can be set"))
     if thinking.budget is not None:
         losses.append(Loss(f"{path}.budget", "thinking.budget", "dropped", "only an effort can be set"))
-    if thinking.display == "summary":
+    if thinking.display == "summary" and not summaries:
+        detail = "this account gets no summaries of reasoning"
+        losses.append(Loss(f"{path}.display", "thinking.display", "dropped", detail))
+    elif thinking.display == "summary":
         spelled: dict[str, Any] = {key: form[key] for key in ("summary", "generate_summary") if key in form}
         value.update(spelled or {"summary": "auto"})
     elif thinking.display == "omitted":

@@ -69,6 +69,9 @@ _MARKS: Final = StreamMarks(
 _NO_STATE: Final = re.compile(r"encrypted.?content is not supported", re.IGNORECASE)
 """The wording of OpenAI and Azure for models that do not reason."""
 
+_NO_SUMMARY: Final = re.compile(r"must be verified to generate reasoning summaries", re.IGNORECASE)
+"""The wording of OpenAI for an organization that is not verified (BerriAI/litellm issue 16032)."""
+
 _OWN_PATHS: Final = (
     Route("POST", "/v1/responses", "generate"),
     Route("POST", "/v1/responses/input_tokens", "count"),
@@ -216,6 +219,7 @@ SURFACE: Final = Surface(
         takes_unsigned=is_raw,
         is_refusal=complains(_STATE_REFUSED, "invalid_encrypted_content"),
         has_none=complains(_NO_STATE),
+        has_no_summary=complains(_NO_SUMMARY),
         without_state=without_ids,
     ),
     models=MODELS,

@@ -303,6 +303,8 @@ def _rendered(
     writing = planned.context
     if not exchange.asks_state:
         writing = msgspec.structs.replace(writing, reasons=False)
+    if not exchange.asks_summary:
+        writing = msgspec.structs.replace(writing, summaries=False)
     return planned, target.codec.render_request(planned.upstream, writing)
 
 

@@ -70,12 +70,22 @@ def has_no_state(exchange: Exchange, target: Target, failed: AttemptFailed) -> b
     return says(failed.error)
 
 
+def has_no_summary(exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
+    """Whether the upstream reports that this account gets no summaries of reasoning, which we requested."""
+    says = target.surface.reasoning.has_no_summary
+    if says is None or failed.blame not in _ABOUT_REQUEST or exchange.record.passthrough:
+        return False
+    return says(failed.error)
+
+
 class RefusedState:
     """How an upstream is called again that refused reasoning state, or a request for it."""
 
     def __init__(self) -> None:
         self.without: set[str] = set()
         """Targets whose models have no reasoning state, as they reported."""
+        self.without_summary: set[str] = set()
+        """Targets that refused to summarize reasoning."""
 
     def goes_on(self, exchange: Exchange, target: Target, failed: AttemptFailed) -> bool:
         """Whether the conversation can continue without reasoning state; each way is tried once."""
@@ -84,12 +94,20 @@ class RefusedState:
             exchange.record.noted("reasoning state refused: left out")
             return True
         if exchange.asks_state and has_no_state(exchange, target, failed):
-            if len(self.without) >= _MAX_TARGETS:  # model names come from clients
-                self.without.clear()
-            self.without.add(target.name)
+            _remember(target.name, self.without)
             exchange.asks_state = False
             return True
+        if exchange.asks_summary and has_no_summary(exchange, target, failed):
+            _remember(target.name, self.without_summary)
+            exchange.asks_summary = False
+            return True
         return False
+
+
+def _remember(name: str, names: set[str]) -> None:
+    if len(names) >= _MAX_TARGETS:  # model names come from clients
+        names.clear()
+    names.add(name)
 
 
 def judged(failed: AttemptFailed) -> AttemptFailed:

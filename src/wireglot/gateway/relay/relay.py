@@ -176,6 +176,7 @@ class Relay:
         exchange.policy = job.policy or target.losses or job.settings.losses
         exchange.stripped = False  # what one upstream refuses may be another's own state
         exchange.asks_state = target.name not in self._refused_state.without
+        exchange.asks_summary = target.name not in self._refused_state.without_summary
         tried = unanswered = 0
         earlier: AttemptFailed | None = None
         probe = False

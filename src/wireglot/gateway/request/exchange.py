@@ -137,6 +137,8 @@ class Exchange(msgspec.Struct, eq=False):
     """The request is more than its body: turns or reasoning were put back into it."""
     asks_state: bool = True
     """Whether the upstream is asked for the reasoning state of its answer: not if its model has none."""
+    asks_summary: bool = True
+    """Whether the upstream may be asked for a summary of the reasoning: not if it has refused one."""
     hides_state: bool = False
     """The client does not see the reasoning state of its answer, not even that of its own dialect."""
     withholds_reasoning: bool = False

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import msgspec
 
+from wireglot.dialects.surface import Surface
 from wireglot.ir.content import Extra, Reasoning, ToolResult
 from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.request import EFFORTS, Effort, Request, Thinking
@@ -64,6 +65,9 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
     if limits.thinking is None or (not foreign and _may_stay(thinking, limits)):
         return request
     before = len(losses)
+    shown = foreign and _is_shown_by_default(thinking, fitting.target.client)
+    if shown:
+        thinking = msgspec.structs.replace(thinking, display="summary")
     wish = msgspec.structs.replace(thinking, mode="off", budget=None) if thinking.budget == 0 else thinking
     fitted = _FITTERS[limits.thinking](wish, limits, losses)
     if fitted is not thinking:
@@ -85,7 +89,10 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         )
     ):
         fitted = msgspec.structs.replace(fitted, display=None)
-        _lose(losses, "display", "dropped", "this model has no such switch")
+        if not shown:
+            _lose(losses, "display", "dropped", "this model has no such switch")
+    elif shown and _is_shown_unasked(fitted, fitting.target.server):
+        fitted = msgspec.structs.replace(fitted, display=None)
     spelling = _spelling(fitted, fitting.target)
     if spelling is not None:
         fitted = _by_switch(fitted, spelling, losses)
@@ -95,9 +102,24 @@ def fit_thinking(request: Request, fitting: Fitting) -> Request:
         fitted = Thinking()
     elif limits.thinking == "effort" and limits.thinking_own != "switch":
         fitted = _by_effort(fitted, losses)
-    if fitted == thinking:
+    if fitted == request.thinking:
         return request
     return msgspec.structs.replace(request, thinking=fitted)
+
+
+def _is_shown_by_default(thinking: Thinking, surface: Surface | None) -> bool:
+    """Whether the request asks for thinking that its dialect shows although it does not say so."""
+    if surface is None or thinking.display is not None or thinking.mode == "off" or thinking.effort == "none":
+        return False
+    shows = surface.reasoning.shows
+    if thinking.budget is not None:
+        return thinking.budget != 0 and "on" in shows
+    return thinking.mode in shows or (thinking.effort is not None and "effort" in shows)
+
+
+def _is_shown_unasked(fitted: Thinking, server: Surface) -> bool:
+    unsaid = msgspec.structs.replace(fitted, display=None)
+    return server.reasoning.shows_unasked and _is_shown_by_default(unsaid, server)
 
 
 def _declare_unreported(asked: Thinking, fitted: Thinking, reported: set[str], losses: list[Loss]) -> None:

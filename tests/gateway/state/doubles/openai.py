@@ -17,13 +17,17 @@ _PREFIXES = {"reasoning": "rs", "function_call": "fc", "message": "msg", "functi
 
 class OpenAi(Double):
     """`demanding`: calls that name their item must come with the reasoning that led to them. `quiet`: summaries
-    are shown only to those who ask for them. `plain`: a model that does not reason, whatever its name."""
+    are shown only to those who ask for them. `plain`: a model that does not reason, whatever its name.
+    `unverified`: an organization that gets no summaries."""
 
-    def __init__(self, *, demanding: bool = True, quiet: bool = False, plain: bool = False) -> None:
+    def __init__(
+        self, *, demanding: bool = True, quiet: bool = False, plain: bool = False, unverified: bool = False
+    ) -> None:
         super().__init__()
         self.demanding = demanding
         self.quiet = quiet
         self.plain = plain
+        self.unverified = unverified
         self._reasons: dict[str, str] = {}
         """The reasoning item that each other item, and each call, was made with."""
 
@@ -61,6 +65,10 @@ class OpenAi(Double):
         encrypted = "reasoning.encrypted_content" in body.get("include", ())
         if encrypted and self.plain:
             raise Refused("Encrypted content is not supported with this model.", "invalid_request_error")
+        if self.unverified and (body.get("reasoning") or {}).get("summary"):
+            raise Refused(
+                "Your organization must be verified to generate reasoning summaries.", "invalid_request_error"
+            )
         output = self._output(step, account, encrypted)
         if self.quiet and not (body.get("reasoning") or {}).get("summary"):
             output[0]["summary"] = []
