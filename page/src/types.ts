@@ -220,7 +220,7 @@ export interface Fleet {
   machines: number;
   trouble: string | null;
   /** Exchanges that the others could not report, and recordings that only their machines can show. */
-  untold: number;
+  unreported: number;
   unshared: number;
 }
 

@@ -427,7 +427,7 @@ def test_an_exchange_that_is_clicked_is_asked_for_before_the_page_is_drawn_again
 
 @pytest.mark.whole
 def test_the_page_says_what_it_cannot_show_of_other_machines(stand_in, opened):
-    fleet = {"machines": 2, "trouble": "PostgreSQL cannot be reached", "untold": 0, "unshared": 0}
+    fleet = {"machines": 2, "trouble": "PostgreSQL cannot be reached", "unreported": 0, "unshared": 0}
     recording = {"mode": "off", "until": None, "dropped": 0, "kept_bytes": 0, "fleet": fleet}
     stand_in.documents["GET", "/recording"] = recording
     stand_in.documents["POST", "/recording"] = {**recording, "unreached": "only this machine until then"}

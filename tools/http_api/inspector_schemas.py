@@ -209,7 +209,8 @@ def _trace_schemas() -> dict[str, Schema]:
             {
                 "machines": whole("machines seen in the last 15 minutes, including this one"),
                 "trouble": nullable(text("why exchanges of other machines are missing")),
-                "untold": whole("exchanges that could not be shared between machines"),
+                "unreported": whole("exchanges that could not be shared between machines"),
+                "untold": whole("the same, under its former name"),
                 "unshared": whole("recordings that only this machine can read"),
             }
         ),

@@ -293,7 +293,8 @@ def _losses() -> dict[str, Schema]:
                 "model": text("as requested by the client"),
                 "route": text("`provider/model` that answered"),
                 "losses": listed(ref("Loss"), "most serious first"),
-                "untold": whole("number of losses left out for lack of space"),
+                "unreported": whole("number of losses left out for lack of space"),
+                "untold": whole("the same, under its former name"),
             }
         ),
     }

@@ -66,6 +66,6 @@ export function RecordingButton() {
 function FleetNote({ fleet }: { fleet: Fleet | null | undefined }) {
   if (!fleet) return null;
   if (fleet.trouble) return <span class="problem" role="status">The fleet's store is away, so other machines' new exchanges are missing: {fleet.trouble}</span>;
-  const unreported = fleet.untold ? `${fleet.untold} exchanges were not reported by their machines` : "";
+  const unreported = fleet.unreported ? `${fleet.unreported} exchanges were not reported by their machines` : "";
   return <span class="faint" title={unreported || undefined}>{fleet.machines > 1 ? `${fleet.machines} machines` : ""}{unreported ? " · not all" : ""}</span>;
 }

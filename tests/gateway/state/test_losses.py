@@ -64,7 +64,7 @@ def test_all_losses_of_a_request_are_reported_at_their_places_in_its_body(stage:
     id = answer.headers["x-wireglot-request-id"]
     status, reported = page(stage, id)
     assert status == 200
-    assert (reported["request_id"], reported["route"], reported["untold"]) == (id, "mine/m1", 0)
+    assert (reported["request_id"], reported["route"], reported["unreported"]) == (id, "mine/m1", 0)
     found = {loss["feature"]: loss for loss in reported["losses"]}
     assert found["hosted_tool"]["path"] == "$.tools[0]"
     assert found["hosted_tool"]["grade"] == "serious"
@@ -238,7 +238,7 @@ def test_one_request_takes_no_more_than_its_room(monkeypatch: pytest.MonkeyPatch
     assert len(body) <= ENTRY_BYTES
     assert reported["losses"][0] == serious.as_dict()
     assert {loss["count"] for loss in reported["losses"][1:]} == {2}
-    assert reported["untold"] == 2 * (501 - len(reported["losses"]))
+    assert reported["unreported"] == reported["untold"] == 2 * (501 - len(reported["losses"]))
     monkeypatch.setattr(shelf, "KEPT_BYTES", 3 * ENTRY_BYTES)
     documents = MemoryEngine().documents
 

@@ -303,7 +303,7 @@ def test_machines_are_one(tmp_path: Path) -> None:
             assert await until(lambda: _opened(two, row)) == "a letter"
             assert await one.traces.elsewhere(row) == (None, "")
             assert (await two.traces.status())["fleet"] == {
-                "machines": 2, "trouble": None, "untold": 0, "unshared": 0
+                "machines": 2, "trouble": None, "unreported": 0, "untold": 0, "unshared": 0
             }  # fmt: skip
             metrics = Metrics()
             two.traces.publish(metrics)

@@ -552,10 +552,12 @@ class FleetTraces(Peers):
         return self._sender.dropped
 
     def status(self) -> dict[str, Any]:
+        unreported = self._sender.dropped + self._rows.dropped
         return {
             "machines": self._rows.machines,
             "trouble": self._rows.trouble or self._sender.trouble or self._trouble or None,
-            "untold": self._sender.dropped + self._rows.dropped,
+            "unreported": unreported,
+            "untold": unreported,  # its former name
             "unshared": self._bodies.dropped,
         }
 

@@ -32,7 +32,7 @@ KEPT_BYTES: Final = 64 * 1024 * 1024
 ENTRY_BYTES: Final = 16 * 1024
 """Per request. The losses cut off are counted."""
 _TEXT_LONGEST: Final = 512
-_ROOM_FOR_THE_REST: Final = 48
+_ROOM_FOR_THE_REST: Final = 64
 _MAX_WAITING: Final = 1_000
 """Entries not in the store yet. If it is down for long, the oldest are dropped."""
 _AT_ONCE: Final = 250
@@ -195,4 +195,6 @@ def entry(record: Record, created: int) -> bytes:
             break
         reported.append(written)
     unreported = sum_of(worst[len(reported) :])
-    return b'%b,"losses":[%b],"untold":%d}' % (head[:-1], b",".join(reported), unreported)
+    # Twice: `untold` is its former name.
+    rest = (head[:-1], b",".join(reported), unreported, unreported)
+    return b'%b,"losses":[%b],"unreported":%d,"untold":%d}' % rest
