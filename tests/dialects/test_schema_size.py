@@ -65,6 +65,49 @@ def test_definitions_that_double_at_each_step_do_not_explode(target: SchemaTarge
 
 
 @rows("target", CHANGING)
+@rows("around", [{}, {"minProperties": 1}])
+def test_a_long_chain_of_definitions_is_survived(target: SchemaTarget, around: dict[str, Any]) -> None:
+    definitions: dict[str, Any] = {
+        f"D{at}": of({"$ref": f"#/$defs/D{at + 1}", **around}) for at in range(400)
+    }
+    definitions["D400"] = {"type": "string"}
+    project(of({"$ref": "#/$defs/D0"}) | {"$defs": definitions}, target)
+
+
+@rows("target", CHANGING)
+@rows(
+    "shared",
+    [{"description": "x" * 10_000}, {"enum": ["x" * 10_000]}, {"properties": {"x" * 10_000: True}}],
+)
+def test_a_large_definition_is_not_repeated_without_end(target: SchemaTarget, shared: dict[str, Any]) -> None:
+    """Hundreds of references, and hundreds of branches beside it."""
+    many = [{"$ref": "#/$defs/L", "minProperties": at} for at in range(300)]
+    places: list[dict[str, Any]] = [
+        {"properties": {f"p{at}": each for at, each in enumerate(many)}},
+        {"properties": {"a": {"anyOf": many}}},
+        {"properties": {"a": {**shared, "anyOf": [{"minProperties": at} for at in range(300)]}}},
+    ]
+    for place in places:
+        schema = {"type": "object", **place, "$defs": {"L": shared}}
+        projected = project(schema, target)
+        growth = len(msgspec.json.encode(projected.schema)) / len(msgspec.json.encode(schema))
+        assert growth < 3 * walk.MAX_WORK_FOR_EACH_BYTE
+        if growth > 8:
+            assert any("too large" in note.detail for note in projected.notes)
+
+
+@rows("target", CHANGING)
+def test_definitions_without_a_usable_name_get_a_number_each(target: SchemaTarget) -> None:
+    names = [chr(0x4E00 + at) for at in range(50)]
+    definitions = {name: of({"$ref": "#"}) for name in names}
+    used = {f"p{at}": {"$ref": f"#/$defs/{name}"} for at, name in enumerate(names)}
+    schema = project({"type": "object", "properties": used, "$defs": definitions}, target).schema
+    if "$defs" in schema and names[0] not in schema["$defs"]:
+        assert [*schema["$defs"]][:3] == ["_", "__2", "__3"]
+        assert len(schema["$defs"]) in (50, 51)
+
+
+@rows("target", CHANGING)
 def test_definitions_that_all_refer_to_one_another_do_not_explode(target: SchemaTarget) -> None:
     names = [f"N{at}" for at in range(12)]
     everyone = {name: {"$ref": f"#/$defs/{name}"} for name in names}

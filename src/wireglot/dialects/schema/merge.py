@@ -5,7 +5,7 @@ from typing import Any, Final
 
 from .keywords import ANNOTATIONS
 from .place import Place
-from .values import Node, holds, same_json
+from .values import Node, json_key
 
 CLASH: Final = object()
 
@@ -24,13 +24,14 @@ def _meet_types(one: Any, two: Any) -> Any:
 
 
 def _meet_values(one: Any, two: Any) -> Any:
-    return [value for value in one if holds(two, value)] or CLASH
+    others = {json_key(value) for value in two}
+    return [value for value in one if json_key(value) in others] or CLASH
 
 
-def _meet_maps(one: Any, two: Any) -> Any:
+def _meet_maps(one: Any, two: Any, place: Place) -> Any:
     met = dict(one)
     for name, schema in two.items():
-        met[name] = both(met[name], schema) if name in met and not same_json(met[name], schema) else schema
+        met[name] = both(met[name], schema) if name in met and not place.same(met[name], schema) else schema
     return met
 
 
@@ -54,9 +55,6 @@ def _meet_steps(one: Any, two: Any) -> Any:
 _MEET: dict[str, Callable[[Any, Any], Any]] = {
     "type": _meet_types,
     "enum": _meet_values,
-    "properties": _meet_maps,
-    "patternProperties": _meet_maps,
-    "dependentSchemas": _meet_maps,
     "additionalProperties": _meet_additional,
     "items": both,
     "propertyNames": both,
@@ -71,6 +69,7 @@ _MEET: dict[str, Callable[[Any, Any], Any]] = {
     **dict.fromkeys(("maximum", "exclusiveMaximum"), min),
     **dict.fromkeys(("maxLength", "maxItems", "maxProperties", "maxContains"), min),
 }
+_MAPS = ("properties", "patternProperties", "dependentSchemas")
 # Keywords that are only meaningful together: two different sets of them cannot be mixed.
 _GROUPS = (("if", "then", "else"), ("contains", "minContains", "maxContains"), ("prefixItems", "items"))
 
@@ -78,13 +77,16 @@ _GROUPS = (("if", "then", "else"), ("contains", "minContains", "maxContains"), (
 def merge(inner: Node, outer: Node, place: Place) -> Node:
     """`inner` and `outer` as one schema. The outer one's annotations win; combinations that are impossible
     are reported."""
+    place.spend(_width(inner) + _width(outer))
     outer = _without_rival_groups(inner, _values_alike(outer, inner), place)
     inner = _values_alike(inner, outer)
     _note_opened(inner, outer, place)
     merged = dict(inner)
     for key, value in outer.items():
-        if key not in merged or same_json(merged[key], value):
+        if key not in merged or place.same(merged[key], value):
             merged[key] = value
+        elif key in _MAPS:
+            merged[key] = _meet_maps(merged[key], value, place)
         elif key in ANNOTATIONS:
             merged[key] = _meet_annotation(key, merged[key], value)
         else:
@@ -95,6 +97,11 @@ def merge(inner: Node, outer: Node, place: Place) -> Node:
                 met = value
             merged[key] = met
     return merged
+
+
+def _width(node: Node) -> int:
+    """About how much a merge copies."""
+    return sum(len(value) for value in node.values() if isinstance(value, str | list | dict))
 
 
 def _meet_annotation(key: str, inner: Any, outer: Any) -> Any:
@@ -125,7 +132,7 @@ def _without_rival_groups(inner: Node, outer: Node, place: Place) -> Node:
         group = (first, *others)
         rivals = [node for node in (inner, outer) if first in node]
         mixed = any(key in inner for key in group) and any(key in outer for key in group)
-        if rivals and mixed and not all(same_json(inner.get(key), outer.get(key)) for key in group):
+        if rivals and mixed and not all(place.same(inner.get(key), outer.get(key)) for key in group):
             for key in group:
                 if key in outer:
                     place.tell(key, outer[key], "combined schemas disagree; one is kept as description text")

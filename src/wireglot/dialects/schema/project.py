@@ -9,7 +9,7 @@ import msgspec
 
 from .root import is_dangling, object_root
 from .targets import RULES
-from .values import Node, Projected, SchemaNote, SchemaTarget
+from .values import Node, Projected, SchemaNote, SchemaTarget, json_text
 from .walk import Rules, Walk
 
 _CACHED_SCHEMAS = 1024  # an agent sends the same few dozen tools every turn
@@ -59,9 +59,10 @@ def _projected(schema: Any, rules: Rules) -> Projected:
             notes.append(
                 SchemaNote("$", "type", "the root must be an object; wrapped as its property `value`")
             )
-    walk = Walk(root, rules, keep_refs=not wrapped and not root.keys() & {"anyOf", "oneOf", "allOf"})
+    size = len(json_text(root))
+    walk = Walk(root, rules, size, keep_refs=not wrapped and not root.keys() & {"anyOf", "oneOf", "allOf"})
     out = walk.run() or {"type": "object", "properties": {}}
     if walk.mode == "verbatim" and is_dangling(out):  # a rewrite moved what a reference pointed to
-        walk = Walk(root, rules, keep_refs=False)
+        walk = Walk(root, rules, size, keep_refs=False)
         out = walk.run()
     return Projected(out, (*notes, *walk.notes), out == schema)

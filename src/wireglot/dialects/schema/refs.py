@@ -2,7 +2,7 @@
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .keywords import DEFINITION_KEYWORDS, LIST_KEYWORDS, MAP_KEYWORDS, SCHEMA_KEYWORDS
@@ -52,13 +52,20 @@ class Refs:
 
     def __init__(self, root: Node) -> None:
         self._root = root
+        self._found: dict[str, tuple[str, Any] | None] = {}
         self._names: dict[str, str] = {}
+        self._counts: dict[str, int] = {}  # how many names a text was wanted for
         self._taken: set[str] = set()
         self._anchors: dict[str, Any] | None = None
         self._cyclic = self._find_cyclic()  # None: too complex to decide, so everything counts as cyclic
 
     def find(self, ref: str) -> tuple[str, Any] | None:
         """The canonical pointer and the schema it points to; None if there is none."""
+        if ref not in self._found:
+            self._found[ref] = self._find(ref)
+        return self._found[ref]
+
+    def _find(self, ref: str) -> tuple[str, Any] | None:
         own = self._root.get("$id")
         if isinstance(own, str) and own and ref.startswith(own):
             ref = ref[len(own) :] or "#"
@@ -73,10 +80,11 @@ class Refs:
         """The name of the definition that `pointer` refers to. Equal on every run."""
         if pointer not in self._names:
             wanted = _UNSAFE.sub("_", last_name(pointer)) or "root"
-            name, count = wanted, 1
+            name, count = wanted, self._counts.get(wanted, 1)
             while name in self._taken:
                 count += 1
                 name = f"{wanted}_{count}"
+            self._counts[wanted] = count
             self._names[pointer] = name
             self._taken.add(name)
         return self._names[pointer]
@@ -88,8 +96,15 @@ class Refs:
     def is_cyclic(self, pointer: str) -> bool:
         return self._cyclic is None or pointer in self._cyclic
 
-    def leads_into_cycle(self, schema: Any) -> bool:
-        return any(self.is_cyclic(found[0]) for ref in refs_in(schema) if (found := self.find(ref)))
+    def leads_into_cycle(self, schema: Any, spend: Callable[[int], None]) -> bool:
+        """`spend`: called for each schema inside it."""
+        for node in _nodes(schema):
+            spend(1)
+            ref = node.get("$ref")
+            found = self.find(ref) if isinstance(ref, str) else None
+            if found is not None and self.is_cyclic(found[0]):
+                return True
+        return False
 
     def peek(self, node: Any) -> Any:
         """Follows a lone `$ref` of a node to its target; never loops."""

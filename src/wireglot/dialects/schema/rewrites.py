@@ -1,7 +1,7 @@
 """Rewrites that several targets share. Each receives a node that it may modify, and the node's place."""
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from itertools import combinations
 from typing import Any
 
@@ -10,7 +10,17 @@ from .merge import both, const_as_enum, merge
 from .place import Place
 from .refs import Refs
 from .tidy import tidy
-from .values import ANY_TYPES, Node, has_type, holds, json_type, same_json, type_names
+from .values import (
+    ANY_TYPES,
+    Node,
+    distinct,
+    has_type,
+    holds,
+    json_key,
+    json_text,
+    json_type,
+    type_names,
+)
 from .walk import Step
 
 _MAX_COMPARED = 32  # maximum branches of a oneOf that are compared with one another
@@ -136,10 +146,8 @@ def tuple_to_items(node: Node, place: Place) -> Node:
     members = [{} if member is True else member for member in node.pop("prefixItems")]
     rest = node.get("items")
     members += [{} if rest is True else rest] if rest is not None else []
-    unique: list[Any] = []
-    for member in members:
-        if not holds(unique, member):
-            unique.append(member)
+    unique = distinct(members)
+    place.spend(sum(len(json_text(member)) for member in members))
     node["items"] = unique[0] if len(unique) == 1 else {"anyOf": unique}
     ends = rest is not None or node.get("maxItems", len(members) + 1) <= len(members)
     if len(unique) > 1 or not ends:
@@ -169,9 +177,12 @@ def required_exists(node: Node, place: Place) -> Node:
 
 def drop_false_properties(node: Node, place: Place) -> Node:
     """Leaves out a property that must be absent, for targets that cannot express that."""
-    for name in [name for name, schema in node.get("properties", {}).items() if schema is False]:
+    properties = node.get("properties", {})
+    absent = [name for name, schema in properties.items() if schema is False]
+    for name in absent:
         place.note("properties", "a property that must be absent is left out", "properties", name)
-        node["properties"] = {key: value for key, value in node["properties"].items() if key != name}
+    if absent:
+        node["properties"] = {name: schema for name, schema in properties.items() if schema is not False}
     return node
 
 
@@ -312,38 +323,51 @@ def close_objects(node: Node, place: Place) -> Node:
 def _exclusive(branches: list[Any], refs: Refs) -> bool:
     if len(branches) > _MAX_COMPARED:
         return False
-    seen = [refs.peek(branch) for branch in branches]
-    return all(_disjoint(one, two) for one, two in combinations(seen, 2))
+    seen = [_Branch(refs.peek(branch)) for branch in branches]
+    return all(one.excludes(two) for one, two in combinations(seen, 2))
 
 
-def _disjoint(one: Any, two: Any) -> bool:
-    """True if certainly no value matches both."""
-    if not isinstance(one, dict) or not isinstance(two, dict):
-        return one is False or two is False
-    kinds = [set(type_names(node)) or set(value_types(node)) for node in (one, two)]
-    numeric = [kind & {"integer", "number"} for kind in kinds]
-    if all(kinds) and not kinds[0] & kinds[1] and not all(numeric):
-        return True
-    if _values_disjoint(one, two):
-        return True
-    return kinds == [{"object"}, {"object"}] and _properties_disjoint(one, two)
+class _Branch:
+    """What distinguishes one branch of a union from the others, looked at once."""
+
+    __slots__ = ("kinds", "required", "schema", "values")
+
+    def __init__(self, schema: Any) -> None:
+        self.schema = schema
+        self.kinds: set[str] = set()
+        self.values: frozenset[Hashable] | None = None
+        self.required: dict[str, frozenset[Hashable] | None] = {}
+        """The values of each required property, if the schema names them."""
+        if isinstance(schema, dict):
+            self.kinds = set(type_names(schema)) or set(value_types(schema))
+            self.values = _named_values(schema)
+        if self.kinds == {"object"}:
+            self.required = _required_values(schema)
+
+    def excludes(self, other: "_Branch") -> bool:
+        """True if certainly no value matches both."""
+        if not isinstance(self.schema, dict) or not isinstance(other.schema, dict):
+            return self.schema is False or other.schema is False
+        numeric = [kinds & {"integer", "number"} for kinds in (self.kinds, other.kinds)]
+        if self.kinds and other.kinds and not self.kinds & other.kinds and not all(numeric):
+            return True
+        if _apart(self.values, other.values):
+            return True
+        shared = self.required.keys() & other.required.keys()
+        return any(_apart(self.required[name], other.required[name]) for name in shared)
 
 
-def _values_disjoint(one: Any, two: Any) -> bool:
-    if not isinstance(one, dict) or not isinstance(two, dict):
-        return False
-    left, right = const_as_enum(one).get("enum"), const_as_enum(two).get("enum")
-    if not isinstance(left, list) or not isinstance(right, list):
-        return False
-    return not any(same_json(value, other) for value in left for other in right)
+def _apart(one: frozenset[Hashable] | None, two: frozenset[Hashable] | None) -> bool:
+    return one is not None and two is not None and one.isdisjoint(two)
 
 
-def _properties_disjoint(one: Node, two: Node) -> bool:
-    """Whether both require a property that distinguishes them."""
+def _named_values(node: Any) -> frozenset[Hashable] | None:
+    values = const_as_enum(node).get("enum") if isinstance(node, dict) else None
+    return frozenset(map(json_key, values)) if isinstance(values, list) else None
+
+
+def _required_values(node: Node) -> dict[str, frozenset[Hashable] | None]:
     try:
-        shared = set(one.get("required", ())) & set(two.get("required", ()))
-        return any(
-            _values_disjoint(one["properties"].get(name), two["properties"].get(name)) for name in shared
-        )
+        return {name: _named_values(node["properties"].get(name)) for name in node.get("required", ())}
     except (KeyError, TypeError, AttributeError):
-        return False  # not well-formed: nothing is certain
+        return {}  # not well-formed: nothing is certain

@@ -7,7 +7,7 @@ from .merge import merge
 from .place import Place
 from .refs import Refs, refs_in
 from .rewrites import merge_all_of
-from .values import Node, holds, type_names
+from .values import Node, distinct, json_text, type_names
 from .walk import MAX_DEPTH, Step
 
 WRAPPED_IN = "value"
@@ -35,21 +35,32 @@ def object_root(schema: Any) -> tuple[Node, bool]:
     return {**wrapped, "additionalProperties": False, **kept}, True
 
 
-def _kind(node: Any, refs: Refs, look: int = 8) -> str | None:
-    """Like infer_type, but follows references and counts an object that may be null as an object."""
+def _kind(
+    node: Any, refs: Refs, look: int = 8, known: dict[tuple[int, int], str | None] | None = None
+) -> str | None:
+    """Like infer_type, but follows references and counts an object that may be null as an object. `known`:
+    the nodes that were looked at, since many branches may refer to one."""
     node = refs.peek(node)
     if not isinstance(node, dict) or look == 0:
         return None
+    known = {} if known is None else known
+    key = id(node), look
+    if key not in known:
+        known[key] = _kind_of(node, refs, look, known)
+    return known[key]
+
+
+def _kind_of(node: Node, refs: Refs, look: int, known: dict[tuple[int, int], str | None]) -> str | None:
     kinds = [str(kind).lower() for kind in type_names(node)]
     if kinds:
         return "object" if "object" in kinds else infer_type({"type": kinds}) or "mixed"
     for keyword in _UNIONS:
         if isinstance(branches := node.get(keyword), list) and branches:
-            found = {_kind(branch, refs, look - 1) for branch in branches} - {"null"}
+            found = {_kind(branch, refs, look - 1, known) for branch in branches} - {"null"}
             return found.pop() if len(found) == 1 else "mixed" if found - {"object", None} else "object"
     if isinstance(members := node.get("allOf"), list):
-        known = [kind for kind in (_kind(member, refs, look - 1) for member in members) if kind]
-        return known[0] if known else infer_type(node)
+        kinds = [kind for kind in (_kind(member, refs, look - 1, known) for member in members) if kind]
+        return kinds[0] if kinds else infer_type(node)
     return infer_type(node)
 
 
@@ -127,7 +138,7 @@ def _flattened(keyword: str, branches: list[Any], node: Node, place: Place) -> N
         return merge(objects[0], node, place)
     if objects:
         place.tell(keyword, " | ".join(map(_summary, objects)), "alternatives are merged into one object")
-    return merge(_union(objects), node, place)
+    return merge(_union(objects, place), node, place)
 
 
 def _branch(raw: Any, place: Place) -> Node:
@@ -142,21 +153,25 @@ def _summary(branch: Node) -> str:
     return str(branch.get("title") or "{" + ", ".join(names) + "}")
 
 
-def _union(branches: list[Node]) -> Node:
+def _union(branches: list[Node], place: Place) -> Node:
     """An object schema that allows everything the branches allow."""
     found: dict[str, list[Any]] = {}
     for branch in branches:
         for name, schema in branch.get("properties", {}).items():
-            known = found.setdefault(name, [])
-            if not holds(known, schema):
-                known.append(schema)
+            found.setdefault(name, []).append(schema)
+    for name, schemas in found.items():
+        if len(schemas) > 1:
+            place.spend(sum(len(json_text(schema)) for schema in schemas))
+            found[name] = distinct(schemas)
     union: Node = {"type": "object"}
     union["properties"] = {
         name: each[0] if len(each) == 1 else {"anyOf": each} for name, each in found.items()
     }
-    required = [branch.get("required", []) for branch in branches]
+    required = [frozenset(branch.get("required", ())) for branch in branches]
     if common := [
-        name for name in (required[0] if required else []) if all(name in names for names in required)
+        name
+        for name in (branches[0].get("required", ()) if branches else ())
+        if all(name in names for names in required)
     ]:
         union["required"] = common
     if branches and all(branch.get("additionalProperties") is False for branch in branches):

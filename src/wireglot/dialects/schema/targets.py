@@ -59,12 +59,12 @@ def _all_required(node: Node, place: Place) -> Node:
     """Makes every property required; one that was optional may be null instead."""
     if "object" not in type_names(node):
         return node
-    properties = node.get("properties", {})
-    required = node.get("required", [])
+    properties = dict(node.get("properties", {}))
+    required = frozenset(node.get("required", ()))
     for name, schema in properties.items():
         if name not in required:
             place.note("required", "optional property made nullable and required", "properties", name)
-            properties = {**properties, name: _nullable(schema)}
+            properties[name] = _nullable(schema)
     return {**node, "properties": properties, "required": list(properties)}
 
 
@@ -228,7 +228,7 @@ def _open_cycles(node: Node, place: Place) -> Node:
     if "required" not in node or not refs.is_cyclic(place.home):
         return node
     known = node.get("properties", {})
-    looping = [name for name in node["required"] if refs.leads_into_cycle(known.get(name))]
+    looping = {name: None for name in node["required"] if refs.leads_into_cycle(known.get(name), place.spend)}
     for name in looping:
         place.note("required", "a recursive property cannot be required", "properties", name)
     node["required"] = [name for name in node["required"] if name not in looping]
@@ -380,6 +380,7 @@ def _alone(node: Node, place: Place) -> Node:
     text = place.describe(node).get("description")
     branches = [inner for branch in node["anyOf"] for inner in branch.get("anyOf", [branch])]
     if text:
+        place.spend(len(text) * len(branches))
         branches = [_described(branch, text) for branch in branches]
     if place.nullable:
         branches = [{**branch, "nullable": True} for branch in branches]

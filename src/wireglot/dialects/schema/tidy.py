@@ -15,7 +15,7 @@ from .keywords import (
     STRING_KEYWORDS,
 )
 from .place import Place
-from .values import TYPES, Node, holds, type_names
+from .values import TYPES, Node, distinct, holds, type_names
 
 BAD: Final = object()
 
@@ -92,11 +92,7 @@ def _names(value: Any) -> Any:
 def _values(value: Any) -> Any:
     if not isinstance(value, list) or not value:
         return BAD
-    unique: list[Any] = []
-    for each in value if len(value) <= 512 else ():
-        if not holds(unique, each):
-            unique.append(each)
-    return unique or value
+    return distinct(value)
 
 
 _SHAPES: dict[str, Callable[[Any], Any]] = {

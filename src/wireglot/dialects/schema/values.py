@@ -1,6 +1,6 @@
 """The values of schema projection, and helpers for JSON values."""
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any, Literal, TypeAlias
 
 import msgspec
@@ -87,15 +87,24 @@ def json_text(value: Any) -> str:
         return "..."
 
 
-def same_json(one: Any, two: Any) -> bool:
-    """Equality of JSON values: unlike Python's, it distinguishes true from 1."""
-    if isinstance(one, bool) or isinstance(two, bool) or isinstance(one, dict | list):
-        return type(one) is type(two) and json_text(one) == json_text(two)
-    return bool(one == two)
+def json_key(value: Any) -> Hashable:
+    """Equal for equal JSON values only: unlike Python's equality, it distinguishes true from 1."""
+    if isinstance(value, dict | list):
+        return type(value), json_text(value)
+    return (bool, value) if isinstance(value, bool) else value
 
 
 def holds(values: Sequence[Any], value: Any) -> bool:
-    return any(same_json(each, value) for each in values)
+    key = json_key(value)
+    return any(json_key(each) == key for each in values)
+
+
+def distinct(values: Iterable[Any]) -> list[Any]:
+    """The values, each once."""
+    found: dict[Hashable, Any] = {}
+    for each in values:
+        found.setdefault(json_key(each), each)
+    return list(found.values())
 
 
 def type_names(node: Node) -> tuple[str, ...]:

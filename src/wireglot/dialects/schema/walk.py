@@ -1,7 +1,7 @@
 """The walk over a schema: follows references, applies a target's rewrites to each node, then descends."""
 
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 import msgspec
 
@@ -14,13 +14,19 @@ from .keywords import (
     SCHEMA_KEYWORDS,
 )
 from .merge import merge
-from .place import Place, RefMode
+from .place import Place, RefMode, TooLarge
 from .refs import Refs, last_name, refs_in
 from .tidy import tidy
-from .values import Node, SchemaNote
+from .values import Node, SchemaNote, json_text
 
 MAX_DEPTH = 64
-MAX_NODES = 5_000  # inlining can make a schema grow without end; real ones stay far below this
+# Schemas inside one schema, as it is written: inlining can make it grow without end.
+MAX_NODES: Final = 5_000
+# Work on one schema (characters copied or compared, entries merged): a fixed amount, and a multiple of its
+# own size. A schema that refers to a large definition often, or repeats it beside each branch, needs more.
+MIN_WORK: Final = 2_048
+MAX_WORK_FOR_EACH_BYTE: Final = 16
+_NODE_WORK: Final = 32
 
 Step: TypeAlias = Callable[[Node, Place], Node]
 
@@ -53,10 +59,28 @@ def _reachable(out: Node, definitions: Node) -> set[str]:
     return used
 
 
+def _own_size(node: Node) -> int:
+    """About how many characters a node has itself, without the schemas inside it."""
+    size = _NODE_WORK
+    for key, value in node.items():
+        if isinstance(value, str):
+            size += len(value)
+        elif not isinstance(value, list | dict):
+            continue
+        elif key in MAP_KEYWORDS:
+            size += 8 * len(value) + sum(len(name) for name in value if isinstance(name, str))
+        elif key in CHILD_KEYWORDS:
+            size += 8 * len(value)
+        else:
+            size += len(json_text(value))
+    return size
+
+
 class Walk:
     """One projection of one root schema."""
 
-    def __init__(self, root: Node, rules: Rules, *, keep_refs: bool = True) -> None:
+    def __init__(self, root: Node, rules: Rules, size: int, *, keep_refs: bool = True) -> None:
+        """`size`: of the root as JSON."""
         self.rules = rules
         self.refs = Refs(root)
         self.notes: dict[SchemaNote, None] = {}
@@ -64,8 +88,14 @@ class Walk:
         self.mode: RefMode = "named" if mode == "verbatim" and not keep_refs else mode
         self._root = root
         self._visited = 0
+        self._room = MIN_WORK + MAX_WORK_FOR_EACH_BYTE * size
         self._wanted: dict[str, Any] = {}  # definitions referred to and not yet visited, by pointer
         self._named: set[str] = set()
+
+    def spend(self, units: int) -> None:
+        self._room -= units
+        if self._room < 0:
+            raise TooLarge
 
     def run(self) -> Node:
         out = self.visit(self._root, Place(self))
@@ -84,7 +114,14 @@ class Walk:
         return {**out, "$defs": {name: done[name] for name in done if name in used}} if used else out
 
     def visit(self, raw: Any, place: Place) -> Node:
-        node = self._opened(raw, place)
+        try:
+            return self._projected(self._opened(raw, place), place)
+        except TooLarge:
+            place.hints.clear()
+            self._note_cut(raw, place)
+            return self._projected({"type": "object"}, place)
+
+    def _projected(self, node: Node, place: Place) -> Node:
         node = self.follow(node, place)
         if "$ref" in node and self.mode != "verbatim":
             return place.describe(node)
@@ -100,6 +137,7 @@ class Walk:
         """A node about to be merged into the one at `place`, with its reference replaced by the target."""
         if not isinstance(raw, dict):
             return {} if raw is True else {"not": {}}
+        self.spend(_own_size(raw))
         node = self._without_definitions(tidy(raw, place))
         while "$ref" in node:
             node = self._inlined(node, place)
@@ -153,14 +191,16 @@ class Walk:
         if pointer in place.merged:
             return rest  # already part of this node; adding it again has no effect
         self._visited += 1
-        if pointer in place.active or self._visited > MAX_NODES:
+        if pointer in place.active or self._visited > MAX_NODES or place.depth > MAX_DEPTH:
             place.tell(
                 "recursive", last_name(pointer) or "the whole schema", "recursion cut: any object is allowed"
             )
             return {"type": "object", **rest}
+        self.spend(len(place.merged))
         place.merged |= {pointer}
         if not isinstance(target, dict):
             return rest if target else {**rest, "not": {}}
+        self.spend(_own_size(target))
         return merge(self._without_definitions(tidy(target, place), place), rest, place)
 
     def _without_definitions(self, node: Node, place: Place | None = None) -> Node:
@@ -173,13 +213,17 @@ class Walk:
         if not isinstance(raw, dict):
             return {} if raw is True else {"not": {}}
         self._visited += 1
-        if (place.depth > MAX_DEPTH and raw.keys() & CHILD_KEYWORDS) or self._visited > MAX_NODES:
-            place.note(
-                "$ref" if "$ref" in raw else "type", "schema too deep or too large; any object is allowed"
-            )
+        too_deep = place.depth > MAX_DEPTH and raw.keys() & CHILD_KEYWORDS
+        if too_deep or self._visited > MAX_NODES or self._room <= 0:
+            self._note_cut(raw, place)
             return {"type": "object"}
+        self.spend(_own_size(raw))
         node = tidy(raw, place)
         return node if self.mode == "verbatim" else self._without_definitions(node)
+
+    def _note_cut(self, raw: Any, place: Place) -> None:
+        refers = isinstance(raw, dict) and "$ref" in raw
+        place.note("$ref" if refers else "type", "schema too deep or too large; any object is allowed")
 
     def _drop_unknown(self, node: Node, place: Place) -> None:
         for key in [key for key in node if not self.rules.knows(key)]:
