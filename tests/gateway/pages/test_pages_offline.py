@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import gzip
 import hashlib
 from typing import Any
+
+import pytest
 
 from tests.gateway.offline import CHAT, CHAT_PATH, MESSAGES_PATH, Got, Offline, Said, asked
 from tests.tiers import rows
@@ -12,6 +15,7 @@ from wireglot.dialects.listed_model import UpstreamModel
 from wireglot.gateway.pages.health import Condition, HealthPages
 from wireglot.gateway.pages.models import listed, models
 from wireglot.gateway.request.collected_reply import CollectedReply
+from wireglot.gateway.request.worker_thread import LARGE_BYTES
 from wireglot.http.transport import Timeouts, TransportFault
 from wireglot.wire.json import decode
 
@@ -291,12 +295,13 @@ def test_telemetry_is_forwarded_with_its_type_and_nothing_else() -> None:
         gateway.upstream.say(Said(200, b""))
         notes: list[Any] = []
         gateway.gateway._parts.pages.telemetry._note = lambda *note, **more: notes.append((*note, more))
-        got = gateway.ask("/v1/metrics", b"data", content_type="application/x-protobuf", content_encoding="gzip",
+        data = gzip.compress(b"\x0a\x00")
+        got = gateway.ask("/v1/metrics", data, content_type="application/x-protobuf", content_encoding="gzip",
                           authorization="Bearer x")  # fmt: skip
         assert (got.status, got.body) == (200, b"")
         (sent,) = gateway.upstream.sent
         assert (sent.url, sent.body, sent.method, sent.pool) == (
-            "https://otel.example/v1/metrics", b"data", "POST", "telemetry",
+            "https://otel.example/v1/metrics", data, "POST", "telemetry",
         )  # fmt: skip
         assert dict(sent.headers) == {
             "content-type": "application/x-protobuf", "content-encoding": "gzip", "x-key": "secret",
@@ -304,7 +309,7 @@ def test_telemetry_is_forwarded_with_its_type_and_nothing_else() -> None:
         assert gateway.upstream.timeouts == [Timeouts(first_byte=10.0, idle=5.0, total=15.0)]
         gateway.upstream.say(AWAY, Said(300, b""), Said(299, b""), Said(200, b""))
         for _ in range(4):
-            assert gateway.ask("/v1/logs", b"data").status == 200
+            assert gateway.ask("/v1/logs", b"{}").status == 200
         assert notes == [
             ("warn", "telemetry not forwarded", {"detail": "connect: could not connect"}),
             ("info", "telemetry is forwarded again", {}),
@@ -316,6 +321,45 @@ def test_telemetry_is_forwarded_with_its_type_and_nothing_else() -> None:
             if "client_telemetry" in line and line[0] != "#"
         }
         assert sorted(counted.values()) == ["1", "2", "2"]
+
+
+JSON, PROTOBUF = "application/json", "application/x-protobuf"
+
+
+@pytest.mark.parametrize(
+    ("kind", "coding", "body", "fits"),
+    [
+        (JSON, "", b'{"resourceLogs": []}', True),
+        (JSON, "", b" {}", True),
+        (JSON, "", b'{"resourceSpans": []}', False),
+        (JSON, "", b"[]", False),
+        (JSON, "", b"{", False),
+        (JSON, "", b"", False),
+        (JSON, "", b'{"resourceLogs": "' + b"x" * LARGE_BYTES + b'"}', True),
+        (JSON, "gzip", gzip.compress(b'{"resourceLogs": []}'), True),
+        (JSON, "gzip", gzip.compress(b"words"), False),
+        (JSON, "gzip", b"words", False),
+        (JSON, "br", b"{}", False),
+        (PROTOBUF, "", b"", True),
+        (PROTOBUF, "", b"\x0a\x02ab\x0a\x00", True),
+        (PROTOBUF, "", b"\x0a\x85\x00abcde", True),
+        (PROTOBUF, "", b"\x0a\x03ab", False),
+        (PROTOBUF, "", b"\x0a", False),
+        (PROTOBUF, "", b"\x0a\xff\xff\xff\xff\xff\xff", False),
+        (PROTOBUF, "", b"words", False),
+        (PROTOBUF, "gzip", gzip.compress(b"\x0a\x00"), True),
+        (PROTOBUF, "gzip", gzip.compress(b"words"), False),
+    ],
+)
+def test_only_telemetry_is_forwarded(kind: str, coding: str, body: bytes, fits: bool) -> None:
+    with Offline(providers=MINE, telemetry={"forward": "https://otel.example"}) as gateway:
+        gateway.upstream.say(Said(200, b""))
+        headers = {"content_type": kind, **({"content_encoding": coding} if coding else {})}
+        assert gateway.ask("/v1/logs", body, **headers).status == 200
+        assert [sent.body for sent in gateway.upstream.sent] == ([body] if fits else [])
+        outcome = "forwarded" if fits else "invalid"
+        text = gateway.call(gateway.gateway.scrape()).decode()
+        assert f'wireglot_client_telemetry_total{{signal="logs",outcome="{outcome}"}} 1' in text
 
 
 def test_telemetry_without_a_collector_is_discarded() -> None:
@@ -334,7 +378,7 @@ def test_telemetry_of_more_than_sixteen_at_once_is_dropped() -> None:
         gateway.upstream.respond = slow
 
         async def many() -> None:
-            await asyncio.gather(*(gateway.asking("/v1/logs", b"data") for _ in range(18)))
+            await asyncio.gather(*(gateway.asking("/v1/logs", b"{}") for _ in range(18)))
 
         gateway.call(many())
         text = gateway.call(gateway.gateway.scrape()).decode()
