@@ -65,8 +65,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.modules["wireglot.wire._scan"] = None  # type: ignore[assignment]  # None makes its import fail
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that lacks a character must not make it fail
+    given = sys.argv[1:] if argv is None else argv
     try:
-        with _ended_by_signals():
+        with _reload_delayed(bool(given) and given[0] == "serve"), _ended_by_signals():
             return _status(argv, mute)
     except KeyboardInterrupt as interrupt:
         _flush_or_forget(sys.stdout)
@@ -129,6 +130,24 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool
         return UNUSABLE
     status: int = arguments.run(arguments)
     return status
+
+
+@contextlib.contextmanager
+def _reload_delayed(is_gateway: bool) -> Iterator[None]:
+    """To a gateway SIGHUP says that its configuration has changed. One that comes before it can reload is
+    delayed until then (`gateway/run.py`), since it would end the process."""
+    is_main = threading.current_thread() is threading.main_thread()
+    if not is_gateway or not is_main or not hasattr(signal, "SIGHUP"):  # Windows has none
+        yield
+        return
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+    try:
+        yield
+    finally:
+        handler = signal.signal(signal.SIGHUP, signal.SIG_IGN)  # one that is pending is dropped
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if handler is not None:
+            signal.signal(signal.SIGHUP, handler)
 
 
 @contextlib.contextmanager

@@ -63,6 +63,7 @@ class Supervisor:
         signal.signal(signal.SIGCHLD, lambda *_: None)
         for name in self._signals:
             signal.signal(name, self._pass_on)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # delayed until now (`cli/entry.py`)
         try:
             for index in range(self._settings.server.workers):
                 self._start(index)
