@@ -116,6 +116,27 @@ def test_what_it_says_when_it_listens_and_when_it_ends(
     assert set(handlers) >= {signal.SIGTERM, signal.SIGINT, signal.SIGHUP}
 
 
+@pytest.mark.parametrize(
+    ("mode", "warns"), [(0o700, False), (0o755, False), (0o777, True), (0o770, True), (0o1777, False)]
+)
+def test_a_data_folder_that_others_can_write_to_is_reported(tmp_path: Path, mode: int, warns: bool) -> None:
+    folder = tmp_path / "data"
+    folder.mkdir()
+    folder.chmod(mode)
+    made = Served(tmp_path, TOML.replace("memory:", f"sqlite:{folder}/store.db"))
+    with contextlib.closing(made):
+
+        async def work() -> None:
+            await made.process.start()
+            made.process._announce()
+            await made.process.close()
+
+        asyncio.run(work())
+        found = made.notes("data folder")
+    assert [each["level"] for each in found] == ["warn"] * warns
+    assert [each["path"] for each in found] == [str(folder)] * warns
+
+
 def test_what_it_measures(served: Served) -> None:
     process = served.process
 

@@ -6,6 +6,7 @@ import asyncio
 import hashlib
 import multiprocessing
 import os
+import shutil
 import signal
 import stat
 from pathlib import Path
@@ -18,7 +19,7 @@ from wireglot.stores.open import open_counters, open_engine, sqlite_path
 from wireglot.stores.records import Document, UsageRow
 from wireglot.stores.sqlite import SqliteCounters, SqliteEngine
 from wireglot.stores.sqlite.engine import STORE
-from wireglot.stores.sqlite.file import Format, open_file, require_version
+from wireglot.stores.sqlite.file import Format, explain, open_file, require_version
 
 FORK = multiprocessing.get_context("fork")
 
@@ -444,6 +445,14 @@ def test_a_disk_that_fails_while_the_file_is_made_is_reported_and_leaves_nothing
             open_file(path, STORE)
     assert list(tmp_path.iterdir()) == []
     opened(path)
+
+
+@pytest.mark.parametrize(("free", "said"), [(20_000, "no space left"), (10**9, "input/output error")])
+def test_a_disk_without_room_for_the_index_of_the_journal_is_full(tmp_path, monkeypatch, free, said):
+    """SQLite calls it `disk I/O error`: a tmpfs with 24 KiB left."""
+    usage = shutil.disk_usage(tmp_path)._replace(free=free)
+    monkeypatch.setattr(shutil, "disk_usage", lambda _: usage)
+    assert said in explain(apsw.IOError("disk I/O error"), tmp_path / "store.db")
 
 
 def test_what_a_report_sorts_is_in_a_file_and_not_in_memory(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import contextlib
 import faulthandler
 import os
 import signal
+import stat
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -32,6 +33,7 @@ from wireglot.http.client.client import HttpTransport
 from wireglot.http.server.server import HttpServer
 from wireglot.http.transport import Transport
 from wireglot.stores import described
+from wireglot.stores.open import sqlite_path
 
 _LAST_WORDS = 2.0
 """Seconds that answers still being written to the store may take."""
@@ -411,6 +413,13 @@ class Process:
             self.observer.note("info", "note", text=reported)
         for note in settings.notes:
             self.observer.note("info", "note", text=note)
+        if folder := writable_by_others(settings):
+            self.observer.note(
+                "warn",
+                "data folder",
+                path=str(folder),
+                detail=f"other users can replace files in it: chmod go-w {folder}",
+            )
 
     def _how_to_begin(self) -> Iterator[str]:
         """Hints for the user who started it: what to do next."""
@@ -483,6 +492,19 @@ class Process:
         )
         started = time.time()
         read("start_time_seconds", "When the process started.", lambda: {(): started})
+
+
+def writable_by_others(settings: Settings) -> Path | None:
+    """The folder of the store, if other users of the machine can replace its files."""
+    scheme, _, rest = settings.store.url.value.partition(":")
+    if os.name != "posix" or scheme != "sqlite":
+        return None
+    folder = Path(sqlite_path(rest)).absolute().parent
+    try:
+        mode = folder.stat().st_mode
+    except OSError:
+        return None
+    return folder if mode & (stat.S_IWGRP | stat.S_IWOTH) and not mode & stat.S_ISVTX else None
 
 
 def ignore_reloads() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import secrets
+import shutil
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -97,6 +98,8 @@ def require_version(found: str = "") -> None:
         )
 
 
+_JOURNAL_INDEX_BYTES: Final = 64 * 1024
+"""The index of the write-ahead log grows by 32 KiB at a time."""
 _ODD_FILES: Final = ("no such table", "no such column", "unsupported file format")
 
 
@@ -106,6 +109,14 @@ def is_damage(error: Exception) -> bool:
     if isinstance(error, apsw.SQLError):
         return str(error).startswith(_ODD_FILES)
     return isinstance(error, apsw.CorruptError | apsw.NotADBError | UnicodeDecodeError)
+
+
+def _is_full(path: Path) -> bool:
+    """SQLite reports a disk without room for the index of its journal as an input/output error."""
+    try:
+        return shutil.disk_usage(path.parent).free < _JOURNAL_INDEX_BYTES
+    except OSError:
+        return False
 
 
 def explain(error: Exception, path: Path) -> str:
@@ -128,6 +139,8 @@ def explain(error: Exception, path: Path) -> str:
                 f"{path}: is damaged; it was not changed. Stop the gateway and rescue what can be read:"
                 f" sqlite3 {path} .recover | sqlite3 recovered.db"
             )
+        case apsw.IOError() if _is_full(path):
+            return f"{path}: no space left to write"
         case apsw.IOError():
             return f"{path}: input/output error ({error})"
     return f"{path}: {type(error).__name__}: {error}"
