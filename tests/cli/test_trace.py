@@ -20,7 +20,7 @@ from tests.cli.running import COMMAND, PLAIN, complaint, run
 from tests.tiers import rows
 from tests.traces.conversations import conversation
 from tests.traces.recorded import recorded
-from wireglot.cli import trace
+from wireglot.cli import main, trace
 from wireglot.cli.parser import build_parser
 from wireglot.cli.trace_view import Shown, list_lines
 from wireglot.traces.analysis import with_analysis
@@ -99,6 +99,21 @@ def test_a_damaged_file_is_refused_in_a_line(file: Path, tmp_path: Path, action:
         done = run("trace", action, str(damaged), *(["-o", "-"] if action == "export" else []))
         assert done.returncode == 2
         assert complaint(done).startswith(f"{damaged}: expected ")
+
+
+@pytest.mark.parametrize("side", ["client", "upstream"])
+def test_a_linked_body_that_is_no_json_is_refused_in_a_line(
+    side: str, file: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = with_analysis(recorded("anthropic", "gemini", conversation("anthropic")))
+    last = whole.attempts[-1]
+    assert last.request is not None
+    odd = replace(whole, request=replace(whole.request, body="a form"))
+    if side == "upstream":
+        odd = replace(whole, attempts=[replace(last, request=replace(last.request, body="a form"))])
+    monkeypatch.setattr(trace, "_trace", lambda *_: odd)
+    assert main(["trace", "diff", str(file)]) == 1
+    assert "there are no two sides to compare: a body is not JSON" in capsys.readouterr().err
 
 
 def test_diff_has_a_sign_for_what_became_of_each_part(file: Path) -> None:

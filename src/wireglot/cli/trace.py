@@ -48,6 +48,7 @@ from wireglot.traces.diff import Difference, differences, outline
 from wireglot.traces.file import MAX_BYTES, SUFFIX, BadTrace, read_trace, write_trace
 from wireglot.traces.replay import Replayed, replay
 from wireglot.traces.trace import Row, Trace
+from wireglot.wire.json import BadJson
 
 _API: Final = "/inspector/api"
 _KEY: Final = "WIREGLOT_KEY"
@@ -395,7 +396,13 @@ def _diff(arguments: argparse.Namespace) -> int:
     if arguments.json:
         _print_json({"links": attempt.links, "losses": trace.losses, "summary": attempt.summary})
     else:
-        _print(Shown(sys.stdout, full=arguments.full).sides(trace))
+        try:
+            lines = Shown(sys.stdout, full=arguments.full).sides(trace)
+        except (BadJson, UnreadableBody) as fault:  # a gateway has linked more of it than it sends
+            raise NoTrace(
+                f"{one_line(trace.row.id)}: there are no two sides to compare: a body is not JSON ({fault})"
+            ) from None
+        _print(lines)
     return OK
 
 

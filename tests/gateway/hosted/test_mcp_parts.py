@@ -560,10 +560,22 @@ def test_tools_are_listed_page_by_page() -> None:
             "it answered with status 500",
             "it answered with status 500",
         ),
+        (
+            MCPError(code=-32700, message="Failed to parse JSON response: 1 validation error for X"),
+            "",
+            "it does not answer as an MCP server",
+        ),
         (ValueError("internal secret-1"), "", "it does not answer as an MCP server"),
         (ValueError("internal"), "it answered with status 500", "it answered with status 500"),
     ],
-    ids=["known", "of the server", "with a status", "of the SDK", "of the SDK with a status"],
+    ids=[
+        "known",
+        "of the server",
+        "with a status",
+        "of the SDK's parser",
+        "of the SDK",
+        "of the SDK with a status",
+    ],
 )
 def test_why_a_call_failed(problem: Exception, noted: str, said: str) -> None:
     async def work() -> None:

@@ -255,13 +255,15 @@ class McpConnection:
         except McpFailed:
             raise
         except MCPError as problem:
-            said = self._transport.problems.get(about)
-            raise McpFailed(said or self._shown(problem.error.message)) from None
+            said, message = self._transport.problems.get(about), problem.error.message
+            if message.startswith(_WORDS_OF_THE_SDK):
+                raise McpFailed(said or _NO_MCP) from None
+            raise McpFailed(said or self._shown(message)) from None
         except Exception:  # as above, for a call: a server's fault must not fail the request
             raise McpFailed(self._why(about)) from None
 
     def _why(self, about: str = _OPENING) -> str:
-        return self._transport.problems.get(about) or "it does not answer as an MCP server"
+        return self._transport.problems.get(about) or _NO_MCP
 
     def _shown(self, text: str) -> str:
         """Without secrets, which a server may repeat."""
@@ -270,6 +272,9 @@ class McpConnection:
         return text
 
 
+_NO_MCP: Final = "it does not answer as an MCP server"
+_WORDS_OF_THE_SDK: Final = ("Failed to parse ", "SSE stream failed: ", "Unexpected content type: ")
+"""Errors that mcp 2 makes itself: they quote its models and what the server sent (`streamable_http.py`)."""
 _open_tasks: Final[set[asyncio.Task[None]]] = set()
 """Tasks that are closing: the loop itself keeps no reference to them."""
 
