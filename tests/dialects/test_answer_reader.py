@@ -1,7 +1,7 @@
 """What all stream readers do alike: tell a stream from a document, bear a byte-order mark, know an early end."""
 
 from tests.tiers import rows
-from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte, json_or_text
+from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, before_first_byte, first_byte, json_or_text
 from wireglot.dialects.base import Context
 from wireglot.dialects.registry import dialect
 from wireglot.ir.stream import Event, Failure
@@ -34,6 +34,14 @@ def _failure(name: str, *pieces: bytes) -> Failure:
 )
 def test_the_first_byte_that_is_no_blank_and_no_mark_tells(opening, first):
     assert first_byte(opening) == first
+
+
+@rows("opening", [b"", b"\xef", b"\xef\xbb\xbf", b" ", b" \n\n", b"\xef\xbb\xbf" + b" " * 1000])
+@rows("later", [b"", b" {", b"\xef\xbb\xbf{", b"data", b"["])
+def test_little_is_kept_of_an_opening_without_a_first_byte(opening, later):
+    kept = before_first_byte(opening)
+    assert len(kept) <= 3
+    assert first_byte(kept + later) == first_byte(opening + later)
 
 
 def test_a_document_that_is_no_json_is_text():

@@ -32,6 +32,12 @@ def first_byte(opening: bytes) -> bytes:
     return opening.removeprefix(_BOM).lstrip()[:1]
 
 
+def before_first_byte(opening: bytes) -> bytes:
+    """What is needed of an opening without a first byte: a byte-order mark, or one of its blanks, after which
+    there can be none."""
+    return opening if _BOM.startswith(opening) else _BOM if opening.startswith(_BOM) else opening[-1:]
+
+
 def json_or_text(document: bytes) -> Any:
     """The JSON value of a document, or its text if it is not JSON: a proxy's error page."""
     try:
@@ -105,6 +111,8 @@ class AnswerReader(ABC):
         opening += data
         if not self._first:
             self._first = first_byte(bytes(opening))
+            if not self._first:
+                opening[:] = before_first_byte(bytes(opening))
         if self._first in self.document_starts:  # empty input, too: nothing has arrived
             if len(opening) > MAX_DOCUMENT_BYTES:
                 opening.clear()

@@ -192,7 +192,7 @@ def _members(readable: bytes, start: int, values: Mapping[str, msgspec.Raw]) -> 
         quoted = key_found[1]
         key = decode(quoted) if _BACKSLASH in quoted else quoted[1:-1].decode()
         value_start = key_found.end()
-        value = bytes(values[key])  # the last value, if the key is repeated
+        value = memoryview(values[key])  # the last value, if the key is repeated
         value_end = value_start + len(value)
         after = _AFTER_VALUE.match(readable, value_end) if readable.startswith(value, value_start) else None
         if after is None:

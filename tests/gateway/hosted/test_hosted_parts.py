@@ -18,7 +18,7 @@ from wireglot.gateway.hosted.ranking import BadPattern, fields_of, rank_by_words
 from wireglot.gateway.hosted.rounds import cited
 from wireglot.gateway.hosted.runner import arguments_of, called_name, failed, function_name, result_parts
 from wireglot.gateway.hosted.tool_search import ToolSearch, ToolSearchRunner, found_tools_text, key_of
-from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Origin, Signature, Text, ToolCall
+from wireglot.ir.content import CacheMark, Citation, Foreign, Media, Origin, Part, Signature, Text, ToolCall
 from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebPage, WebSource
 from wireglot.ir.request import HostedTool, Request, Tool, ToolChoice
 
@@ -445,4 +445,11 @@ CITED = (Citation("https://h/", "H"),)
     ],
 )
 def test_pieces_of_a_text_that_was_cut_where_it_cites(before: Any, part: Text, joined: Any) -> None:
-    assert history._joined(before, part) == joined
+    assert history._joined([before, part]) == ((before, part) if joined is None else (joined,))
+
+
+def test_many_pieces_of_a_text_are_joined_at_once() -> None:
+    pieces: list[Part] = [Text(f"{at} ", citations=CITED if at % 2 else ()) for at in range(2000)]
+    call = ToolCall("c", "f", "{}")
+    whole = "".join([f"{at} " for at in range(2000)])
+    assert history._joined([call, *pieces]) == (call, Text(whole, citations=CITED * 1000))

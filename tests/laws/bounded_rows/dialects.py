@@ -11,11 +11,12 @@ from wireglot.dialects.argument_stream import ArgumentStream, MendedArguments
 from wireglot.dialects.arguments import read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.registry import dialect
+from wireglot.dialects.registry import dialect, surface
 from wireglot.ir.content import Text, TokenLogprob, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stop_sequences import StopFilter, cut_response
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.wire.splice import Outline, splice, without
 
 WRITERS = ("anthropic", "openai-chat", "openai-responses", "gemini", "gemini-interactions", "ollama")
 
@@ -114,7 +115,42 @@ def join_pieces(pieces: list[dict[str, Any]]) -> None:
     call.arguments()
 
 
+# What comes before an answer, byte by byte; keys that come again.
+
+
+def read_slowly(name: str, answer: bytes) -> None:
+    reader, tap = dialect(name).stream_reader(Context()), surface(name).tap(10**9)
+    for at in range(len(answer)):
+        reader.read(answer[at : at + 1])
+        tap.feed(answer[at : at + 1])
+    reader.end()
+
+
+OPENINGS: dict[str, Callable[[int], bytes]] = {
+    "blanks before an answer": lambda n: b" " * n + b"data",
+    "blanks after a byte-order mark": lambda n: b"\xef\xbb\xbf" + b"\n" * n + b"{}",
+    "a comment before an answer": lambda n: b":" * n,
+}
+
+
+def splice_repeated(body: bytes) -> None:
+    Outline(body)
+    splice(body, {"k": b"1"})
+    without(body, "k")
+
+
 ROWS = [
+    *(
+        Row(f"{name}: {what}", make, partial(read_slowly, name), n=200)
+        for name in WRITERS
+        for what, make in OPENINGS.items()
+    ),
+    Row(
+        "a repeated key before a long value",
+        lambda n: b'{%b"k":"%b"}' % (b'"k":1,' * n, b"x" * 1000 * n),
+        splice_repeated,
+        n=50,
+    ),
     *(Row(f"arguments: {name}", make, read_arguments) for name, make in ARGUMENTS.items()),
     *(
         Row(f"arguments by character: {name}", make, stream_arguments, n=100)

@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 import msgspec
 
-from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, first_byte
+from wireglot.dialects.answer_reader import MAX_DOCUMENT_BYTES, before_first_byte, first_byte
 from wireglot.dialects.gemini.errors import parse_error
 from wireglot.dialects.gemini.outcome import read_stop, read_usage
 from wireglot.dialects.passthrough import object_of, shaped
@@ -145,6 +145,7 @@ class StreamDocuments:
         data = bytes(self._pending)
         first = first_byte(data)
         if not first:
+            self._pending[:] = before_first_byte(data)
             return b""
         self._pending.clear()
         self._kind = "array" if first == b"[" else "object" if first == b"{" else "sse"

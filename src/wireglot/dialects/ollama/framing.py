@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wireglot.dialects.answer_reader import first_byte
+from wireglot.dialects.answer_reader import before_first_byte, first_byte
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.sse import FrameTooLarge, SseDecoder
 
@@ -94,7 +94,7 @@ class AsEvents:
         if self._opening is not None:
             data = self._opening + data
             first = first_byte(data)
-            self._opening = None if first else data
+            self._opening = None if first else before_first_byte(data)
             if not first:
                 return b""
             if first == b"{":

@@ -8,6 +8,8 @@ again.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import cache, partial
 from typing import Final
 
 from msgspec.structs import replace
@@ -52,6 +54,7 @@ class HostedHistory:
         if not ran:
             return
         taken = {tool.name for tool in request.tools if type(tool) is Tool}
+        offered_as = cache(partial(function_name, taken=taken))
         messages: list[Message] = []
         losses: list[Loss] = []
         for number, message in enumerate(request.messages):
@@ -68,7 +71,7 @@ class HostedHistory:
                 if result is not None and not result.tools and not result.text:
                     path = f"$.messages[{number}].content[{place}]"
                     losses.append(Loss(path, "foreign_part", "approximated", _TITLES))
-            messages += self._rebuilt(message, ran, taken, job.caller.name)
+            messages += self._rebuilt(message, ran, offered_as, job.caller.name)
         changed = tuple(messages)
         if changed != request.messages:
             exchange.foreseen += exchange.located(tuple(losses), request)
@@ -85,7 +88,7 @@ class HostedHistory:
             exchange.rewrite(replace(request, messages=changed, tools=tools))
 
     def _rebuilt(
-        self, message: Message, ran: dict[int, RanCall], taken: set[str], caller: str
+        self, message: Message, ran: dict[int, RanCall], offered_as: Callable[[str], str], caller: str
     ) -> list[Message]:
         """Split the message after each result. Calls of the client's own tools that follow directly were made
         together with ours: their results follow those of ours."""
@@ -96,23 +99,20 @@ class HostedHistory:
             found = ran.get(id(part))
             if found is None:
                 if results and type(part) is not ToolCall:
-                    messages += (replace(message, content=tuple(said)), Message("user", tuple(results)))
+                    messages += (replace(message, content=_joined(said)), Message("user", tuple(results)))
                     said, results = [], []
-                if said and type(part) is Text and (joined := _joined(said[-1], part)) is not None:
-                    said[-1] = joined
-                else:
-                    said.append(part)
+                said.append(part)
                 continue
             call, result = found.call, found.result
             if call is not None:
-                name = function_name(called_name(call), taken)
+                name = offered_as(called_name(call))
                 said.append(ToolCall(f"call_{call.id}", name, encode_text(call.input)))
             if result is not None:
                 result = replace(result, text=self._text(result, caller))
                 content = result_parts(result)
                 results.append(ToolResult(f"call_{found.id}", content, is_error=bool(result.error)))
         if said:
-            messages.append(replace(message, content=tuple(said)))
+            messages.append(replace(message, content=_joined(said)))
         if results:
             messages.append(Message("user", tuple(results)))
         return messages
@@ -149,14 +149,39 @@ def _ran(messages: tuple[Message, ...], form: HostedForm, *, is_foreign: bool) -
     }
 
 
-def _joined(before: Part, part: Text) -> Text | None:
-    """Joins the pieces of a text that was split at citations, as the model wrote it: otherwise no prompt
+def _joined(parts: list[Part]) -> tuple[Part, ...]:
+    """The pieces of a text that was split at citations are joined, as the model wrote it: otherwise no prompt
     cache would match it."""
-    if type(before) is not Text or not (before.citations or part.citations):
-        return None
-    if before.signature or part.signature or before.cache or before.refusal or part.refusal:
-        return None
-    return replace(part, text=before.text + part.text, citations=before.citations + part.citations)
+    joined: list[Part] = []
+    pieces: list[Text] = []
+    cited = False
+    for part in parts:
+        if type(part) is not Text or part.signature or part.refusal:
+            _join(pieces, joined)
+            joined.append(part)
+            pieces, cited = [], False
+            continue
+        if pieces and (cited or part.citations):
+            pieces.append(part)
+            cited = True
+        else:
+            _join(pieces, joined)
+            pieces, cited = [part], bool(part.citations)
+        if part.cache:  # it marks the end of the text
+            _join(pieces, joined)
+            pieces = []
+    _join(pieces, joined)
+    return tuple(joined)
+
+
+def _join(pieces: list[Text], joined: list[Part]) -> None:
+    if len(pieces) > 1:
+        citations = tuple([citation for piece in pieces for citation in piece.citations])
+        joined.append(
+            replace(pieces[-1], text="".join([piece.text for piece in pieces]), citations=citations)
+        )
+    else:
+        joined += pieces
 
 
 def _is_shown(found: RanCall | None) -> bool:

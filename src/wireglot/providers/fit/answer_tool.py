@@ -45,8 +45,9 @@ def _free_name(output: OutputFormat, taken: list[str], fitting: Fitting) -> str:
     name = output.name
     if not name or fitting.target.rules.refuses_name(name):
         name = _NAME
+    others = frozenset(taken)
     stem, number = name[: fitting.limits.tool_name_max - 4], 2
-    while name in taken:
+    while name in others:
         name, number = f"{stem}_{number}", number + 1
     return name
 
