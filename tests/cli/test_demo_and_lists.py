@@ -14,6 +14,7 @@ from wireglot.cli import main, pairs
 from wireglot.cli.demo import EXAMPLES
 from wireglot.cli.examples import conversation
 from wireglot.cli.pairs import outline, side_by_side
+from wireglot.cli.parser import build_parser
 from wireglot.cli.terminal import Paint
 from wireglot.dialects.registry import NAMES
 from wireglot.ir.loss import FEATURES
@@ -99,10 +100,16 @@ def test_help_shows_examples():
     assert "cases.jsonl" in run("translate", "--help").stdout.decode()
 
 
-def test_no_command_at_all_shows_the_help_and_fails():
+def test_no_command_at_all_shows_a_short_screen_and_fails():
     done = run()
     assert done.returncode == 2
-    assert b"usage: wireglot" in done.stdout
+    assert done.stdout.startswith(b"usage: wireglot")
+    lines = done.stdout.decode().splitlines()
+    assert len(lines) <= 12
+    assert max(map(len, lines)) <= 80
+    known = next(each.choices for each in build_parser()._actions if isinstance(each.choices, dict))
+    named = {line.split()[1] for line in lines if line.startswith("  wireglot")}
+    assert {"run", "init"} <= named <= set(known)
 
 
 def test_starting_loads_no_network_library_and_no_command():

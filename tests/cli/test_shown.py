@@ -195,14 +195,14 @@ def price(given: int, made: int) -> Any:
 
 
 def test_a_model_is_a_row_and_a_document():
-    one = models.ModelRow("p/m\n", True, 1000, 0, ("think", "img"), price(1_250_000, 10_000_000))
+    one = models.ModelRow("p/m\n", True, 1000, 0, ("think", "image"), price(1_250_000, 10_000_000))
     assert one.cells() == ("p/m ", "1k", "-", "think img", "1.25/10")
     assert one.document() == {
         "name": "p/m\n",
         "on": True,
         "context": 1000,
         "output": None,
-        "takes": ["think", "img"],
+        "takes": ["think", "image"],
         "price": {"input": 1.25, "output": 10.0},
     }
     off = models.ModelRow("p/n", False, 0, 5, (), None, "set K")
@@ -210,7 +210,10 @@ def test_a_model_is_a_row_and_a_document():
     assert (off.document()["price"], off.document()["off_because"]) == (None, "set K")
     for limits, takes in (
         (Limits(thinking="none", media=()), []),
-        (Limits(thinking="budget", media=("image", "document", "audio")), ["think", "img", "doc", "audio"]),
+        (
+            Limits(thinking="budget", media=("image", "document", "audio")),
+            ["think", "image", "document", "audio"],
+        ),
     ):
         assert list(models._takes(limits)) == takes
 
@@ -579,7 +582,7 @@ def parser(**given: Any) -> ArgumentParser:
     (["--prot", "1"], "unknown option --prot: did you mean --port?"),
     (["--zzz"], "unknown option --zzz"),
     (["--por", "1"], "unknown option --por: did you mean --port?"),
-    (["x", "sk-secret"], "there is nothing to do with x an argument of 9 characters"),
+    (["x", "sk-secret"], "unexpected argument: x an argument of 9 characters"),
     (["--config", ""], "argument --config: expected a value, got nothing"),
     (["--log", "txt"], "--log: expected one of text, json, got txt: did you mean text?"),
     (["--only", "two"], "--only: expected one, got two"),

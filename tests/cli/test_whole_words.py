@@ -716,18 +716,11 @@ def test_a_configuration_is_summed_up(
         ({"mcp": McpSettings()}, ("mcp", "tools", "no hosts", "")),
     ):
         assert list(config._web_rows(Settings(**more))) == [row]
-    assert list(config._columns([("a" * 8, "b", ""), ("c", "", "d e")], 12)) == [
-        "  aaaaaaaa",
-        "    b",
-        "  c",
-        "    d e",
-    ]
-    assert list(config._columns([("a", "b")], 6)) == ["  a  b"]
     with pytest.raises(Unusable, match="both a and --config name a file: use one of them"):
-        config.run(argparse.Namespace(path="a", config="b", action="check"))
+        config.run(argparse.Namespace(path="a", config="b", action="check", json=False))
     monkeypatch.setattr(config, "find", lambda: None)
     with pytest.raises(Unusable, match=r"no wireglot\.toml in the current folder: name a file"):
-        config.run(argparse.Namespace(path=None, config=None, action="trust"))
+        config.run(argparse.Namespace(path=None, config=None, action="trust", json=False))
 
 
 def test_a_store_at_a_gateway(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -888,8 +881,8 @@ def test_keys_of_providers_are_a_table(
 
 
 def test_every_dialect_is_described() -> None:
-    assert listing._DIALECTS.keys() == set(registry.names())
-    assert listing._dialects() == [(name, listing._DIALECTS[name]) for name in registry.names()]
+    assert listing.DIALECTS.keys() == set(registry.names())
+    assert listing._dialects() == [(name, listing.DIALECTS[name]) for name in registry.names()]
     described = {
         "anthropic": "Anthropic Messages", "openai-chat": "OpenAI Chat Completions", "openai-responses": "OpenAI Responses",
         "gemini": "Gemini generateContent and streamGenerateContent", "gemini-interactions": "Gemini Interactions",
@@ -898,18 +891,18 @@ def test_every_dialect_is_described() -> None:
     }  # fmt: skip
     ends = {"code-assist", "anthropic-vertex", "anthropic-bedrock", "ollama", "ollama-generate"}
     for name, words in described.items():
-        about = listing._DIALECTS[name]
+        about = listing.DIALECTS[name]
         assert about.endswith(words) if name in ends else words in about
-    assert listing._DIALECTS["openai-responses"] == "OpenAI Responses"
-    assert listing._DIALECTS["gemini-interactions"] == "Gemini Interactions"
-    assert listing._DIALECTS["gemini"] == described["gemini"]
-    assert listing._DIALECTS["ollama"] == "Ollama's native API (/api/chat)"
+    assert listing.DIALECTS["openai-responses"] == "OpenAI Responses"
+    assert listing.DIALECTS["gemini-interactions"] == "Gemini Interactions"
+    assert listing.DIALECTS["gemini"] == described["gemini"]
+    assert listing.DIALECTS["ollama"] == "Ollama's native API (/api/chat)"
 
 
 def test_keys_of_a_menu() -> None:
     assert menu._KEYS == {
         "\x1b[A": "up", "\x1bOA": "up", "\x10": "up", "\x1b[B": "down", "\x1bOB": "down", "\x0e": "down", "\t": "down",
-        "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back", "\x03": "cancel", "\x04": "cancel",
+        "\r": "enter", "\n": "enter", "\x7f": "back", "\x08": "back", "\x03": "interrupt", "\x04": "cancel",
         "\x1b": "cancel",
     }  # fmt: skip
     assert menu._KEY.findall("\x1b[1;5Ax\x1bOB\x1b\n") == ["\x1b[1;5A", "x", "\x1bOB", "\x1b", "\n"]

@@ -50,9 +50,21 @@ class ArgumentParser(argparse.ArgumentParser):
         found, unknown = super().parse_known_args(given, namespace)
         if self.takes_rest:
             found.rest = rest
-        if unknown:
+        if unknown and not self._is_late(unknown, found):
             self.error(self._not_known(unknown, found))
-        return found, unknown
+        return found, []
+
+    def _is_late(self, unknown: list[str], found: argparse.Namespace) -> bool:
+        """Whether it is the last positional, which may be omitted: before Python 3.13 argparse omits it as
+        soon as an option follows the one before it (`config check --json FILE`)."""
+        positionals = [action for action in self._actions if not action.option_strings]
+        last = positionals[-1] if len(positionals) > 1 else None
+        if last is None or last.nargs != "?" or len(unknown) != 1 or unknown[0].startswith("-"):
+            return False
+        if getattr(found, last.dest) is not None:
+            return False
+        setattr(found, last.dest, unknown[0])
+        return True
 
     def error(self, message: str) -> NoReturn:
         complain(f"{message} (see {self.prog} --help)")
@@ -89,7 +101,10 @@ class ArgumentParser(argparse.ArgumentParser):
             hint = f"did you mean {meant}?" if meant else f"try {self.prog} --env openai -- {program} {text}"
             return f"there is no client {program}: {hint}"
         if not name:
-            return f"there is nothing to do with {' '.join(map(shown, unknown))}"
+            extra = f"unexpected argument: {' '.join(map(shown, unknown))}"
+            if "--in" in options and len(unknown) == 1:
+                return f"{extra}: it reads standard input, or a file with --in {shown(unknown[0])}"
+            return extra
         if self.takes_rest and not near(name.partition("=")[0], options):
             return f"unknown option {one_line(name)} here: put the client's own arguments after --"
         return f"unknown option {said(name.partition('=')[0], options)}"

@@ -3,41 +3,48 @@
 from __future__ import annotations
 
 import argparse
-import shutil
+import json
 import sys
-import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Any
 from urllib.parse import urlsplit
 
-from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, one_line, say
+from msgspec.structs import asdict
+
+from wireglot.cli.terminal import FAILED, OK, Failed, Paint, Unusable, columns_of, laid_out, one_line, say
 from wireglot.cli.trust import trust
 from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.logins import format_login
 from wireglot.gateway.config.models import rule_conditions
 from wireglot.gateway.settings import Credential, Provider, Rule, Settings
 
-_PIPE_COLUMNS: Final = 1000
-
 
 def run(arguments: argparse.Namespace) -> int:
     if arguments.path and arguments.config:
         raise Unusable(f"both {one_line(arguments.path)} and --config name a file: use one of them")
+    if arguments.json and arguments.action != "check":
+        raise Unusable("--json: expected with `wireglot config check` only")
     named = arguments.path or arguments.config
-    return _check(named) if arguments.action == "check" else _approve(named)
+    return _check(named, as_json=arguments.json) if arguments.action == "check" else _approve(named)
 
 
-def _check(named: str | None) -> int:
+def _check(named: str | None, *, as_json: bool) -> int:
     """Checks the named file, or the one that `wireglot serve` would find."""
     path = Path(named) if named else find()
     paint = Paint(sys.stdout)
     try:
         settings = load(path, create_secret=False)  # looking at it must not write anything
     except ConfigError as error:
-        _print_problems(error, paint)
+        if as_json:
+            print(json.dumps({"file": error.source or None, "problems": list(map(asdict, error.problems))}))
+        else:
+            _print_problems(error, paint)
         return FAILED
-    _print_summary(settings, paint)
+    if as_json:
+        print(json.dumps(_document(settings)))
+    else:
+        _print_summary(settings, paint)
     return OK
 
 
@@ -74,12 +81,48 @@ def _print_summary(settings: Settings, paint: Paint) -> None:
         "keys": [(key.name, ", ".join(key.models) or "all models") for key in settings.keys],
         "notes": [(note,) for note in settings.notes],
     }
-    columns = shutil.get_terminal_size().columns if sys.stdout.isatty() else _PIPE_COLUMNS
     for title, rows in sections.items():
         if rows:
             print(f"\n{paint(title, 'bold')}")
-            for line in _columns(rows, columns):
-                print(line)
+            for lines in laid_out(rows, columns_of(sys.stdout), "  "):
+                print("\n".join(lines))
+
+
+def _document(settings: Settings) -> dict[str, Any]:
+    """What the summary says, for programs; of keys only where they come from."""
+    server = settings.server
+    return {
+        "file": str(settings.source) if settings.source else None,
+        "problems": [],
+        "host": server.host,
+        "port": server.port,
+        "workers": server.workers,
+        "losses": settings.losses,
+        "providers": [
+            {
+                "name": provider.name,
+                "dialects": list(provider.spec.dialects),
+                "base_url": _url(provider),
+                "keys": [_source(credential) for credential in provider.credentials],
+            }
+            for provider in settings.providers.values()
+        ],
+        "models": [
+            {
+                "match": rule.match,
+                "targets": list(rule.targets),
+                "conditions": rule_conditions(rule) or None,
+                "losses": rule.losses or None,
+            }
+            for rule in settings.rules
+        ],
+        "web": [
+            {"name": name, "kind": kind, "hosts": hosts, "key": key or None}
+            for name, kind, hosts, key in _web_rows(settings)
+        ],
+        "keys": [{"name": key.name, "models": list(key.models) or None} for key in settings.keys],
+        "notes": list(settings.notes),
+    }
 
 
 def _provider_row(provider: Provider) -> tuple[str, ...]:
@@ -105,7 +148,7 @@ def _rule_row(rule: Rule) -> tuple[str, ...]:
     return rule.match, f"-> {', then '.join(rule.targets)}", rule_conditions(rule), losses
 
 
-def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
+def _web_rows(settings: Settings) -> Iterator[tuple[str, str, str, str]]:
     search, fetch, mcp = settings.search, settings.fetch, settings.mcp
     if search is not None:
         host = search.model or urlsplit(search.url).netloc or "the vendor's host"
@@ -116,22 +159,3 @@ def _web_rows(settings: Settings) -> Iterator[tuple[str, ...]]:
         yield "fetch", "pages", hosts, ""
     if mcp is not None:
         yield "mcp", "tools", ", ".join((*mcp.hosts, *mcp.private_hosts)) or "no hosts", ""
-
-
-def _columns(rows: Sequence[Sequence[str]], columns: int) -> Iterator[str]:
-    """A table if it fits; else the cells of each row one below the other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = ["  " + "  ".join(_padded(row, widths)).rstrip() for row in rows]
-    if max(map(len, lines)) <= columns:
-        yield from lines
-        return
-    wrapper = textwrap.TextWrapper(
-        columns, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
-    )
-    for first, *others in rows:
-        yield wrapper.fill(first)
-        yield from (wrapper.fill(f"  {cell}") for cell in others if cell)
-
-
-def _padded(row: Iterable[str], widths: Iterable[int]) -> Iterator[str]:
-    return (cell.ljust(width) for cell, width in zip(row, widths, strict=True))

@@ -48,6 +48,20 @@ _ENDINGS: Final = {
 """Signals that end a command in order: temporary files are removed."""
 
 
+_SHORT: Final = """\
+usage: wireglot COMMAND ...
+
+  wireglot run claude     start Claude Code (codex, gemini, ...) with a gateway
+  wireglot demo           see one request in every dialect, without an account
+  wireglot init           find your providers and write a configuration
+  wireglot serve          run the gateway
+  wireglot inspect        open the inspector of a running gateway
+  wireglot doctor         diagnose problems and suggest fixes
+
+`wireglot --help` lists all commands, `wireglot COMMAND --help` explains one."""
+"""For those who call it without a command."""
+
+
 class _Ended(KeyboardInterrupt):
     """A signal. Code that cleans up after Ctrl-C cleans up after any of them."""
 
@@ -126,7 +140,7 @@ def _run(parser: argparse.ArgumentParser, argv: Sequence[str] | None, mute: bool
         complain("standard output is closed")
         return UNUSABLE
     if arguments.command is None:
-        parser.print_help()
+        print(_SHORT)
         return UNUSABLE
     status: int = arguments.run(arguments)
     return status

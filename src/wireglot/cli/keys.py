@@ -9,6 +9,7 @@ import sys
 import time
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final, Protocol
 from urllib.parse import quote
 
@@ -131,14 +132,15 @@ def _path(name: str) -> str:
     return f"/{quote(name, safe='')}"
 
 
+_CENT: Final = Decimal("0.01")
 _WORDS: Final = {
     "requests_per_minute": "{} requests/min",
     "tokens_per_minute": "{} tokens/min",
     "concurrent": "{} concurrent",
     "tokens_per_day": "{} tokens/day",
     "tokens_per_month": "{} tokens/month",
-    "cost_per_day": "{:.2f}/day",
-    "cost_per_month": "{:.2f}/month",
+    "cost_per_day": "{}/day",
+    "cost_per_month": "{}/month",
     "searches_per_day": "{} searches/day",
 }
 
@@ -222,6 +224,15 @@ async def _do(task: argparse.Namespace, keys: KeyAccess) -> None:
             _show_all(await keys.list(), task.json)
 
 
+def _amount(value: object) -> object:
+    """Money with two digits after the point, and more only for what is below a cent."""
+    if not isinstance(value, float):
+        return value
+    amount = Decimal(str(value))
+    cents = amount.quantize(_CENT)
+    return cents if cents == amount else f"{amount.normalize():f}"
+
+
 def _fields(arguments: argparse.Namespace) -> dict[str, Any]:
     """The options of the command line, with the names of the admin API."""
     fields = {
@@ -299,5 +310,5 @@ def _may(document: dict[str, Any]) -> str:
     said = [", ".join(document["models"]) or "all models"]
     if document.get("group"):
         said.append(f"group {document['group']}")
-    said += [words.format(document[name]) for name, words in _WORDS.items() if document.get(name)]
+    said += [words.format(_amount(document[name])) for name, words in _WORDS.items() if document.get(name)]
     return "; ".join(said)

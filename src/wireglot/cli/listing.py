@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from typing import Final
 
@@ -25,6 +26,9 @@ DIALECTS: Final = {
 
 def run(arguments: argparse.Namespace) -> int:
     rows = {"dialects": _dialects, "providers": _providers, "losses": _losses}[arguments.command]()
+    if arguments.json:
+        print(json.dumps([{"name": name, "about": about} for name, about in rows], indent=2))
+        return OK
     width = max(len(name) for name, _ in rows)
     for name, about in rows:
         print(fitted(f"{name.ljust(width)}  {about}".rstrip(), sys.stdout, " " * (width + 2)))

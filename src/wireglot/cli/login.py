@@ -14,7 +14,7 @@ import msgspec
 from wireglot.cli.argument_parser import near
 from wireglot.cli.ask_providers import lacking, try_key
 from wireglot.cli.run.asking import can_ask, keep_key, prompted_key, says_yes, short_path
-from wireglot.cli.terminal import OK, Failed, Paint, Unusable, complain, one_line, say
+from wireglot.cli.terminal import OK, Failed, Paint, Unusable, columns_of, complain, laid_out, one_line, say
 from wireglot.cli.trust import NO_FILE, ConfigFile, find_config, trust_command
 from wireglot.extras import install_hint
 from wireglot.gateway import config
@@ -204,12 +204,14 @@ def _list(known: dict[str, ProviderKey], *, as_json: bool) -> None:
     if not rows:
         say("No provider key found. Store one: wireglot login PROVIDER (`wireglot providers`)")
         return
-    cells = [_HEADS, *((", ".join(row.providers), row.key, row.source) for row in rows)]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
+    given = [_HEADS, *((", ".join(row.providers), row.key, row.source) for row in rows)]
+    cells = [[one_line(cell) for cell in row] for row in given]
     paint = Paint(sys.stdout)
-    for number, row in enumerate(cells):
-        line = one_line("  ".join(map(str.ljust, row, widths)).rstrip())
-        print(line if number else paint(line, "bold"))
+    head, *others = laid_out(cells, columns_of(sys.stdout))
+    if len(head) == 1:  # cells one below the other need no head
+        print(paint(head[0], "bold"))
+    for lines in others:
+        print("\n".join(lines))
 
 
 def _rows(known: dict[str, ProviderKey], place: Path | None) -> list[_Shown]:

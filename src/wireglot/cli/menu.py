@@ -21,7 +21,7 @@ except ImportError:  # Windows: rows are chosen by typing a line
     termios = None  # type: ignore[assignment]  # Windows has none
 
 _ROWS: Final = 12
-_UP, _DOWN, _ENTER, _CANCEL, _BACK = "up", "down", "enter", "cancel", "back"
+_UP, _DOWN, _ENTER, _CANCEL, _BACK, _INTERRUPT = "up", "down", "enter", "cancel", "back", "interrupt"
 _KEYS: Final = {
     "\x1b[A": _UP,
     "\x1bOA": _UP,
@@ -34,7 +34,7 @@ _KEYS: Final = {
     "\n": _ENTER,
     "\x7f": _BACK,
     "\x08": _BACK,
-    "\x03": _CANCEL,
+    "\x03": _INTERRUPT,
     "\x04": _CANCEL,
     "\x1b": _CANCEL,
 }
@@ -46,7 +46,8 @@ _REST_SECONDS: Final = 0.1
 
 
 def pick(question: str, rows: Sequence[str]) -> int | None:
-    """The index of the chosen row; None if the user cancelled. Check `can_ask` first."""
+    """The index of the chosen row; None if the user cancelled. Check `can_ask` first. Raises
+    KeyboardInterrupt."""
     if os.name != "posix" or os.environ.get("TERM", "dumb") == "dumb":
         return _typed(question, rows)
     return _drawn(question, rows)
@@ -113,7 +114,7 @@ def _drawn(question: str, rows: Sequence[str]) -> int | None:
     selection, paint, above = Selection(rows), Paint(sys.stderr), 0
     with _keys() as keys:
         for key in keys:
-            if key in (_ENTER, _CANCEL):
+            if key in (_ENTER, _CANCEL, _INTERRUPT):
                 break
             selection.press(key)
             size = shutil.get_terminal_size()
@@ -126,6 +127,8 @@ def _drawn(question: str, rows: Sequence[str]) -> int | None:
             key = _CANCEL
     chosen = selection.chosen if key == _ENTER else None
     _draw([f"{question} {one_line(rows[chosen]) if chosen is not None else ''}"], above)
+    if key == _INTERRUPT:  # raw mode has kept the terminal from sending it
+        raise KeyboardInterrupt
     print(file=sys.stderr, flush=True)
     return chosen
 

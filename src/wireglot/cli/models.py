@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from typing import Any, Final
 import msgspec
 
 from wireglot.cli.argument_parser import near
-from wireglot.cli.terminal import OK, Failed, Paint, count, one_line
+from wireglot.cli.terminal import OK, Failed, Paint, columns_of, count, laid_out, one_line
 from wireglot.gateway import config
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.stored_forms import now_ms
@@ -23,6 +22,8 @@ from wireglot.providers.spec import ModelSpec, ProviderSpec, limits_of
 
 _MILLION: Final = 1_000_000
 _SHORT: Final = {"image": "img", "document": "doc"}
+"""Inputs in the table; JSON has the whole words."""
+_OFF: Final = "  (off)"
 _HEADS: Final = ("model", "context", "output", "takes", "price in/out")
 _LEAST: Final = (3, 2, 1)
 """Columns that a narrow terminal omits, in this order: inputs, output, context."""
@@ -44,7 +45,7 @@ class ModelRow(msgspec.Struct, frozen=True):
             one_line(self.name),
             _tokens(self.context),
             _tokens(self.output),
-            " ".join(self.takes) or "-",
+            " ".join(_SHORT.get(kind, kind) for kind in self.takes) or "-",
             _price(self.price),
         )
 
@@ -117,19 +118,20 @@ def _distance(name: str, pattern: str) -> tuple[bool, bool, bool, bool, int]:
 def _print_table(rows: Sequence[ModelRow]) -> None:
     paint = Paint(sys.stdout)
     table = [_HEADS, *(row.cells() for row in rows)]
+    room = columns_of(sys.stdout) - (0 if all(row.on for row in rows) else len(_OFF))
     for column in _LEAST:
-        if not sys.stdout.isatty() or _width(table) <= shutil.get_terminal_size().columns:
+        if _width(table) <= room:
             break
         table = [tuple(cell for at, cell in enumerate(cells) if at != column) for cells in table]
-    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-    heads, *cells = ("  ".join(map(str.ljust, texts, widths)).rstrip() for texts in table)
-    print(paint(heads, "bold"))
-    for row, line in zip(rows, cells, strict=True):
-        print(line if row.on else paint(f"{line}  (off)", "dim"))
+    heads, *others = laid_out(table, room)
+    if len(heads) == 1:
+        print(paint(heads[0], "bold"))
+    for row, lines in zip(rows, others, strict=True):
+        text = "\n".join(lines)
+        print(text if row.on else paint(f"{text}{_OFF}", "dim"))
 
 
 def _width(table: Sequence[tuple[str, ...]]) -> int:
-    """The width of the longest line, with room for the text about models that are off."""
     columns = [max(map(len, column)) for column in zip(*table, strict=True)]
     return sum(columns) + 2 * (len(columns) - 1)
 
@@ -190,7 +192,7 @@ def _takes(limits: Limits) -> Iterator[str]:
     """What differs between models: all of them accept text, and tools unless stated otherwise."""
     if limits.thinking not in (None, "none"):
         yield "think"
-    yield from (_SHORT.get(kind, kind) for kind in limits.media)
+    yield from limits.media
 
 
 def _why_off(spec: ProviderSpec) -> str:

@@ -45,6 +45,7 @@ def _add_config(commands: Commands) -> None:
         "your keys and prompts are sent. If its content changes, it must be approved again.",
     )
     parser.add_argument("action", choices=("check", "trust"), help="the action")
+    flag(parser, "--json", "check: print JSON")
     option(parser, "--config", "FILE", "same as PATH (the spelling of `wireglot serve`)")
     parser.add_argument(
         "path", nargs="?", metavar="PATH", help="the file (default: the one `wireglot serve` would find)"
@@ -574,6 +575,7 @@ def _add_smoke(commands: Commands) -> None:
     option(parser, "--key", "KEY", "a client key, if the gateway requires one")
     option(parser, "--provider", "NAME", "test the first model listed for this provider")
     option(parser, "--model", "NAME", "test this model (with --provider: of that provider)")
+    flag(parser, "--json", "print JSON lines, one per check")
 
 
 def _add_store(commands: Commands) -> None:
@@ -925,7 +927,8 @@ def _add_listings(commands: Commands) -> None:
             "List every feature name that a loss can carry, and what it means.",
         ),
     ):
-        commands.add_parser(name, module="listing", help=help, description=description)
+        parser = commands.add_parser(name, module="listing", help=help, description=description)
+        flag(parser, "--json", "print a JSON array")
 
 
 _COMMANDS: Final[dict[str, Callable[[Commands], None]]] = {

@@ -27,6 +27,7 @@ from wireglot.cli.terminal import (
     Paint,
     Unusable,
     count,
+    fitted,
     one_line,
     say,
 )
@@ -232,7 +233,8 @@ def print_list(cases: Sequence[ProbeCase]) -> None:
         if own:
             print(paint(theme.title, "bold"))
         for case in own:
-            print(f"  {case.id.ljust(width)}  {case.level.ljust(6)}  {case.cost.ljust(6)}  {case.title}")
+            line = f"  {case.id.ljust(width)}  {case.level.ljust(6)}  {case.cost.ljust(6)}  {case.title}"
+            print(fitted(line, sys.stdout, " " * (width + 18)))
 
 
 def print_sent(root: str, cases: Sequence[ProbeCase], rehearsal: Rehearsal) -> None:
@@ -240,10 +242,10 @@ def print_sent(root: str, cases: Sequence[ProbeCase], rehearsal: Rehearsal) -> N
     paint = Paint(sys.stdout)
     titles = {case.id: case.title for case in cases}
     for finding in rehearsal.findings:
-        print(paint(f"{finding.id}: {titles[finding.id]}", "bold"))
+        print(paint(fitted(f"{finding.id}: {titles[finding.id]}", sys.stdout), "bold"))
         for exchange in finding.exchanges:
             again = "  (same as an earlier request, not sent again)" if exchange.shared else ""
-            print(f"  {exchange.method} {root}{exchange.path}{again}")
+            print(fitted(f"  {exchange.method} {root}{exchange.path}{again}", sys.stdout))
             if exchange.request and not exchange.shared:
                 print(f"    {one_line(_compact(exchange.request))}")
 
@@ -303,7 +305,7 @@ def print_report(report: ProbeReport, *, everything: bool) -> None:
     )
     missing = "" if report.complete else " (interrupted: cases are missing)"
     text = f"{score.passed} of {score.applicable} applicable cases passed: {score.percent:g} %{missing}"
-    print(paint(text, "bold") + (f"; {others}" if others else ""))
+    print(fitted(paint(text, "bold") + (f"; {others}" if others else ""), sys.stdout))
     tokens = f"{report.input_tokens:,} tokens in, {report.output_tokens:,} out"
     print(f"{count(report.requests, 'request')}, {tokens}, as reported by the endpoint")
 
@@ -311,7 +313,8 @@ def print_report(report: ProbeReport, *, everything: bool) -> None:
 def _print_row(row: ProbeRow, paint: Paint) -> None:
     sign, colour = _SIGNS[row.verdict]
     words = f": {one_line(row.words)}" if row.words else ""
-    print(f"      {paint(sign, colour)} {row.id}  {paint(row.verdict, colour)}{words}")
+    line = f"      {paint(sign, colour)} {row.id}  {paint(row.verdict, colour)}{words}"
+    print(fitted(line, sys.stdout))
 
 
 def selected(dialect: str, only: Sequence[str], *, large: bool) -> list[ProbeCase]:
@@ -358,14 +361,14 @@ def _probe(arguments: argparse.Namespace) -> int:
         raise Unusable(
             "expected a BASE_URL, as in `wireglot probe http://127.0.0.1:8484 --dialect anthropic`"
         )
+    root = root_of(arguments.base_url, arguments.dialect or "")  # `probe foo` lacks more than a dialect
     if arguments.dialect is None:
         raise Unusable(f"--dialect: expected the dialect of the endpoint: {', '.join(WIRES)}")
-    root = root_of(arguments.base_url, arguments.dialect)
     wire = WIRES[arguments.dialect]
     if arguments.dry_run:
         rehearsal = rehearse(cases, wire, arguments.model or _UNNAMED)
         print_sent(root, cases, rehearsal)
-        print(f"\n{bound(rehearsal, price_at(root, arguments.model or ''))}")
+        print(fitted(f"\n{bound(rehearsal, price_at(root, arguments.model or ''))}", sys.stdout))
         return OK
     key = _key(arguments)
     budget = budget_of(arguments.budget) if arguments.budget else None
@@ -394,7 +397,7 @@ def _send(
         purse = Purse(budget, price, rehearsal.parts, ledger)
         named = one_line(Redactor([key] if key else [], []).text(model))
         what = f"{root}, {wire.name}, model {named}: {count(len(cases), 'case')}"
-        print(f"{what}, {bound(rehearsal, price)}\n", flush=True)
+        print(fitted(f"{what}, {bound(rehearsal, price)}\n", sys.stdout), flush=True)
         if must_agree:
             _agree()
         check_answers(Talk(endpoint, wire, model, ledger, fresh=True), root)

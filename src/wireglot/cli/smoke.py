@@ -28,6 +28,7 @@ from wireglot.cli.terminal import (
     Paint,
     Unusable,
     count,
+    fitted,
     one_line,
 )
 from wireglot.dialects.arguments import arguments_object
@@ -296,14 +297,16 @@ def _document(answer: GatewayAnswer, name: str) -> dict[str, Any]:
     return value
 
 
-def smoke(gateway: SmokeTarget, provider: str | None, model: str | None) -> int:
+def smoke(gateway: SmokeTarget, provider: str | None, model: str | None, *, as_json: bool = False) -> int:
     """Check one gateway and print the table; the number of failures is the exit status."""
     try:
         chosen = _model(gateway, provider, model)
     except CheckFailed as fault:
         raise Failed(f"{gateway.url}: {one_line(str(fault))}") from None
+    if as_json:
+        return _print_json(gateway, chosen)
     paint = Paint(sys.stdout)
-    print(f"{gateway.url}, model {one_line(chosen)}\n")
+    print(fitted(f"{gateway.url}, model {one_line(chosen)}\n", sys.stdout))
     narrow = sys.stdout.isatty() and shutil.get_terminal_size().columns < _WIDE_COLUMNS
     if not narrow:
         print(paint(_ROW.format("endpoint", "check", "", "ms", "route", "losses").rstrip(), "bold"))
@@ -313,6 +316,25 @@ def smoke(gateway: SmokeTarget, provider: str | None, model: str | None) -> int:
         print("\n".join(_narrow(result, chosen, paint)) if narrow else _line(result, paint), flush=True)
     failures = sum(1 for result in results if result.fault)
     print(f"\n{count(len(results) - failures, 'check')} passed, {failures} failed")
+    return min(failures, MAX_FAILURES)
+
+
+def _print_json(gateway: SmokeTarget, model: str) -> int:
+    failures = 0
+    for result in checks(gateway, model):
+        failures += bool(result.fault)
+        document = {
+            "url": gateway.url,
+            "model": model,
+            "endpoint": result.endpoint,
+            "check": result.check,
+            "passed": not result.fault,
+            "fault": result.fault or None,
+            "milliseconds": round(result.seconds * 1000, 1),
+            "route": result.route or None,
+            "losses": [name.strip() for name in result.losses.split(",") if name.strip()],
+        }
+        print(msgspec.json.encode(document).decode(), flush=True)
     return min(failures, MAX_FAILURES)
 
 
@@ -374,11 +396,12 @@ _CALLER: Final = "wireglot-smoke"
 def run(arguments: argparse.Namespace) -> int:
     key = usable_key(arguments.key or "", "--key")
     if arguments.url is not None:
-        return smoke(SmokeTarget(address_of(arguments.url), key), arguments.provider, arguments.model)
-    return _smoke_own(key, arguments.provider, arguments.model)
+        target = SmokeTarget(address_of(arguments.url), key)
+        return smoke(target, arguments.provider, arguments.model, as_json=arguments.json)
+    return _smoke_own(key, arguments.provider, arguments.model, as_json=arguments.json)
 
 
-def _smoke_own(key: str, provider: str | None, model: str | None) -> int:
+def _smoke_own(key: str, provider: str | None, model: str | None, *, as_json: bool) -> int:
     """With the configuration that `wireglot serve` would find."""
     from wireglot.cli.own_gateway import ask_own_gateway, key_of_its_own
     from wireglot.cli.trust import trusted_config
@@ -389,6 +412,7 @@ def _smoke_own(key: str, provider: str | None, model: str | None) -> int:
         own, more = key_of_its_own(_CALLER)
 
     def ask(host: str, port: int) -> int:
-        return smoke(SmokeTarget(GatewayAddress("http", host, port), key or own), provider, model)
+        target = SmokeTarget(GatewayAddress("http", host, port), key or own)
+        return smoke(target, provider, model, as_json=as_json)
 
     return ask_own_gateway(ask, file=trusted_config(None), more=more)

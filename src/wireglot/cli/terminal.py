@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Final, Protocol, TextIO, TypeVar
 
@@ -169,6 +170,30 @@ def loss_lines(losses: Sequence[Loss], paint: Paint) -> list[str]:
             + (f"  {paint(reason, 'dim')}" if reason else "")
         )
     return lines
+
+
+def columns_of(stream: TextIO) -> int:
+    """What a line may be wide: a pipe has room for any."""
+    return shutil.get_terminal_size().columns if stream.isatty() else sys.maxsize
+
+
+def laid_out(rows: Sequence[Sequence[str]], columns: int, indent: str = "") -> list[list[str]]:
+    """The lines of each row: a table where it fits, else the cells of each row one below the other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = [indent + "  ".join(map(str.ljust, row, widths)).rstrip() for row in rows]
+    if max(map(len, lines)) <= columns:
+        return [[line] for line in lines]
+    wrapper = textwrap.TextWrapper(
+        columns,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return [
+        [wrapper.fill(first), *(wrapper.fill(f"  {cell}") for cell in others if cell)]
+        for first, *others in rows
+    ]
 
 
 def count(number: int, noun: str, plural: str = "") -> str:

@@ -8,6 +8,7 @@ import json
 import os
 import shutil
 import sys
+import textwrap
 from datetime import date, timedelta
 from decimal import ROUND_HALF_EVEN, Decimal
 from typing import Any, Final, TextIO
@@ -23,7 +24,7 @@ from wireglot.cli.remote_gateway import (
     reachable,
     usable_key,
 )
-from wireglot.cli.terminal import OK, Failed, Paint, Unusable, count, one_line
+from wireglot.cli.terminal import OK, Failed, Paint, Unusable, columns_of, count, one_line
 from wireglot.cli.trust import settings_of
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.ledger.report import BadParameter, query_of, report
@@ -55,11 +56,35 @@ def table_lines(report: dict[str, Any], stream: TextIO) -> list[str]:
     if names:
         lines.append(["total", *[""] * (len(names) - 1), *_cells(report["total"], [], shown)])
     widths = [max(len(line[place]) for line in lines) for place in range(len(head))]
+    columns = columns_of(stream)
+    if sum(widths) + 2 * (len(widths) - 1) > columns:
+        return [*_stacked(lines, len(names), columns, paint), *_remarks(report, paint)]
     aligned = [_aligned(line, widths, len(names)) for line in lines]
     aligned[0] = paint(aligned[0], "bold")
     if names:
         aligned[-1] = paint(aligned[-1], "bold")
     return [*aligned, *_remarks(report, paint)]
+
+
+def _stacked(lines: list[list[str]], names: int, columns: int, paint: Paint) -> list[str]:
+    """For a terminal that the table does not fit: the figures of a row below its names."""
+    head, *rows = lines
+    titles = head[names:]
+    shown = []
+    wrapper = textwrap.TextWrapper(
+        columns,
+        initial_indent="  ",
+        subsequent_indent="  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    for line in rows:
+        name = "  ".join(filter(None, line[:names])) or "total"
+        figures = (f"{title} {cell}" for title, cell in zip(titles, line[names:], strict=True))
+        # A figure stays next to what it counts.
+        text = ", ".join(figure.replace(" ", "\xa0") for figure in figures)
+        shown += [paint(name, "bold"), wrapper.fill(text).replace("\xa0", " ")]
+    return shown
 
 
 def _cells(row: dict[str, Any], names: list[str], shown: list[tuple[str, str]]) -> list[str]:

@@ -56,6 +56,7 @@ def _handlers() -> dict[int, _Handler]:
 
 
 _MAX_BODY: Final = 16 * 2**20
+_NO_URL: Final = "BASE_URL: expected http://HOST:PORT or https://HOST/PATH"
 _ROOTS: Final = {
     "openai-chat": "/v1",
     "openai-responses": "/v1",
@@ -117,11 +118,11 @@ def root_of(base_url: str, dialect: str) -> str:
         parts = urlsplit(base_url)
         port = parts.port
     except ValueError:
-        raise UnusableEndpoint("BASE_URL: expected http://HOST:PORT or https://HOST/PATH") from None
+        raise UnusableEndpoint(_NO_URL) from None
     host = parts.hostname or ""
     plain = host.replace(".", "").replace("-", "").replace(":", "").replace("_", "")
     if parts.scheme not in ("http", "https") or not plain.isalnum() or not plain.isascii():
-        raise UnusableEndpoint("BASE_URL: expected http://HOST:PORT or https://HOST/PATH")
+        raise UnusableEndpoint(_NO_URL)
     if parts.query or parts.fragment or parts.username or parts.password:
         raise UnusableEndpoint(
             "BASE_URL: must not contain a user name, password or query; pass a key with --key-env"

@@ -27,7 +27,7 @@ def _configs(line: str) -> tuple[Case, ...]:
     reported = {
         "nowhere.toml": f"nowhere.toml: {NO_FILE}",
         "folder": "folder: expected a file that can be read, found Is a directory",
-        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, ']' at the end of a table declaration, found something else",
+        "broken.toml": "broken.toml: line 1, column 8: expected valid TOML, ']' at the end of a table declaration, found the end of the line",
     }
     named = [Case(f"{line} --config {name}", 2, says) for name, says in reported.items()]
     # What was meant is not known: surely not the configuration of this folder.
@@ -254,7 +254,7 @@ def _listing(name: str, typo: str) -> dict[str, Cell]:
     return {
         "typo": (
             Case(typo, 2, f"there is no command {typo}: did you mean {name}? (see wireglot --help)"),
-            Case(f"{name} extra", 2, f"there is nothing to do with extra (see wireglot {name} --help)"),
+            Case(f"{name} extra", 2, f"unexpected argument: extra (see wireglot {name} --help)"),
         ),
         "missing file": NO_FILES,
         "wrong key": NO_KEYS,
@@ -515,7 +515,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "demo": {
         "typo": (
             Case("dem", 2, "there is no command dem: did you mean demo? (see wireglot --help)"),
-            Case("demo extra", 2, "there is nothing to do with extra (see wireglot demo --help)"),
+            Case("demo extra", 2, "unexpected argument: extra (see wireglot demo --help)"),
         ),
         "missing file": NO_FILES,
         "wrong key": "it asks the model that lives inside it, with an empty environment",
@@ -562,7 +562,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("smok", 2, "there is no command smok: did you mean smoke? (see wireglot --help)"),
             Case("smoke --ulr x", 2, "unknown option --ulr: did you mean --url? (see wireglot smoke --help)"),
-            Case("smoke sk-hush-0123456789", 2, "there is nothing to do with an argument of 18 characters (see wireglot smoke --help)"),
+            Case("smoke sk-hush-0123456789", 2, "unexpected argument: an argument of 18 characters (see wireglot smoke --help)"),
             Case("smoke --provider dmeo", 2, "the gateway lists no model of provider dmeo: did you mean demo?"),
             Case("smoke --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists the available models"),
             Case(f"smoke --url {{gateway}} --key {KEY} --model clade-opus", 2, "model: there is no model 'clade-opus': `wireglot models` lists the available models"),

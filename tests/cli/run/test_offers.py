@@ -85,13 +85,16 @@ def test_without_a_client_one_is_picked_and_a_model_for_it(place: Place) -> None
 
 
 @pytest.mark.sampled
-@rows("key", ["\x03", "\x1b", "\x04"])
-def test_a_menu_can_be_left(place: Place, key: str) -> None:
+@rows("key, status, said", [
+    ("\x03", 130, "interrupted"), ("\x1b", 2, "no selection"), ("\x04", 2, "no selection"),
+])  # fmt: skip
+def test_a_menu_can_be_left(place: Place, key: str, status: int, said: str) -> None:
+    """With the status of Ctrl-C anywhere else."""
     terminal = bare(place)
     assert terminal.wait_for("Client:", DEADLINE_SECONDS)
     terminal.type(key)
-    assert terminal.end(DEADLINE_SECONDS) == 2
-    assert "no selection" in terminal.shown
+    assert terminal.end(DEADLINE_SECONDS) == status
+    assert said in terminal.shown
 
 
 def test_a_terminal_without_cursor_moves_takes_a_number(place: Place) -> None:

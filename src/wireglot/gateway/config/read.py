@@ -62,7 +62,9 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
         said = _POSITION.sub("", message)
         # The parser quotes no values; at most it quotes a name that is defined twice.
         if said.startswith("Expected "):
-            problem = ConfigProblem(place, f"valid TOML, {said.removeprefix('Expected ')}", "something else")
+            problem = ConfigProblem(
+                place, f"valid TOML, {said.removeprefix('Expected ')}", _character(content, place)
+            )
         else:
             problem = ConfigProblem(place, "valid TOML", said[:1].lower() + said[1:])
     except RecursionError:
@@ -70,6 +72,19 @@ def parse(content: bytes, source: str) -> dict[str, Any]:
     except ValueError:  # a number with more digits than Python accepts; a date that does not exist
         problem = ConfigProblem(source, "valid TOML", "a number or a date that cannot be read")
     raise ConfigError([problem], source) from None
+
+
+def _character(content: bytes, place: str) -> str:
+    """What is at a place that the parser names: a character, never a value, which may be a key."""
+    at = re.fullmatch(r"line (\d+), column (\d+)", place)
+    if at is None:
+        return "the end of the file"
+    line, column = int(at[1]), int(at[2])
+    lines = content.decode("utf-8-sig").split("\n")
+    text = lines[line - 1].rstrip("\r") if line <= len(lines) else ""
+    if column > len(text):
+        return "the end of the line" if line < len(lines) else "the end of the file"
+    return f"the character {text[column - 1]!r}"
 
 
 def _is_flat(document: dict[str, Any]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import re
 import secrets
@@ -116,10 +117,21 @@ def refuse_open_door(server: ServerSettings, keys: int, table: Table) -> None:
 
 def _host(table: Table) -> str:
     host: str = table.read(ServerSettings, "host")
-    if _HOST.fullmatch(host):
+    if _HOST.fullmatch(host) and not _is_broken_address(host):
         return host
     table.wrong("host", "an address or a host name", shown(host))
     return ServerSettings().host
+
+
+def _is_broken_address(host: str) -> bool:
+    """Numbers and dots are an address, never a name (RFC 1123): 300.1.1.1 is neither."""
+    if not re.fullmatch(r"[\d.]+", host):
+        return False
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        return True
+    return False
 
 
 def _hosts(table: Table) -> tuple[str, ...]:
