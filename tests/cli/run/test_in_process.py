@@ -417,7 +417,8 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     assert lines[1].startswith("wireglot: kimi on http://own:1 (private), p/m; set KIMI_MODEL_NAME")
     assert lines[2:] == [
         "wireglot: to see every exchange: `wireglot inspect` in another terminal",
-        "wireglot: resume later: wireglot run kimi -- --continue",
+        "wireglot: to resume this conversation later:",
+        "  wireglot run kimi -- --continue",
     ]
     shown: list[Any] = []
     monkeypatch.setattr(launch, "_show_inspector", lambda *given: shown.append(given))

@@ -260,5 +260,5 @@ def test_the_hint_to_resume_is_the_whole_command(
 def test_the_hint_to_resume_fits_80_columns(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(launch, "can_ask", lambda: True)
     for name in CLIENTS:
-        line = f"wireglot: resume later: {launch._resume(Launch(client=name, model='kimi/kimi-k3'))}"
+        line = f"  {launch._resume(Launch(client=name, model='kimi/kimi-k3'))}"
         assert len(line) <= 80

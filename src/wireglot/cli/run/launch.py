@@ -554,7 +554,7 @@ def _start(task: Launch, found: _Found) -> int:
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
         if resume := _resume(task):
-            complain(f"resume later: {resume}", fit=False)
+            complain(f"to resume this conversation later:\n  {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} takes precedence: if its file sets another base URL, that URL is used")
         return _become(task, pointing, environ)
