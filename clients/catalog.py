@@ -10,6 +10,8 @@ from pathlib import Path
 
 from clients.packages import (
     AI_SDK,
+    AI_SDK_5,
+    AI_SDK_6,
     CLAUDE_CODE,
     CLINE,
     CODEX,
@@ -20,6 +22,8 @@ from clients.packages import (
     GOOSE,
     HERE,
     HERMES,
+    JS_SDKS,
+    JS_SDKS_BEFORE,
     KIMI_CODE,
     NODE22,
     NODE24,
@@ -27,6 +31,7 @@ from clients.packages import (
     OPENCODE,
     PI,
     PYTHON_SDKS,
+    PYTHON_SDKS_BEFORE,
     QWEN_CODE,
     ROOT,
     Package,
@@ -265,21 +270,21 @@ def _program_env(seat: Seat) -> dict[str, str]:
     return {"WIREGLOT_URL": seat.base, "WIREGLOT_KEY": seat.key, "WIREGLOT_PROMPT": seat.prompt}
 
 
-def _ai_sdk(provider: str) -> Callable[[Seat], Launch]:
+def _program(package: Package, name: str, provider: str) -> Callable[[Seat], Launch]:
     def launch(seat: Seat) -> Launch:
         # Node looks for packages beside the program, so the program is copied beside a link to them.
-        (seat.project / "node_modules").symlink_to(AI_SDK.folder / "node_modules")
-        program = seat.project / "ai_sdk.mjs"
-        program.write_text((PROGRAMS / "ai_sdk.mjs").read_text())
+        (seat.project / "node_modules").symlink_to(package.folder / "node_modules")
+        program = seat.project / name
+        program.write_text((PROGRAMS / name).read_text())
         command: list[str | Path] = [NODE22.binaries / "node", program, provider]
         return Launch(command, _program_env(seat), node=NODE22.binaries)
 
     return launch
 
 
-def _python(program: str) -> Callable[[Seat], Launch]:
+def _python(package: Package, program: str) -> Callable[[Seat], Launch]:
     return lambda seat: Launch(
-        [PYTHON_SDKS.binaries / "python", "-m", f"clients.programs.{program}"],
+        [package.binaries / "python", "-m", f"clients.programs.{program}"],
         {**_program_env(seat), "PYTHONPATH": str(ROOT)},
     )
 
@@ -422,6 +427,22 @@ def _pi(seat: Seat) -> Launch:
 
 
 _CHAT, _RESPONSES, _ANTHROPIC, _GEMINI = "openai-chat", "openai-responses", "anthropic", "gemini"
+_OLLAMA = "ollama"
+
+
+def _remarks(package: Package, short: str, *remarks: str) -> str:
+    """What tells rows of one title apart: the release of an older major, and the API."""
+    if package.held:
+        vendor = "ai" if package.name.startswith("ai-") else short.partition("-")[0]
+        found = (
+            version
+            for name, version in package.versions.items()
+            if vendor in name.removeprefix("@").split("/")[0]
+        )
+        remarks = (next(found), *remarks)
+    named = ", ".join(remark for remark in remarks if remark)
+    return f" ({named})" if named else ""
+
 
 CLIENTS: tuple[Client, ...] = (
     Client("claude-code", "Claude Code", _ANTHROPIC, CLAUDE_CODE, _claude_code),
@@ -491,15 +512,16 @@ CLIENTS: tuple[Client, ...] = (
     ),
     *(
         Client(
-            f"ai-sdk-{short}",
-            f"Vercel AI SDK ({package})",
+            f"{package.name}-{short}",
+            f"Vercel AI SDK{_remarks(package, short, provider)}",
             speaks,
-            AI_SDK,
-            _ai_sdk(short),
+            package,
+            _program(package, "ai_sdk.mjs", short),
             finals=2,
             files=SDK_TURNS,
         )
-        for short, package, speaks in (
+        for package in (AI_SDK, AI_SDK_6, AI_SDK_5)
+        for short, provider, speaks in (
             ("openai-compatible", "@ai-sdk/openai-compatible", _CHAT),
             ("openai-chat", "@ai-sdk/openai, chat", _CHAT),
             ("openai", "@ai-sdk/openai", _RESPONSES),
@@ -509,19 +531,26 @@ CLIENTS: tuple[Client, ...] = (
     ),
     *(
         Client(
-            f"python-{short}",
-            f"Python {title}",
+            f"{prefix}-{short}",
+            f"{language} {title}{_remarks(package, short, api)}",
             speaks,
-            PYTHON_SDKS,
-            _python(program),
+            package,
+            _python(package, python) if package.kind == "pip" else _program(package, "vendor_sdk.mjs", short),
             finals=2,
             files=SDK_TURNS,
         )
-        for short, title, speaks, program in (
-            ("openai-chat", "openai (chat.completions)", _CHAT, "openai_chat"),
-            ("openai-responses", "openai (responses)", _RESPONSES, "openai_responses"),
-            ("anthropic", "anthropic", _ANTHROPIC, "anthropic_messages"),
-            ("google", "google-genai", _GEMINI, "google_generate"),
+        for package, prefix, language in (
+            (PYTHON_SDKS, "python", "Python"),
+            (PYTHON_SDKS_BEFORE, "python-before", "Python"),
+            (JS_SDKS, "js", "JavaScript"),
+            (JS_SDKS_BEFORE, "js-before", "JavaScript"),
+        )
+        for short, title, api, speaks, python in (
+            ("openai-chat", "openai", "chat.completions", _CHAT, "openai_chat"),
+            ("openai-responses", "openai", "responses", _RESPONSES, "openai_responses"),
+            ("anthropic", "anthropic", "", _ANTHROPIC, "anthropic_messages"),
+            ("google", "google-genai", "", _GEMINI, "google_generate"),
+            ("ollama", "ollama", "", _OLLAMA, "ollama_chat"),
         )
     ),
 )

@@ -243,7 +243,9 @@ def watched(client: Client, address: Address, version: str) -> tuple[str, Seen]:
 
 def main(arguments: list[str]) -> int:
     options = _options(arguments)
-    clients = [client for client in CLIENTS if re.search(options.only, client.name)]
+    clients = [
+        client for client in CLIENTS if re.search(options.only, client.name) and not client.package.held
+    ]
     wanted = {client.package.name for client in clients}
     versions: dict[str, str] = {}
     try:

@@ -197,5 +197,5 @@ def test_a_page_is_not_written_from_a_part_of_the_table(capsys):
 def test_the_documentation_tells_how_to_connect_each_client():
     text = (ROOT / "docs" / "clients.md").read_text().lower()
     for client in CLIENTS:
-        title = client.title.partition(" (")[0].removeprefix("Python ").lower()
+        title = client.title.partition(" (")[0].removeprefix("Python ").removeprefix("JavaScript ").lower()
         assert f"\n## {title}\n" in text
