@@ -78,6 +78,8 @@ export interface Message {
   frames?: Frame[];
   bytes?: number;
   truncated?: boolean;
+  /** So many long strings of the body were cut, and nothing else of it. */
+  shortened?: number;
   base64?: boolean;
   /** What a stream amounts to, as a whole answer of its dialect. */
   folded?: string;

@@ -35,7 +35,11 @@ export function Pane({ side }: { side: ExchangeSide }) {
         <h2>{side.title}</h2>
         <span class="faint clip">{side.about.value}</span>
         <span class="pane-tools">
-          {message?.truncated ? <span class="grade grade-degraded" title="only the beginning was kept">≈ cut, was {size(message.bytes)}</span> : null}
+          {message?.shortened ? (
+            <span class="grade grade-degraded" title="All else of it was recorded. Set [trace] body_bytes to record longer bodies.">≈ {plural(message.shortened, "long string")} cut, was {size(message.bytes)}</span>
+          ) : message?.truncated ? (
+            <span class="grade grade-degraded" title="only the beginning was kept">≈ cut, was {size(message.bytes)}</span>
+          ) : null}
           {message?.stops && visible === events.length ? <span class="grade grade-degraded" title={message.stops}>≈ stops before its end</span> : null}
           {!isEmpty ? (
             <>

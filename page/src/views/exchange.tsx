@@ -65,13 +65,13 @@ function Head({ exchange, trace, row }: { exchange: Exchange; trace: Trace; row:
         <h1 class={row.title ? "words" : undefined} title={row.title}>{row.title || asked}</h1>
         <div class="exchange-actions">
           {trace.request ? <ExchangeSearch exchange={exchange} /> : null}
-          {trace.request && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
+          {trace.request && !trace.request.truncated && row.operation !== "embed" ? <A class="button main" href={to(["replay", row.id])}>Replay …</A> : null}
           {trace.request && !exchange.running.value ? <A class="button" href={to(["compare", row.id])}>Compare …</A> : null}
           {trace.request ? <a class="button" href={address(`/exchanges/${encodeURIComponent(row.id)}/export`)} download="">Export</a> : null}
           {trace.request?.body && !trace.request.truncated && row.dialect && row.operation !== "count" && row.operation !== "embed" ? (
             <button type="button" onClick={() => openInPlayground(row.dialect ?? "", trace.request?.body ?? "")}>Playground</button>
           ) : null}
-          {trace.request ? <Copy label="Copy as curl" text={() => curlOf(trace.request ?? {}, location.origin, row.path ?? "/")} /> : null}
+          {trace.request && !trace.request.truncated ? <Copy label="Copy as curl" text={() => curlOf(trace.request ?? {}, location.origin, row.path ?? "/")} /> : null}
         </div>
       </div>
       <p class="facts">

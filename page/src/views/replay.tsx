@@ -93,11 +93,11 @@ export function Replay({ id }: { id: string }) {
   }, [trace, wanted, body, spoken]);
 
   if (!trace) return problem ? <section class="prose"><Problem>{problem}</Problem></section> : <Waiting />;
-  if (!trace.request)
+  if (!trace.request || trace.request.truncated)
     return (
       <section class="prose">
         <h1>Replay</h1>
-        <Problem>The body of this exchange was not recorded, so it cannot be sent again.</Problem>
+        <Problem>The body of this exchange was not recorded, or not completely, so it cannot be sent again.</Problem>
         <p><A href={to(["x", id])}>Back to the exchange</A></p>
       </section>
     );

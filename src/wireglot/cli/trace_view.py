@@ -269,7 +269,9 @@ class Shown:
         what = [dialect, message.url or str(message.status or ""), count(message.bytes, "byte")]
         if message.frames:
             what.append(count(len(message.frames), "piece"))
-        if message.truncated:
+        if message.shortened:
+            what.append(f"{count(message.shortened, 'long string')} cut")
+        elif message.truncated:
             what.append("only the beginning was recorded")
         reported = one_line(f"  {', '.join(filter(None, what))}")
         head = self.paint(title, "bold") + self._cut(reported, len(title))

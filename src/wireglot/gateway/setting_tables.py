@@ -122,7 +122,11 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     ] = ()
     body_bytes: Annotated[
         int,
-        setting("maximum of one body or stream; a longer one is truncated", gt=0, unit="bytes"),
+        setting(
+            "maximum of one body or stream; in longer requests long strings are cut, others end there",
+            gt=0,
+            unit="bytes",
+        ),
     ] = 4 * MIB
     keep_hours: Annotated[float, setting("how long they are kept", gt=0, unit="hours")] = 24.0
     keep_bytes: Annotated[

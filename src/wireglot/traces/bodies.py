@@ -65,7 +65,7 @@ def document(message: TraceMessage | None, name: str) -> dict[str, Any]:
     """The JSON object in a message. Raises UnreadableBody; `name` is used for the message in the error."""
     if message is None or not (message.body or message.frames):
         raise UnreadableBody(f"{name}: no body was recorded")
-    if message.truncated:
+    if message.truncated and not message.shortened:
         raise UnreadableBody(f"{name}: only the beginning of it was recorded")
     try:
         value = decode(payload(message))

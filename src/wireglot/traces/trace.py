@@ -138,6 +138,9 @@ class TraceMessage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     bytes: int = 0
     """Its original size, even if the stored body is shorter."""
     truncated: bool = False
+    """It is not all there: cut at its end, or see `shortened`."""
+    shortened: int = 0
+    """This number of long strings in the body were cut: the rest of it is complete, and still JSON."""
     base64: bool = False
     """The body is not UTF-8, and is stored as base64."""
     folded: str = ""

@@ -397,6 +397,32 @@ def test_of_a_long_body_its_beginning_is_kept() -> None:
         assert "base64" not in trace["request"]
 
 
+def test_a_long_request_keeps_its_end_its_title_and_its_links_and_long_strings_are_cut() -> None:
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(300_000)).decode()
+    source = {"type": "base64", "media_type": "image/png", "data": picture}
+    shown = [{"type": "image", "source": source}, {"type": "text", "text": "What is it?"}]
+    messages = [
+        {"role": "user", "content": shown},
+        {"role": "assistant", "content": "It is dark."},
+        {"role": "user", "content": "Say so in one word."},
+    ]
+    with stage('mode = "all"\nbody_bytes = 50_000') as made:
+        body = json.dumps({"model": "openai-chat-up/m1", "max_tokens": 9, "messages": messages}).encode()
+        trace = made.look.trace(id_of(post(made.gateway.port, "/v1/messages", body)))
+        (attempt,) = trace["attempts"]
+        for side in (trace["request"], attempt["request"]):
+            assert (side["truncated"], side["shortened"]) == (True, 1)
+            assert len(side["body"]) <= 50_000 < side["bytes"]
+            assert json.loads(side["body"])["messages"][-1]["content"] == "Say so in one word."
+        assert trace["row"]["title"] == "Say so in one word."
+        linked = {link["client"]: link["upstream"] for link in attempt["links"]}
+        assert linked["/messages/2"] == "/messages/2"
+        assert trace.get("notes", []) == []
+        # What was sent is not known any more: it is not sent again.
+        sent = {"id": trace["row"]["id"], "to": "openai-chat-up/m1"}
+        assert made.look.raw("replay", "POST", sent).status == 404
+
+
 def test_what_finds_no_room_is_counted_and_the_client_has_its_answer() -> None:
     """R-K-06"""
     with stage() as made:

@@ -149,7 +149,7 @@ class _Look:
             body = b"".join(data for _, data in list(request.pieces))
             self._scrub = Scrubber(self._redactor, request.headers, request.url, body)
             withhold_unsearched(recording, self._scrub)
-            self._request = traced_message(request, self._scrub, started)
+            self._request = traced_message(request, self._scrub, started, recording.body_bytes)
         scrub = self._scrub
         is_known = _CURSOR.fullmatch(cursor) is not None
         shown_before, client, upstream = map(int, cursor.split(".")) if is_known else (0, 0, 0)
@@ -158,7 +158,9 @@ class _Look:
             attempt = attempts[len(self._attempts)]
             withhold_unsearched(recording, scrub)
             bare = msgspec.structs.replace(attempt, answer=None, differing=None)
-            self._attempts.append(traced_attempt(bare, scrub, self._redactor, started, []))
+            self._attempts.append(
+                traced_attempt(bare, scrub, self._redactor, started, [], recording.body_bytes)
+            )
             self._answers.append(_Frames())
         first = max(0, shown_before - 1)
         shown: list[Attempt] = []

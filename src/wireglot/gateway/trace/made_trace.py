@@ -23,6 +23,7 @@ from wireglot.ir.errors import legible
 from wireglot.ir.request import Request
 from wireglot.ir.stream import FLAWS
 from wireglot.traces.bodies import is_tangled
+from wireglot.traces.shorten import shortened
 from wireglot.traces.target import RecordedTarget
 from wireglot.traces.trace import Attempt, Row, Trace, TraceFrame, TraceMessage, TraceStep
 from wireglot.wire.json import repair_text
@@ -330,15 +331,18 @@ def made_trace(recording: Recording, redactor: Redactor, worker: str) -> Trace:
     notes += [f"the provider broke a rule: {FLAWS.get(flaw, flaw)}" for flaw in record.flaws]
     if withhold_unsearched(recording, scrub):
         notes.append(_UNSEARCHED)
-    said = read_request(record.dialect, body) if not scrub.unsearched else None
+    most = recording.body_bytes
+    said = read_request(record.dialect, _fitted(body, most)[0]) if not scrub.unsearched else None
     history = None if row.session else history_of(said)
     row = msgspec.structs.replace(row, title=_title(said, scrub), history=history)
-    attempts = [traced_attempt(asked, scrub, redactor, record.started, notes) for asked in recording.attempts]
+    attempts = [
+        traced_attempt(asked, scrub, redactor, record.started, notes, most) for asked in recording.attempts
+    ]
     return Trace(
         version=__version__,
         row=row,
-        request=traced_message(request, scrub, record.started),
-        answer=traced_message(recording.answer, scrub, record.started),
+        request=traced_message(request, scrub, record.started, most),
+        answer=traced_message(recording.answer, scrub, record.started, most),
         attempts=attempts,
         losses=redacted_losses(record.losses, redactor),
         steps=traced_steps(recording),
@@ -355,7 +359,9 @@ def recorded_title(recording: Recording, redactor: Redactor) -> str:
     request = recording.request
     body = b"".join(data for _, data in request.pieces)
     scrub = Scrubber(redactor, request.headers, request.url, body)
-    return _title(read_request(recording.record.dialect, body) if not scrub.unsearched else None, scrub)
+    if scrub.unsearched:
+        return _title(None, scrub)
+    return _title(read_request(recording.record.dialect, _fitted(body, recording.body_bytes)[0]), scrub)
 
 
 def withhold_unsearched(recording: Recording, scrub: Scrubber) -> bool:
@@ -373,7 +379,7 @@ def scrubbed_row(row: Row, scrub: Scrubber, redactor: Redactor) -> Row:
 
 
 def traced_attempt(
-    asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float, notes: list[str]
+    asked: RecordedAttempt, scrub: Scrubber, redactor: Redactor, started: float, notes: list[str], most: int
 ) -> Attempt:
     target = asked.target
     return Attempt(
@@ -382,8 +388,8 @@ def traced_attempt(
         dialect=target.dialect,
         began_ms=milliseconds(asked.began, started),
         passthrough=asked.passthrough,
-        request=traced_message(asked.request, scrub, started),
-        answer=traced_message(asked.answer, scrub, started) if asked.answer is not None else None,
+        request=traced_message(asked.request, scrub, started, most),
+        answer=traced_message(asked.answer, scrub, started, most) if asked.answer is not None else None,
         error=scrub.text(asked.error),
         limits=_limits(asked, scrub, notes),
         losses=redacted_losses(asked.losses, redactor),
@@ -408,7 +414,13 @@ def _limits(asked: RecordedAttempt, scrub: Scrubber, notes: list[str]) -> dict[s
     return {**known, "asked": clean}
 
 
-def traced_message(side: MessageCopy, scrub: Scrubber, started: float) -> TraceMessage:
+def _fitted(data: bytes, most: int) -> tuple[bytes, int]:
+    """A body in `most` bytes, and how many of its strings were cut for that; 0: it ends there."""
+    return shortened(data, most) or (data[:most], 0)
+
+
+def traced_message(side: MessageCopy, scrub: Scrubber, started: float, most: int) -> TraceMessage:
+    """`most`: bytes of a body that was held whole."""
     whole = b"".join(data for _, data in side.pieces)
     clean = scrub.data(whole)
     message = TraceMessage(
@@ -422,8 +434,10 @@ def traced_message(side: MessageCopy, scrub: Scrubber, started: float) -> TraceM
     if side.streamed:
         frames = _frames(side, whole, scrub, clean is not whole, started)
         return msgspec.structs.replace(message, frames=frames)
-    text, coded = _text(clean, cut=side.truncated)
-    return msgspec.structs.replace(message, body=text, base64=coded)
+    fitted, strings = _fitted(clean, most)
+    cut = side.truncated or len(clean) > most
+    text, coded = _text(fitted, cut=cut and not strings)
+    return msgspec.structs.replace(message, body=text, base64=coded, truncated=cut, shortened=strings)
 
 
 def _text(data: bytes, *, cut: bool) -> tuple[str, bool]:

@@ -26,6 +26,9 @@ from wireglot.http.transport import Answer
 from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
+MAX_SHORTENED_BYTES: Final = 16 * 1024 * 1024
+"""A longer request is recorded as its beginning. One up to here is held whole until its trace is made, and is
+then shortened to `[trace] body_bytes`."""
 _IN_VALUES: Final = 4
 """How many times its bytes a parsed conversation takes."""
 _EVENTS: Final = [("content-type", "text/event-stream; charset=utf-8")]
@@ -114,7 +117,7 @@ class Recording(msgspec.Struct, eq=False):
         room, body = self.room, outbound.body
         request = MessageCopy(room, self.body_bytes, outbound.method, outbound.url, headers=outbound.headers)
         size = len(body)
-        if size > self.body_bytes or room.held > room.most - size - PIECE_BYTES:
+        if not _may_hold(size, room, self.body_bytes):
             request.add(body)
         elif size:
             request.pieces.append((now, body))
@@ -202,7 +205,7 @@ def recording_of(
     """The recording of an exchange that begins: it has its request."""
     headers, size = list(head.headers.items()), len(body)
     request = MessageCopy(room, body_bytes, head.method, head.target, headers=headers)
-    if size > body_bytes or room.held > room.most - size - PIECE_BYTES:
+    if not _may_hold(size, room, body_bytes):
         request.add(body)
     elif size:
         request.pieces.append((record.started, body))
@@ -212,6 +215,13 @@ def recording_of(
     return Recording(
         record, room, body_bytes, request=request, answer=MessageCopy(room, body_bytes), keeper=keeper
     )
+
+
+def _may_hold(size: int, room: Room, body_bytes: int) -> bool:
+    """Whether a request is held whole until its trace is made, which shortens one that is too long."""
+    if size > body_bytes:
+        return size <= MAX_SHORTENED_BYTES and room.held <= room.most // 2 - size - PIECE_BYTES
+    return room.held <= room.most - size - PIECE_BYTES
 
 
 class RecordedAnswer:
