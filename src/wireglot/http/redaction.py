@@ -89,10 +89,10 @@ _NAMED_FIELD: Final = re.compile(r"(?i)(?:private_key|private_key_id|secret|toke
 
 
 _OPEN: Final = re.compile(
-    rb"(?:(?<![A-Za-z0-9])(?:sk-|xai-|hf_|eyJ)|(?<![A-Z0-9])AKIA|AIza|gsk_|xox[a-z]-|gh[opsur]_|github_pat_|ya29\.)"
-    rb"[A-Za-z0-9_\-.]{0,4096}\Z"
+    rb"(?<![A-Za-z0-9])(?:sk-|xai-|hf_|eyJ)|(?<![A-Z0-9])AKIA|AIza|gsk_|xox[a-z]-|gh[opsur]_|github_pat_|ya29\."
 )
-"""A key of a well-known kind that may continue."""
+"""The beginning of a key of a well-known kind, which may continue."""
+_KEY_BYTES: Final = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-."
 _OPEN_BYTES: Final = 4096 + 16
 _OPEN_NAMED: Final = re.compile(_NAME + _VALUE + rb"*\Z")
 """A named credential that may continue: "Basic" may be all that has come of it."""
@@ -156,8 +156,12 @@ class Redactor:
                 break
         while open_bytes and data[-open_bytes - 1 : PIECE_BYTES - open_bytes - 1 or None] in self._pieces:
             open_bytes += 1
-        ends = _OPEN.search(data[-_OPEN_BYTES:]), _OPEN_NAMED.search(data[-_OPEN_NAMED_BYTES:])
-        return max(open_bytes, *(len(found[0]) for found in ends if found is not None), 0)
+        end = data[-_OPEN_BYTES:]
+        if (found := _OPEN.search(end, len(end.rstrip(_KEY_BYTES)))) is not None:
+            open_bytes = max(open_bytes, len(end) - found.start())
+        if (found := _OPEN_NAMED.search(data[-_OPEN_NAMED_BYTES:])) is not None:
+            open_bytes = max(open_bytes, len(found[0]))
+        return open_bytes
 
     def _suspects(self, data: bytes) -> list[int]:
         """Where grams of a secret are, among those that are sampled: each piece contains one of these."""

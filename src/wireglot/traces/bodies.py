@@ -11,7 +11,8 @@ from wireglot.traces.again import Amounted, amounted
 from wireglot.traces.trace import Trace, TraceMessage
 from wireglot.wire.json import BadJson, decode, encode_text
 
-_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[{\[,]', re.DOTALL)
+_TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{\[,]', re.DOTALL)
+"""A string that is never closed ends with the text: otherwise each quote in it would be tried again."""
 _COMMA, _QUOTE = b',"'
 MAX_CONTAINERS: Final = 50_000
 MAX_VALUES: Final = 200_000

@@ -34,15 +34,17 @@ _SECRET_HEADER: Final = re.compile(
 _NO_SECRET: Final = frozenset({"idempotency-key"})
 _SECRET_FIELD: Final = re.compile(r"(?i)(?:key|token|secret|password|auth|signature|credential|sig)$")
 _MASK: Final = MASK.decode()
-_STRING: Final = re.compile(rb'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)"(?P<names>\s*+:)?')
+_STRING: Final = re.compile(rb'"(?P<text>[^"\\]*+(?:\\.[^"\\]*+)*+)(?:"(?P<names>\s*+:)?|\\?\Z)', re.DOTALL)
 """Possessive, so nothing is tried twice: otherwise an image in one event would take two hundred times its
-size, and block all other threads for seconds."""
+size, and block all other threads for seconds. A string that is never closed ends with the text: otherwise
+each quote in it would be tried as the beginning of one."""
 _DATA_LINE: Final = re.compile(rb"^data:[ ]?([^\r\n]*)", re.MULTILINE)
 _ARRAY_MARKS: Final = b" \t\r\n,[]"
 """Characters around each answer of a stream that is one JSON array."""
 _PLACE: Final = "index"
 """Fields whose names end with this say which choice, call or part a string belongs to, in every dialect."""
-_ESCAPED: Final = re.compile(rb"\\+(?:u00([2-7][0-9a-fA-F])|/)")
+_ESCAPED: Final = re.compile(rb"(?<!\\)\\++(?:u00([2-7][0-9a-fA-F])|/)")
+"""Only from the first of several backslashes, and all of them."""
 _STAY_ESCAPED: Final = b'"\\'
 _USER: Final = re.compile(r"""(?i)(?P<before>\b[a-z][a-z0-9+.-]{0,30}://)(?P<user>[^/\s?#@"'<>]{0,1000})@""")
 """A user, and perhaps a password, in a URL."""
