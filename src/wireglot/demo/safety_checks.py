@@ -23,7 +23,7 @@ _DANGEROUS: Final = re.compile(
 )
 _REMOVAL: Final = re.compile(r'\brm\s((?:(?!\\n|(?<!\\)"\s*[,}])[^;&|\n])*)')
 """The words after an `rm`, up to the end of the command, or of the JSON string around it."""
-_RECURSIVE: Final = re.compile(r"-\w*[rR]\w*|--recursive")
+_RECURSIVE: Final = re.compile(r"-[^\WrR]*[rR]\w*|--recursive")
 _EVERYTHING: Final = re.compile(r"(?:~|\$\{?HOME\}?|\.\.?|/[\w.-]+)?/*\**")
 _REASON: Final = "the demo model blocks commands that delete everything or run a download"
 

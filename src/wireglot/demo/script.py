@@ -115,7 +115,7 @@ def changed_signature(messages: Sequence[Message]) -> ApiError | None:
 Ending = Literal["complete", "fail", "cut", "hang", "silent"]
 """fail, cut, hang: half way, with an error event, without any event, in silence. silent: no answer at all."""
 
-_MARKER: Final = re.compile(r"\[\[marker-file:([^\]\s\"\\]+)\]\]")
+_MARKER: Final = re.compile(r"\[\[marker-file:([^\[\]\s\"\\]+)\]\]")
 _NONCE: Final = re.compile(r"NONCE-[0-9a-f]{6,64}")
 _EXACTLY: Final = re.compile(r"^Reply with exactly this and nothing else: (.+)\Z", re.DOTALL)
 _READ_TRIES = 3

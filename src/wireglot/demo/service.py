@@ -56,9 +56,10 @@ _METHODS: Final[dict[str, Operation]] = {
     "countTokens": "count",
 }
 _EMBEDS: Final[dict[str, EmbedOperation]] = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
-_GEMINI: Final = re.compile(r"/(?:models|publishers/[^/]+/models|tunedModels)/(.+):(\w+)$")
+_GEMINI: Final = re.compile(r"/(?:models|publishers/[^/]+/models|tunedModels)/(.+)\Z", re.DOTALL)
+_VERB: Final = re.compile(r"\w+")
 _CODE_ASSIST: Final = re.compile(r"/v1internal:(\w+)$")
-_LISTING: Final = re.compile(r"/models(?:/(.+))?$")
+_LISTING: Final = re.compile(r"/models(?:/(.+))?\Z", re.DOTALL)
 _IDS: Final = {
     "anthropic": "msg_demo",
     "openai-chat": "chatcmpl-demo",
@@ -126,8 +127,9 @@ def target_of(path: str, query: str = "", headers: Mapping[str, str] = {}) -> De
     if (found := _CODE_ASSIST.search(path)) is not None:
         known = _METHODS.get(found[1])
         return DemoTarget("code-assist", known, "", "alt=sse" in query) if known is not None else None
-    if (found := _GEMINI.search(path)) is not None:
-        known = _METHODS.get(found[2]) or _EMBEDS.get(found[2])
+    named, _, verb = path.rpartition(":")
+    if _VERB.fullmatch(verb) and (found := _GEMINI.search(named)) is not None:
+        known = _METHODS.get(verb) or _EMBEDS.get(verb)
         return (
             DemoTarget("gemini", known, unquote(found[1]), "alt=sse" in query) if known is not None else None
         )

@@ -61,7 +61,9 @@ _WEATHER: Final = re.compile(r"\bweather\b", re.IGNORECASE)
 _ORDER: Final = re.compile(r"\b(?:[Cc]all|[Ww]ith) the tool ([\w-]+)")
 
 _WORD: Final = re.compile(r"[^\W_]{3,}")
-_PATH: Final = re.compile(r"(?<![\w:/])(?:~|\.{1,2})?/[\w.@%+~-]+(?:/[\w.@%+~-]+)*|\b[\w-]+\.[a-z]{1,4}\b")
+_PATH: Final = re.compile(
+    r"(?<![\w:/])(?:~|\.{1,2})?/[\w.@%+~-]+(?:/[\w.@%+~-]+)*|\b[\w-]{1,64}+\.[a-z]{1,4}\b"
+)
 _PLACE: Final = re.compile(r"\b(?:in|for|at|of|à|en|a|für|nach)\s+([A-ZÀ-Þ][\w'-]+(?:\s[A-ZÀ-Þ][\w'-]+)?)")
 
 _JAVASCRIPT: Final = (

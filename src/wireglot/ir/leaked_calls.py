@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from functools import lru_cache
 from typing import Any, Final, Literal, NamedTuple
 
@@ -48,20 +48,33 @@ TAG: Final = "<tool_call>"
 """Hermes and Qwen write calls like this (the chat template of huggingface.co/Qwen/Qwen3-8B). Unlike tokens,
 any text can contain it: such a call begins a line, and it is never read from reasoning."""
 
-_CALLS: Final[dict[LeakFamily, re.Pattern[str]]] = {
+
+class _CallTokens(NamedTuple):
+    """A call is what `begin` matches, then its arguments, up to `end`."""
+
+    begin: re.Pattern[str]
+    end: str
+
+
+_CALLS: Final[dict[LeakFamily, _CallTokens]] = {
     # huggingface.co/moonshotai/Kimi-K2-Instruct/blob/main/docs/tool_call_guidance.md
-    "kimi": re.compile(
-        r"<\|tool_call_begin\|>\s*(?P<name>[^<\s]+)\s*<\|tool_call_argument_begin\|>(?P<arguments>.*?)"
-        r"<\|tool_call_end\|>\s*",
-        re.DOTALL,
+    "kimi": _CallTokens(
+        re.compile(
+            r"<\|tool_call_begin\|>\s*+(?P<name>[^<\s]++)\s*+<\|tool_call_argument_begin\|>",
+        ),
+        "<|tool_call_end|>",
     ),
     # The chat templates of V3, R1 and V3.1.
-    "deepseek": re.compile(
-        r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]+)\s*(?:<｜tool▁sep｜>)?\s*(?:```json)?"
-        r"(?P<arguments>.*?)(?:```)?\s*<｜tool▁call▁end｜>\s*",
-        re.DOTALL,
+    "deepseek": _CallTokens(
+        re.compile(
+            r"<｜tool▁call▁begin｜>(?:function<｜tool▁sep｜>)?(?P<name>[^<\s`]++)\s*+"
+            r"(?:<｜tool▁sep｜>)?\s*+(?:```json)?"
+        ),
+        "<｜tool▁call▁end｜>",
     ),
 }
+_BLANKS: Final = re.compile(r"\s*+")
+_FENCE: Final = "```"
 _TAGGED: Final = re.compile(rf"{TAG}\s*(\{{.*?\}})\s*</tool_call>\s*", re.DOTALL)
 _OPENING: Final = re.compile(r"(?:<\|tool_calls_section_begin\|>|<｜tool▁calls▁begin｜>)?\s*")
 _ENDING: Final = re.compile(
@@ -197,7 +210,7 @@ def _leaks(
     to the first, up to the answer's last text that is not a call. `structured`: the calls that did not leak.
     """
     leaks: dict[int, tuple[int, list[ToolCall]]] = {}
-    known = list(structured)
+    known = {_key(call) for call in structured}
     for number in range(len(parts) - 1, -1, -1):
         part, before, text = parts[number]
         if type(part) is ToolCall:
@@ -223,7 +236,7 @@ def _leaks(
             break
         if not _repeats(found, known):
             leaks[number] = (head.start(), found)
-            known += found
+            known.update(map(_key, found))
         if before.strip() or text[: head.start()].strip():
             break
     return leaks
@@ -257,24 +270,31 @@ def _is_broken(head: re.Match[str], names: frozenset[str]) -> bool:
     return name is not None and name[1] in names
 
 
-def _repeats(found: Iterable[ToolCall], known: Iterable[ToolCall]) -> bool:
+def _repeats(found: Iterable[ToolCall], known: Set[tuple[str, bytes | str]]) -> bool:
     """Whether one of these calls is in the answer already: some servers parse the calls and leave the text,
     and some add the defaults from a tool's schema."""
-    pairs = [(call.name, _value(call.arguments)) for call in known]
-    return any((call.name, _value(call.arguments)) in pairs for call in found)
+    return not known.isdisjoint(map(_key, found))
 
 
-def _value(arguments: str) -> Any:
+def _key(call: ToolCall) -> tuple[str, bytes | str]:
+    """Equal for calls that mean the same."""
     try:
-        return _without_nulls(_read_arguments(arguments or "{}"))
-    except (ValueError, RecursionError):
-        return arguments
+        value = _without_nulls(_read_arguments(call.arguments or "{}"))
+        return call.name, msgspec.json.encode(value, order="sorted")
+    except (ValueError, OverflowError, RecursionError):
+        return call.name, call.arguments
 
 
 def _without_nulls(value: Any) -> Any:
-    if type(value) is dict:
-        return {name: _without_nulls(member) for name, member in value.items() if member is not None}
-    return [_without_nulls(item) for item in value] if type(value) is list else value
+    match value:
+        case dict():
+            return {name: _without_nulls(member) for name, member in value.items() if member is not None}
+        case list():
+            return [_without_nulls(item) for item in value]
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case _:
+            return value
 
 
 def _called(stop: Stop) -> Stop:
@@ -308,20 +328,31 @@ def read_calls(text: str, family: Literal["kimi", "deepseek"], seed: str) -> lis
     """The calls in leaked tokens; None if they are incomplete, or something is between them."""
     opening = _OPENING.match(text)
     at = opening.end() if opening is not None else 0
-    calls: list[ToolCall] = []
-    while (found := _CALLS[family].match(text, at)) is not None:
-        arguments = found["arguments"].strip() or "{}"
+    tokens, calls = _CALLS[family], list[ToolCall]()
+    while (found := tokens.begin.match(text, at)) is not None:
+        end = text.find(tokens.end, found.end())
+        if end < 0:
+            return None
+        arguments = text[found.end() : end].strip()
+        if family == "deepseek":
+            arguments = arguments.removesuffix(_FENCE).strip()
+        arguments = arguments or "{}"
         name = _NAME.fullmatch(found["name"])
         if name is None or not _is_object(arguments):
             return None
         made_up = _made_up(seed, str(len(calls)), name[1], arguments)
         identifier = found["name"] if family == "kimi" else made_up
         calls.append(ToolCall(identifier, name[1], arguments))
-        at = found.end()
+        at = _end_of_blanks(text, end + len(tokens.end))
     ending = _ENDING.match(text, at)
     if not calls or ending is None or ending.end() != len(text):
         return None
     return calls
+
+
+def _end_of_blanks(text: str, at: int) -> int:
+    blanks = _BLANKS.match(text, at)
+    return blanks.end() if blanks is not None else at
 
 
 def _is_object(arguments: str) -> bool:
