@@ -17,8 +17,8 @@ from wireglot.ir.content import Part, ToolCall
 from wireglot.ir.loss import Action, Loss
 from wireglot.wire.json import BadJson, decode, encode_text
 
-# A string, a bracket or comma, other text, or a quote that opens a string without an end.
-_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]|[^"{}\[\],]+|"', re.DOTALL)
+# A string, a bracket or comma, other text, or a string without an end.
+_TOKEN = re.compile(r'"(?:[^"\\]++|\\.)*+"|[{}\[\],]|[^"{}\[\],]+|(?P<open>".*+)', re.DOTALL)
 ESCAPED: Final = {code: f"\\u{code:04x}" for code in range(0x20)}
 """The control characters, as a JSON string writes them."""
 _REMOVED: Final = {code: None for code in range(0x20) if chr(code) not in "\t\n\r"}
@@ -64,7 +64,7 @@ def _first_document(text: str, start: int) -> tuple[str, int]:
             if stack.pop() != _PAIRS[said]:
                 return nothing
             _drop_comma(out)
-        elif said == '"':
+        elif token.lastgroup is not None:
             return nothing
         elif said[0] == '"':
             said = said.translate(ESCAPED)

@@ -12,8 +12,10 @@ _BYTES_PER_TOKEN: Final = 4
 """Bytes of UTF-8: counting characters would underestimate languages with many characters beyond ASCII."""
 _MAX_LINK: Final = 500
 _HEAD_BYTES: Final = 2048
-_META: Final = re.compile(rb"<meta[^>]{0,200}?charset\s*=\s*[\"']?\s*([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE)
-_XML: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*=\s*[\"']([a-zA-Z0-9_:.-]{1,40})")
+_META: Final = re.compile(
+    rb"<meta[^>]{0,200}?charset\s*+=\s*+[\"']?\s*+([a-zA-Z0-9_:.-]{1,40})", re.IGNORECASE
+)
+_XML: Final = re.compile(rb"^\s*<\?xml[^>]{0,200}?encoding\s*+=\s*+[\"']([a-zA-Z0-9_:.-]{1,40})")
 _BOMS: Final = ((b"\xef\xbb\xbf", "utf-8"), (b"\xff\xfe", "utf-16-le"), (b"\xfe\xff", "utf-16-be"))
 _CODECS: Final = {
     "utf-8": "utf-8", "utf8": "utf-8",

@@ -26,7 +26,7 @@ from wireglot.gateway.config.urls import is_loopback, proxy_fault
 from wireglot.ir.request import EFFORTS
 from wireglot.providers import spec as catalog
 
-_VARIABLE: Final = re.compile(r"\$\{([^}]+)\}|\$([A-Z_][A-Z0-9_]*)")
+_VARIABLE: Final = re.compile(r"\$\{([^}$]+)\}|\$([A-Z_][A-Z0-9_]*)")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
 

@@ -15,11 +15,13 @@ from wireglot.providers import spec as catalog
 from wireglot.providers.spec import ProviderSpec
 
 _HOST: Final = re.compile(r"[A-Za-z0-9.:_-]+")
+_SLASHES: Final = r"((?<!/)/++)?$"
+"""Tried only at the first of several."""
 _ENDINGS: Final = {
-    "anthropic": re.compile(r"(/v1)?(/messages)?/*$"),
-    "openai-chat": re.compile(r"(/chat(/completions)?)?/*$"),
-    "openai-responses": re.compile(r"(/responses)?/*$"),
-    "gemini": re.compile(r"(/models)?/*$"),
+    "anthropic": re.compile(r"(/v1)?(/messages)?" + _SLASHES),
+    "openai-chat": re.compile(r"(/chat(/completions)?)?" + _SLASHES),
+    "openai-responses": re.compile(r"(/responses)?" + _SLASHES),
+    "gemini": re.compile(r"(/models)?" + _SLASHES),
 }
 """Paths that others write after the base URL."""
 _OTHER_ENDPOINT: Final = re.compile(r"/(chat/completions|responses|messages|models|v1internal:?\w*)$")

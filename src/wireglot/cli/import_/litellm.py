@@ -13,6 +13,7 @@ from wireglot.cli.import_.litellm_entries import Deployment, Entries, variable_o
 from wireglot.cli.import_.source import SourceNode, UnreadableSource, kind
 from wireglot.cli.terminal import one_line
 from wireglot.extras import install_hint
+from wireglot.wire.wildcards import caught
 
 _GENERIC: Final = "*"
 _SPREAD: Final = (
@@ -28,6 +29,8 @@ class LitellmRoutes:
         self._draft = draft
         self._report = report
         self._groups: dict[str, tuple[str, ...]] = {}
+        self._patterns: list[str] = []
+        """The groups with `*`, in the order in which they are tried."""
         self._spread: set[str] = set()
         self._aliases: dict[str, str] = {}
         self._fallbacks: dict[str, list[str]] = {}
@@ -46,6 +49,8 @@ class LitellmRoutes:
             self._groups[group] = targets
             if len(targets) > 1 and not any(one.order for one in members):
                 self._spread.add(group)
+        patterns = (group for group in self._groups if "*" in group)
+        self._patterns = sorted(patterns, key=_specificity, reverse=True)
 
     def alias(self, name: str, node: SourceNode) -> None:
         """`node` names the target."""
@@ -53,7 +58,7 @@ class LitellmRoutes:
         if not is_model_name(name) or not self._own(target):
             self._report.left(node, "no model with that name was carried over")
             return
-        self._aliases[name] = target
+        self._aliases[name] = self._aliases.get(target, target)
         self._report.carried(node, "an entry of [models]")
 
     def fall_back(self, name: str, nodes: Iterable[SourceNode]) -> None:
@@ -79,7 +84,7 @@ class LitellmRoutes:
         exact = [name for name in names if "*" not in name]
         patterns = sorted((name for name in names if "*" in name), key=_specificity, reverse=True)
         for name in dict.fromkeys((*exact, *patterns)):
-            targets = tuple(dict.fromkeys(self._all(name, ())))
+            targets = tuple(dict.fromkeys(self._all(name)))
             if targets and is_model_name(name):
                 self._draft.rule(name, DraftRule(targets, about=_SPREAD if name in self._spread else ""))
 
@@ -108,28 +113,31 @@ class LitellmRoutes:
             reported.append("...")
         about[:] = [f"For {', '.join(reported)}"]
 
-    def _all(self, name: str, trail: tuple[str, ...]) -> Iterator[str]:
-        """Its own targets, then those of its fallbacks and of theirs. No name is visited twice."""
-        if name in trail:
-            return
-        yield from self._own(name)
-        others = self._fallbacks.get(name)
-        for other in self._fallbacks.get(_GENERIC, ()) if others is None else others:
-            for target in self._all(other, (*trail, name)):
-                if target.count("*") <= name.count("*"):
-                    yield target
+    def _all(self, name: str) -> Iterator[str]:
+        """Its own targets, then those of its fallbacks and of theirs, with no more `*` than any name on the
+        way there. No name is visited twice on the same terms."""
+        waiting: list[tuple[str, int | None]] = [(name, None)]
+        visited = set[tuple[str, int | None]]()
+        while waiting:
+            here = waiting.pop()
+            if here in visited:
+                continue
+            visited.add(here)
+            name, stars = here
+            yield from (target for target in self._own(name) if stars is None or target.count("*") <= stars)
+            others = self._fallbacks.get(name, self._fallbacks.get(_GENERIC, []))
+            fewer = name.count("*") if stars is None else min(stars, name.count("*"))
+            waiting += [(other, fewer) for other in reversed(others)]
 
     def _own(self, name: str) -> tuple[str, ...]:
         if name in self._groups:
             return self._groups[name]
         if name in self._aliases:
             return self._own(self._aliases[name])
-        for pattern in sorted(
-            (group for group in self._groups if "*" in group), key=_specificity, reverse=True
-        ):
-            found = re.fullmatch(_regex(pattern), name)
+        for pattern in self._patterns:
+            found = caught(pattern, name)
             if found is not None:
-                return tuple(_filled(target, found.groups()) for target in self._groups[pattern])
+                return tuple(_filled(target, found) for target in self._groups[pattern])
         return ()
 
 
@@ -142,13 +150,9 @@ def _keyed(fields: Mapping[str, Any], keys: Sequence[str]) -> dict[str, Any]:
     return {**where, **key, **{name: each for name, each in fields.items() if name not in where}}
 
 
-def _regex(pattern: str) -> str:
-    return re.escape(pattern).replace(r"\*", "(.*)")
-
-
 def _specificity(pattern: str) -> tuple[int, int]:
     """LiteLLM tries the longest regular expression first."""
-    return len(_regex(pattern)), pattern.count("*")
+    return len(re.escape(pattern).replace(r"\*", "(.*)")), pattern.count("*")
 
 
 def _filled(target: str, caught: tuple[str, ...]) -> str:

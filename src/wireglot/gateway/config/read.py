@@ -16,7 +16,7 @@ _MAX_DEPTH: Final = 32
 """Nested tables and lists. No setting is deeper than five."""
 _DOTTED: Final = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){%d}" % _MAX_DEPTH)
 """For a name with many thousand parts the parser takes minutes, before its result could be checked."""
-_POSITION: Final = re.compile(r"\s*\(at (line \d+, column \d+|end of document)\)$")
+_POSITION: Final = re.compile(r" ?\(at (line \d+, column \d+|end of document)\)$")
 
 
 def find(environ: Mapping[str, str] = os.environ) -> Path | None:

@@ -262,7 +262,7 @@ _LINES_IN_FILE: Final = 200_000
 _USUAL_FROM: Final = "1h"
 ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
-_LABEL: Final = re.compile(r'([a-z_]+)="((?:[^"\\]|\\.)*)"')
+_LABEL: Final = re.compile(r'(?<![a-z_])([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
 _MAX_GRADED: Final = 5000
 _MAX_WAITING: Final = 16
