@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import pytest
 
@@ -14,10 +14,11 @@ from wireglot.dialects.ollama.framing import CONTENT_TYPE, LineFramer, LineUnfra
 from wireglot.dialects.ollama.media import media_type
 from wireglot.dialects.registry import dialect, surface
 from wireglot.gateway.request.job import ClientBody
-from wireglot.ir.content import Extra, Message, Text, ToolCall, ToolResult
+from wireglot.ir.content import Extra, Media, Message, Text, ToolCall, ToolResult
 from wireglot.ir.errors import ApiError, ClientFault, Unsupported
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.request import Request, Thinking
+from wireglot.ir.stream import unfold
 from wireglot.testing.laws import every_cut
 from wireglot.wire.event_stream import BadFrame
 from wireglot.wire.json import decode, encode
@@ -324,3 +325,23 @@ def test_times_come_back() -> None:
     for seconds in (0, 951782400, 1709164800, 1760000000, 4102444799):
         assert unix_seconds(iso_time(seconds)) == seconds
     assert iso_time(1709164800) == "2024-02-29T00:00:00Z"
+
+
+@pytest.mark.parametrize(("kind", "mime"), [("image", "image/png"), ("audio", "audio/wav")])
+def test_a_picture_or_a_sound_of_an_answer_is_named_in_the_text(
+    kind: Literal["image", "audio"], mime: str
+) -> None:
+    """ollama-python takes `images` of an answer for files to send, and fails."""
+    media = Media(kind, mime, "iVBORw0KGgo=")
+    answer = Response("r", "m", (Text("Here:"), media, Text("Done.")), Stop("end"))
+    whole = dialect("ollama").render_response(answer, Context())
+    assert whole.value["message"] == {"role": "assistant", "content": f"Here:\n[{kind} left out]\nDone."}
+    assert ("$.content[1]", kind, "dropped") in {
+        (loss.path, loss.feature, loss.action) for loss in whole.losses
+    }
+    writer = dialect("ollama").stream_writer(Context())
+    events = b"".join(writer.write([event]) for event in unfold(answer)).split(b"\n\n")
+    messages = [decode(event.removeprefix(b"data: "))["message"] for event in events if event]
+    assert "".join(message["content"] for message in messages) == f"Here:\n[{kind} left out]\nDone."
+    assert not any("images" in message for message in messages)
+    assert (kind, "dropped") in {(loss.feature, loss.action) for loss in writer.losses}

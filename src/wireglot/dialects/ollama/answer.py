@@ -152,10 +152,12 @@ _ORDER: Final = "a message has one field for each kind"
 class AnswerParts:
     """Puts the parts of an answer, in order, into the fields of a message; reports the losses."""
 
-    __slots__ = ("_rank", "_scored", "calls", "losses", "spoken", "thought")
+    __slots__ = ("_rank", "_scored", "calls", "losses", "native", "spoken", "thought")
 
-    def __init__(self, losses: list[Loss]) -> None:
+    def __init__(self, losses: list[Loss], native: bool = False) -> None:
         self.losses = losses
+        self.native = native
+        """The answer came from this dialect and is reported unchanged."""
         self.calls = 0
         self.spoken = self.thought = False
         self._rank = _THOUGHT
@@ -173,11 +175,7 @@ class AnswerParts:
             case Reasoning():
                 return self._reasoning(part, path)
             case Media():
-                data = render_media(part, path, self.losses)
-                if data is None:
-                    return None
-                self._ordered(_SHOWN, path)
-                return {"images": [data]}
+                return self._media(part, path)
             case Foreign():
                 self.losses.append(left_out(part, path))
                 return None
@@ -186,6 +184,22 @@ class AnswerParts:
                 return None
             case _:
                 assert_never(part)
+
+    def _media(self, part: Media, path: str) -> Fragment | None:
+        if not self.native:
+            # ollama-python reads `images` of an answer as files to send, and fails at base64.
+            self.losses.append(
+                Loss(path, part.kind, "dropped", f"clients cannot read {part.kind} of an answer")
+            )
+            between = "\n" if self.spoken else ""
+            self.spoken = True
+            self._ordered(_SAID, path)
+            return {"content": f"{between}[{part.kind} left out]\n"}
+        data = render_media(part, path, self.losses)
+        if data is None:
+            return None
+        self._ordered(_SHOWN, path)
+        return {"images": [data]}
 
     def _ordered(self, rank: int, path: str, again: bool = False) -> None:
         if rank < self._rank or again:
@@ -247,7 +261,7 @@ def render_answer(
         return Rendered({"error": malformed(response.stop).message})
     losses_of_extra(response.extra, NAME, "$", losses, "response.extra")
     form = own_form(response.extra, NAME)
-    parts = AnswerParts(losses)
+    parts = AnswerParts(losses, response.extra is not None and response.extra.dialect == NAME)
     message: Fragment = {"content": ""}
     logprobs: list[TokenLogprob] = []
     for index, part in enumerate(response.content):

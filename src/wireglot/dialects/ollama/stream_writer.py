@@ -94,6 +94,7 @@ class OllamaWriter(AnswerWriter):
     def _write_start(self, start: Start, out: list[bytes]) -> None:
         """Encode once the JSON around the text of every line."""
         self._form = own_form(start.extra, NAME)
+        self._placed.native = start.extra is not None and start.extra.dialect == NAME
         for kind, fragment in ((Text, {"content": _MARK}), (Reasoning, {"content": "", "thinking": _MARK})):
             before, _, after = self._line(fragment).partition(_MARK_JSON)
             self._around[kind] = before, after
