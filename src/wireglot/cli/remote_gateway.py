@@ -17,8 +17,10 @@ from urllib.parse import quote, urlsplit
 
 import msgspec
 
+from wireglot import __version__
 from wireglot.cli.terminal import Failed, Unusable, complain, one_line
 from wireglot.cli.trust import find_config
+from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.running import SYSTEM_DATA, RunningGateway, find_running
 from wireglot.gateway.settings import Settings
 from wireglot.stores import described
@@ -117,7 +119,7 @@ def ask(
     """One request on a separate connection. Raises NoAnswer. `seconds`: how long it may be silent."""
     secure = address.scheme == "https"
     kind = http.client.HTTPSConnection if secure else http.client.HTTPConnection
-    sent = dict(headers)
+    sent = {"user-agent": f"{OWN_AGENT}{__version__}", **headers}
     if key:
         sent["authorization"] = f"Bearer {key}"
     if body is not None:

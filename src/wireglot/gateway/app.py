@@ -15,11 +15,12 @@ from wireglot.gateway.entry import guard
 from wireglot.gateway.entry.callers import LOCAL, Gatekeeper, take_key
 from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.guard import cors_preflight, new_request_id
-from wireglot.gateway.entry.routes import LOGIN_PATHS, Asked, NoRoute, Routes, is_inspector
+from wireglot.gateway.entry.routes import LOGIN_PATHS, SECOND_ROOT, Asked, NoRoute, Routes, is_inspector
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.inspector.access import SecuredReply, secured
 from wireglot.gateway.inspector.inspector import Inspector, max_body_bytes
 from wireglot.gateway.login.pages import MAX_BODY_BYTES, LoginPages
+from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
 from wireglot.gateway.observe.workers import Siblings
@@ -55,6 +56,8 @@ from wireglot.ir.stream import Event, Failure, Finish, Start
 from wireglot.wire.cache import Caches
 from wireglot.wire.json import encode
 
+_FIGURES: Final = ("/v1/sessions", "/v1/usage", "/v1/requests/")
+"""Paths of pages with figures of the gateway."""
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist", "model"})
 _STATE: Final = frozenset({"state", "admin"})
 
@@ -499,7 +502,15 @@ def _record(head: Head, request_id: str, dialect_name: str) -> Record:
         path=head.path,
         agent=head.headers.get("user-agent", ""),
         traceparent=head.headers.get("traceparent", ""),
+        routine=head.method == "GET" and _is_routine(head),
     )
+
+
+def _is_routine(head: Head) -> bool:
+    """Whether it is a read of what the gateway itself keeps (the status line of a client sends two at each
+    refresh), or one of the gateway's own commands."""
+    path = head.path.removeprefix(SECOND_ROOT)
+    return path.startswith(_FIGURES) or head.headers.get("user-agent", "").startswith(OWN_AGENT)
 
 
 def _page(incoming: Incoming, body: bytes, reply: Reply, record: Record) -> PageRequest:

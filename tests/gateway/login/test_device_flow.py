@@ -73,6 +73,20 @@ def test_a_device_code_has_all_that_a_client_needs(shared: LiveGateway):
     }
 
 
+def test_a_device_that_waits_for_its_user_fills_no_log(running: LiveGateway):
+    def polls() -> list[int]:
+        return [line["status"] for line in running.log() if line.get("path") == "/oauth/token"]
+
+    device, before = Device(running), len(polls())
+    device.begin()
+    assert error_of(device.poll()) == (400, "authorization_pending")
+    assert error_of(device.poll()) == (429, "slow_down")
+    device.device_code = "unknown"
+    assert device.poll().status == 400
+    wait_until(lambda: len(polls()) > before)
+    assert polls()[before:] == [400], "the last one"
+
+
 def test_a_person_with_a_key_signs_a_device_in(running: LiveGateway):
     device, browser = Device(running), Browser(running)
     device.begin()

@@ -251,6 +251,8 @@ class LoginPages:
                 decision.parent, request.surface, page.head.peer, page.settings, decision.grant
             )
         except NotYet as not_yet:
+            # It is repeated every few seconds until the user has decided.
+            page.record.routine = not_yet.error in ("authorization_pending", "slow_down")
             raise OAuthError(not_yet.error, status=429 if not_yet.error == "slow_down" else 400) from None
         except SignInRefused as refused:
             raise OAuthError("access_denied", str(refused)) from None

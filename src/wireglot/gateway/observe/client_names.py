@@ -6,6 +6,8 @@ import re
 from functools import lru_cache
 from typing import Final
 
+OWN_AGENT: Final = "wireglot/"
+"""How the user agent of the gateway's own commands begins."""
 _CLIENTS: Final[tuple[tuple[str, str], ...]] = (
     ("claude-cli/", "claude-code"),
     ("claude-code/", "claude-code"),

@@ -147,7 +147,7 @@ class Observer:
                 self._rows.finish(record)
             except Exception:  # no list may fail a request (fault 109)
                 self.metrics.sink_failures.add(("rows",))
-        if self._lines is not None:
+        if self._lines is not None and not (record.routine and record.outcome == "ok"):
             try:
                 self._sink.write(self._lines.request(record))
             except Exception:  # no log line may fail a request (fault 109)

@@ -101,6 +101,9 @@ class Record(msgspec.Struct):
     """Its bodies are kept for viewers (`gateway/trace`)."""
     booked: bool = False
     """Whether it is in the ledger."""
+    routine: bool = False
+    """Sent again and again by a program that waits or shows figures: it is logged only if it fails, and not
+    listed."""
     begun: bool = False
     """Set by `Observer.begin`: it counts as in flight."""
     finished: float = 0.0

@@ -124,6 +124,8 @@ class ExchangeRows:
     def begin(self, record: Record) -> None:
         if record.operation in _UNLISTED_OPERATIONS or record.path.startswith(_UNLISTED_PATHS):
             return
+        if record.routine:
+            return
         self._running[record.id] = record
         if self._listeners:
             self._tell(record)
