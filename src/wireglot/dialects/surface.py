@@ -270,6 +270,8 @@ class ClientSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Matches the text of an answer in its bytes, to estimate its length."""
     pauses: bool = False
     """Its clients know answers that pause, and send them back to have them continued."""
+    end_frame: bytes = b""
+    """The frame after the last event of a stream. Some servers leave it out, and its clients wait for it."""
     leaves_out_calls: bool = False
     """A stream can end with a call that the limit cut off, and its clients do not run that call: they detect
     it by the stop reason, or by its item. Clients of other dialects use whatever arguments they received."""

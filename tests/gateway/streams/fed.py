@@ -32,7 +32,7 @@ class SeenClient:
     def __init__(self) -> None:
         self.seen: list[Any] = []
 
-    def write(self, data: bytes, *, last: bool = False) -> None:
+    def write(self, data: bytes, *, last: bool = False, answers: bool = True) -> None:
         self.seen.append((bytes(data), last))
 
     def end(self) -> None:

@@ -146,14 +146,43 @@ def test_a_cut_call_is_asked_for_again_only_where_nothing_has_gone_out(name: str
 
 @pytest.mark.parametrize("stop", ["length", "refused"])
 def test_a_call_that_would_be_cut_again_is_not_asked_for_again(stop: StopReason) -> None:
-    """The limit or a filter ended it: the same request would end there too."""
+    """The limit or a filter ended it: the same request would end there too, and the client sees why."""
     client = SeenClient()
     feeder = passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
-    feeder.feed(b"".join(frames_of("openai-chat", cut_call(stop))))
-    assert feeder.failure is not None
-    assert feeder.failure.code == "truncated_tool_call"
-    assert feeder.failure.message.encode() in written(client)
-    assert client.seen[-1] == "end"
+    frames = b"".join(frames_of("openai-chat", cut_call(stop)))
+    feeder.feed(frames)
+    assert (feeder.failure, written(client), client.seen[-1]) == (None, frames, "end")
+
+
+@pytest.mark.parametrize("keeps", [False, True])
+@pytest.mark.parametrize("gap", [b"\n\n", b"\n", b""])
+def test_a_chat_stream_without_its_last_frame_gets_it(gap: bytes, keeps: bool) -> None:
+    """Some servers close the connection after the finish reason; clients wait for `[DONE]`."""
+    client = SeenClient()
+    feeder = passthrough("openai-chat", client, judged=True, keeps=keeps, own_usage=False)
+    ending: Any = feeder._exchange.ending
+    ending.expects = lambda data, whole: True
+    *frames, done = frames_of("openai-chat", EVENTS)
+    assert done == b"data: [DONE]\n\n"
+    for frame in frames[:-1]:
+        feeder.feed(frame)
+    feeder.feed(frames[-1].rstrip() + gap)
+    feeder.finish()
+    if keeps:
+        feeder.release()
+    found = [each for each in written(client).split(b"\n\n") if each.strip()]
+    assert [each.strip() for each in found] == [frame.strip() for frame in (*frames, done)]
+    assert (client.seen[-1], client.seen.count("end")) == ("end", 1)
+
+
+def test_a_chat_stream_that_breaks_after_its_end_gets_its_last_frame() -> None:
+    client = SeenClient()
+    feeder = passthrough("openai-chat", client, judged=True, keeps=False, own_usage=False)
+    *frames, done = frames_of("openai-chat", EVENTS)
+    for frame in frames:
+        feeder.feed(frame)
+    feeder.fail(ApiError("server", "reset"))
+    assert (written(client), feeder.failure) == (b"".join((*frames, done)), None)
 
 
 @pytest.mark.parametrize("name", MAIN)

@@ -421,7 +421,7 @@ def test_an_empty_stream_is_no_answer_and_is_asked_for_again() -> None:
 
 
 def test_a_call_whose_arguments_are_cut_off_is_reported() -> None:
-    cut = [*CALL[:2], chunk({}, "length"), CALL[4]]
+    cut = [*CALL[:2], chunk({}, "tool_calls"), CALL[4]]
     tool = {"type": "function", "function": {"name": "look", "parameters": TOOLS[0]["input_schema"]}}
     with Offline(providers=provider("openai-chat")) as gateway:
         gateway.upstream.say(Said(pieces=tuple(cut)))

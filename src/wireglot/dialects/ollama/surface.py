@@ -120,6 +120,7 @@ SURFACE: Final = Surface(
         media_marks=(b'"images"',),
         pings={"sse": b": ping\n\n"},
         words=_WORDS,
+        leaves_out_calls=True,  # they are sent in one piece
         tells_usage=in_every_answer,
         owns_error=owns_error,
         alias_suffix=LATEST,

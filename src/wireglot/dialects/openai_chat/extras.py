@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from wireglot.dialects.fields import own_form
 from wireglot.dialects.openai_shared import BREAKPOINT, TTLS, Ttl, breakpoint_value
@@ -11,6 +11,8 @@ from wireglot.ir.content import CacheMark, Extra
 from wireglot.ir.loss import Loss, losses_of_extra
 
 NAME = "openai-chat"
+DONE: Final = b"data: [DONE]\n\n"
+"""The last frame of a stream."""
 
 _TTLS: dict[str, Ttl] = {**TTLS, "5m": "short", "1h": "long"}
 

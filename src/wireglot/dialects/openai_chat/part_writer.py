@@ -332,7 +332,10 @@ class PartWriter:
         part = sink.part
         assert isinstance(part, ToolCall)
         self.closed[event.index] = ToolCall(part.id, part.name, "")
-        if not sink.length:  # clients decode the concatenated text: no arguments must still be an object
+        if event.cut:
+            detail = "the limit was reached inside the call"
+            self._losses.append(Loss(f"$.content[{event.index}]", "tool_call.arguments", "dropped", detail))
+        elif not sink.length:  # clients decode the concatenated text: no arguments must still be an object
             out += (sink.before, b'"{}"', sink.after)
         entry: dict[str, Any] = {"index": sink.number}
         if event.signature is not None and event.signature != part.signature:

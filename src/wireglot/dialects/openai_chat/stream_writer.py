@@ -16,7 +16,7 @@ from wireglot.dialects.base import Context, reported_model
 from wireglot.dialects.common_losses import NO_RESULTS
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.openai_chat.errors import render_error
-from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_chat.extras import DONE, NAME
 from wireglot.dialects.openai_chat.outcome import asks_usage, render_stop, render_tier, render_usage
 from wireglot.dialects.openai_chat.part_writer import Chunks, PartWriter, lose_late
 from wireglot.dialects.openai_chat.render_answer import declare_order
@@ -29,8 +29,6 @@ from wireglot.ir.stream import Delta, Event, Finish, ForeignEvent, PartEnd, Part
 from wireglot.ir.verdict import with_whole_calls
 from wireglot.wire.json import encode
 from wireglot.wire.sse import frame
-
-_DONE = b"data: [DONE]\n\n"
 
 
 class ChatWriter(AnswerWriter):
@@ -152,7 +150,7 @@ class ChatWriter(AnswerWriter):
         usage = self._completed(event).usage
         if self._wants_usage and usage is not None:
             out.append(self._chunks.plain({"choices": [], "usage": render_usage(usage, self.losses)}))
-        out.append(_DONE)
+        out.append(DONE)
 
     def _fail(self, error: ApiError, out: list[bytes]) -> None:
         """Writes one error and no `[DONE]`. openai-python looks for a top-level `error` and for nothing

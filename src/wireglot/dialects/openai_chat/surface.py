@@ -10,7 +10,7 @@ from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.envelope import BODY_MARK
 from wireglot.dialects.faults import plain_status
 from wireglot.dialects.openai_chat.embeddings import EMBEDDINGS
-from wireglot.dialects.openai_chat.extras import NAME
+from wireglot.dialects.openai_chat.extras import DONE, NAME
 from wireglot.dialects.openai_chat.outcome import USAGE_FIELDS, tells_usage
 from wireglot.dialects.openai_chat.repeated_calls import CallRepair
 from wireglot.dialects.openai_chat.tap import STREAM_USAGE, ChatTap, glance
@@ -100,6 +100,8 @@ SURFACE: Final = Surface(
         media_marks=MEDIA_MARKS,
         pings={"sse": b": ping\n\n"},
         words=WORDS,
+        end_frame=DONE,
+        leaves_out_calls=True,  # the finish reason shows that it was cut
         tells_usage=tells_usage,
         owns_error=owns_error,
         spent_quota="billing",

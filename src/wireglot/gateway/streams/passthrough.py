@@ -364,6 +364,7 @@ class Passthrough:
         if not tap.complete or not is_whole:
             self._break(_TRUNCATED)
             return
+        held = b""
         if self._buffer:
             held, self._buffer = bytes(self._buffer), bytearray()
             self._pass(held)
@@ -371,7 +372,19 @@ class Passthrough:
             late.end()
             if late.verdict is not None:
                 self._refuse(late.verdict)
-        if self.failure is None and self._kept is None:
+        if self.failure is None:
+            self._end_whole(b"" if held.endswith(_USUAL_GAPS) or not held else b"\n\n")
+
+    def _end_whole(self, gap: bytes = b"") -> None:
+        """Ends a whole answer, with the last frame of its dialect if the upstream left it out. `gap`: what is
+        missing of the frame before it."""
+        frame = self._exchange.job.surface.client.end_frame
+        is_left_out = frame and self._framed and not self._tap.ended and not self._prepared.as_is
+        if is_left_out and self._kept is not None:
+            self._kept.end += gap + frame
+        elif is_left_out:
+            self._client.write(gap + frame, last=True)
+        if self._kept is None:
             self._client.end()
 
     def _refuse(self, verdict: ApiError) -> None:
@@ -389,8 +402,7 @@ class Passthrough:
             return
         self._over()
         self._settle()
-        if self._kept is None:
-            self._client.end()
+        self._end_whole()
 
     def _end_with(self, error: ApiError) -> None:
         self._over()
