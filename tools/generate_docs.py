@@ -32,8 +32,10 @@ from tools.http_api.page import page as http_page
 from tools.judges import results as judge_results
 from tools.sdk_fields.page import pages as field_pages
 from tools.site import navigation
+from wireglot.dialects import registry
 from wireglot.ir.grades import GRADE_MEANINGS, GRADES
 from wireglot.ir.loss import FEATURES
+from wireglot.plugins import load_dialects
 
 ROOT = Path(__file__).parents[1]
 _MARK = "<!-- Written by tools/generate_docs.py (`make docs`). Do not edit. -->"
@@ -169,6 +171,7 @@ def http_pages() -> dict[Path, str]:
 
 def stale(check: bool, fields: bool = True) -> Iterable[str]:
     """Write the pages that differ (or only name them). `fields`: those of SDK fields, which take long."""
+    leave_out_plugins()
     docs = ROOT / "docs"
     pages = {docs / "reference" / name: _page(*page()) for name, page in _REFERENCE.items()}
     proofs = docs / "reliability.md"
@@ -189,6 +192,12 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
     home = docs / navigation.HOME
     listed = {"pages": navigation.page_list(navigation.sections())}
     yield from _differing({home: filled(home.read_text(encoding="utf-8"), listed)}, check)
+
+
+def leave_out_plugins() -> None:
+    """Pages are about this package: a dialect of another one that is installed here is in none of them."""
+    for name in load_dialects():
+        registry.unregister(name)
 
 
 def _differing(pages: dict[Path, str], check: bool) -> Iterable[str]:

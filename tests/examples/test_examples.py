@@ -120,8 +120,9 @@ def test_the_stand_in_of_the_page_listens_where_it_is_configured(reader):
 
 @pytest.mark.whole
 def test_a_dialect_that_is_installed_is_translated_served_and_lawful(reader):
-    install, listed, translated, laws = shell_block("own_dialect/README.md")
+    install, listed, translated, needed, laws = shell_block("own_dialect/README.md")
     assert install == "pip install ./examples/own_dialect"
+    assert needed.startswith("pip install pytest hypothesis")
     # As shown, but into a folder of the test's and with the build backend that is here: no network.
     where = ["--target", str(reader.packages), "--no-deps", "--no-index", "--no-build-isolation", "-q"]
     subprocess.run(

@@ -520,7 +520,8 @@ def _read_one(name: str, fields: object, references: References, notes: list[str
 
 
 def _remark(spec: ProviderSpec, credentials: tuple[Credential, ...], notes: list[str]) -> None:
-    notes.append(f"provider {spec.name} is on: {format_keys(credentials)}")
+    keyed = format_keys(credentials) if credentials or spec.auth != "none" else "needs no key"
+    notes.append(f"provider {spec.name} is on: {keyed}")
     for url in dict.fromkeys((spec.base_url, *spec.base_urls.values())):
         parts = split(url)
         if parts is not None and parts.scheme == "http" and not is_local(parts.hostname or ""):
