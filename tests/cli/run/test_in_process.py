@@ -422,6 +422,16 @@ def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Cap
     ]
     shown: list[Any] = []
     monkeypatch.setattr(launch, "_show_inspector", lambda *given: shown.append(given))
+    ending = "wireglot: the inspector ends with the client: start `wireglot serve` first to keep it"
+    for arguments, said in (((), []), (("-p", "hi"), [ending])):
+        task = Launch(client="kimi", inspect=True, arguments=arguments)
+        launch._start(task, found)
+        assert [line for line in capsys.readouterr().err.splitlines() if "inspector" in line] == said
+        there = msgspec.structs.replace(found, own=None)
+        launch._start(task, there)
+        assert "inspector" not in capsys.readouterr().err, "a gateway that runs stays"
+    shown.clear()
+    began.clear()
     folder = SimpleNamespace(path=tmp_path, removed=0)
 
     def remove() -> None:

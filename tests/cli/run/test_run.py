@@ -158,7 +158,9 @@ def test_a_client_asks_a_gateway_of_its_own_which_ends_with_it(place: Place) -> 
     assert client["answer"] == "the answer"
     assert client["arguments"][2:] == ["ask", "fail", "--x", "a b"]
     first, second, third = done.stderr.splitlines()
-    assert third == "wireglot: to see every exchange: `wireglot inspect` in another terminal"
+    assert third == (
+        "wireglot: to see every exchange, start `wireglot serve` first: this gateway ends with the client"
+    )
     assert (
         first
         == "wireglot: no provider API key found, using the built-in demo model (choose another with --model)"

@@ -549,8 +549,16 @@ def _start(task: Launch, found: _Found) -> int:
         if found.remark:
             complain(found.remark)
         complain(_line(task, door, found.what, pointing))
+        # With arguments a client usually answers and ends, and a private gateway with it.
+        ends_soon = found.own is not None and bool(task.arguments)
         if task.inspect:
             _show_inspector(door.url, found.own.operator_key if found.own is not None else "")
+            if ends_soon:
+                complain(
+                    "the inspector ends with the client: start `wireglot serve` first to keep it", fit=False
+                )
+        elif found.has_inspector and ends_soon:
+            complain("to see every exchange, start `wireglot serve` first: this gateway ends with the client")
         elif found.has_inspector:
             complain("to see every exchange: `wireglot inspect` in another terminal")
         if resume := _resume(task):
