@@ -400,7 +400,7 @@ def one(launched: Launched, folder: Path) -> str:
 
 def _left_behind(shown: str, temporary: Path) -> str:
     """What is still there of the command after a while: it ends by itself, a moment after the client."""
-    found = re.search(r" on http://127\.0\.0\.1:(\d+) \(its own\)", shown)
+    found = re.search(r" on http://127\.0\.0\.1:(\d+) \(private", shown)
     if found is None:
         return "it did not say what was set"
     deadline = time.monotonic() + _END_SECONDS

@@ -37,4 +37,6 @@ def main(source: str, target: str) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(*sys.argv[1:]))
+    if len(sys.argv) != 3:
+        sys.exit("usage: python examples/bulk_convert.py SOURCE.jsonl TARGET.jsonl")
+    sys.exit(main(sys.argv[1], sys.argv[2]))

@@ -21,6 +21,7 @@ from tests.tiers import rows
 from wireglot.cli import entry, process_setup, serve
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 from wireglot.stores import StoreUnusable
+from wireglot.testing.live_gateway import LiveGateway
 
 
 class Library:
@@ -159,6 +160,9 @@ def test_why_it_cannot_listen(monkeypatch: pytest.MonkeyPatch, fault: Any, words
     assert serve._why(fault, 8484).endswith(words)
     assert serve._own_gateway_at(8485) == 4
     assert serve._own_gateway_at(8484) == 0
+    with LiveGateway("[providers.demo]\n") as other:
+        used = serve._why(OSError(errno.EADDRINUSE, "x"), other.port)
+        assert " by a Wireglot gateway of another user or data folder; --port N" in used
     used = serve._why(OSError(errno.EADDRINUSE, "x"), 8485)
     assert used.endswith(" by your gateway with process id 4 (`wireglot run` uses it)")
 

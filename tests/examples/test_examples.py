@@ -53,6 +53,15 @@ def test_a_data_set_is_converted_alike_by_the_program_and_the_command(reader):
     assert any(one["losses"] for one in results)
 
 
+def test_a_bulk_conversion_without_files_says_what_it_needs() -> None:
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "bulk_convert.py"], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout) == (1, "")
+    assert done.stderr.startswith("usage: python examples/bulk_convert.py SOURCE.jsonl")
+    assert len(done.stderr.splitlines()) == 1
+
+
 def _lines(reader: Reader, name: str) -> list[str]:
     return (reader.folder / name).read_text(encoding="utf-8").splitlines()
 

@@ -51,7 +51,12 @@ EXAMPLES: Final = (
         "OpenAI Chat Completions",
         "/v1/chat/completions",
         "demo-anthropic",
-        {"model": "demo-anthropic", "messages": [{"role": "user", "content": _SAID}]},
+        # Anthropic needs a limit: one that is added would be shown as a loss of this request.
+        {
+            "model": "demo-anthropic",
+            "max_completion_tokens": 300,
+            "messages": [{"role": "user", "content": _SAID}],
+        },
         ("choices", 0, "message", "content"),
     ),
     Example(
@@ -90,7 +95,10 @@ EXAMPLES: Final = (
         "Google Code Assist",
         "/v1internal:generateContent",
         "demo-anthropic",
-        {"model": "demo-anthropic", "request": _CONTENTS},
+        {
+            "model": "demo-anthropic",
+            "request": {**_CONTENTS, "generationConfig": {"maxOutputTokens": 300}},
+        },
         ("response", "candidates", 0, "content", "parts", 0, "text"),
     ),
     Example(

@@ -77,6 +77,11 @@ class GatewayAnswer(msgspec.Struct, frozen=True):
         return f"status {self.status}, not from a Wireglot gateway: check the address"
 
 
+def listening(host: str, port: int) -> GatewayAddress:
+    """The address of a gateway that listens at a host of this machine, which may be all of them."""
+    return GatewayAddress("http", _EVERYWHERE.get(host, host), port)
+
+
 def address_of(url: str) -> GatewayAddress:
     """Raises Unusable. A client's base URL with /v1 at its end means the same gateway."""
     try:
@@ -230,7 +235,7 @@ class StoreNote:
                 store = f" with the store {one_line(each.store)}" if each.store else ""
                 complain(f"another gateway runs at {reachable(each.url)}{store}: {_how(each)}")
         host, port = self._server.host, self._server.port
-        there = GatewayAddress("http", _EVERYWHERE.get(host, host), port)
+        there = listening(host, port)
         if port and not any(each.url.endswith(f":{port}") for each in known) and is_gateway(there):
             complain(
                 f"a gateway that is not recorded in your data folder runs at {there.url}, perhaps with "

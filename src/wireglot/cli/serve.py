@@ -178,11 +178,11 @@ def _cannot_listen(settings: Settings, fault: OSError | UnicodeError) -> int:
         raise fault
     server = settings.server
     host = f"[{server.host}]" if ":" in server.host else server.host
-    complain(f"cannot listen on {host}:{server.port}: {_why(fault, server.port)}")
+    complain(f"cannot listen on {host}:{server.port}: {_why(fault, server.port, server.host)}")
     return FAILED
 
 
-def _why(fault: OSError | UnicodeError, port: int) -> str:
+def _why(fault: OSError | UnicodeError, port: int, host: str = "127.0.0.1") -> str:
     if isinstance(fault, socket.gaierror | UnicodeError):  # UnicodeError: an invalid host name
         return "the host name cannot be resolved"
     # uvloop and asyncio put the address and more into strerror.
@@ -191,6 +191,13 @@ def _why(fault: OSError | UnicodeError, port: int) -> str:
         case errno.EADDRINUSE:
             if pid := _own_gateway_at(port):
                 return f"{reason} by your gateway with process id {pid} (`wireglot run` uses it)"
+            from wireglot.cli.remote_gateway import is_gateway, listening  # few starts need it
+
+            if is_gateway(listening(host, port)):
+                return (
+                    f"{reason} by a Wireglot gateway of another user or data folder; "
+                    "--port N selects another port, --port 0 any free one"
+                )
             return f"{reason} by another program; --port N selects another port, --port 0 any free one"
         case errno.EACCES:
             return f"{reason}: ports below 1024 may be reserved for the system; --port N selects another"

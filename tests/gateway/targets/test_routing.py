@@ -76,6 +76,25 @@ def test_a_misspelt_provider_is_reported_with_the_one_that_was_meant(name: str) 
         route(settings(catalogued("kimi"), catalogued("gemini")), name, "anthropic")
 
 
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("KIMI/Kimi-K3", "kimi/kimi-k3"),
+        ("Kimi/kimi-k4", "kimi/"),
+        ("KIMI/gpt-5", "a model of kimi"),
+    ],
+)
+def test_the_model_that_is_suggested_exists(name: str, meant: str) -> None:
+    on = settings(catalogued("kimi"))
+    with pytest.raises(Unroutable) as problem:
+        route(on, name, "anthropic")
+    suggested = str(problem.value).partition("did you mean ")[2].removesuffix("?")
+    assert suggested.startswith(meant)
+    if "/" in suggested:
+        assert route(on, suggested, "anthropic")[0].model == suggested.partition("/")[2]
+        assert on.providers["kimi"].spec.knows(suggested.partition("/")[2])
+
+
 def test_a_misspelt_provider_that_is_off_is_named_as_such() -> None:
     with pytest.raises(Unroutable, match=r"no provider 'olama' .*did you mean ollama, which is off\?"):
         route(settings(catalogued("kimi")), "olama/x", "anthropic")

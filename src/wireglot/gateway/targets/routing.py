@@ -441,6 +441,15 @@ def _provider_of(settings: Settings, name: str) -> tuple[Provider, str]:
     )
 
 
+def _nearest(provider: Provider, model: str) -> str:
+    """A model of the provider that exists: the named one or the one most like it; else the provider."""
+    if provider.spec.knows(model):
+        return f"{provider.name}/{model}"
+    listed = [entry.match for entry in provider.spec.models if entry.is_name]
+    near = get_close_matches(model.lower(), listed, n=1)
+    return f"{provider.name}/{near[0]}" if near else f"a model of {provider.name}"
+
+
 def _of_provider(settings: Settings, prefix: str, model: str) -> str:
     """What to do about a model of a provider that is off."""
     if prefix in settings.off:
@@ -455,7 +464,7 @@ def _of_provider(settings: Settings, prefix: str, model: str) -> str:
         problem = f"there is no provider {prefix!r}"
         near = get_close_matches(prefix.lower(), [*settings.providers, *names()], n=1)
         if near and near[0] in settings.providers:
-            return f"{problem}: did you mean {near[0]}/{model}?"
+            return f"{problem}: did you mean {_nearest(settings.providers[near[0]], model)}?"
         if near:
             problem += f" (did you mean {near[0]}, which is off?)"
     others = [f"{each.name}/{model}" for each in settings.providers.values() if each.spec.knows(model)]
