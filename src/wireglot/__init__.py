@@ -20,6 +20,7 @@ __all__ = [
     "Rendered",
     "StreamTranslator",
     "StrictLoss",
+    "UnknownDialect",
     "Unsupported",
     "UpstreamFault",
     "WireglotError",
@@ -35,7 +36,7 @@ if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot import history as history
     from wireglot import kimi as kimi
     from wireglot.dialects.base import Context, Rendered
-    from wireglot.dialects.registry import DialectName, OwnDialect, dialect_name
+    from wireglot.dialects.registry import DialectName, OwnDialect, UnknownDialect, dialect_name
     from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
     from wireglot.ir.loss import Loss
     from wireglot.translate import (
@@ -51,6 +52,7 @@ else:
         "Rendered": "dialects.base",
         "DialectName": "dialects.registry",
         "OwnDialect": "dialects.registry",
+        "UnknownDialect": "dialects.registry",
         "dialect_name": "dialects.registry",
         "ClientFault": "ir.errors",
         "StrictLoss": "ir.errors",

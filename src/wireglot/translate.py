@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -18,7 +18,9 @@ from wireglot.dialects.base import (
     joined_embeddings,
 )
 from wireglot.dialects.common_losses import unreported_sequence
+from wireglot.dialects.fields import describe
 from wireglot.dialects.places import RequestPlaces, answer_located
+from wireglot.dialects.plain_document import plain_document
 from wireglot.dialects.registry import DialectName, dialect, surface
 from wireglot.ir.content import Origin, Part
 from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
@@ -38,7 +40,8 @@ from wireglot.providers.shown_searches import ShownSearches
 from wireglot.providers.spec import limits_for, may_reason
 from wireglot.wire.json import BadJson, decode
 
-Body = dict[str, Any] | bytes | str
+Body = Mapping[str, Any] | bytes | str
+"""JSON, or the document itself, of any mappings, sequences and subclasses of str."""
 
 NO_MODEL = "unknown"
 """The model name if neither the body nor the caller gives one and the dialect requires it."""
@@ -392,6 +395,9 @@ class StreamTranslator:
     def feed(self, data: bytes) -> bytes:
         if self._closed:
             raise ValueError("the stream is closed")
+        given: object = data
+        if not isinstance(given, (bytes, bytearray, memoryview)):
+            raise UpstreamFault(f"expected bytes of a stream, got {describe(given)}")
         return self._write(self._reader.read(data))
 
     def close(self) -> bytes:
@@ -555,8 +561,11 @@ def _restored(response: Response, aliases: Aliases) -> Response:
 
 
 def _object(body: Body, fault: type[WireglotError]) -> dict[str, Any]:
-    if isinstance(body, dict):
-        return body
+    if isinstance(body, Mapping):
+        document: dict[str, Any] = plain_document(body, fault)
+        return document
+    if not isinstance(body, (bytes, bytearray, memoryview, str)):
+        raise fault(f"expected an object, or JSON as text or bytes, got {describe(body)}")
     try:
         value = decode(body)
     except BadJson as problem:

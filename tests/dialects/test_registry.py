@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+import wireglot
 from tests.dialects import acme
 from tests.laws.cases import FIXTURES
 from tests.tiers import rows
@@ -169,3 +170,27 @@ def test_a_package_that_brings_no_dialect_is_an_error(installed, name: str, valu
     with pytest.raises(plugins.BadPlugin, match=reported):
         plugins.load_dialects()
     assert names() == NAMES
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [
+        ("openai", "openai-chat or openai-responses"),
+        ("claude", "anthropic"),
+        ("google", "gemini"),
+        ("OpenAI", "openai-chat or openai-responses"),
+        ("anthropi", "anthropic"),
+        ("responses", "openai-responses"),
+    ],
+)
+def test_an_unknown_dialect_is_an_error_of_the_library_and_names_the_likely_one(name: str, hint: str) -> None:
+    with pytest.raises(wireglot.UnknownDialect) as caught:
+        dialect(name)
+    assert isinstance(caught.value, wireglot.WireglotError)
+    assert caught.value.code == "UNKNOWN_DIALECT"
+    assert f"unknown dialect {name!r} (did you mean {hint}?)" in str(caught.value)
+
+
+def test_a_name_that_is_like_none_has_no_hint() -> None:
+    with pytest.raises(wireglot.UnknownDialect, match="unknown dialect 'klingon': expected one of anthropic"):
+        dialect("klingon")

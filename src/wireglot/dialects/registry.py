@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from difflib import get_close_matches
 from importlib import import_module
 from typing import Final, Literal, NewType, cast, get_args
 
 from wireglot.dialects.base import Dialect, Surface
+from wireglot.ir.errors import WireglotError
 
 _HOMES: Final[dict[str, str]] = {
     "anthropic": "wireglot.dialects.anthropic",
@@ -56,8 +58,13 @@ change."""
 _registered: Final[dict[str, Dialect]] = {}
 
 
-class UnknownDialect(ValueError):
-    pass
+class UnknownDialect(WireglotError, ValueError):
+    """No dialect has this name."""
+
+    code = "UNKNOWN_DIALECT"
+
+    def __str__(self) -> str:
+        return self.message
 
 
 class NameTaken(ValueError):
@@ -82,7 +89,9 @@ class _Loaded(dict[str, Dialect]):
             return self[plain]
         home = _HOMES.get(plain)
         if home is None:
-            raise UnknownDialect(f"unknown dialect {name!r}: expected one of {', '.join(names())}")
+            raise UnknownDialect(
+                f"unknown dialect {name!r}{_hint(plain)}: expected one of {', '.join(names())}"
+            )
         self[plain] = found = cast(Dialect, import_module(home).DIALECT)
         return found
 
@@ -128,6 +137,31 @@ def unregister(name: str) -> None:
     del _registered[name]
     _loaded.pop(name, None)
     _surfaces.pop(name, None)
+
+
+_MAX_NAME: Final = 40
+"""Characters of a name that it is worth comparing with those of the dialects."""
+_ALSO_CALLED: Final = {
+    "chat": "openai-chat",
+    "claude": "anthropic",
+    "google": "gemini",
+    "interactions": "gemini-interactions",
+    "messages": "anthropic",
+    "responses": "openai-responses",
+    "bedrock": "anthropic-bedrock",
+    "vertex": "anthropic-vertex",
+}
+
+
+def _hint(name: str) -> str:
+    """The dialects that were probably meant."""
+    wanted = name.lower()
+    if not wanted or len(wanted) > _MAX_NAME:
+        return ""
+    near: list[str] = [each for each in names() if each.startswith(f"{wanted}-")]
+    near = near or [also for word, also in _ALSO_CALLED.items() if word in wanted.split("-")][:1]
+    near = near or get_close_matches(wanted, names(), n=1)
+    return f" (did you mean {' or '.join(near)}?)" if near else ""
 
 
 def _plain(name: str) -> str:

@@ -188,9 +188,7 @@ class AnswerParts:
     def _media(self, part: Media, path: str) -> Fragment | None:
         if not self.native:
             # ollama-python reads `images` of an answer as files to send, and fails at base64.
-            self.losses.append(
-                Loss(path, part.kind, "dropped", f"clients cannot read {part.kind} of an answer")
-            )
+            self.losses.append(Loss(path, part.kind, "dropped", f"an answer cannot hold {part.kind}"))
             between = "\n" if self.spoken else ""
             self.spoken = True
             self._ordered(_SAID, path)
