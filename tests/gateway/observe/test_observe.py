@@ -286,3 +286,12 @@ def test_a_file_is_given_a_burst_of_lines_in_one_write_and_a_pipe_in_pieces_that
     assert b"".join(pieces) == b"".join(lines)
     assert max(map(len, pieces)) <= ATOMIC_BYTES
     assert all(piece.endswith(b"\n") for piece in pieces)
+
+
+def test_a_request_that_has_ended_keeps_no_body(pipe):
+    """Logs, traces and tasks may hold its record for longer than the memory of its body is counted."""
+    observer = Observer(SETTINGS, fd=pipe.write_end)
+    record = done(body=b"x" * 100)
+    observer.begin(record)
+    observer.finish(record)
+    assert record.body == b""

@@ -147,6 +147,7 @@ class Observer:
                 self._rows.finish(record)
             except Exception:  # no list may fail a request (fault 109)
                 self.metrics.sink_failures.add(("rows",))
+        record.body = b""  # others keep the record, and must not keep the body with it
         if self._lines is not None and not (record.routine and record.outcome == "ok"):
             try:
                 self._sink.write(self._lines.request(record))

@@ -341,6 +341,8 @@ class Relay:
         informed."""
         job, record = exchange.job, exchange.record
         preparing = partial(self._prepare, exchange, target, credential)
+        if exchange.is_large:
+            exchange.held.attempt(len(job.body))  # about what is made of it, before it is made
         try:
             target, prepared = await run_in_thread(preparing) if exchange.is_large else preparing()
         except NeedsMedia as needed:
