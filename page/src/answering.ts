@@ -27,7 +27,8 @@ class Coming {
 
   /** Its parts: of a stream, or of a whole document. */
   parts(): Part[] {
-    if (this.text.trimStart().startsWith("{") && !/\n\s*\{/.test(this.text)) {
+    // Whether it is one document, and there to its end: not by a pattern that starts again at each empty line.
+    if (/^\s*\{/.test(this.text) && !/\n[^\S\n]*\{/.test(this.text) && this.text.trimEnd().endsWith("}")) {
       const whole = parse(this.text).value;
       if (whole !== undefined) return readAnswer(whole);
     }
@@ -69,14 +70,16 @@ export async function answer(body: unknown, first: Answer, report: (answer: Answ
     });
     set({ id: response.headers.get("x-wireglot-request-id") ?? "", status: response.status });
     const decoder = new TextDecoder();
-    let drawn = 0;
+    let next = 0;
     for (const reader = response.body?.getReader(); reader; ) {
       const { done, value } = await reader.read();
       if (done) break;
       coming.text += decoder.decode(value, { stream: true });
-      if (response.ok && Date.now() - drawn > DRAW_MS) {
+      if (response.ok && Date.now() > next) {
+        const before = Date.now();
         set({ parts: coming.parts() });
-        drawn = Date.now();
+        // The longer it is, the longer it takes to read: most of the time is for what comes.
+        next = Date.now() + Math.max(DRAW_MS, 4 * (Date.now() - before));
       }
     }
     if (!response.ok) set({ state: "failed", error: errorOf(coming.text, response.status), ended: Date.now() });

@@ -7,6 +7,8 @@ export interface Piece {
 
 const MOST_TOKENS = 4000;
 const MOST_STEPS = 1500;
+/** Beyond, two texts are compared as wholes. */
+const MAX_LINES = 20_000;
 
 function tokens(text: string, lines: boolean): string[] {
   return text.match(lines ? /[^\n]*\n|[^\n]+/g : /\s+|[\p{L}\p{N}_]+|[^\s\p{L}\p{N}_]/gu) ?? [];
@@ -46,7 +48,7 @@ function middle(a: string[], b: string[]): Piece[] {
     { kind: "left", text: a.join("") },
     { kind: "right", text: b.join("") },
   ];
-  if (!n || !m) return whole;
+  if (!n || !m || n + m > MAX_LINES) return whole;
   const most = Math.min(n + m, MOST_STEPS);
   const trail: Int32Array[] = [];
   const v = new Int32Array(2 * most + 2);

@@ -306,7 +306,10 @@ export class ExchangeSide {
     const map = new Map<string, TracedLoss[]>();
     for (const loss of this.exchange.losses.value) {
       const pointer = this.side === "client" ? loss.pointer : loss.upstream;
-      if (pointer && (loss.document === "request") === (this.document === "request")) map.set(pointer, [...(map.get(pointer) ?? []), loss]);
+      if (!pointer || (loss.document === "request") !== (this.document === "request")) continue;
+      const here = map.get(pointer);
+      if (here) here.push(loss);
+      else map.set(pointer, [loss]);
     }
     return map;
   });

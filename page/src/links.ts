@@ -88,7 +88,9 @@ export function placeParts(parts: Part[], losses: ReadonlyMap<string, TracedLoss
   const beside = new Map<string, TracedLoss[]>();
   for (const [pointer, found] of losses) {
     const part = owner(pointer);
-    if (part) lost.set(part, [...(lost.get(part) ?? []), ...found]);
+    const here = part && lost.get(part);
+    if (here) for (const loss of found) here.push(loss);
+    else if (part) lost.set(part, [...found]);
     else beside.set(pointer, found);
   }
   const joined = new Set<Part>();

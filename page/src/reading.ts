@@ -25,7 +25,14 @@ type Obj = { [name: string]: Json };
 const isObj = (value: Json | undefined): value is Obj => value !== null && typeof value === "object" && !Array.isArray(value);
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 const str = (value: Json | undefined): string => (typeof value === "string" ? value : "");
-export const pretty = (value: Json | undefined): string => (value === undefined ? "" : typeof value === "string" ? value : JSON.stringify(value, null, 2));
+export function pretty(value: Json | undefined): string {
+  if (value === undefined || typeof value === "string") return value ?? "";
+  try {
+    return JSON.stringify(value, null, 2);
+  } catch {
+    return "(nested too deeply to be written)";
+  }
+}
 
 function argumentsText(value: Json | undefined): string {
   if (typeof value !== "string") return pretty(value);

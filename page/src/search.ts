@@ -17,6 +17,8 @@ export interface Hit {
 
 const CONTEXT = 48;
 const MOST_OF_A_SIDE = 40;
+/** Places that are marked in one text: each is an element. */
+const MAX_MARKS = 1000;
 export const LEAST = 2;
 
 /** The words with what is around them; the whole beginning where they are in a name. */
@@ -65,7 +67,8 @@ export function marked(text: string, words: string): string[] {
   // Characters whose lower-case form is longer would shift all that follows: then nothing is marked.
   if (low.length !== text.length) return [text];
   let from = 0;
-  for (let place = low.indexOf(words.toLowerCase()); place >= 0; place = low.indexOf(words.toLowerCase(), from)) {
+  const wanted = words.toLowerCase();
+  for (let place = low.indexOf(wanted); place >= 0 && pieces.length < 2 * MAX_MARKS; place = low.indexOf(wanted, from)) {
     pieces.push(text.slice(from, place), text.slice(place, place + words.length));
     from = place + words.length;
   }

@@ -52,21 +52,31 @@ const isObj = (value: Json | undefined): value is Obj => value !== null && typeo
 const str = (value: Json | undefined): string => (typeof value === "string" ? value : "");
 const list = (value: Json | undefined): Json[] => (Array.isArray(value) ? value : []);
 
+/** Characters of what is between two events that a piece may end with. */
+const BOUNDARY = 3;
+
 /** Server-sent events of the pieces, the first of which has this number; what is none (a JSON array, lines, bytes) is one event a piece. */
 export function eventsOf(frames: Frame[], first = 0): StreamEvent[] {
   const sse = frames.some((frame) => /^(data|event|id|retry):|^:/m.test(frame.data));
   if (!sse) return frames.map((frame, index) => new StreamEvent(frame.ms, frame.data, first + index, false));
   const events: StreamEvent[] = [];
-  let rest = "";
+  // An event may be megabytes in thousands of pieces: each piece is looked at once, with the end of the one before it.
+  let held: string[] = [];
+  let end = "";
   const take = (raw: string, ms: number, index: number) => {
     if (raw.trim()) events.push(new StreamEvent(ms, raw, first + index, true));
   };
   frames.forEach((frame, index) => {
-    const pieces = (rest + frame.data).split(/\r?\n\r?\n|\r\r/);
-    rest = pieces.pop() ?? "";
-    for (const piece of pieces) take(piece, frame.ms, index);
+    const pieces = (end + frame.data).split(/\r?\n\r?\n|\r\r/);
+    const rest = pieces.pop() ?? "";
+    for (const piece of pieces) {
+      take(held.join("") + piece, frame.ms, index);
+      held = [];
+    }
+    end = rest.slice(-BOUNDARY);
+    held.push(rest.slice(0, rest.length - end.length));
   });
-  take(rest, frames.at(-1)?.ms ?? 0, frames.length - 1);
+  take(held.join("") + end, frames.at(-1)?.ms ?? 0, frames.length - 1);
   return events;
 }
 
@@ -85,10 +95,8 @@ export function eventLinks(answer: Message | undefined, client: StreamEvent[], u
   // An event may have come in several pieces: it represents all of them.
   const ofFrame: number[][] = [];
   upstream.forEach((event, index) => (ofFrame[event.frame] ??= []).push(index));
-  const held = (frame: number): number[] => {
-    for (let at = frame; at < ofFrame.length; at++) if (ofFrame[at]) return ofFrame[at] ?? [];
-    return [];
-  };
+  for (let at = ofFrame.length - 2; at >= 0; at--) ofFrame[at] ??= ofFrame[at + 1] ?? [];
+  const held = (frame: number): number[] => ofFrame[frame] ?? [];
   const effects: number[][] = upstream.map(() => []);
   let before = -1;
   const causes = client.map((event, index) => {

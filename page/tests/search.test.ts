@@ -2,6 +2,9 @@ import "./browser";
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { Exchange } from "../src/exchange";
+import { find } from "../src/json/lines";
+import { type Json, parse } from "../src/json/parse";
+import { pretty } from "../src/reading";
 import { marked, searchSide, snippet } from "../src/search";
 
 test("a hit is shown with what is around it", () => {
@@ -32,4 +35,12 @@ test("values, names, events and plain bodies are searched", () => {
   upstream.value.value = { needle: { deep: 1 }, list: ["x", "my needle"] };
   assert.deepEqual(searchSide(upstream, "Needle").map((hit) => [hit.pointer, hit.found]), [["/needle", "needle"], ["/list/1", "needle"]]);
   assert.deepEqual(searchSide(upstream, "n"), []);
+});
+
+test("a text is marked at a thousand places at most, and a nesting without an end is not followed", () => {
+  assert.equal(marked("ab".repeat(5000), "ab").length, 2001);
+  assert.equal(marked("ab".repeat(5000), "ab").join(""), "ab".repeat(5000));
+  const deep = parse("[".repeat(100_000) + '"ab"' + "]".repeat(100_000)).value as Json;
+  assert.deepEqual(find(deep, "ab"), []);
+  assert(pretty(deep).includes("nested too deeply"));
 });

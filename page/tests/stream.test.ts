@@ -119,3 +119,28 @@ test("what an error says is no first word, and a stream without an end has the g
   assert.deepEqual(gapsOf(events, 45_020), [{ from: 20, to: 45_020 }]);
   assert.deepEqual(gapsOf([], 45_020), []);
 });
+
+test("an event in many pieces is put together in one pass, whatever separates it from the next", () => {
+  for (const separator of ["\n\n", "\r\n\r\n", "\r\r", "\n\r\n"]) {
+    const text = `data: ${"x".repeat(7)}${separator}data: y${separator}`;
+    for (let size = 1; size < 6; size++) {
+      const frames: Frame[] = [];
+      for (let at = 0; at < text.length; at += size) frames.push({ ms: at, data: text.slice(at, at + size) });
+      // The first piece says what kind of stream it is, as a recorded one does.
+      frames.splice(0, Math.ceil(6 / size), { ms: 0, data: text.slice(0, Math.ceil(6 / size) * size) });
+      assert.deepEqual(eventsOf(frames).map((event) => event.data), ["xxxxxxx", "y"], `${JSON.stringify(separator)} by ${size}`);
+    }
+  }
+  // 80 MB, were each piece put together with all before it, are 800 GB.
+  const pieces = [{ ms: 0, data: "data: " }, ...Array.from({ length: 20_000 }, (_, ms) => ({ ms, data: "x".repeat(4000) })), { ms: 1, data: "\n\n" }];
+  assert.equal(eventsOf(pieces)[0]?.data.length, 80_000_000);
+});
+
+test("each event of a stream with many events finds its partner in one step", () => {
+  const frames = Array.from({ length: 40_000 }, (_, index) => ({ ms: index, data: index ? "x" : "data: x", causes: [0] }));
+  frames.push({ ms: 40_000, data: "\n\n", causes: [0] });
+  const client = Array.from({ length: 40_000 }, (_, index) => ({ ms: index, data: "data: 1\n\n", causes: [0] }));
+  const links = eventLinks({ frames: client, caused_by: "events" }, eventsOf(client), eventsOf(frames));
+  assert.deepEqual(links?.causes.at(-1), [0]);
+  assert.equal(links?.effects[0]?.length, 40_000);
+});

@@ -135,20 +135,23 @@ export function above(pointer: string): string[] {
   return result;
 }
 
+/** Deeper values are not searched: a megabyte of brackets would be a stack of a million calls. */
+const MAX_DEPTH = 500;
+
 /** Pointers of values and names that hold a text, in the order of the document. */
 export function find(value: Json, words: string, most = 500): string[] {
   const found: string[] = [];
   const wanted = words.toLowerCase();
-  const walk = (each: Json, pointer: string): void => {
-    if (found.length >= most) return;
+  const walk = (each: Json, pointer: string, depth: number): void => {
+    if (found.length >= most || depth > MAX_DEPTH) return;
     if (each !== null && typeof each === "object") {
       for (const [key, item] of Object.entries(each)) {
         const there = `${pointer}/${escapeToken(key)}`;
         if (!Array.isArray(each) && key.toLowerCase().includes(wanted)) found.push(there);
-        else walk(item, there);
+        else walk(item, there, depth + 1);
       }
     } else if (String(each).toLowerCase().includes(wanted)) found.push(pointer);
   };
-  walk(value, "");
+  walk(value, "", 0);
   return found;
 }
