@@ -16,6 +16,7 @@ from tools import (
     fault_table,
     install_lines,
     library_example,
+    limits_page,
     metric_table,
     page_shape,
     probe_page,
@@ -174,6 +175,7 @@ def stale(check: bool, fields: bool = True) -> Iterable[str]:
     leave_out_plugins()
     docs = ROOT / "docs"
     pages = {docs / "reference" / name: _page(*page()) for name, page in _REFERENCE.items()}
+    pages[docs / "limits.md"] = _page(*limits_page.page())
     proofs = docs / "reliability.md"
     written = proofs.read_text(encoding="utf-8") if proofs.exists() else ""
     pages[proofs] = reliability_page.current(written, _page(*reliability_page.page()))

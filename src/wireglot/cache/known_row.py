@@ -26,6 +26,7 @@ _STEP: Final = 6
 """Turns are settled in steps of this many: recording them takes as long as walking through them."""
 _MAX_ROWS: Final = 16
 """Limit of rows that begin with the same turn."""
+# Results that one row keeps of a text: callers choose the models that they are made for.
 _MAX_MADE: Final = 32
 _VALUE_BYTES: Final = 128
 """Estimated size of one turn in a row, including the results about it."""

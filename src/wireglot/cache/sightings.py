@@ -22,6 +22,7 @@ _TAIL_BYTES: Final = 128 * 1024
 twentieth."""
 _MAX_PIECES: Final = 8192
 """The pieces of some 250 conversations of 100 KB, more than are cached: two megabytes."""
+# Callers whose bytes are counted at once.
 _MAX_CALLERS: Final = 1024
 _KEY_BITS: Final = 0xFFFF_FFFF_FFFF_FFFF
 

@@ -34,7 +34,9 @@ _KEPT_BYTES: Final = 384
 """Added for each derived value, in addition to the size its maker reports."""
 _MAX_MADE: Final = 32
 """Limit of derived values per value: one for each kind of endpoint it is sent to."""
+# Scopes whose texts are cached at once.
 _MAX_SCOPES: Final = 1024
+# Frames of bodies that one scope keeps.
 _MAX_FRAMES: Final = 64
 _FRAME_BYTES: Final = 4096
 """Added for each frame, in addition to its own texts."""
@@ -51,6 +53,7 @@ _MAX_BEHIND: Final = 256
 parsing a turn."""
 
 _CREDIT: Final = 256 * 1024
+# Bytes that a scope may look up in advance of what it has sent.
 _MAX_CREDIT: Final = 1024 * 1024
 _LEARNING_COST: Final = 2
 """Learning a byte takes as long as parsing two more; finding one saves parsing it."""

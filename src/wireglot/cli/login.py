@@ -24,6 +24,7 @@ from wireglot.gateway.config.providers import SENDABLE
 from wireglot.gateway.relay.key_checks import ProviderAnswer
 from wireglot.gateway.settings import Settings
 
+# Characters of a key that is entered.
 _MAX_KEY_LETTERS: Final = 16 * 1024
 _HEADS: Final = ("provider", "key", "from")
 

@@ -501,6 +501,7 @@ def _add_run(commands: Commands) -> None:
 
 _LAST_PORT: Final = 65535
 _TRACE_MINUTES: Final = 15.0
+# Minutes of recording that the command line asks for: a day.
 _MAX_TRACE_MINUTES: Final = 24 * 60
 
 

@@ -19,7 +19,9 @@ from wireglot.stores.records import MICRO
 from wireglot.wire.json import BadJson, decode
 
 _SECONDS: Final = 2.0
+# Bytes that the status line reads from its agent.
 _MAX_INPUT: Final = 1024 * 1024
+# Losses that the status line names.
 _MAX_LOSSES: Final = 3
 _KEYS: Final = ("ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_API_KEY", "WIREGLOT_KEY")
 _KILO: Final = 1000

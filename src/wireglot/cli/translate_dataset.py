@@ -41,6 +41,7 @@ from wireglot.providers.spec import UnknownProvider
 from wireglot.translate import StreamTranslator, refuse_losses, translate_request, translate_response
 from wireglot.wire.json import BadJson, decode, encode
 
+# Bytes of one line of a dataset, which is held whole.
 MAX_LINE = 64 * 1024 * 1024
 
 _KINDS = ("request", "response", "stream")

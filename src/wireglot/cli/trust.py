@@ -25,6 +25,7 @@ from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, co
 from wireglot.gateway.settings import Settings
 
 _TRUSTED: Final = "agreed"
+# Bytes at the end of the list of approved files that are read.
 _FILE_MAX_BYTES: Final = 1024 * 1024
 
 

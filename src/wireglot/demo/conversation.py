@@ -13,8 +13,11 @@ from wireglot.ir.content import Message, Part, Reasoning, Text, ToolCall, ToolRe
 from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import encode_text
 
+# Words that the demo model says when it is asked for a number of them.
 WORDS_MAX = 20_000
+# Calls that the demo model makes in one answer.
 CALLS_MAX = 16
+# Seconds that the demo model waits between two pieces.
 GAP_MAX = 10.0
 
 _OPEN: Final = "[[demo:"

@@ -67,9 +67,13 @@ def _on_grid(grid: Fraction, low: _Bound | None, high: _Bound | None) -> int | f
     return int(made) if made.denominator == 1 else float(made)
 
 
+# Values of one document that the demo model makes for a schema.
 NODES_MAX = 2_000
+# Nesting of a document that the demo model makes for a schema.
 DEPTH_MAX = 12
+# Items of one list that the demo model makes for a schema.
 ITEMS_MAX = 64
+# Characters of one text that the demo model makes for a schema.
 LENGTH_MAX = 4_096
 _SHOW_DEPTH = 3
 """The depth down to which optional fields are filled, in schemas that require none."""

@@ -12,6 +12,7 @@ from wireglot.ir.content import Part, Text
 from wireglot.ir.embedding import EmbeddingInput, TokenIds
 
 DIMENSIONS: Final = 256
+# Numbers of one vector of the demo model.
 MAX_DIMENSIONS: Final = 4096
 _WORD: Final = re.compile(r"\w+")
 _TRIGRAM: Final = 3

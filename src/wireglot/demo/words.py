@@ -34,8 +34,11 @@ _SENTENCE: Final = (
     "the demo model writes one word after another so that a stream has something to carry on its way"
 )
 
+# Characters of a request that the demo model quotes.
 QUOTED_MAX = 2_000
+# Characters of one line that the demo model quotes.
 HEARD_MAX = 400
+# Characters of one streamed piece of the demo model.
 PIECE_MAX = 12
 
 

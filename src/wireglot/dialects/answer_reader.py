@@ -17,6 +17,7 @@ from wireglot.ir.stream import Event, Failure
 from wireglot.wire.json import BadJson, decode
 from wireglot.wire.sse import Frame, FrameTooLarge, SseDecoder
 
+# Bytes of a whole answer where a stream was expected: it is held until its end.
 MAX_DOCUMENT_BYTES = 64 * 1024 * 1024
 LAST_BLANK_LINE = b"\n\n"
 """Appended at the end of an event stream: several servers leave it out after their last frame."""

@@ -64,6 +64,7 @@ def stated_stream(outline: Outline) -> bool | None:
     return stream
 
 
+# Characters of a name that is read from a body for logs and usage.
 _NAME_MAX: Final = 256
 _IN_USER: Final = re.compile(r"_session_([A-Za-z0-9-]{8,64})$")
 """Claude Code's session inside `metadata.user_id`, if that is not JSON."""

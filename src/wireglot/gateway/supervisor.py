@@ -23,6 +23,7 @@ from wireglot.gateway.watchdog import TICK_SECONDS, Pulses, Silence
 
 _LIVED = 10.0
 """A worker that lived longer than this many seconds has not failed to start."""
+# Seconds until a worker that ended is started again.
 _PAUSE_MAX = 2.0
 _FAILED_STARTS = 5
 _LOOK = 0.05

@@ -85,6 +85,7 @@ class StrictLoss(Unsupported):
 MODEL_DENIED: Final = "model_not_allowed"
 """The code of an error about a model that the caller's key may not use."""
 
+# Characters of an error's message.
 MESSAGE_MAX = 512
 
 

@@ -21,6 +21,7 @@ that no one waits for compaction  the summary of a long conversation
 
 PURPOSES: Final[tuple[str, ...]] = tuple(purpose for purpose in get_args(Purpose) if purpose)
 
+# Characters of a purpose that a client names.
 _MAX_LENGTH: Final = 64
 _UNSAFE: Final = re.compile(r"[^\x21-\x7e]+")
 

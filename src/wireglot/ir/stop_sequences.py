@@ -33,6 +33,7 @@ from wireglot.ir.stream import (
 # sequences take 4 to 64 short ones; a table of all their beginnings is made, which grows with their text.
 # Those beyond are reported as lost.
 MAX_SEQUENCES: Final = 64
+# Characters of all emulated stop sequences together.
 MAX_SEQUENCE_CHARS: Final = 4096
 
 

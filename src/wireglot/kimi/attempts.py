@@ -48,6 +48,7 @@ def next_wait(policy: RetryPolicy, failed: AttemptFailed, tried: int, chance: fl
 
 
 UNKNOWN = "unknown"
+# Characters of one word in the log.
 _WORD_MAX = 128
 
 

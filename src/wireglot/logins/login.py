@@ -16,6 +16,7 @@ EXTRAS: Final[dict[LoginKind, tuple[str, str, str]]] = {
     "aws": ("botocore.session", "botocore", "bedrock"),
 }
 """Module, package, and our extra that installs it."""
+# Characters of a message about a failed sign-in.
 _MAX_MESSAGE_CHARACTERS: Final = 300
 
 

@@ -25,6 +25,7 @@ EARLY_SECONDS: Final = 300.0
 LEEWAY_SECONDS: Final = 10.0
 """How long before its end a grant is not used any more: a request takes time to arrive."""
 RETRY_LEAST_SECONDS: Final = 1.0
+# Seconds between two attempts to renew a sign-in.
 RETRY_MOST_SECONDS: Final = 60.0
 PATIENCE_SECONDS: Final = 30.0
 """How long a renewal is waited for: the server may answer a byte at a time."""

@@ -23,6 +23,7 @@ import msgspec
 from wireglot.wire.json import BadJson, decode
 
 TIMEOUT_SECONDS: Final = 10.0
+# Bytes of an answer to a sign-in.
 _MAX_ANSWER_BYTES: Final = 1024 * 1024
 
 

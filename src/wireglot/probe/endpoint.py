@@ -55,6 +55,7 @@ def _handlers() -> dict[int, _Handler]:
     return {number: handler for number in numbers if callable(handler := signal.getsignal(number))}
 
 
+# Bytes of an answer of an endpoint that is probed.
 _MAX_BODY: Final = 16 * 2**20
 _NO_URL: Final = "BASE_URL: expected http://HOST:PORT or https://HOST/PATH"
 _ROOTS: Final = {

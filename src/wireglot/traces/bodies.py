@@ -14,6 +14,7 @@ from wireglot.wire.json import BadJson, decode, encode_text
 _TOKEN: Final = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[{\[,]', re.DOTALL)
 """A string that is never closed ends with the text: otherwise each quote in it would be tried again."""
 _COMMA, _QUOTE = b',"'
+# Objects and lists of a body that is analysed for display.
 MAX_CONTAINERS: Final = 50_000
 MAX_VALUES: Final = 200_000
 """Limit for a body that is analysed for display. Parsing it is one call that no other thread can interrupt:

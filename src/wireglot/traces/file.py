@@ -21,6 +21,7 @@ SUFFIX: Final = ".wgtrace.json"
 MAX_BYTES: Final = 64 * 1024 * 1024
 """Limit for the JSON, compressed or not. An exchange has four bodies, each limited when it is recorded."""
 
+# The cost of an exchange in a file of traces.
 _MAX_COST: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = FORMAT.rpartition("/")[0]

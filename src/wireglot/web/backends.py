@@ -24,7 +24,9 @@ from wireglot.wire.json import BadJson, decode, encode
 
 HttpBackend = Literal["searxng", "brave", "tavily", "exa", "google"]
 
+# Bytes of a search engine's answer.
 _MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+# Characters of a result's title.
 _MAX_TITLE: Final = 300
 _TEXT: Final = {"low": 400, "medium": 1500, "high": 5000}
 """Characters of text per result, by the context size."""

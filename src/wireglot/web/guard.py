@@ -22,6 +22,7 @@ if TYPE_CHECKING:  # the configuration is checked with this module, and needs no
     from wireglot.http.client.dial import Address
     from wireglot.http.client.origin import HttpOrigin
 
+# Characters of a URL that is fetched.
 MAX_URL: Final = 2048
 _SAFE: Final = "%/:?#[]@!$&'()*+,;=~"
 """Characters with a meaning in a URL, or that are part of an escape."""

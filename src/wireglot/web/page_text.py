@@ -10,6 +10,7 @@ from urllib.parse import urljoin
 
 _BYTES_PER_TOKEN: Final = 4
 """Bytes of UTF-8: counting characters would underestimate languages with many characters beyond ASCII."""
+# Characters of a link that is shown in a page's text.
 _MAX_LINK: Final = 500
 _HEAD_BYTES: Final = 2048
 _META: Final = re.compile(
@@ -56,6 +57,7 @@ _PIECE: Final = 64 * 1024
 _READ_SECONDS: Final = 5.0
 """Time limit for one page, after which the rest is left out: it shares the interpreter with all other
 requests."""
+# Characters of a page's title.
 _MAX_TITLE: Final = 300
 
 

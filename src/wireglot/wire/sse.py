@@ -14,9 +14,11 @@ class Frame(msgspec.Struct, frozen=True, gc=False):
     data: bytes
 
 
+# Bytes of one event of a stream.
 MAX_FRAME = 32 * 1024 * 1024
 
 _BOM = b"\xef\xbb\xbf"
+# Names of events that are cached.
 _MAX_NAMES = 64
 # Numbers, because `10 in data` is several times faster than `b"\n" in data`, which first tries b"\n" as one.
 _LF, _CR = 10, 13

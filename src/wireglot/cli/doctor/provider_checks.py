@@ -333,6 +333,7 @@ _NAMED_URL: Final = re.compile(
     rf"(?i)(?:{'|'.join(_VARIABLES)}|base_?url|api[_-]base|openai-api-base)[\"']?\s*[:=]\s*[\"']?(https?://[^\s\"',}}]+)"
 )
 """The same in JSON, TOML, YAML and .env files."""
+# Bytes of a local server's file that `doctor` reads.
 _FILE_MAX_BYTES: Final = 256 * 1024
 
 

@@ -205,6 +205,7 @@ _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "httpsProxy", "PROXY_URL")
 """In claude-code-router's order."""
 _LONG_TOKENS: Final = 60_000
 """The length that claude-code-router considers long, unless it is set."""
+# Tokens of a threshold in an imported configuration.
 _MAX_TOKENS: Final = 1_000_000_000
 _ROUTES: Final = {
     "default": "all names without another route",

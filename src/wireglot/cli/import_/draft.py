@@ -22,6 +22,7 @@ from wireglot.providers import spec as catalog
 
 _NOT_IN_A_NAME: Final = re.compile(r"[^A-Za-z0-9._-]+")
 _TAKEN: Final = frozenset({"discover", "demo"})
+# Characters of a model's name in an imported configuration.
 _MAX_MODEL_LETTERS: Final = 256
 
 

@@ -133,6 +133,7 @@ def _plain(url: str) -> str:
 
 
 _NOT_A_NAME: Final = re.compile(r"[^A-Z0-9]+")
+# Characters of a variable's name that the importer makes.
 _MAX_NAME_LETTERS: Final = 60
 _SECRET_HEADER: Final = re.compile(r"auth|key|token|secret|cookie|password|signature", re.IGNORECASE)
 PLACEHOLDERS: Final = frozenset(

@@ -23,6 +23,7 @@ from wireglot.cli.terminal import FAILED, OK, Unusable, one_line, say
 from wireglot.gateway.config import ConfigError, load
 from wireglot.gateway.config.kept_keys import keep, kept_file, read_kept
 
+# Bytes of a configuration that is imported.
 _MAX_SOURCE_BYTES: Final = 4 * 1024 * 1024
 _STANDARD: Final = "-"
 _KEEPABLE_NAME: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}")

@@ -167,6 +167,7 @@ _MASTER: Final = "litellm-master"
 _MASTER_VARIABLE: Final = "LITELLM_MASTER_KEY"
 _TIMEOUTS: Final = {"litellm_settings": "request_timeout", "router_settings": "timeout"}
 _CALLBACKS: Final = ("callbacks", "success_callback", "failure_callback")
+# Retries that are carried over from a LiteLLM configuration.
 _MAX_RETRIES: Final = 100
 _PROBE_CAP_SECONDS: Final = 10.0
 """The breaker's default, if a cool-down is not longer."""

@@ -313,6 +313,7 @@ _FORMS: Final[
 
 _TABLES: Final = ("extra_headers", "headers", "vertex_credentials", "vertex_ai_credentials")
 """Parameters that may contain a table."""
+# Retries that are carried over from an entry of a LiteLLM configuration.
 _MAX_RETRIES: Final = 100
 _ORGANIZATION: Final = "OpenAI-Organization"
 _MODEL: Final = "the target model in [models]"

@@ -113,6 +113,7 @@ def kind(node: SourceNode) -> str:
             return "text" if node.value else "empty text"
 
 
+# Values of an imported configuration, each alias of YAML counted as what it repeats.
 _MAX_NODES: Final = 200_000
 _MAX_DEPTH: Final = 64
 """A file of a few lines with aliases of aliases can expand to billions of values."""

@@ -17,6 +17,7 @@ from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_
 _KEY: Final = "WIREGLOT_KEY"
 _UNKNOWN_CONTEXT: Final = 128_000
 """Used for clients that need a number if none is known."""
+# Output tokens that agents are configured for, where they need a number.
 _MAX_OUTPUT: Final = 32_000
 _ANY_KEY: Final = "no-key-is-needed"
 

@@ -11,6 +11,7 @@ from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5
 
 FOLDER: Final = "{folder}"
 """Placeholder in a value for the folder with a client's files."""
+# Models that are written into an agent's configuration.
 MAX_MODELS: Final = 300
 
 

@@ -24,6 +24,7 @@ from wireglot.ir.content import APART, Message, Role
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import Request
 
+# Output tokens of a request that names no limit, where Anthropic requires one.
 DEFAULT_MAX_TOKENS = 32000
 _USER_FIRST = Loss(
     "$.messages", "content.position", "invented", f'the first turn must be a user turn: "{FILLER}" was added'

@@ -41,6 +41,7 @@ _REASONS: dict[str, StopReason] = {
     "safety": "refused",
 }
 _EXACT = frozenset({"end", "length", "tool_calls", "refused"})
+# Tokens of a count that a provider reports: a larger one is ignored.
 _MAX_TOKENS_BELIEVED = 10**9
 
 # service_tier: OpenAI's name for the neutral one. Names that both share stay unchanged.

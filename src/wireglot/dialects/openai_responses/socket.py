@@ -32,7 +32,9 @@ _UNMARKED: Final = frozenset({"id", "status"})
 _UNSENT: Final = frozenset({"stream", "background"})
 """Fields of a body that define how it is answered: over a WebSocket there is one way."""
 _LOST: Final = frozenset({"previous_response_not_found", "websocket_connection_limit_reached"})
+# Characters of an unknown error that a client is shown.
 _MAX_SHOWN_CHARACTERS: Final = 1000
+# Bytes of an event that is parsed to see whether it only repeats the last one.
 _MAX_RETOLD_BYTES: Final = 64 * 1024
 
 

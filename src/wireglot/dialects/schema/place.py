@@ -29,6 +29,7 @@ class Walker(Protocol):
 # Characters of a path in a note, and of a name in it: a note is written for each place, and the names on the
 # way are the client's.
 MAX_PATH: Final = 400
+# Characters of one name in the path of a loss.
 MAX_PATH_NAME: Final = 100
 
 

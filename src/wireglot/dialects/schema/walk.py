@@ -19,12 +19,14 @@ from .refs import Refs, last_name, refs_in
 from .tidy import tidy
 from .values import Node, SchemaNote, json_text
 
+# Nesting of a schema that is rewritten.
 MAX_DEPTH = 64
 # Schemas inside one schema, as it is written: inlining can make it grow without end.
 MAX_NODES: Final = 5_000
 # Work on one schema (characters copied or compared, entries merged): a fixed amount, and a multiple of its
 # own size. A schema that refers to a large definition often, or repeats it beside each branch, needs more.
 MIN_WORK: Final = 2_048
+# Steps of work on a schema for each of its bytes.
 MAX_WORK_FOR_EACH_BYTE: Final = 16
 _NODE_WORK: Final = 32
 

@@ -23,6 +23,7 @@ from wireglot.gateway.config.kept_keys import one_at_a_time
 from wireglot.gateway.config.problems import ConfigError, key_path
 from wireglot.http.redaction import Redactor
 
+# Bytes of a configuration that the inspector's page edits.
 MAX_BYTES: Final = 1024 * 1024
 _MASK: Final = "[hidden]"
 """Replaces hidden text."""

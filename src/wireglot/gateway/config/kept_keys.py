@@ -27,6 +27,7 @@ except ImportError:  # Windows
 _FILE: Final = "credentials"
 _SERVICE: Final = "wireglot"
 _IN_KEYRING: Final = "keyring:"
+# Bytes of the file with stored keys.
 _FILE_MAX_BYTES: Final = 64 * 1024
 _LINE: Final = re.compile(r"([A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63})=([\x21-\x7e]+)")
 _HEAD: Final = b"# Keys kept by `wireglot login`. A variable of the same name in the environment wins."

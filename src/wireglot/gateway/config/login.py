@@ -16,6 +16,7 @@ from wireglot.gateway.config.table import Table
 from wireglot.gateway.config.urls import is_loopback, split
 from wireglot.gateway.settings import Approval, Group, LoginSettings, Secret, ServerSettings
 
+# Characters of the notice on the sign-in page.
 MAX_NOTICE: Final = 500
 _OPENID: Final = "openid"
 _URL: Final = "a URL that starts with https:// (http:// for this machine only)"

@@ -57,6 +57,7 @@ _AUTHORITIES: Final = frozenset(
     }
 )
 """Microsoft's clouds. https://learn.microsoft.com/entra/identity-platform/authentication-national-cloud"""
+# Bytes of a file with a sign-in's secret.
 _MAX_FILE_BYTES: Final = 64 * 1024
 
 

@@ -14,6 +14,7 @@ from wireglot.gateway.config import read
 from wireglot.gateway.config.problems import Problems, kind
 from wireglot.gateway.settings import Secret
 
+# Bytes of a file that a `file:` reference names.
 _FILE_MAX_BYTES: Final = 64 * 1024
 _VARIABLE: Final = re.compile(r"[A-Z_][A-Z0-9_]{0,63}|[a-z_][a-z0-9_]{0,63}")
 EXPECTED: Final = '"env:NAME", "file:PATH" or the value itself'

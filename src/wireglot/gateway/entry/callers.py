@@ -24,11 +24,15 @@ from wireglot.stores.records import KeyRow
 from wireglot.wire.wildcards import caught
 
 _FAILURES_SECONDS = 60.0
+# Addresses whose failed attempts are counted at once.
 _MAX_PEERS = 10_000
+# Tokens of signed-in users that are cached.
 _MAX_SIGNED_IN: Final = 10_000
+# Characters of a key that a client offers: it is hashed.
 _MAX_KEY_LETTERS = 4096
 _NO_SECRET: Final = b"wireglot"
 """The library's default, for a gateway without a secret, in tests."""
+# Derived secrets of callers that are cached.
 _MAX_SEALINGS: Final = 1024
 _OWNER_LETTERS: Final = 16
 

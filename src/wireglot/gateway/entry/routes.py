@@ -204,7 +204,9 @@ _OWN_PIECES: Final = tuple((route, route.path.split("/")) for route in OWN)
 SECOND_ROOT: Final = "/openai"
 """Clients whose base URL ends with this reach the gateway's own pages too."""
 
+# Paths whose operation is cached.
 _MAX_FIXED: Final = 256
+# Pieces of a path that may be tried as a client's base URL.
 _MAX_PIECES: Final = 8
 _PATHS_ARE_LISTED: Final = "GET / lists the endpoints"
 _ENCODED_SLASH: Final = re.compile("%2[Ff]")

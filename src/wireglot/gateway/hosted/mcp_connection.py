@@ -31,6 +31,7 @@ from wireglot.web.server_hosts import ServerHosts
 T = TypeVar("T")
 _CLOSE_SECONDS: Final = 5.0
 """For the end of a session, which is sent to the server."""
+# Pages of an MCP server's list of tools.
 _MAX_PAGES: Final = 100
 _OPENING: Final = "open"
 _LISTING: Final = "list"

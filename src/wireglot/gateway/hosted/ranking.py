@@ -14,6 +14,7 @@ from typing import Final
 from wireglot.ir.request import Tool
 from wireglot.wire.json import BadJson, decode, encode
 
+# Tools that one search for tools finds.
 MAX_HITS: Final = 5
 _MAX_TEXT_CHARACTERS: Final = 4_000
 """For one field of a tool."""

@@ -23,7 +23,9 @@ from wireglot.ir.content import Foreign, Message, ToolCall, ToolResult
 from wireglot.ir.hosted import HostedCall, HostedResult
 from wireglot.ir.request import AnyTool, HostedTool, Request, Tool, tool_name
 
+# Characters of a pattern in a search for tools.
 MAX_PATTERN_CHARACTERS: Final = 200
+# Characters of a query in a search for tools.
 MAX_QUERY_CHARACTERS: Final = 500
 _KIND: Final = "tool_search"
 _DESCRIPTION: Final = (

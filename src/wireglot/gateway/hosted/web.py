@@ -21,6 +21,7 @@ from wireglot.web.contract import Fetch, Query, WebFailed, WebSearch
 from wireglot.web.domains import MAX_RULE_CHARACTERS, MAX_RULES
 from wireglot.wire.json import BadJson, decode, encode
 
+# Characters of a URL that a model may fetch.
 _MAX_URL_CHARACTERS: Final = 2000
 _SOURCE_CHARACTERS: Final = 8_000
 """Maximum text of one result that a model reads and a client carries."""

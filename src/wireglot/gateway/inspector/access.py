@@ -34,7 +34,9 @@ _COOKIE: Final = "wireglot-inspector"
 _SEALED_FOR: Final = "\0inspector"
 """No caller can have this name: the sealing key belongs to no caller."""
 _KIND: Final = "session"
+# Cookies of one name that are checked: each check computes a hash.
 _MAX_COOKIES_TRIED: Final = 4
+# Ended sessions of the page that are known, so that none is accepted again.
 _MAX_ENDED: Final = 10_000
 _PORT: Final = re.compile(r":([0-9]{1,5})$")
 _OPEN: Final = "open"

@@ -39,7 +39,9 @@ from wireglot.gateway.settings import Credential, Provider, Settings
 from wireglot.http.redaction import Redactor
 from wireglot.http.transport import Transport
 
+# Characters of a key that the page stores.
 _MAX_KEY_LETTERS: Final = 16 * 1024
+# Changes of one request to the configuration.
 _MAX_CHANGES: Final = 100
 _STATUSES: Final = {
     "file_changed": 409,

@@ -56,6 +56,7 @@ _SHORT_SECONDS: Final = 6 * 3600
 requests have been added up."""
 _HOURS_SECONDS: Final = 14 * 86_400
 _STEPS_USUAL: Final = 60
+# Points of one curve of the dashboard.
 MAX_STEPS: Final = 500
 GROUPS_SHOWN: Final = 30
 _PERCENTILES: Final = (50, 95, 99)
@@ -264,8 +265,11 @@ ALL_TIME: Final = "all"
 _SAMPLE: Final = re.compile(r"wireglot_([a-z_]+?)(?:\{(.*)\})? ([0-9.e+-]+)")
 _LABEL: Final = re.compile(r'(?<![a-z_])([a-z_]+)="((?:[^"\\]|\\.)*)"')
 _FLUSH_SECONDS: Final = 0.5
+# Rows that the dashboard reads for its losses.
 _MAX_GRADED: Final = 5000
+# Requests for a dashboard that wait at once.
 _MAX_WAITING: Final = 16
+# Keys whose budgets the dashboard shows.
 _MAX_BUDGET_KEYS: Final = 1000
 _WAITING_SECONDS: Final = 30.0
 

@@ -154,6 +154,7 @@ def _is_known(tags: str, tag: str) -> bool:
     return tag in known or "*" in known
 
 
+# Characters of the admin secret in a sign-in.
 _MAX_SECRET_LETTERS: Final = 4096
 _SEE_OTHER: Final = 303
 _GONE: Final = 410
@@ -284,6 +285,7 @@ def _provider(login: LoginSettings | None) -> str:
     return (urlsplit(login.issuer).hostname or "") if login is not None and is_on else ""
 
 
+# Bytes of a request of the page.
 _MAX_BODY_BYTES: Final = 4 * MIB
 _MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
 """For visitors without access: a secret is short."""

@@ -20,6 +20,7 @@ from wireglot.gateway.trace.wanted import Wanted
 from wireglot.stores.records import MICRO, UsageQuery
 
 _DAY_SECONDS: Final = 86400.0
+# Rows that are read for when a key was last used.
 _MAX_ROWS: Final = 5000
 
 

@@ -25,6 +25,7 @@ from wireglot.wire.json import BadJson, decode, encode
 
 Kind = Literal["request", "answer", "stream"]
 KINDS: Final[tuple[Kind, ...]] = ("request", "answer", "stream")
+# Losses of one translation that the playground lists.
 _MAX_LOSSES: Final = 500
 _MAX_LINES: Final = 100
 """Losses of a stream whose lines are searched: each is checked again after every event."""
@@ -235,6 +236,7 @@ def _at(text: str, bad: BadJson) -> dict[str, Any]:
     return reported | {"line": line, "column": len(before) - before.rfind("\n"), "offset": len(before)}
 
 
+# Characters of a request in the playground.
 MAX_LETTERS: Final = MIB
 _AT_ONCE_LETTERS: Final = 8 * KIB
 """A few milliseconds for all dialects together."""

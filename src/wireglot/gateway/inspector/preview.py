@@ -44,7 +44,9 @@ from wireglot.traces.analysis import with_analysis
 from wireglot.traces.trace import Trace
 
 _OUTPUT_UNSAID: Final = 128 * 1024
+# Bytes of a request that is previewed.
 _MAX_BYTES: Final = 16 * MIB
+# Targets that the page offers for a preview.
 _MAX_TARGETS: Final = 4000
 _AT_ONCE_BYTES: Final = 8 * KIB
 """A few milliseconds, including the links between the documents."""

@@ -42,7 +42,9 @@ def text_field(fields: dict[str, Any], name: str, most: int) -> str:
 AGENT: Final = "wireglot-inspector"
 PLAYGROUND: Final = "wireglot-playground"
 """The client name of requests from the playground."""
+# Characters of a field of a request that is sent again.
 _MAX_CHARACTERS: Final = 100_000
+# Bytes of an error that is shown of a request that is sent again.
 _MAX_ERROR_BYTES: Final = 16 * KIB
 _GREETING: Final = "Hello from the inspector. What can you do?"
 _EXAMPLE: Final = "What is the weather in Paris?"

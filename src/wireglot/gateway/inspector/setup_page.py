@@ -125,6 +125,7 @@ def filled(text: str, *, url: str, key: str, model: str) -> str:
 
 
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?")
+# Models that the set-up page lists.
 _MAX_MODELS: Final = 2000
 _OFF: Final = "provider {} is off: "
 _NO_KEY_NEEDED: Final = "none"

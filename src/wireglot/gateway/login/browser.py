@@ -21,7 +21,9 @@ from wireglot.stores.seal import Sealer, Unreadable
 SECONDS: Final = 600
 _COOKIE: Final = "wireglot-login"
 _KIND: Final = "browser"
+# Characters of a session's cookie.
 _MAX_LETTERS: Final = 4096
+# Cookies of one name that are checked: each check computes a signature.
 _MAX_TRIED: Final = 4
 ADMIN: Final = "admin"
 

@@ -37,6 +37,7 @@ MAX_REQUESTS: Final = 30
 """Requests for codes, from one address in a window."""
 MAX_WRONG_CODES: Final = 10
 """Wrong codes from one address in a window. There are 20^8 codes, and at most MAX_OPEN of them are valid."""
+# Codes of devices that are valid at once.
 MAX_OPEN: Final = 1000
 _OPEN: Final = "login open"
 

@@ -28,7 +28,9 @@ if TYPE_CHECKING:
     from jwt import PyJWK
 
 _TIMEOUTS: Final = Timeouts(connect=5.0, tls=5.0, first_byte=10.0, idle=10.0, total=15.0)
+# Bytes of a document of an identity provider.
 _MAX_BYTES: Final = 1 << 20
+# Characters of a token of an identity provider.
 _MAX_TOKEN_LETTERS: Final = 64 * 1024
 _FRESH_SECONDS: Final = 3600.0
 _AGAIN_SECONDS: Final = 30.0
@@ -39,6 +41,7 @@ _ALGORITHMS: Final = (
 )  # fmt: skip
 """Only asymmetric signatures: with none, or with a public key used as a shared secret, anyone could sign."""
 _REQUIRED: Final = ["iss", "sub", "aud", "exp", "iat"]
+# Groups of one user that are read.
 _MAX_GROUPS: Final = 1000
 _OK: Final = 200
 

@@ -46,11 +46,14 @@ from wireglot.http.application import Head, Headers
 from wireglot.http.transport import Transport
 from wireglot.stores import StoreDown
 
+# Bytes of a form of the sign-in pages.
 MAX_BODY_BYTES: Final = 16 * KIB
 _DEVICE_GRANT: Final = "urn:ietf:params:oauth:grant-type:device_code"
 _REFRESH_GRANT: Final = "refresh_token"
 _FORM: Final = "application/x-www-form-urlencoded"
+# Fields of a form of the sign-in pages.
 _MAX_FIELDS: Final = 64
+# Characters of the name that a device gives itself.
 _MAX_SURFACE: Final = 64
 _HOST: Final = re.compile(r"[A-Za-z0-9.\[\]:]{1,64}")
 _UNCACHED: Final[Headers] = [("cache-control", "no-store"), ("pragma", "no-cache")]

@@ -30,6 +30,7 @@ _CLIENTS: Final[tuple[tuple[str, str], ...]] = (
 """How the user agents of known programs begin, in lower case."""
 
 _FIRST_WORD: Final = re.compile(r"[a-z0-9][a-z0-9._-]{0,39}")
+# Clients' headers whose short name is cached.
 _MAX_NAMES: Final = 512
 
 

@@ -42,18 +42,27 @@ class Note(Protocol):
     def __call__(self, level: Level, event: str, **fields: Any) -> None: ...
 
 
+# Characters of a model's name in a log line.
 MODEL_MAX: Final = 128
+# Characters of a path in a log line.
 PATH_MAX: Final = 512
+# Characters of a client's name in a log line.
 AGENT_MAX: Final = 256
+# Characters of a text in a log line.
 TEXT_MAX: Final = 512
+# Characters of another name in a log line.
 _NAME_MAX: Final = 256
+# Items of a list or table in a log line.
 _ITEMS_MAX: Final = 64
 MAX_LOSSES: Final = 24
 """Maximum losses reported in full in one line; all losses of a request are stored elsewhere for an hour."""
+# Cleaned names that are cached for log lines.
 _MAX_NAMES_KNOWN: Final = 1024
+# Cached beginnings of log lines.
 _MAX_COMMON: Final = 512
 _COMMON_LETTERS: Final = 1024
 """Longer names are not cached in clean form, since clients choose them."""
+# Cached lists of losses for log lines.
 _MAX_LOSSES_KNOWN: Final = 512
 _LOSSES_KNOWN_LETTERS: Final = 4096
 """Characters of all losses of one request: longer ones are not cached."""

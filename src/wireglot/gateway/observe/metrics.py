@@ -18,8 +18,11 @@ from wireglot.ir.usage import KINDS
 from wireglot.stores.records import MICRO
 
 CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+# Models with series of their own in the metrics; the rest is `other`.
 MAX_MODELS: Final = 200
+# Client keys with series of their own in the metrics; the rest is `other`.
 MAX_KEYS: Final = 100
+# Series that are cached by what a request was.
 _MAX_CELLS: Final = 4096
 OTHER: Final = "other"
 

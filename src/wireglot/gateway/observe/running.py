@@ -27,6 +27,7 @@ _FOLDER: Final = "running"
 _PRIVATE_FOLDER: Final = "running-private"
 """For gateways that `wireglot run` started for one client: nothing joins them, but their page can be
 opened."""
+# Bytes of the file that describes a running gateway.
 _FILE_MAX_BYTES: Final = 64 * 1024
 SYSTEM_DATA: Final = Path("/var/lib/wireglot")
 """Data of the service that docs/operations.md describes, readable by root."""

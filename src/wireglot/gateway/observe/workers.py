@@ -21,6 +21,7 @@ from typing import Final, cast
 from wireglot.gateway.observe.metrics import number_text
 
 TIMEOUT_SECONDS: Final = 1.0
+# Bytes of a worker's metrics.
 _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
 _DIRECTORY_MOST_BYTES: Final = 84

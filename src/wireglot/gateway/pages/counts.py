@@ -29,6 +29,7 @@ from wireglot.wire.splice import splice
 _PATIENCE_SECONDS = 15.0
 """An estimate is better than a client that waits."""
 _WITHOUT_SECONDS = 600.0
+# Targets known to count no tokens.
 _MAX_WITHOUT = 1000
 
 

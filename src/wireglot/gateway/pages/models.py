@@ -34,7 +34,9 @@ KEPT_SECONDS: Final = 3600.0
 RETRY_SECONDS: Final = 15.0
 WAIT_SECONDS: Final = 2.0
 """Maximum time that a page waits; a later answer is used for the next one."""
+# Models that are read of one provider's list.
 MAX_MODELS: Final = 5000
+# Bytes of one provider's list of models.
 _MAX_BYTES: Final = 16 * 2**20
 _TIMEOUTS: Final = Timeouts(first_byte=5.0, total=10.0)
 

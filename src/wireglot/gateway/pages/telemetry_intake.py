@@ -17,6 +17,7 @@ from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFaul
 from wireglot.wire.json import BadJson, decode
 
 OPERATION: Final = "telemetry"
+# Bytes of one message of clients' telemetry.
 MAX_BODY: Final = 4 * MIB
 _PASSED: Final = ("content-type", "content-encoding")
 """Other headers of a client are not sent to the collector, least of all its key."""
@@ -24,8 +25,11 @@ _FIELDS: Final = {"traces": "resourceSpans", "metrics": "resourceMetrics", "logs
 _FIRST_FIELD: Final = 0x0A
 """The tag of these in protobuf: field 1, length-delimited."""
 _BEGINNING_BYTES: Final = 64
+# Bits of a size in clients' telemetry.
 _MAX_SIZE_BITS: Final = 35
+# Messages of clients' telemetry that are forwarded at once.
 _MAX_CONCURRENT: Final = 16
+# Bytes of a collector's answer.
 _MAX_ANSWER: Final = 64 * KIB
 _TIMEOUTS: Final = Timeouts(first_byte=10.0, idle=5.0, total=15.0)
 

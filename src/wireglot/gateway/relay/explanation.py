@@ -22,6 +22,7 @@ _VERBATIM: Final = frozenset({"context_overflow", "content_policy"})
 """Clients react to the exact wording of these."""
 _MASKED_KEY: Final = re.compile(r"\S*\*{3,}\S*")
 """Providers repeat the ends of a key that they refuse: `sk-ab***********yz`."""
+# Characters of a provider's message about its key.
 _MAX_SAID_LETTERS: Final = 300
 
 

@@ -37,11 +37,14 @@ allows it only to certain programs. other: the server at this address is not suc
 
 Verdict = Literal["good", "refused", "unknown"]
 
+# Seconds that a check of a key takes.
 MAX_SECONDS: Final = 10.0
 _FAR: Final = Timeouts(connect=5.0, tls=5.0, first_byte=8.0, idle=8.0, total=MAX_SECONDS)
 _NEAR: Final = Timeouts(connect=1.0, tls=2.0, first_byte=3.0, idle=3.0, total=5.0)
 """For servers on this machine or in its network."""
+# Models that are read in a check of a key.
 _MAX_MODELS: Final = 5000
+# Bytes of a list of models in a check of a key.
 _MAX_BYTES: Final = 16 * 2**20
 _OK: Final = 200
 _NOT_THERE: Final = frozenset({404, 405, 501})

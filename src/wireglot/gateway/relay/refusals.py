@@ -24,6 +24,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 from wireglot.providers.fit.thinking import stop_thinking_in_loop
 
+# Targets whose refused fields are known.
 _MAX_TARGETS: Final = 4096
 _DETAIL: Final = "the provider rejected the reasoning of earlier turns: sent again without it"
 _ABOUT_REQUEST: Final = frozenset({"request", "refused", "model", "upstream", "answer"})

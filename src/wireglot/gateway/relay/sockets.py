@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 _MAX_AGE_SECONDS: Final = 55 * 60.0
 """OpenAI closes a connection after 60 minutes, even during an answer."""
 _REFUSED_SECONDS: Final = 300.0
+# Targets known to refuse WebSockets.
 _MAX_REFUSED: Final = 1024
+# Bytes of events that wait for their reader on a connection to a provider.
 _MAX_WAITING_BYTES: Final = 64 * 1024
 _STREAM: Final = {"content-type": "text/event-stream"}
 _JSON: Final = {"content-type": "application/json"}

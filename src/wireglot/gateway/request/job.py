@@ -47,8 +47,10 @@ _POLICY_HEADER: Final = "x-wireglot-loss-policy"
 HELD_HEADER: Final = "x-wireglot-session"
 _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "session_id")
 """They only group requests: agents send whole histories, and side requests, under one such name."""
+# Characters of a name in a path.
 _NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
+# Seconds of a timeout that a client asks for: a day.
 _MAX_TIMEOUT_SECONDS: Final = 24 * 3600
 _LONG_BYTES: Final = 256 * 1024
 """From this size on it is decoded member by member."""

@@ -25,6 +25,7 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 
 HEADER: Final = "idempotency-key"
+# Characters of an idempotency key.
 MAX_KEY_LETTERS: Final = 255
 PATIENCE_SECONDS: Final = 10.0
 """Seconds in which the store must accept an answer: the client waits for its end."""

@@ -32,6 +32,7 @@ LOSSES: Final = "losses"
 HISTORY: Final = (RESPONSE, CONVERSATION, ITEM)
 """The kinds that make up a conversation: if one of these cannot be read, it is not reported without it."""
 
+# Characters of an id as a key of the store; of a longer one its hash is used.
 _MAX_KEY: Final = 200
 
 

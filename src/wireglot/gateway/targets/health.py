@@ -19,9 +19,12 @@ from wireglot.ir.errors import ApiError
 QUARANTINE_SECONDS: Final = 60.0
 """Seconds for which a rejected key is not used."""
 _ADVICE_LEAST_SECONDS: Final = 1.0
+# Seconds that a client is advised to wait while a circuit breaker is open.
 _ADVICE_MOST_SECONDS: Final = 30.0
 _ADVICE_JITTER: Final = 0.5
+# Targets whose failures are known.
 _MAX_REMEMBERED: Final = 50_000
+# Outcomes of one target that are counted.
 _MAX_RECENT: Final = 1000
 
 

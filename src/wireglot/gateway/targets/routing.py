@@ -105,7 +105,9 @@ _ASKED_OF_MODELS: Final[tuple[Operation, ...]] = (
     "generate", "stream", "compact", "count", "embed", "embed_one",
 )  # fmt: skip
 _EMBEDS: Final[tuple[Operation, ...]] = ("embed", "embed_one")
+# Characters of a model's name in a request.
 _MAX_MODEL_LETTERS = 256
+# Names of models whose targets are cached.
 _MAX_ROUTES = 4096
 _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 

@@ -18,7 +18,9 @@ from wireglot.traces.trace import Row
 Operator = Literal["=", "~", "<", "<=", ">", ">="]
 _Kind = Literal["text", "property", "status", "loss", "number", "cost", "duration", "time"]
 _NUMBERS: Final = ("status", "number", "cost", "duration")
+# Characters of a filter of exchanges.
 MAX_LETTERS: Final = 1000
+# Terms of a filter of exchanges.
 _MAX_TERMS: Final = 32
 _MILLION: Final = 1_000_000
 _GRADES: Final = ("serious", "degraded", "harmless")

@@ -36,14 +36,18 @@ SIGN_OUTS: Final = "sign-outs"
 caller."""
 KEPT_SECONDS: Final = 24 * 3600.0
 """For all entries: those of one log are all kept for the same time."""
+# Rows that wait in Redis for the other machines.
 _MAX_ROW_ENTRIES: Final = 10_000
+# Commands that wait in Redis for the other machines.
 _MAX_ORDERS: Final = 1_000
+# Sign-outs that wait in Redis for the other machines.
 _MAX_SIGN_OUTS: Final = 10_000
 ROWS_AT_ONCE: Final = 100
 """Rows in one entry: so the log takes at most 100 MB, and usually a tenth of that."""
 _SEALED_FOR: Final = "\0fleet"
 _ERRORS: Final = "row-errors"
 _FORM: Final = b"\x01"
+# Bytes of one entry of another machine, unpacked.
 _MAX_BYTES: Final = 4 * 1024 * 1024
 
 
@@ -137,6 +141,7 @@ def _with_errors(reported: PackedRows, sealer: Sealer) -> PackedRows:
     return msgspec.structs.replace(reported, rows=rows)
 
 
+# Rows of other machines in the list.
 MAX_ROWS: Final = 20_000
 _PAGE: Final = 250
 _FRESH_SECONDS: Final = 0.5
@@ -314,6 +319,7 @@ class FleetRows:
         return msgspec.structs.replace(row, state="failed", error=text)
 
 
+# Recordings that wait to be written for the other machines.
 MAX_WAITING_BODIES: Final = 1_000
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
 """Maximum size of one exchange, sealed and compressed."""
@@ -393,6 +399,7 @@ class FleetBodies:
             await self._log.forget(key)
 
 
+# Rows that wait to be sent to the other machines.
 MAX_WAITING_ROWS: Final = 2_000
 _EVERY_SECONDS: Final = 0.5
 _ENTRIES_AT_ONCE: Final = 10
@@ -488,6 +495,7 @@ _LOOK_SECONDS: Final = 2.0
 """Between two reads of orders."""
 _FOLLOW_SECONDS: Final = 1.0
 """Between two reads of rows, while a client follows them."""
+# Ended sessions that wait to be sent to the other machines.
 _MAX_UNSAID: Final = 100
 _CLOCKS_APART_SECONDS: Final = 60.0
 

@@ -182,19 +182,24 @@ def _raster(text: str) -> tuple[str, bytes]:
 
 
 _PAGE_USUAL: Final = 100
+# Rows on one page of the list of exchanges.
 _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_COUNTED: Final = 2_000
 """Up to here the matches of a filter are counted: their rows come from all workers and machines."""
+# Conversations that the page lists.
 _MAX_CONVERSATIONS: Final = 200
 _MAX_CACHE_TURNS: Final = 60
 """Maximum turns of a conversation that are read and compared."""
+# Minutes of recording that the page asks for: a day.
 _MAX_MINUTES: Final = 24 * 60
+# Exchanges that one export names.
 _MAX_IDS: Final = 500
 _HABIT_ROWS: Final = 5_000
 """The newest rows, among which usual losses are counted."""
 _JOINED_ROWS: Final = 10_000
 """The newest rows, among which turns are joined."""
+# Exports that run at once.
 _MAX_EXPORTS: Final = 4
 _EXPORTS_OF_A_KEY: Final = 2
 _EXPORTS_OF_KEYS: Final = 3

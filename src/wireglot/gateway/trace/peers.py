@@ -24,6 +24,7 @@ from wireglot.traces.trace import Row, Trace
 _LIST_SECONDS: Final = 2.0
 _EXCHANGE_SECONDS: Final = 15.0
 """For one exchange: its bodies may be megabytes, which a busy worker takes seconds to prepare."""
+# Bytes of one message between workers: a whole trace.
 _MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _GONE: Final = "the worker that handled it has exited"
 _LOOK_SECONDS: Final = 2.0

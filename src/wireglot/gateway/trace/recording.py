@@ -284,6 +284,7 @@ class RecordedReply(PassedReply):
         self.behind.write(data)
 
 
+# Recordings that wait to be written.
 MAX_WAITING: Final = 1_000
 _THREAD_NAME: Final = "traces"
 

@@ -24,6 +24,7 @@ from wireglot.ir.usage import KINDS
 from wireglot.traces.trace import LossCounts, Row, State, Tokens, TracedLoss, TurnHashes, traced
 from wireglot.wire.json import repair_text
 
+# Rows of a worker's own list of exchanges.
 MAX_ROWS: Final = 10_000
 _MAX_UNHEARD: Final = 500
 """Maximum rows that wait for a listener."""
@@ -36,8 +37,10 @@ _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/a
 _NAME_LETTERS: Final = 128
 _TEXT_LETTERS: Final = 256
 _ERROR_LETTERS: Final = 500
+# Names of losses in one row.
 _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
+# Bytes of a body that is kept until its title has been read.
 _MAX_BODY_BYTES: Final = 2 * 1024 * 1024
 _MAX_BODIES_BYTES: Final = 8 * 1024 * 1024
 """Bytes of requests that name no session: kept until a page needs to know which of them are turns of one

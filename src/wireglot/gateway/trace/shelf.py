@@ -36,13 +36,16 @@ _LENGTH: Final = struct.Struct(">I")
 _NAME: Final = re.compile(r"(\d{13})-([0-9a-f]{16})-([A-Za-z0-9_-]{1,64})\.trace")
 _ROW_KIND: Final = "trace-row"
 _TRACE_KIND: Final = "trace"
+# Bytes of one row in a recording's file.
 _MAX_ROW_BYTES: Final = 64 * 1024
 _FIRST_BYTES: Final = 4096
 _READING: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _BLOCK_ROWS: Final = 250
 _MAX_ROWS_PACKED: Final = 200_000
 """A hundred to two hundred bytes each."""
+# Rows of recordings that are cached.
 _MAX_ROWS_KNOWN: Final = 10_000
+# Damaged recordings that are reported, each once.
 _MAX_REPORTED: Final = 100
 _UNREADABLE: Final = (OSError, Unreadable, ValueError, zlib.error, msgspec.MsgspecError)
 _DRAFT_SECONDS: Final = 3600.0

@@ -44,6 +44,7 @@ _NO_DESCRIPTOR: Final = frozenset({errno.EMFILE, errno.ENFILE})
 HEAD_START_SECONDS: Final = 0.2
 """RFC 8305 names 250 ms, and no less than 100; broken IPv6 is to cost no more than 250 ms in all."""
 
+# TLS sessions that are kept for the next connection.
 _MAX_SESSIONS: Final = 1024
 
 

@@ -54,6 +54,7 @@ _MAX_AHEAD_BYTES: Final = 64 * 1024
 _UNREAD_SECONDS: Final = 1.0
 """A client that has sent too much ahead is not read, so its disconnect is not noticed: its request continues
 for this long, then the connection is closed."""
+# Bytes that are read and dropped after a refusal, so that the client can read it.
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
 _SLOWEST_BYTES_A_SECOND: Final = 1024

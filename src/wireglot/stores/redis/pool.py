@@ -133,6 +133,7 @@ class _NobodyKnows(faults.ConnectionError):
 
 T = TypeVar("T")
 
+# Connections of one process to Redis.
 CONNECTIONS_MAX: Final = 32
 _REASONS: Final[tuple[tuple[type[faults.RedisError], str], ...]] = (
     (faults.TimeoutError, "does not answer in time"),

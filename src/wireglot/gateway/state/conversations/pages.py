@@ -19,9 +19,13 @@ from wireglot.gateway.state.stored_forms import KeptConversation, KeptItem, new_
 from wireglot.stores.base import Ledger
 from wireglot.stores.records import Session, UsageQuery
 
+# Items that one request adds to a conversation, as at OpenAI.
 _MAX_NEW_ITEMS: Final = 20
+# Pairs of a conversation's metadata, as at OpenAI.
 _MAX_PAIRS: Final = 16
+# Characters of a name in a conversation's metadata, as at OpenAI.
 _MAX_KEY_LETTERS: Final = 64
+# Characters of a value in a conversation's metadata, as at OpenAI.
 _MAX_VALUE_LETTERS: Final = 512
 
 
@@ -195,6 +199,7 @@ def _metadata(value: Any) -> dict[str, str]:
     return value
 
 
+# Items that an interaction is shown with.
 _MAX_SHOWN_ITEMS: Final = 1000
 _ROWS: Final = 100
 """Maximum number of a session's last requests whose dialects are reported."""

@@ -30,6 +30,7 @@ PARAMETERS: Final = (
 )  # fmt: skip
 DEFAULT_GROUPS: Final = "day,model"
 DEFAULT_START: Final = "30d"
+# Rows of a usage report.
 ROWS_MAX: Final = 10_000
 _RELATIVE: Final = re.compile(r"([0-9]{1,6})([mhdw])")
 _UNITS: Final = {"m": 60, "h": 3600, "d": 86_400, "w": 7 * 86_400}

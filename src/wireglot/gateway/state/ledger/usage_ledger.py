@@ -36,6 +36,7 @@ from wireglot.stores.records import UsageRow
 FOLDER: Final = "journal"
 _PROMISED_BYTES: Final = 1024
 """Bytes of the journal that are reserved for each open row: a row that was begun can be completed."""
+# Prices of models that are cached.
 _MAX_PRICES: Final = 4096
 _HOUR_MS: Final = 3_600_000
 _REPORTED_SECONDS: Final = 3600.0

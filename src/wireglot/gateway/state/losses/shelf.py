@@ -26,6 +26,7 @@ from wireglot.stores.records import Document
 from wireglot.wire.json import encode
 
 KEPT_SECONDS: Final = 3600
+# Recorded losses on disk, divided among the workers.
 MAX_KEPT: Final = 10_000
 KEPT_BYTES: Final = 64 * 1024 * 1024
 """Limits for all processes that share a store together."""

@@ -34,7 +34,9 @@ _LARGE_BYTES: Final = 32 * 1024
 """Smaller bodies contain no image large enough to matter."""
 _UNSAID_TOKENS: Final = 1024
 """Tokens reserved for an answer whose length the client does not limit."""
+# Output tokens that are reserved for a request, where the model's limit is unknown.
 _MAX_OUTPUT_TOKENS: Final = 128 * 1024
+# Answers of one request that are reserved for.
 _MAX_ANSWERS: Final = 128
 
 

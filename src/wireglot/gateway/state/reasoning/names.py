@@ -39,6 +39,7 @@ _PLACE_BYTES: Final = 64
 _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
+# Characters at the end of an id that may be a count.
 _MAX_COUNT_LETTERS: Final = 7
 _OWN_ID_LETTERS: Final = 24
 """Characters after the prefix of an id: as many as Droid 0.225 keeps of it (`call_..._0`)."""
@@ -46,6 +47,7 @@ _OWN_ID_LETTERS_LEAST: Final = 8
 _STRIPPED_ID: Final = re.compile(r"(call|toolu)(bdrk|vrtx)?([A-Za-z0-9]{6,})")
 """`call_...`, `toolu_...`, `toolu_bdrk_...` reduced to letters and digits (OpenClaw 2026.9)."""
 
+# Characters of arguments whose canonical form is cached.
 _MAX_KNOWN_LETTERS: Final = 1024
 
 _FLOAT: Final = re.compile(r"\d[.eE]")

@@ -43,6 +43,7 @@ from wireglot.wire.search import holds_any
 _DAY_SECONDS: Final = 86_400
 _MAX_KEPT_SECONDS: Final = 3650 * _DAY_SECONDS
 """Used where the settings say for ever."""
+# Models known to refuse stored reasoning.
 _MAX_REFUSING: Final = 4096
 _MAX_MADE: Final = 8
 """Sessions of one client for which a cached turn keeps its names."""

@@ -43,7 +43,9 @@ from wireglot.stores.base import Documents
 from wireglot.stores.records import Document
 from wireglot.wire.json import encode
 
+# Background responses that run at once in one process.
 MOST: Final = 1000
+# Background responses of one caller that run at once.
 MAX_OF_A_CALLER: Final = 64
 
 _BEAT_LOOKS: Final = 5

@@ -15,6 +15,7 @@ BEAT: Final = "beat"
 """One for each response in progress, by the response's id: different bytes with every beat."""
 
 _KEPT_MS: Final = 24 * 3600 * 1000
+# Background responses whose heartbeat is known.
 _MAX_SEEN: Final = 10_000
 _NONCE_BYTES: Final = 8
 _TIME_BYTES: Final = 8

@@ -19,6 +19,7 @@ from wireglot.stores.records import Document
 _DECODER: Final = msgspec.json.Decoder(KeptResponse)
 _DAY_MS: Final = 24 * 3600 * 1000
 
+# Responses that a process remembers without a store.
 MAX_REMEMBERED: Final = 10_000
 WHY: Final = "It was answered with store: false, because the gateway's store was not available."
 
