@@ -474,7 +474,7 @@ class _WayBack(msgspec.Struct, frozen=True):
 
     def emulation(self) -> Emulation | None:
         """What must be done with the answer, as `translate_request` reported it."""
-        if self.client is None or not (self.client.stop or self.client.output):
+        if self.client is None or not (self.client.stop or self.client.output or self.client.tool_choice):
             return None
         planned = self._plan(self.model)
         return planned.emulation if planned is not None else None

@@ -1,5 +1,5 @@
-"""Changes an answer where its upstream lacks a feature: cuts it at stop sequences, and turns the arguments of
-the function that replaces an output format into text.
+"""Changes an answer where its upstream lacks a feature: cuts it at stop sequences, turns the arguments of the
+function that replaces an output format into text, and a text that replaces a forced call into that call.
 
 `fit` decides what is needed (`Fitted.emulation`). It is applied where the answer is read, before anything
 else processes it.
@@ -31,9 +31,13 @@ class Emulation(msgspec.Struct, frozen=True):
     """Several answers were requested from the upstream."""
     answer_tool: str = ""
     """The function whose arguments are the answer in the format that the client requested."""
+    call_tool: str = ""
+    """The function whose arguments the model was to write as its answer."""
+    call_id: str = ""
+    """The id of that call."""
 
     def __bool__(self) -> bool:
-        return bool(self.stops or self.answer_tool)
+        return bool(self.stops or self.answer_tool or self.call_tool)
 
     def response(self, response: Response, losses: list[Loss]) -> Response:
         """Changes a whole answer."""
@@ -41,6 +45,8 @@ class Emulation(msgspec.Struct, frozen=True):
             answer = AnswerFilter(self.answer_tool)
             response = fold(answer.events([*unfold(response)]))
             losses += answer.losses
+        if self.call_tool:
+            response = fold(CallFilter(self).events([*unfold(response)]))
         return cut_response(response, self.stops) if self.stops else response
 
 
@@ -51,6 +57,7 @@ class Emulator:
         self.holds = False
         """The last call received events and passed none of them on."""
         self._answer = AnswerFilter(emulation.answer_tool) if emulation.answer_tool else None
+        self._call = CallFilter(emulation) if emulation.call_tool else None
         self._stops = StopFilter(emulation.stops, several=emulation.several) if emulation.stops else None
 
     @property
@@ -70,6 +77,8 @@ class Emulator:
         came = events
         if self._answer is not None:
             events = self._answer.events(events)
+        if self._call is not None:
+            events = self._call.events(events)
         if self._stops is not None:
             events = self._stops.events(events)
         self.holds = bool(came) and not events
@@ -218,3 +227,62 @@ class AnswerFilter:
         response = fold(own.events([*unfold(Response("", "", answer.content, answer.stop))]))
         self.losses += [loss for loss in own.losses if loss not in self.losses]
         return Candidate(response.content, response.stop, answer.extra)
+
+
+class CallFilter:
+    """Converts the first text of an answer to the forced call, if it begins as an object does."""
+
+    def __init__(self, emulation: Emulation) -> None:
+        self._call = ToolCall(emulation.call_id, emulation.call_tool, "")
+        self._waiting: list[Event] = []
+        """The beginning of a text, until its first visible character."""
+        self._index = -1
+        """The text that is the call."""
+        self._called = False
+
+    def events(self, events: list[Event]) -> list[Event]:
+        passed: list[Event] = []
+        for event in events:
+            if (
+                type(event) is PartStart
+                and type(event.part) is Text
+                and not self._called
+                and not self._waiting
+            ):
+                self._waiting.append(PartStart(event.index, msgspec.structs.replace(event.part, text="")))
+                self._index = event.index
+                if event.part.text:
+                    self._take(Delta(event.index, event.part.text), passed)
+            elif self._waiting and type(event) is Delta and event.index == self._index:
+                self._take(event, passed)
+            elif type(event) is PartEnd and event.index == self._index:
+                self._release(passed)
+                passed.append(PartEnd(event.index) if self._called else event)
+                self._index = -1
+            elif type(event) is Delta and self._called and event.index == self._index:
+                passed.append(Delta(event.index, event.text))
+            elif type(event) is Finish:
+                self._release(passed)
+                is_end = self._called and event.stop.reason == "end"
+                passed.append(msgspec.structs.replace(event, stop=Stop("tool_calls")) if is_end else event)
+            else:
+                if type(event) is Failure:
+                    self._release(passed)
+                passed.append(event)
+        return passed
+
+    def _take(self, delta: Delta, passed: list[Event]) -> None:
+        said = delta.text.lstrip()
+        if not said:
+            self._waiting.append(delta)
+        elif said[0] == "{":
+            self._waiting.clear()
+            self._called = True
+            passed += (PartStart(self._index, self._call), Delta(self._index, said))
+        else:
+            self._release(passed)
+            passed.append(delta)
+
+    def _release(self, passed: list[Event]) -> None:
+        passed += self._waiting
+        self._waiting.clear()

@@ -81,9 +81,10 @@ class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defau
     hosted_choice: bool = True
     """Whether a choice applies to hosted tools too; otherwise hosted tools that it does not allow are left
     out."""
-    forced_choice: Literal["weaken", "stop_thinking"] = "weaken"
+    forced_choice: Literal["weaken", "stop_thinking", "format"] = "weaken"
     """What to do about a forced choice that the model refuses while it thinks: weaken the choice, or turn off
-    the thinking of this turn if possible."""
+    the thinking of this turn if possible. format: the endpoint has no choice of tools, but enforces schemas;
+    one forced tool is requested as the format of the answer, which is returned as its call."""
     midway_tools: bool = False
     """Whether a message may declare tools (Kimi K3); otherwise they are added to the request's tools."""
     parallel_switch: bool = True
@@ -285,6 +286,7 @@ BASE: dict[str, Limits] = {
         hosted_choice=False,
         tool_schema="ollama",
         tool_choices=("auto", "none"),
+        forced_choice="format",
         parallel_switch=False,
         media=("image",),
         media_urls=False,

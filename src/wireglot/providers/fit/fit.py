@@ -21,6 +21,7 @@ from wireglot.ir.turns import repair_pairs
 from wireglot.providers.fit.answer_tool import answer_by_tool
 from wireglot.providers.fit.declared import apply_tool_changes, hold_back_deferred, join_declared_tools
 from wireglot.providers.fit.fitting import FitTarget, Fitted, Fitting
+from wireglot.providers.fit.forced_call import call_by_format
 from wireglot.providers.fit.ids import fit_call_ids
 from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
@@ -316,6 +317,7 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
         ),
     ),
     (fit_thinking, lambda to: to.limits.thinking is not None and THINKING),
+    (call_by_format, lambda to: to.foreign and to.limits.forced_choice == "format" and CHOICE),
     (fit_tool_choice, lambda to: CHOICE),
     (
         _fit_settings,
