@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from types import SimpleNamespace
 from typing import Any
 
@@ -424,7 +425,9 @@ def test_what_is_made_of_a_turn_is_remembered_unless_something_was_lost(loses: b
 @rows("group", [("if", "then", "else"), ("contains", "minContains", "maxContains"), ("prefixItems", "items")])
 def test_keywords_that_mean_something_together_are_not_mixed_with_others(group: tuple[str, ...]) -> None:
     told: list[str] = []
-    place: Any = SimpleNamespace(tell=lambda keyword, value, why: told.append(keyword))
+    place: Any = SimpleNamespace(
+        tell=lambda keyword, value, why: told.append(keyword), spend=lambda units: None, same=operator.eq
+    )
     first = group[0]
     for key in group:
         for inner, outer in ((first, key), (key, first)):

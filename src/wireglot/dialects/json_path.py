@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from json import JSONDecoder
 from typing import Any, Final
 
 from wireglot.wire.json import encode_text
@@ -11,6 +12,7 @@ from wireglot.wire.json import encode_text
 PATH_LONGEST: Final = 512
 """Maximum characters of a path. A key can be as long as a body may be: a path ends before it exceeds this."""
 
+_DECODER = JSONDecoder()
 _INDEX = re.compile(r"\[(\d+)\]")
 _SHORT_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 """A member name that may follow a dot; all others are written in brackets and quotes."""
@@ -44,22 +46,29 @@ def _step(value: Any, rest: str, snake: bool) -> tuple[str, Any, int] | None:
         return _quoted_step(value, rest)
     if rest[0] != ".":
         return None
-    end = len(rest)
+    # A longer key ends the path.
+    end = len(rest) if len(rest) <= PATH_LONGEST else _last_end(rest, PATH_LONGEST)
     while end > 1:
         key = rest[1:end]
         if key in value:
             return written(key), value[key], end
         if snake and (other := snake_case(key)) in value:
             return written(other), value[other], end
-        end = max(rest.rfind(".", 1, end), rest.rfind("[", 1, end))
+        end = _last_end(rest, end)
     return None
 
 
+def _last_end(rest: str, before: int) -> int:
+    return max(rest.rfind(".", 1, before), rest.rfind("[", 1, before))
+
+
 def _quoted_step(value: dict[str, Any], rest: str) -> tuple[str, Any, int] | None:
-    for key in value:
-        quoted = f"[{encode_text(key)}]"
-        if rest.startswith(quoted):
-            return written(key), value[key], len(quoted)
+    try:
+        key, end = _DECODER.raw_decode(rest, 1) if rest.startswith('["') else ("", 0)
+    except ValueError:
+        return None
+    if end and rest.startswith("]", end) and key in value:
+        return written(key), value[key], end + 1
     # A single value in place of a list, which proto-JSON allows.
     return ("", value, 3) if rest.startswith("[0]") else None
 

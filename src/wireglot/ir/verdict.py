@@ -103,10 +103,12 @@ class CallIds:
     (`call_0`), and clients find the result of a call by its id alone. Claude Code takes `call_0_2` for
     `call_0`."""
 
-    __slots__ = ("_request", "_taken")
+    __slots__ = ("_last", "_request", "_taken")
 
     def __init__(self, request: Request | None) -> None:
         self._request = request
+        self._last: dict[str, int] = {}
+        """The last number given to an id that occurs again."""
         self._taken: set[str] | None = None
         """None: there was no call so far."""
 
@@ -122,12 +124,15 @@ class CallIds:
                     if type(each) is ToolCall:
                         # Gemini CLI puts the tool's name before every id, and would put it before this one.
                         taken |= {each.id, each.id.removeprefix(f"{each.name}__")}
-        identifier, number = part.id, 1
-        while identifier in taken:
+        if part.id not in taken:
+            taken.add(part.id)
+            return part
+        number = self._last.get(part.id, 1) + 1
+        while (identifier := f"{part.id}-{number}") in taken:
             number += 1
-            identifier = f"{part.id}-{number}"
+        self._last[part.id] = number
         taken.add(identifier)
-        return part if number == 1 else msgspec.structs.replace(part, id=identifier)
+        return msgspec.structs.replace(part, id=identifier)
 
     def distinct_in(self, answer: Candidate) -> Candidate:
         content = tuple(map(self.distinct, answer.content))

@@ -16,6 +16,8 @@ from wireglot.ir.content import Text, TokenLogprob, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stop_sequences import StopFilter, cut_response
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
+from wireglot.translate import StreamTranslator, translate_request, translate_response
+from wireglot.wire.json import encode
 from wireglot.wire.splice import Outline, splice, without
 
 WRITERS = ("anthropic", "openai-chat", "openai-responses", "gemini", "gemini-interactions", "ollama")
@@ -139,7 +141,50 @@ def splice_repeated(body: bytes) -> None:
     without(body, "k")
 
 
+# Calls that all have one id, and members that all are reported at their places.
+
+
+def answer_of_calls(n: int) -> bytes:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {"a": 1}}
+    return encode({**MESSAGE, "content": [call] * n})
+
+
+def stream_of_calls(n: int) -> bytes:
+    call = {"type": "tool_use", "id": "toolu_1", "name": "f", "input": {}}
+    frames: list[dict[str, Any]] = [{"type": "message_start", "message": {**MESSAGE, "content": []}}]
+    for at in range(n):
+        frames.append({"type": "content_block_start", "index": at, "content_block": call})
+        frames.append({"type": "content_block_stop", "index": at})
+    return b"".join([b"data: %b\n\n" % encode(frame) for frame in frames])
+
+
+def output_of_many_members(n: int) -> bytes:
+    output = {"type": "shell_call_output", "call_id": "c", "output": {f"k {at}": at for at in range(n)}}
+    return encode({"model": "m", "input": [output]})
+
+
+def translate_stream(data: bytes) -> None:
+    translator = StreamTranslator(source="anthropic", target="openai-chat")
+    translator.feed(data)
+    translator.close()
+
+
+MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
+
 ROWS = [
+    Row(
+        "calls of one id",
+        answer_of_calls,
+        lambda body: translate_response(body, source="anthropic", target="openai-chat"),
+        n=100,
+    ),
+    Row("streamed calls of one id", stream_of_calls, translate_stream, n=50),
+    Row(
+        "losses at the members of an object",
+        output_of_many_members,
+        lambda body: translate_request(body, source="openai-responses", target="anthropic"),
+        n=100,
+    ),
     *(
         Row(f"{name}: {what}", make, partial(read_slowly, name), n=200)
         for name in WRITERS
