@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from pathlib import Path
 from typing import Any
 
 import anthropic
@@ -546,3 +547,42 @@ def test_claude_code_is_served_as_claude_code_router_served_it(stack: ExitStack)
     assert ask("claude-sonnet-5", **thinking) == [("claude", "/v1/messages", "k-claude-literal")]
     assert ask("cheap,small") == [("cheap", "/v1/chat/completions", "k-cheap-literal")]
     assert ask("cheap/small", **thinking) == [("cheap", "/v1/chat/completions", "k-cheap-literal")]
+
+
+ENTRIES = """
+  - model_name: main
+    litellm_params: {{ model: openai/gpt-5.5, {first} }}
+  - model_name: main
+    litellm_params: {{ model: anthropic/claude-sonnet-5, {second} }}
+"""
+
+
+@rows(
+    ("first", "second", "swapped"),
+    [
+        ("order: 2", "order: 1", True),
+        ("weight: 9", "order: 1", True),  # LiteLLM leaves out those without one
+        ("order: 1", "weight: 9", False),
+        ("weight: 1", "weight: 2", True),
+        ("rpm: 1000", "weight: 2", True),  # weights alone count where there is one
+        ("rpm: 1", "rpm: 2", True),
+        ("tpm: 1000", "rpm: 2", True),
+        ("rpm: 2", "rpm: 2", False),
+    ],
+)
+def test_entries_of_one_name_are_in_the_order_of_litellm(
+    tmp_path: Path, first: str, second: str, swapped: bool
+) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("model_list:" + ENTRIES.format(first=first, second=second))
+    targets = ["openai/gpt-5.5", "anthropic/claude-sonnet-5"]
+    assert asked(imported(file), "main") == (targets[::-1] if swapped else targets)
+
+
+@rows("field", ["api_key", "api_base"])
+def test_what_litellm_does_not_expand_is_named(tmp_path: Path, field: str) -> None:
+    file = tmp_path / "config.yaml"
+    file.write_text("model_list:" + ENTRIES.format(first=f'{field}: "${{MINE}}"', second="order: 1"))
+    text = " ".join(imported(file).text.replace("#", " ").split())
+    assert f"{field} contains ${{MINE}}, which LiteLLM does not expand" in text
+    assert "os.environ/MINE" in text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import json
 import re
 import textwrap
 import tomllib
@@ -14,6 +13,7 @@ from importlib import resources
 from typing import Any, Final, Literal
 
 import msgspec
+import tomlkit
 
 from wireglot.cli.import_.endpoints import Secrets
 from wireglot.cli.import_.source import SourceNode
@@ -226,7 +226,6 @@ def _plain(pattern: str) -> str:
 
 
 _COLUMNS: Final = 78
-_BARE: Final = re.compile(r"[A-Za-z0-9_-]+")
 _HEADS: Final[tuple[tuple[Fate, str], ...]] = (
     ("left", "Not carried over: reasons and alternatives"),
     ("default", "Already the default: nothing to set"),
@@ -352,26 +351,17 @@ def _fields(fields: dict[str, Any]) -> list[str]:
 
 
 def key(name: str) -> str:
-    return name if _BARE.fullmatch(name) else _string(name)
+    return tomlkit.key(name).as_string()
 
 
 def value(given: Any) -> str:
     """A value as TOML writes it, on one line."""
     match given:
-        case bool():
-            return "true" if given else "false"
-        case str():
-            return _string(given)
-        case int():
-            return str(given)
-        case float():
-            return str(int(given)) if given.is_integer() else repr(given)
         case dict():
             return "{ " + ", ".join(f"{key(name)} = {value(each)}" for name, each in given.items()) + " }"
-        case _:
+        case list() | tuple():
             return "[" + ", ".join(map(value, given)) + "]"
-
-
-def _string(text: str) -> str:
-    """JSON's escapes are TOML's, too, except for the one character that JSON does not escape."""
-    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
+        case float() if given.is_integer():
+            return value(int(given))
+        case _:
+            return tomlkit.item(given).as_string()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
@@ -44,10 +45,13 @@ class LitellmRoutes:
             else:
                 groups.setdefault(deployment.group, []).append(deployment)
         for group, members in groups.items():
-            ordered = sorted(members, key=lambda one: (one.order, -one.weight))
+            shares = zip(*(one.shares for one in members), strict=True)
+            weighed = next((each for each in shares if any(each)), (0.0,) * len(members))
+            pairs = sorted(zip(members, weighed, strict=True), key=lambda one: (one[0].order, -one[1]))
+            ordered = [member for member, _ in pairs]
             targets = tuple(dict.fromkeys(self._targets(ordered)))
             self._groups[group] = targets
-            if len(targets) > 1 and not any(one.order for one in members):
+            if len(targets) > 1 and all(one.order == math.inf for one in members):
                 self._spread.add(group)
         patterns = (group for group in self._groups if "*" in group)
         self._patterns = sorted(patterns, key=_specificity, reverse=True)

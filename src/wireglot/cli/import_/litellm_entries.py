@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Mapping
 from fnmatch import fnmatchcase
@@ -25,6 +26,7 @@ from wireglot.gateway.config.providers import may_be_set
 from wireglot.providers import spec as catalog
 
 _VARIABLE: Final = "os.environ/"
+_TEMPLATE: Final = re.compile(r"\$\{\w{1,200}\}", re.ASCII)
 _WORD: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]*")
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]+")
 
@@ -33,6 +35,17 @@ def variable_of(node: SourceNode | None) -> str:
     """The variable that a value references; "" if it is a value itself."""
     text = node.text if node is not None else ""
     return text.removeprefix(_VARIABLE).strip() if text.startswith(_VARIABLE) else ""
+
+
+def _refuse_templates(params: SourceNode) -> None:
+    """LiteLLM sends `${NAME}` unchanged: what fills it before LiteLLM reads the file must do so here."""
+    for node in params.fields.values():
+        if isinstance(node.value, str) and (found := _TEMPLATE.search(node.text)) is not None:
+            field, whole = one_line(node.name.rpartition(".")[2]), _VARIABLE + found[0][2:-1]
+            raise NotKnownHere(
+                f"{field} contains {found[0]}, which LiteLLM does not expand: fill it in, or write {whole} "
+                "as the whole value, and import again"
+            )
 
 
 def plain(node: SourceNode, secrets: Secrets) -> str:
@@ -335,8 +348,10 @@ class Deployment(msgspec.Struct):
     node: SourceNode
     key: str = ""
     wish: str = ""
-    order: float = 0
-    weight: float = 0
+    order: float = math.inf
+    """LiteLLM takes the lowest that any entry of the name has, and leaves out entries without one."""
+    shares: tuple[float, ...] = (0, 0, 0)
+    """`weight`, `rpm`, `tpm`."""
     price: dict[str, float] = {}
     is_any: bool = False
     """`*` for `*`: any provider that the name contains."""
@@ -368,6 +383,7 @@ class Entries:
 
     def _read(self, entry: SourceNode) -> Deployment:
         group, params = self._shape(entry)
+        _refuse_templates(params)
         self._refuse_unserved(entry, params)
         model = params.fields["model"]
         prefix, name = self._split(params)
@@ -471,8 +487,8 @@ class Entries:
             fields=fields,
             key=key,
             wish=address.wish,
-            order=self._number(given, "order", "the order of the targets"),
-            weight=self._weight(entry, given),
+            order=self._number(given, "order", "the order of the targets", math.inf),
+            shares=self._shares(entry, given),
             price=self._price(entry, given),
             node=entry,
         )
@@ -508,24 +524,27 @@ class Entries:
             return reference(node, self._secrets)
         return self._secrets.hidden(node.text, name)
 
-    def _weight(self, entry: SourceNode, given: dict[str, SourceNode]) -> float:
-        """The weight in LiteLLM's shuffle: the first of these that is set."""
-        weight = self._number(given, "weight", "the order of the targets: the heaviest first")
-        rates = (given.get("rpm"), entry.get("rpm"), given.get("tpm"), entry.get("tpm"))
-        return weight or next((rate.number or 0 for rate in rates if rate is not None), 0)
+    def _shares(self, entry: SourceNode, given: dict[str, SourceNode]) -> tuple[float, ...]:
+        """What LiteLLM's shuffle weighs entries by: the first of these that any entry of the name has."""
+        said = "the order of the targets, among those with the same `order`: the heaviest first"
+        rates = (given.get("rpm") or entry.get("rpm"), given.get("tpm") or entry.get("tpm"))
+        return (
+            self._number(given, "weight", said),
+            *((rate.number or 0) if rate is not None else 0 for rate in rates),
+        )
 
-    def _number(self, given: dict[str, SourceNode], name: str, said: str) -> float:
+    def _number(self, given: dict[str, SourceNode], name: str, said: str, missing: float = 0) -> float:
         node = given.get(name)
         if node is None:
-            return 0
+            return missing
         number = node.number
         if number is None and variable_of(node):
             try:
                 number = float(plain(node, self._secrets))
             except ValueError:  # of values, too: reported as not carried over
-                return 0
+                return missing
         if number is None or number < 0:
-            return 0
+            return missing
         self._report.carried(node, said)
         return number
 
