@@ -68,7 +68,7 @@ class ProcessLimits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             "memory for bodies, translations and answers. Beyond it requests are rejected before they are "
             "sent, and answers wait; one at a time may exceed it"
         ),
-    ] = 512 * MIB
+    ] = 448 * MIB
     remembered: Annotated[
         int,
         setting(
