@@ -527,3 +527,26 @@ def test_new_limits_hold_for_connections_that_are_open(run: Run):
             assert (await served.ask(post("/", b"12345678"))).status == 503
 
     run(scenario())
+
+
+def test_a_pause_of_the_process_is_no_silence_of_its_clients(run: Run):
+    """A suspended machine: what clients have sent meanwhile is read before they are judged."""
+
+    async def scenario():
+        async with serving(FakeApp()) as served:
+            client = await served.client()
+            client.send(get("/"))
+            assert (await client.response()).status == 200
+            server = served.server
+            (connection,) = server._hub.connections
+            hour = 3600.0
+            connection._begun -= hour
+            server._due -= hour
+            server._sweep()
+            client.send(get("/"))
+            assert (await client.response()).status == 200
+            connection._begun -= hour
+            server._sweep()
+            assert await client.rest() == b""
+
+    run(scenario())
