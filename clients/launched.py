@@ -70,6 +70,10 @@ _CLINE_OTHER = {
         }
     },
 }
+_AIDER_OTHER = (
+    f"model: openai/other\nopenai-api-base: {NOWHERE}\nopenai-api-key: sk-the-users-own\n"
+    f"set-env:\n  - OPENAI_API_BASE={NOWHERE}\napi-key:\n  - openai=sk-the-users-own\n"
+)
 SETTINGS: Mapping[str, str] = {
     ".aider.conf.yml": "dark-mode: true\n",
     ".bashrc": "export EDITOR=vi\n",
@@ -208,6 +212,12 @@ LAUNCHED: tuple[Launched, ...] = (
         "kimi",
         KIMI_CODE,
         lambda prompt: ["-p", prompt],
+        {
+            ".kimi-code/config.toml": 'default_model = "other"\n\n'
+            '[models.other]\nprovider = "other"\nmodel = "x"\n'
+            f'max_context_size = 100000\n\n[providers.other]\ntype = "kimi"\nbase_url = "{NOWHERE}/v1"\n'
+            'api_key = "sk-the-users-own"\n'
+        },
         env={"KIMI_MODEL_BASE_URL": NOWHERE},
     ),
     Launched(
@@ -238,7 +248,10 @@ LAUNCHED: tuple[Launched, ...] = (
             ".qwen/settings.json": json.dumps(
                 {
                     "$version": 4,  # it writes older ones again
-                    "security": {"auth": {"selectedType": "qwen-oauth"}},
+                    "security": {
+                        "auth": {"selectedType": "openai", "baseUrl": NOWHERE, "apiKey": "sk-the-users-own"}
+                    },
+                    "model": {"name": "other"},
                     "privacy": {"usageStatisticsEnabled": False},
                 }
             )
@@ -259,7 +272,11 @@ LAUNCHED: tuple[Launched, ...] = (
         "aider",
         AIDER,
         lambda prompt: ["--no-git", "--yes-always", "--no-check-update", "--message", prompt],
-        project={".env": f"OPENAI_API_BASE={NOWHERE}\nOPENAI_API_KEY=sk-the-users-own\n"},
+        {".aider.conf.yml": _AIDER_OTHER},
+        project={
+            ".env": f"OPENAI_API_BASE={NOWHERE}\nOPENAI_API_KEY=sk-the-users-own\n",
+            ".aider.conf.yml": _AIDER_OTHER,
+        },
         env={"AIDER_ANALYTICS": "false"},
         tools=False,
     ),
@@ -297,7 +314,29 @@ LAUNCHED += (
         env={"OPENCLAW_OFFLINE": "1"},
         hint="[[call-tool:read]]",
     ),
-    Launched("pi", PI, lambda prompt: ["-p", prompt], env={"PI_OFFLINE": "1"}, hint="[[call-tool:read]]"),
+    Launched(
+        "pi",
+        PI,
+        lambda prompt: ["-p", prompt],
+        {
+            ".pi/agent/models.json": json.dumps(
+                {
+                    "providers": {
+                        "openai": {"baseUrl": NOWHERE},
+                        "other": {
+                            "baseUrl": NOWHERE,
+                            "apiKey": "sk-the-users-own",
+                            "api": "openai-completions",
+                            "models": [{"id": "x", "name": "x"}],
+                        },
+                    }
+                }
+            ),
+            ".pi/agent/settings.json": json.dumps({"defaultProvider": "other", "defaultModel": "x"}),
+        },
+        env={"PI_OFFLINE": "1"},
+        hint="[[call-tool:read]]",
+    ),
 )
 
 

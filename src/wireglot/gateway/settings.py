@@ -121,7 +121,10 @@ class Rule(msgspec.Struct, frozen=True):
     """`provider/model`; a `*` in the model is replaced by what the pattern's `*` matched."""
     effort: Annotated[
         tuple[str, ...],
-        setting("only for requests with one of these efforts", expected="a list of efforts"),
+        setting(
+            "only for requests with one of these efforts, also if it is set as a budget of thinking",
+            expected="a list of efforts",
+        ),
     ] = ()
     purpose: Annotated[
         tuple[str, ...],

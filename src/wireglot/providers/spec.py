@@ -131,6 +131,9 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
     """Base URLs of the dialects that are not under `base_url`."""
     auth: Auth = "bearer"
     api_key_env: tuple[str, ...] = ()
+    moved: bool = False
+    """It has another base URL than the catalog's: on a host of the user's own, what the vendor has retired
+    may still be served."""
     home: bool = False
     """Whether this is the dialect's own vendor: requests of the dialect's clients are passed on to it
     unchanged."""

@@ -10,7 +10,7 @@ from wireglot.gateway.config import ConfigError, find, load
 from wireglot.gateway.config.references import fingerprint
 from wireglot.gateway.process_limits import ProcessLimits
 from wireglot.gateway.settings import Rule, Secret
-from wireglot.gateway.targets.routing import Unroutable, route
+from wireglot.gateway.targets.routing import Retired, Unroutable, route
 from wireglot.http.retry import RetryPolicy
 from wireglot.providers.endpoints import endpoint
 from wireglot.providers.spec import limits_of
@@ -380,6 +380,19 @@ def test_a_rule_to_a_retired_model_is_noted(tmp_path: Path) -> None:
     (note,) = [note for note in loaded(tmp_path, text).notes if "retired" in note]
     assert "old resolves to kimi/kimi-k2-0905-preview" in note
     assert "kimi-k3" in note
+
+
+def test_what_the_vendor_has_retired_may_be_served_by_a_host_of_the_users_own(tmp_path: Path) -> None:
+    text = '[providers.kimi]\napi_key = "k"\n%s[models]\nold = "kimi/kimi-k2-0905-preview"\n'
+    with pytest.raises(Retired):
+        route(loaded(tmp_path, text % ""), "old", "openai-chat")
+    own = loaded(tmp_path, text % 'base_url = "http://gpu.example/v1"\n')
+    assert not [note for note in own.notes if "retired" in note]
+    (target,) = route(own, "old", "openai-chat")
+    assert (target.model, target.urls["generate"]) == (
+        "kimi-k2-0905-preview",
+        "http://gpu.example/v1/chat/completions",
+    )
 
 
 @pytest.mark.parametrize(

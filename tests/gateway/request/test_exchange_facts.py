@@ -68,6 +68,10 @@ def test_the_effort_is_the_one_that_was_asked_for() -> None:
     hello = user({"type": "text", "text": "hi"})
     assert asked(hello, output_config={"effort": "high"}).effort() == "high"
     assert asked(hello).effort() == ""
+    for budget, effort in ((1024, "low"), (8000, "medium"), (20_000, "high"), (60_000, "max")):
+        thinking = {"type": "enabled", "budget_tokens": budget}
+        assert asked(hello, max_tokens=64_000, thinking=thinking).effort() == effort
+    assert asked(hello, thinking={"type": "disabled"}).effort() == "none"
     assert asked("unreadable").effort() == ""
 
 

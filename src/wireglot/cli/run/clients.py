@@ -208,12 +208,19 @@ def _kimi(door: Door, environ: Mapping[str, str]) -> Pointing:
 
 def _aider(door: Door, environ: Mapping[str, str]) -> Pointing:
     variables = {"OPENAI_API_BASE": door.v1, "OPENAI_API_KEY": door.key}
+    # Its .aider.conf.yml may have a base URL and a key, too, and would put them into these variables. Its own
+    # variables override that file, and an option the variables (0.86.2).
+    variables |= {f"AIDER_{name}": value for name, value in variables.items()}
     # A project's .env file overrides the environment; the one named last overrides both. Quoted, since a bare
     # # or $ would have a meaning.
     text = "".join(f"{name}='{_in_quotes(value)}'\n" for name, value in variables.items())
     return Pointing(
         {**variables, "AIDER_SHOW_MODEL_WARNINGS": "false"},
-        options=(("--model", f"openai/{door.model}"), ("--env-file", f"{FOLDER}/aider.env")),
+        options=(
+            ("--model", f"openai/{door.model}"),
+            ("--openai-api-base", door.v1),
+            ("--env-file", f"{FOLDER}/aider.env"),
+        ),
         files={"aider.env": text},
     )
 

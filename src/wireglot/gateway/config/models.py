@@ -41,7 +41,7 @@ def retired_targets(rules: Iterable[Rule], providers: Mapping[str, Provider]) ->
         for target in rule.targets:
             prefix, _, model = target.partition("/")
             entry = providers[prefix].spec.model(model) if prefix in providers else None
-            if entry is not None and entry.retired:
+            if entry is not None and entry.retired and not providers[prefix].spec.moved:
                 instead = f": use {entry.successor}" if entry.successor else ""
                 yield f"models: {rule.match} resolves to {target}, which is retired{instead}"
 

@@ -307,6 +307,7 @@ def read_spec(name: str, table: Table) -> ProviderSpec | None:
     where = read_dialects(table, start, known=entry is not None)
     title = table.read(ProviderTable, "title", start.title)
     spec = msgspec.structs.replace(start, name=name, title=title, **where)
+    spec = msgspec.structs.replace(spec, moved=entry is not None and spec.base_url != entry.base_url)
     spec = msgspec.structs.replace(
         spec,
         auth=table.read(ProviderTable, "auth", _auth(spec, table, entry is not None)),

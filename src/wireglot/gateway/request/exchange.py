@@ -41,6 +41,7 @@ from wireglot.ir.purpose import RequestFacts
 from wireglot.ir.request import Request
 from wireglot.ir.safeguards import SafeguardResult
 from wireglot.providers.carried import brought_back
+from wireglot.providers.fit.thinking import effective_effort
 from wireglot.web.contract import MediaFile
 
 _OPENING_BYTES: Final = 1024
@@ -270,11 +271,11 @@ class Exchange(msgspec.Struct, eq=False):
         return f"{self.job.caller.name}\x1f{opening.hexdigest()}"
 
     def effort(self) -> str:
-        """The requested effort, if the body can be parsed."""
+        """The requested effort, also one that is given as a budget, if the body can be parsed."""
         if self.embeds:
             return ""
         try:
-            return self.request().thinking.effort or ""
+            return effective_effort(self.request().thinking) or ""
         except RequestError:
             return ""
 

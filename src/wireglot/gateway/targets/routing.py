@@ -328,7 +328,7 @@ def _filled(target: str, caught: tuple[str, ...]) -> str:
 def _target(settings: Settings, name: str, dialect: str, losses: LossPolicy | None) -> Target:
     provider, model = _provider_of(settings, name)
     entry = provider.spec.model(model)
-    if entry is not None and entry.retired:
+    if entry is not None and entry.retired and not provider.spec.moved:
         instead = f": use {entry.successor}" if entry.successor else ""
         raise Retired(f"{provider.name} has retired {model}{instead}")
     spoken = (entry.dialects if entry is not None and entry.dialects else None) or provider.spec.dialects

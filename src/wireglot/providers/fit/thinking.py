@@ -226,7 +226,7 @@ def _by_effort(thinking: Thinking, losses: list[Loss]) -> Thinking:
     return msgspec.structs.replace(thinking, extra=None)
 
 
-def _effort(thinking: Thinking) -> Effort | None:
+def effective_effort(thinking: Thinking) -> Effort | None:
     """The effective effort, however it was set. Off is off, whatever the effort next to it."""
     if thinking.mode == "off":
         return "none"
@@ -243,7 +243,7 @@ def _said(losses: list[Loss], was: Effort | None, now: Effort | None) -> None:
 
 
 def _as_effort(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thinking:
-    effort = _effort(thinking)
+    effort = effective_effort(thinking)
     if effort is None:
         if thinking.mode is not None:
             action: Action = "emulated" if limits.thinks_by_default else "approximated"
@@ -285,7 +285,7 @@ def _as_adaptive(thinking: Thinking, limits: Limits, losses: list[Loss]) -> Thin
         _lose(losses, "mode", "approximated", "cannot be switched off: lowest effort")
         lowest = nearest_effort("none", limits.efforts)
         return Thinking("auto", lowest, display=thinking.display, extra=thinking.extra)
-    effort = _effort(thinking)
+    effort = effective_effort(thinking)
     fitted = None if effort is None else nearest_effort(effort, limits.efforts)
     if thinking.budget is not None:
         _lose(losses, "budget", "approximated", f"{thinking.budget} tokens became {fitted}")
