@@ -13,7 +13,6 @@ no other provider.
 
 from __future__ import annotations
 
-import re
 from typing import Final
 
 from msgspec.structs import replace
@@ -28,12 +27,35 @@ from wireglot.wire.json import BadJson, decode, encode_text
 _THE_TEXT: Final = "\x1a"
 """Placeholder for the thought's own text in a `spelling`: the client carries that text anyway. No JSON
 contains this character."""
-_OF_THE_PROVIDER: Final = re.compile(
-    r"(server|mcp)_tool_use|\w+_tool_result|(?!image_generation)\w+_call(_output)?|mcp_list_tools|program(_output)?"
-    r"|compaction|executableCode|codeExecutionResult|toolCall|toolResponse"
-)
-"""Types of parts by which a provider runs its own tools and condenses a conversation: the answer is complete
-without them. A part of any other type may be something that the client was to see."""
+_OF_THE_PROVIDER: Final[dict[str, frozenset[str]]] = {
+    "anthropic": frozenset(
+        {
+            *("server_tool_use", "mcp_tool_use", "mcp_tool_result", "web_search_tool_result"),
+            *("web_fetch_tool_result", "code_execution_tool_result", "bash_code_execution_tool_result"),
+            *("text_editor_code_execution_tool_result", "tool_search_tool_result", "advisor_tool_result"),
+            "compaction",
+        }
+    ),
+    "openai-responses": frozenset(
+        {
+            *("web_search_call", "file_search_call", "code_interpreter_call", "mcp_call", "mcp_list_tools"),
+            *("tool_search_call", "tool_search_output", "program", "program_output", "compaction"),
+            *("computer_call", "computer_call_output", "local_shell_call", "local_shell_call_output"),
+            *("shell_call", "shell_call_output", "apply_patch_call", "apply_patch_call_output"),
+        }
+    ),
+    "gemini": frozenset({"executableCode", "codeExecutionResult", "toolCall", "toolResponse"}),
+    "gemini-interactions": frozenset(
+        {
+            *("google_search_call", "google_search_result", "google_maps_call", "google_maps_result"),
+            *("url_context_call", "url_context_result", "code_execution_call", "code_execution_result"),
+            *("mcp_server_tool_call", "mcp_server_tool_result", "file_search_call", "file_search_result"),
+            *("retrieval_call", "retrieval_result", "processing_call", "processing_result"),
+        }
+    ),
+}
+"""By family: types of parts by which a provider runs its own tools and condenses a conversation. The answer
+is complete without them. A part of any other type may be something that the client was to see."""
 
 
 def with_minter(response: Response, minter: Origin, losses: list[Loss]) -> Response:
@@ -70,7 +92,8 @@ def _wordless(part: Foreign, minter: Origin, path: str, losses: list[Loss]) -> P
     if part.dialect != minter.dialect:
         return part
     lost = left_out(part, path)
-    if lost.action == "dropped" and lost.feature == "foreign_part" and _OF_THE_PROVIDER.fullmatch(part.type):
+    theirs = _OF_THE_PROVIDER.get(part.dialect, frozenset())
+    if lost.action == "dropped" and lost.feature == "foreign_part" and part.type in theirs:
         # The client sends it back unchanged: nothing of the conversation is missing.
         lost = Loss(path, "foreign_part", "emulated", f"{lost.detail}: carried, and returned unchanged")
     losses.append(lost)

@@ -364,4 +364,4 @@ def value(given: Any) -> str:
         case float() if given.is_integer():
             return value(int(given))
         case _:
-            return tomlkit.item(given).as_string()
+            return str(tomlkit.item(given).as_string())

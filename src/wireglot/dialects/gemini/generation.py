@@ -111,7 +111,8 @@ def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
         return None, frozenset()
     fields: dict[str, Any] = {}
     form: dict[str, Any] = {}
-    if mime not in (_JSON, _PLAIN, ""):
+    bare = given is not None and mime == _ENUM
+    if mime not in (_JSON, _PLAIN, "") and not bare:
         fields["responseMimeType"] = mime
     elif mime != _JSON:
         form["responseMimeType"] = mime or "absent"
@@ -123,7 +124,6 @@ def parse_output(config: Fields) -> tuple[OutputFormat | None, frozenset[str]]:
     kind: Literal["text", "json", "schema"] = (
         "schema" if schema is not None else "json" if mime == _JSON else "text"
     )
-    bare = kind == "schema" and mime == _ENUM
     return OutputFormat(kind, schema, bare=bare, extra=extra), frozenset({"responseMimeType", key})
 
 

@@ -39,7 +39,7 @@ from wireglot.dialects.request_fields import MissingFields
 from wireglot.dialects.turns import TurnWriter, write_turns
 from wireglot.dialects.unknown_fields import WITHOUT, merge
 from wireglot.ir.content import Foreign, Media, Message, Part, Reasoning, Text, ToolCall, ToolResult
-from wireglot.ir.loss import Loss, losses_of_extra
+from wireglot.ir.loss import Loss, left_out, losses_of_extra
 from wireglot.ir.request import UNNAMED_FORMAT, OutputFormat, Request, Thinking
 
 _MISSING: Final = MissingFields(
@@ -281,7 +281,8 @@ class _Input(TurnWriter):
                 if type(part) is not Text:
                     detail = "an instruction is a text"
                     feature = part.kind if type(part) is Media else "foreign_part"
-                    self.losses.append(Loss(path, feature, "dropped", detail))
+                    lost = Loss(path, feature, "dropped", detail)
+                    self.losses.append(left_out(part, path) if type(part) is Foreign else lost)
                     continue
                 content_of(part, path, self.losses)  # for its losses
                 if part.citations:
