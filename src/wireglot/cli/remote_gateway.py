@@ -27,6 +27,8 @@ from wireglot.stores import described
 from wireglot.wire.json import BadJson, decode, encode
 
 ANSWER_SECONDS: Final = 30.0
+# Bytes of one answer of a gateway to a command: a trace has 64 MiB at most.
+MAX_ANSWER_BYTES: Final = 128 * 1024 * 1024
 CONNECT_SECONDS: Final = 10.0
 _SENDABLE: Final = re.compile(r"[\x21-\x7e]*")
 _HOST: Final = re.compile(r"[A-Za-z0-9._:%~-]+")
@@ -136,7 +138,10 @@ def ask(
         connection.request(method, address.root + path, None if body is None else encode(body), sent)
         response = connection.getresponse()
         named = {name.lower(): value for name, value in response.getheaders()}
-        return GatewayAnswer(response.status, named, response.read())
+        data = response.read(MAX_ANSWER_BYTES + 1)
+        if len(data) > MAX_ANSWER_BYTES:
+            raise GatewayUnreachable(f"{address.url}: an answer of more than {MAX_ANSWER_BYTES >> 20} MiB")
+        return GatewayAnswer(response.status, named, data)
     except (OSError, http.client.HTTPException, UnicodeError) as fault:
         raise GatewayUnreachable(f"{address.url}: {_why(fault, seconds, secure=secure)}") from None
     finally:

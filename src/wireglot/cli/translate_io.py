@@ -6,13 +6,15 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import BinaryIO, Protocol, cast
+from typing import BinaryIO, Final, Protocol, cast
 
 from wireglot.cli.terminal import Unusable, complain
 from wireglot.dialects.base import Dialect
 from wireglot.dialects.registry import UnknownDialect, dialect
 
 CHUNK = 1 << 16
+# Bytes of one document that is translated, which is held whole. A device has no end.
+MAX_INPUT_BYTES: Final = 256 * 1024 * 1024
 
 
 class ByteSource(Protocol):
@@ -56,10 +58,14 @@ def open_sink(path: str | None, option: str = "--out") -> Iterator[ByteSink]:
 
 
 def read_all(path: str | None, option: str = "--in") -> bytes:
-    pieces = []
+    pieces, size = list[bytes](), 0
     with open_source(path, option) as opened:
         while piece := opened.read1(CHUNK):
             pieces.append(piece)
+            size += len(piece)
+            if size > MAX_INPUT_BYTES:
+                where = f"{option} {path}" if path is not None else "standard input"
+                raise Unusable(f"{where}: expected at most {MAX_INPUT_BYTES >> 20} MiB")
     return b"".join(pieces)
 
 

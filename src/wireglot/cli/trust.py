@@ -22,6 +22,7 @@ from wireglot.cli.run.asking import can_ask
 from wireglot.cli.terminal import one_line
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir, data_dir
+from wireglot.gateway.config.read import read_file
 from wireglot.gateway.settings import Settings
 
 _TRUSTED: Final = "agreed"
@@ -49,7 +50,7 @@ def find_config(named: str | None, environ: Mapping[str, str] = os.environ) -> C
     if path is None or named or environ.get(CONFIG_VARIABLE) or path != Path(CONFIG_FILE):
         return ConfigFile(path)
     try:
-        content = path.read_bytes()
+        content = read_file(path)
     except OSError:
         return ConfigFile(path, needs_approval=True)  # loading it reports why
     own = config_dir(environ)
@@ -107,7 +108,7 @@ def trust_command(path: Path) -> str:
 
 def trust(path: Path, environ: Mapping[str, str] = os.environ) -> bool:
     """Approve the file with its current content; False if that cannot be stored. Raises OSError."""
-    return _record(path, path.read_bytes(), environ)
+    return _record(path, read_file(path), environ)
 
 
 def approve(path: Path, content: bytes) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import tomllib
@@ -12,6 +13,8 @@ from typing import Any, Final
 from wireglot.gateway.config.environment import CONFIG_FILE, CONFIG_VARIABLE, config_dir
 from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 
+# Bytes of a configuration. A device has no end, and a file by mistake may have any size.
+MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 _MAX_DEPTH: Final = 32
 """Nested tables and lists. No setting is deeper than five."""
 _DOTTED: Final = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){%d}" % _MAX_DEPTH)
@@ -36,10 +39,19 @@ def find(environ: Mapping[str, str] = os.environ) -> Path | None:
 def document(path: Path) -> dict[str, Any]:
     """The parsed TOML file; a ConfigError if it cannot be read."""
     try:
-        return parse(path.read_bytes(), str(path))
+        return parse(read_file(path), str(path))
     except OSError as fault:
         problem = ConfigProblem(str(path), "a file that can be read", fault.strerror or "an error")
         raise ConfigError([problem], str(path)) from None
+
+
+def read_file(path: Path) -> bytes:
+    """Raises OSError, also for a file that is too large."""
+    with path.open("rb") as file:
+        content = file.read(MAX_FILE_BYTES + 1)
+    if len(content) > MAX_FILE_BYTES:
+        raise OSError(errno.EFBIG, f"more than {MAX_FILE_BYTES >> 20} MiB", str(path))
+    return content
 
 
 def parse(content: bytes, source: str) -> dict[str, Any]:
@@ -103,7 +115,7 @@ def table_lines(path: Path, table: str) -> dict[str, int]:
     another way are not found."""
     header = re.compile(rf'[ \t]*\[[ \t]*{re.escape(table)}[ \t]*\.[ \t]*"?([A-Za-z0-9._-]+)"?[ \t]*\]')
     try:
-        lines = path.read_text(encoding="utf-8-sig", errors="replace").splitlines()
+        lines = read_file(path).decode("utf-8-sig", "replace").splitlines()
     except OSError:
         return {}
     found = ((header.match(line), number) for number, line in enumerate(lines, start=1))

@@ -158,7 +158,7 @@ class Watcher:
 
 def _content(file: Path) -> bytes | None:
     try:
-        return file.read_bytes()
+        return read.read_file(file)
     except (OSError, ValueError):  # ValueError: a name that no file can have
         return None
 
