@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import islice
 from typing import Any, Final, Literal, get_args
 from urllib.parse import urlencode, urlsplit
 
@@ -20,12 +21,16 @@ from wireglot.http.transport import Outbound, Timeouts, Transport, TransportFaul
 from wireglot.web.contract import Hit, Query, WebFailed, WebProblem
 from wireglot.web.countries import BRAVE_COUNTRIES, COUNTRY_NAMES
 from wireglot.web.domains import DomainFilter, domain_filter
+from wireglot.web.guard import MAX_URL
 from wireglot.wire.json import BadJson, decode, encode
 
 HttpBackend = Literal["searxng", "brave", "tavily", "exa", "google"]
 
 # Bytes of a search engine's answer.
 _MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
+# Results of an answer that are looked at: each is compared with each domain rule of the request. No engine is
+# asked for more than 20.
+MAX_RESULTS: Final = 200
 # Characters of a result's title.
 _MAX_TITLE: Final = 300
 _TEXT: Final = {"low": 400, "medium": 1500, "high": 5000}
@@ -321,11 +326,10 @@ class HttpSearch:
             key=account.key,
             engine=account.engine,
         )
-        hits = {
-            hit.url: _shortened(hit, asked.characters)
-            for hit in form.read(await self._answer(form.write(asked)))
-            if admitted.admits(hit.url)
-        }
+        hits: dict[str, Hit] = {}
+        for hit in islice(form.read(await self._answer(form.write(asked))), MAX_RESULTS):
+            if len(hit.url) <= MAX_URL and admitted.admits(hit.url):
+                hits[hit.url] = _shortened(hit, asked.characters)
         return tuple(hits.values())[: asked.count]
 
     async def _answer(self, wanted: BackendRequest) -> dict[str, Any]:

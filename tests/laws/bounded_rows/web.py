@@ -1,8 +1,19 @@
 """Domain rules, pages and answers of search engines."""
 
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
 from tests.laws.bounded import Row
-from wireglot.web.domains import domain_filter, parse_rule
+from wireglot.gateway.relay.web_tools import _cited
+from wireglot.ir.content import Citation, Text
+from wireglot.ir.outcome import Response, Stop
+from wireglot.web.backends import HttpSearch, SearchAccount
+from wireglot.web.contract import Query
+from wireglot.web.domains import MAX_RULES, domain_filter, parse_rule
 from wireglot.web.page_text import read_page
+from wireglot.wire.json import encode
 
 ROWS = [
     Row(
@@ -29,7 +40,40 @@ def page(html: str) -> tuple[str, str]:
     return read_page(html.encode(), "text/html", "", "http://example.com/", 10_000)
 
 
+class Engine:
+    """Implements `Transport` and `Answer`: a search engine that answers with a document."""
+
+    status = 200
+
+    def __init__(self, document: object) -> None:
+        self._body = encode(document)
+
+    async def send(self, outbound: object, timeouts: object) -> Engine:
+        return self
+
+    async def read(self, most: int) -> bytes:
+        return self._body
+
+
+def searched(document: object) -> object:
+    search: Any = HttpSearch("tavily", SearchAccount(key="k"), {"https": Engine(document)})  # type: ignore[dict-item]
+    rules = tuple(f"{number}.example/a*b" for number in range(MAX_RULES))
+    return asyncio.run(search.search(Query("tower", blocked_domains=rules)))
+
+
+def results(n: int) -> dict[str, object]:
+    return {"results": [{"url": f"https://{x}.net/a", "title": "t", "content": "c"} for x in range(n)]}
+
+
+def quoting(n: int) -> Response:
+    text = "word " * n
+    noted = tuple(Citation("https://a.net/", "t", start=0, end=len(text)) for _ in range(n))
+    return Response("r", "m", (Text(text, citations=noted),), Stop("end", ""))
+
+
 ROWS += [
+    Row("results of a search engine", results, searched),
+    Row("citations that quote the whole answer", quoting, _cited),
     Row("nested elements", lambda n: "<div>" * n + "x", page),
     Row("open links", lambda n: "<a href=/x>" * n + "x", page),
     Row("open titles", lambda n: "<title>x" * n, page),

@@ -6,6 +6,7 @@ model belongs to one request: it is charged to the same client key.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Final, TypeVar
 
@@ -21,10 +22,11 @@ from wireglot.ir.content import Foreign, Message, Text
 from wireglot.ir.errors import ErrorKind, WireglotError
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import HostedTool, Request
-from wireglot.web.backends import HttpSearch, SearchAccount
+from wireglot.web.backends import MAX_RESULTS, HttpSearch, SearchAccount
 from wireglot.web.contract import Fetch, FetchMedia, Hit, Query, WebFailed, WebProblem, WebSearch
 from wireglot.web.domains import domain_filter
 from wireglot.web.fetch import FetchPolicy, WebFetch
+from wireglot.web.guard import MAX_URL
 from wireglot.wire.json import BadJson, decode, encode
 
 SEARCH_OPERATION: Final = "search"
@@ -197,15 +199,23 @@ def _cited(response: Response) -> list[Hit]:
     """Each cited page once, with everything that the answer says about it."""
     titles: dict[str, str] = {}
     texts: dict[str, list[str]] = {}
+    sizes = Counter[str]()
     for part in response.content:
         if type(part) is not Text:
             continue
         for citation in part.citations:
-            if not citation.url:
+            url = citation.url
+            if not url or len(url) > MAX_URL or (url not in texts and len(texts) >= MAX_RESULTS):
                 continue
+            titles[url] = titles.get(url) or citation.title
+            listed = texts.setdefault(url, [])
+            if sizes[url] >= _TEXT_CHARACTERS:
+                continue  # a short citation may quote the whole answer
             said = part.text[citation.start : citation.end] or part.text
-            titles[citation.url] = titles.get(citation.url) or citation.title
-            texts.setdefault(citation.url, []).extend(text for text in (said.strip(), citation.quote) if text)
+            for text in (said.strip(), citation.quote):
+                if text:
+                    listed.append(text[:_TEXT_CHARACTERS])
+                    sizes[url] += len(listed[-1])
     return [
         Hit(url, title or url, "\n".join(dict.fromkeys(texts[url]))[:_TEXT_CHARACTERS])
         for url, title in titles.items()
