@@ -22,7 +22,7 @@ from wireglot.gateway.config.edit import ConfigSource, later_file
 from wireglot.gateway.config.problems import NotApproved
 from wireglot.gateway.config.watch import SETTLE_SECONDS, HandedDown, check_reload
 from wireglot.gateway.observe.observer import Observer
-from wireglot.gateway.observe.running import RunningGateway, announced
+from wireglot.gateway.observe.running import Announcement, RunningGateway, announced
 from wireglot.gateway.observe.workers import Siblings
 from wireglot.gateway.request.problems import note_bug
 from wireglot.gateway.settings import Settings
@@ -37,6 +37,7 @@ from wireglot.stores.open import sqlite_path
 
 _LAST_WORDS = 2.0
 """Seconds that answers still being written to the store may take."""
+_FOUND_SECONDS = 2.0
 CLOSE_SECONDS = 20.0
 """Seconds for everything to close after the requests have ended: more than the sum of the limits of all
 parts."""
@@ -120,8 +121,8 @@ class Process:
         self._signals = 0
         self._closing = False
         self._orphaned = False
-        self._say_again: Callable[[RunningGateway], None] | None = None
-        """Publishes the gateway's details for other commands again."""
+        self._say_again: Announcement | None = None
+        """Publishes the gateway's details for other commands."""
         self.address = ("", 0)
 
     async def start(self) -> None:
@@ -202,6 +203,8 @@ class Process:
                 # Printed last: the reader may send a signal at once.
                 if self._is_first:
                     self._announce()
+                if self._guarded:
+                    self._tasks.append(asyncio.create_task(self._stay_found()))
                 await self._stopping.wait()
             for drain in self._drains:  # a second signal changes them meanwhile
                 await drain
@@ -382,9 +385,18 @@ class Process:
 
     def _found_by_others(
         self,
-    ) -> contextlib.AbstractContextManager[Callable[[RunningGateway], None] | None]:
+    ) -> contextlib.AbstractContextManager[Announcement | None]:
         """Publish the gateway so that other commands of this user can find it, unless it is about to end."""
         return announced(self._about(), self._environ) if self._is_first else contextlib.nullcontext()
+
+    async def _stay_found(self) -> None:
+        """If the data folder is removed, other commands must still ask this gateway: a store that they would
+        create would contradict it."""
+        while True:
+            await asyncio.sleep(_FOUND_SECONDS)
+            if self._say_again is not None and self._say_again.is_lost:
+                self.observer.note("error", "data folder", detail="it was removed while in use: restart")
+                self._say_again(self._about())
 
     def _about(self) -> RunningGateway:
         path = self._watcher.path  # also of a file that was loaded later

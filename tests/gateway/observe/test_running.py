@@ -2,6 +2,7 @@
 
 import errno
 import os
+import shutil
 import signal
 import stat
 import subprocess
@@ -107,3 +108,16 @@ def test_what_dead_gateways_have_left_is_listed_and_kept(tmp_path: Path) -> None
         assert left_over(environ) == [folder / "a.json", folder / "b.json"]
     assert (folder / "a.json").exists()
     assert left_over({}) == []
+
+
+def test_one_whose_folder_was_removed_can_be_found_again(tmp_path: Path) -> None:
+    environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    with announced(ONE, environ) as announcement:
+        assert not announcement.is_lost
+        shutil.rmtree(tmp_path / "wireglot")
+        assert announcement.is_lost
+        assert find_running(environ) == []
+        announcement(ONE)
+        assert not announcement.is_lost
+        assert find_running(environ) == [ONE]
+    assert find_running(environ) == []

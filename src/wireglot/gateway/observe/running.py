@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Final
 
@@ -53,35 +53,50 @@ class RunningGateway(msgspec.Struct, frozen=True):
     """Start time, in unix seconds; 0: unknown."""
 
 
+class Announcement:
+    """The file by which other commands find a gateway; None: it cannot have one."""
+
+    def __init__(self, place: Path | None) -> None:
+        self._place = place
+        self._held: list[int] = []
+        """Files that were replaced stay locked: a process that has just opened one must not take it for a
+        leftover."""
+
+    def __call__(self, about: RunningGateway) -> None:
+        """Write the description, or replace it."""
+        place = self._place
+        descriptor = _locked(place, about) if place is not None and fcntl is not None else None
+        if descriptor is not None:
+            self._held.append(descriptor)
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether someone has removed the file: other commands would open the store themselves."""
+        return bool(self._held) and self._place is not None and not self._place.exists()
+
+    def end(self) -> None:
+        if self._held and self._place is not None:
+            with contextlib.suppress(OSError):
+                self._place.unlink()
+        for descriptor in self._held:
+            os.close(descriptor)
+
+
 @contextlib.contextmanager
-def announced(
-    running: RunningGateway, environ: Mapping[str, str]
-) -> Iterator[Callable[[RunningGateway], None]]:
+def announced(running: RunningGateway, environ: Mapping[str, str]) -> Iterator[Announcement]:
     """Lets other commands find the gateway until the end of the context. If the file cannot be written, none
-    can. Yields a function that replaces the description."""
+    can."""
     home = data_dir(environ)
     # A process id alone is not unique: in two containers with one home two gateways may have the same.
     name = f"{running.pid}-{secrets.token_hex(4)}.json"
     folder = _PRIVATE_FOLDER if running.client else _FOLDER
     place = home / folder / name if home is not None else None
-    held: list[int] = []
-    """Files that were replaced stay locked: a process that has just opened one must not take it for a
-    leftover."""
-
-    def announce(about: RunningGateway) -> None:
-        descriptor = _locked(place, about) if place is not None and fcntl is not None else None
-        if descriptor is not None:
-            held.append(descriptor)
-
-    announce(running)
+    announcement = Announcement(place)
+    announcement(running)
     try:
-        yield announce
+        yield announcement
     finally:
-        if held and place is not None:
-            with contextlib.suppress(OSError):
-                place.unlink()
-        for descriptor in held:
-            os.close(descriptor)
+        announcement.end()
 
 
 def find_running(
