@@ -64,6 +64,8 @@ export interface Dashboard {
   /** Of so many exchanges, the newest that are still in the list. */
   grades?: Record<string, number>;
   graded?: number;
+  /** Of the same: those that failed before a provider was called, which are in no other figure. */
+  rejected?: number;
   health?: Health;
 }
 

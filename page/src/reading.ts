@@ -16,6 +16,8 @@ export interface Part {
   failed?: boolean;
   /** What cannot be read, in words for people: reasoning that is encrypted, or only signed. */
   note?: string | undefined;
+  /** Whether that is sent back to its provider, where nothing of it is lost. */
+  goesBack?: boolean | undefined;
   /** The part that has the picture's bytes. */
   data?: string | undefined;
 }
@@ -103,12 +105,12 @@ function part(value: Json, pointer: string, role: string): Part[] {
   return [other(pointer, role, value)];
 }
 
-/** Why reasoning has no text. It goes back with the next turn all the same, so that the model can go on from it. */
-function unread(sealed: Json | undefined, how: "signed" | "encrypted"): { name: string; note: string } {
+/** Why reasoning has no text. Whether it goes on to the other side is what its losses say. */
+function unread(sealed: Json | undefined, how: "signed" | "encrypted"): { name: string; note: string; goesBack?: boolean } {
   const size = str(sealed).length.toLocaleString("en");
   if (!str(sealed)) return { name: "empty", note: "The provider says that the model thought, and not what: there is neither text nor a signature." };
-  if (how === "encrypted") return { name: "encrypted", note: `${size} characters that only the provider can read. They go back to it unchanged with the next turn, so that the model can go on from them.` };
-  return { name: "signature only", note: `A signature of ${size} characters without text: the provider does not show what the model thought. It goes back unchanged with the next turn, and represents it.` };
+  if (how === "encrypted") return { name: "encrypted", note: `${size} characters that only the provider can read.`, goesBack: true };
+  return { name: "signature only", note: `A signature of ${size} characters without text: the provider does not show what the model thought.`, goesBack: true };
 }
 
 function typeOf(url: string): string {

@@ -32,7 +32,7 @@ VIEWS = {
 def found_by(axe: str, page: Any) -> list[str]:
     page.evaluate(axe)
     reported = page.evaluate(
-        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'best-practice']})"
+        "axe.run(document, {runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice']})"
     )
     return [
         f"{violation['id']} ({violation['impact']}): "

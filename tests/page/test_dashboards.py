@@ -161,3 +161,14 @@ def test_grades_say_of_how_many_exchanges_they_are(stand_in, opened):
     expect(shown.get_by_text("in the newest 12 exchanges, which are still in the list")).to_be_visible()
     shown.get_by_text("3 more features").click()
     expect(shown.get_by_role("link", name="feature_16")).to_be_visible()
+
+
+def test_what_failed_before_a_provider_was_called_is_said_and_shown(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    page = opened(stand_in.origin + "/inspector/dash")
+    expect(page.get_by_text("failed before a provider was called")).to_have_count(0)
+    stand_in.documents[DASHBOARD] = {**stand_in.documents[DASHBOARD], "rejected": 3, "graded": 5000}
+    page.reload()
+    expect(page.get_by_text("3 more requests failed before a provider was called")).to_be_visible()
+    page.get_by_role("link", name="Show them").click()
+    expect(page.get_by_label("Search exchanges")).to_have_value("status:failed -provider:*")

@@ -239,3 +239,47 @@ def test_all_models_are_in_the_list_of_which_as_many_are_in_sight_as_there_is_ro
     expect(page.get_by_text("As the gateway would send it to")).to_be_in_viewport(ratio=1)
     field.fill("model-17")
     expect(options).to_have_count(11)
+
+
+@pytest.mark.parametrize("lost", [True, False])
+def test_a_signature_that_is_lost_is_not_said_to_go_back(lost, stand_in, opened):
+    found = trace(time.time())
+    said = {"type": "thinking", "thinking": "", "signature": "x" * 1200}
+    turns = [{"role": "user", "content": "Hello"}, {"role": "assistant", "content": [said]}]
+    found["request"]["body"] = json.dumps({"model": "m", "messages": turns})
+    place = {"path": "$.messages[1].content[0]", "pointer": "/messages/1/content/0"}
+    loss = {"feature": "reasoning.signature", "action": "dropped", "grade": "degraded", "document": "request"}
+    found["losses"] = [{**loss, **place}] if lost else []
+    stand_in.traces["req-trace"] = found
+    page = opened(stand_in.origin + "/inspector/x/req-trace")
+    card = page.get_by_role("region", name="Client request").locator(".part-reasoning")
+    expect(card).to_contain_text("A signature of 1,200 characters without text")
+    expect(card.get_by_text("reasoning.signature")).to_have_count(1 if lost else 0)
+    expect(card.get_by_text("goes back to the provider unchanged")).to_have_count(0 if lost else 1)
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_column_of_the_exchanges_to_compare_is_printed_over_another(width, stand_in, opened):
+    at = time.time()
+    states = ({"state": "left"}, {"state": "failed", "status": 200}, {"state": "running", "status": 0})
+    stand_in.rows = [
+        row(number, at - number, recorded=True, total_ms=125_000.0, **more)
+        for number, more in enumerate(states)
+    ]
+    stand_in.traces["req-trace"] = trace(at)
+    page = opened(stand_in.origin + "/inspector/compare/req-trace", width=width)
+    expect(page.locator(".choosing li")).to_have_count(3)
+    over = page.locator(".choosing li").evaluate_all(
+        """lines => lines.flatMap((line) => {
+            const range = document.createRange()
+            const boxes = [...line.querySelectorAll("label > *, a")].map((each) => {
+                range.selectNodeContents(each)
+                const inner = each.matches(".clip") ? each.getBoundingClientRect() : range.getBoundingClientRect()
+                return { name: each.textContent, inner }
+            }).filter(({ inner }) => inner.width > 0)
+            return boxes.flatMap(({ name, inner: one }, at) => boxes.slice(at + 1)
+                .filter(({ inner: two }) => one.right > two.left + 1 && two.right > one.left + 1 && one.bottom > two.top + 1 && two.bottom > one.top + 1)
+                .map((other) => `${name} | ${other.name}`))
+        })"""
+    )
+    assert over == []

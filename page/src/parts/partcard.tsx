@@ -185,7 +185,10 @@ export function PartCard({ part, state = {}, choose, picture, marks = "" }: Prop
             <Words text={part.text} marks={marks} />
           </details>
         ) : part.note ? (
-          <p class="faint part-note">{part.note}</p>
+          <p class="faint part-note">
+            {part.note}
+            {part.goesBack && !losses.length ? " It goes back to the provider unchanged with the next turn, so that the model can go on from it." : ""}
+          </p>
         ) : null
       ) : part.kind === "image" ? (
         part.data && picture ? (

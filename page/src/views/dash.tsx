@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { address, get, message } from "../api";
 import { type Dashboard, isPriced, seriesOf, spanOf, tokensIn } from "../figures";
-import { change, count, currencyInUse, duration, inCurrency, whole } from "../format";
+import { change, count, currencyInUse, duration, inCurrency, plural, whole } from "../format";
 import { Chart } from "../parts/chart";
 import { Budgets, Figure, HealthNow, LossTable } from "../parts/figures";
 import { Choice, Problem, Waiting, useTitle } from "../parts/small";
@@ -100,6 +100,11 @@ function Charts({ page, range }: { page: Dashboard; range: Record<string, string
         <Figure name={`Cost, ${currencyInUse.value}`} value={!total.requests ? "–" : cost === null || cost === undefined || !isPriced(total) ? "not known" : inCurrency(cost)} about={isPriced(total) && total.unpriced ? `${whole(total.unpriced)} without a price` : ""} change={isPriced(total) ? since(cost, before?.cost) : ""} />
       </dl>
       {page.durations === "within_5_percent" && total.requests ? <p class="faint about-times">Medians and percentiles come from hourly sums and are within 5 % of the measured values. All other numbers are exact.{page.step >= 86_400 ? " Days are UTC." : ""}</p> : null}
+      {page.rejected ? (
+        <p class="note" role="status">
+          <span class="status status-bad">✕ {plural(page.rejected, "more request")}</span> failed before a provider was called{(page.graded ?? 0) < page.rejected + total.requests ? `, of the newest ${whole(page.graded ?? 0)} exchanges` : ""}: they are not in these figures. <A href={to([], { q: "status:failed -provider:*" })}>Show them</A>
+        </p>
+      ) : null}
       {total.requests ? (
         <div class="charts">
           <Chart title="Requests" times={page.times} series={sets.requests} show="stack" format={count} whole />

@@ -116,7 +116,7 @@ function WouldSend({ model, found, stale, show, remove }: { model: string; found
   const worst = losses[0]?.grade ?? "";
   const body = pretty(sent?.body ?? "");
   return (
-    <section class={`column would${stale ? " stale" : ""}`} aria-label={model}>
+    <section class={`column would${stale && found ? " stale" : ""}`} aria-label={model}>
       <header>
         <h2>{model}</h2>
         {attempt ? <span class={`grade grade-${losses.length ? worst : "kept"}`}>{losses.length ? `${GRADE_SIGN[worst] ?? "·"} ${plural(losses.length, "loss", "losses")}` : "✓ nothing lost"}</span> : null}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import csv
 import io
+import json
 from types import SimpleNamespace
 from typing import Any, get_args
 
@@ -13,6 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.gateway.faults.faults_kit import post
 from tests.gateway.inspector.inspector_kit import ADMIN, Visitor, configured
 from tests.gateway.kit import head, settings
 from tests.tiers import rows
@@ -242,7 +244,7 @@ def test_grades_are_counted_of_what_the_filters_choose():
     rows = [
         Row(id="1", at=1001.0, key="ada", model="m", client="codex", losses=LossCounts(serious=1)),
         Row(id="2", at=1002.0, key="bob", model="m", client="codex", losses=LossCounts(harmless=4)),
-        Row(id="3", at=1003.0, key="ada", model="other", losses=LossCounts(degraded=2)),
+        Row(id="3", at=1003.0, key="ada", model="other", losses=LossCounts(degraded=2), state="failed"),
     ]
 
     async def listed(wanted: Wanted) -> list[Row]:
@@ -259,10 +261,18 @@ def test_grades_are_counted_of_what_the_filters_choose():
         return asyncio.run(page._grades(settings(), query))
 
     none = {"serious": 0, "degraded": 0, "harmless": 0}
-    assert grades() == {"grades": {"serious": 1, "degraded": 2, "harmless": 4}, "graded": 3}
-    assert grades(model="m", client="codex") == {"grades": none | {"serious": 1, "harmless": 4}, "graded": 2}
-    assert grades(group="team") == {"grades": none | {"serious": 1, "degraded": 2}, "graded": 2}
-    assert grades(caller="bob", model="other") == {"grades": none, "graded": 0}
+    assert grades() == {"grades": {"serious": 1, "degraded": 2, "harmless": 4}, "graded": 3, "rejected": 1}
+    assert grades(model="m", client="codex") == {
+        "grades": none | {"serious": 1, "harmless": 4},
+        "graded": 2,
+        "rejected": 0,
+    }
+    assert grades(group="team") == {
+        "grades": none | {"serious": 1, "degraded": 2},
+        "graded": 2,
+        "rejected": 1,
+    }
+    assert grades(caller="bob", model="other") == {"grades": none, "graded": 0, "rejected": 0}
 
 
 @given(st.integers(0, 2_000_000_000), st.integers(1, 400 * 86_400))
@@ -315,6 +325,18 @@ def test_what_was_asked_is_on_the_dashboard():
         table = visitor.get(f"{DASHBOARD}?format=csv")
         assert table.headers["content-type"] == "text/csv; charset=utf-8"
         assert table.headers["content-disposition"].startswith("attachment")
+
+
+def test_what_failed_before_a_provider_was_called_is_counted_beside_the_figures():
+    with LiveGateway() as gateway:
+        visitor = Visitor(gateway).browse()
+        visitor.look()
+        assert visitor.post("/inspector/api/ask", {"text": "hello"}).json()["status"] == 200
+        for model in ("nowhere/model", "nothing"):
+            body = json.dumps({"model": model, "messages": [{"role": "user", "content": "hello"}]}).encode()
+            assert post(gateway.port, "/v1/chat/completions", body).status == 404
+        reported = visitor.get(f"{DASHBOARD}?from=1h").json()
+        assert (reported["total"]["requests"], reported["rejected"]) == (1, 2)
 
 
 def test_breakers_cool_downs_and_losses_are_reported():

@@ -185,6 +185,7 @@ def test_a_dashboard_is_whole() -> None:
         "durations": "measured",
         "grades": {"serious": 0, "degraded": 0, "harmless": 0},
         "graded": 0,
+        "rejected": 0,
         "budgets": [
             {"of": "key", "name": "ada", "unit": "tokens", "period": "day", "limit": 20, "used": 30, "left": 0, "resets": 7},
             {"of": "group", "name": "team", "unit": "cost", "period": "month", "limit": 4, "used": 2.5, "left": 1.5,

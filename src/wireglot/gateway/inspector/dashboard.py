@@ -419,7 +419,9 @@ class DashboardPage:
         wanted = Wanted(since=query.since / 1000, until=query.until / 1000, limit=_MAX_GRADED)
         rows, groups = await self._traces.listed(wanted), self._groups(settings)
         chosen = [row for row in rows if query.chooses(usage_of(row, groups.get(row.key, "")))]
-        return {"grades": graded(chosen), "graded": len(chosen)}
+        # A request for a model that is unknown, for one, is in no ledger: no provider was called.
+        rejected = sum(row.state == "failed" and not row.booked for row in chosen)
+        return {"grades": graded(chosen), "graded": len(chosen), "rejected": rejected}
 
     def _groups(self, settings: Settings) -> dict[str, str]:
         """The group of each client key."""
