@@ -121,18 +121,21 @@ def sides(
 ) -> list[Side]:
     """Both sides in the order of the client's document; parts that only the upstream's has come last."""
     lost = [loss for loss in losses if loss.document == "request"]
+    within: dict[str, list[TracedLoss]] = {}
+    for loss in lost:
+        for place in {loss.pointer, *_around((loss.pointer,))}:
+            within.setdefault(place, []).append(loss)
     out: list[Side] = []
     for link in _innermost(links):
         here, there = resolve(body, link.client), resolve(sent, link.upstream)
         fate: Fate = "kept" if words(here) == words(there) else "rewritten"
         out.append(Side(fate, link.client, link.upstream))
-        out += [_lost(loss) for loss in lost if _is_in(loss.pointer, link.client)]
+        out += [_lost(loss) for loss in within.get(link.client, ())]
     reported = {side.client for side in out}
     out += [_lost(loss) for loss in lost if loss.pointer not in reported or not loss.pointer]
-    linked = [link.upstream for link in links]
-    for name in sent:
-        if not any(_is_in(place, f"/{name}") for place in linked):
-            out.append(Side("put in", "", f"/{name}"))
+    linked = {link.upstream for link in links}
+    linked |= _around(linked)
+    out += [Side("put in", "", f"/{name}") for name in sent if f"/{name}" not in linked]
     return list(dict.fromkeys(out))
 
 
@@ -154,10 +157,6 @@ def _innermost(links: Sequence[Link]) -> Iterable[Link]:
 def _around(places: Iterable[str]) -> set[str]:
     """All containers of these places."""
     return {place[:end] for place in places for end, letter in enumerate(place) if letter == "/" and end}
-
-
-def _is_in(place: str, around: str) -> bool:
-    return place == around or place.startswith(f"{around}/")
 
 
 def words(value: Any) -> list[str]:

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from tests.laws.bounded import Row
 from wireglot.gateway.trace.made_trace import Scrubber, clean_events, open_events
 from wireglot.http.redaction import Redactor
 from wireglot.traces.bodies import MAX_CONTAINERS, is_tangled
+from wireglot.traces.diff import differences, sides
+from wireglot.traces.trace import Link, TracedLoss
+
+Body = dict[str, Any]
 
 SCRUBBER = Scrubber(Redactor(["a-very-secret-word"]), [], "/")
 
@@ -22,6 +28,27 @@ def still_open(data: bytes) -> int:
     return open_events(pieces(data), SCRUBBER)
 
 
+def laid_beside(n: int) -> tuple[Body, Body, list[Link], list[TracedLoss]]:
+    body = {"messages": [{"content": str(number)} for number in range(n)]}
+    places = [f"/messages/{number}/content" for number in range(n)]
+    losses = [
+        TracedLoss(
+            feature="image", action="dropped", grade="serious", document="request", path="$", pointer=place
+        )
+        for place in places
+    ]
+    return (
+        body,
+        {**body, **{f"x{number}": 1 for number in range(n)}},
+        [Link(place, place) for place in places],
+        losses,
+    )
+
+
+def compared(pair: tuple[Body, Body]) -> object:
+    return differences(*pair)
+
+
 DELTA = b'data: {"choices":[{"index":0,"delta":{"content":"sk-"}}]}\n\n'
 
 ROWS = [
@@ -34,5 +61,7 @@ ROWS = [
     Row("quotes before a last backslash", lambda n: b'\\"W' * n + b"\\", events),
     Row("many events", lambda n: DELTA * n, events, n=200),
     Row("many events with the beginning of a key", lambda n: DELTA * n, still_open, n=200),
+    Row("links and losses of a request", laid_beside, lambda four: sides(*four), n=200),
+    Row("documents that differ", lambda n: ({"a": list(range(n))}, {"a": list(range(n, 0, -1))}), compared),
     Row("unclosed strings", lambda n: b"[" * (MAX_CONTAINERS + 1) + b'\\"W' * n, is_tangled, n=4000),
 ]
