@@ -60,16 +60,14 @@ def _cases() -> str:
             (
                 f"`{case.id}`",
                 "".join(_LETTERS[name] for name in case.dialects),
-                case.level,
-                case.cost,
-                _cell(case.title),
+                f"{case.level}, {case.cost}",
+                f"{_cell(case.title)}: {_cell(case.why)}",
                 _cell(case.sends),
                 _cell(case.expects),
-                _cell(case.why),
             )
             for case in theme.cases
         ]
-        heads = ("case", "in", "level", "cost", "what holds", "sends", "expects", "why")
+        heads = ("case", "in", "level, cost", "what holds, and why", "sends", "expects")
         parts += [f"## {theme.title}", "", table(heads, rows), ""]
     return "\n".join(parts).rstrip()
 
