@@ -297,4 +297,8 @@ def test_a_hosted_tool_is_forced_where_the_wire_can_say_so():
         "name": "web_search",
     }
     forced = dict(BODIES["anthropic"])["web_search"]
-    assert crossed(forced, "anthropic", "openai-responses", "")[0]["tool_choice"] == {"type": "web_search"}
+    assert crossed(forced, "anthropic", "openai-responses", "")[0]["tool_choice"] == {
+        "type": "allowed_tools",
+        "mode": "required",
+        "tools": [{"type": "web_search"}],
+    }

@@ -309,3 +309,10 @@ def check_numbers(reported: Numbers) -> list[str]:
     if total is not None and total != sent + output and not beside:
         found.append(TOTAL)
     return found
+
+
+def guessed_mime(kind: Literal["image", "video"], path: str, losses: list[Loss]) -> str:
+    """A type for data that came without one: a data URL without a type is refused."""
+    guess = "image/jpeg" if kind == "image" else "video/mp4"
+    losses.append(Loss(f"{path}.mime", kind, "invented", f"no type was stated, {guess} is a guess"))
+    return guess

@@ -459,7 +459,7 @@ def test_an_error_is_read_in_every_form(status, body, kind, code, wait):
 
 
 def test_an_answer_is_no_error():
-    for name in ("text", "blocked", "cancelled", "minimal"):
+    for name in ("text", "blocked", "minimal"):
         body = decode((FIXTURES / "responses" / f"{name}.json").read_bytes())
         assert CODEC.parse_error(body) is None
 

@@ -104,21 +104,26 @@ def _parse_system(body: Fields, blocks: BlockParser) -> list[Message]:
 
 
 def _without_billing(parts: tuple[Part, ...], blocks: list[Any]) -> tuple[Part, ...]:
-    """The parts of a system text; the note for Anthropic's accounts becomes a `Foreign` part."""
+    """The parts of a system text; the note for Anthropic's accounts, which is one line, becomes a `Foreign`
+    part."""
     if len(parts) != len(blocks):  # it has blocks that become no part or several
         return parts
     return tuple(
         Foreign(NAME, _BILLING, block, for_vendor=True)
-        if type(part) is Text and part.text.startswith(_BILLING)
+        if type(part) is Text and _is_billing(part.text)
         else part
         for part, block in zip(parts, blocks, strict=True)
     )
 
 
+def _is_billing(text: str) -> bool:
+    """Whether a text is the note alone: with other lines in it, it is an instruction."""
+    return text.startswith(_BILLING) and "\n" not in text.rstrip()
+
+
 def _system_text(text: str) -> Part:
-    """Parses a system text that is not a list: the note is one line; with other text in it, it is an
-    instruction."""
-    if text.startswith(_BILLING) and "\n" not in text:
+    """Parses a system text that is not a list."""
+    if _is_billing(text):
         return Foreign(NAME, _BILLING, {"type": "text", "text": text}, for_vendor=True)
     return Text(text)
 

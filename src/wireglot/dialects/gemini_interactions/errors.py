@@ -84,6 +84,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
         return _read({"message": error}, body, whole, status)
     if status >= 400 or whole.get("event_type") == "error":
         return _read({}, body, whole, status, stated_message(whole))
+    if whole.get("status") == "cancelled":
+        return _read({}, body, whole, 0, "the interaction was cancelled")
     return _failed(body, whole) if whole.get("status") == "failed" else None
 
 

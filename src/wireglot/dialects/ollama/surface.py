@@ -62,7 +62,10 @@ def asked_output(body: Body) -> int:
     return whole_number(options.get("num_predict")) if type(options) is dict else 0
 
 
-_NO_THINKING: Final = re.compile("does not support thinking")
+_NO_THINKING: Final = re.compile(
+    r"does not support thinking|cannot unmarshal \w+ into Go struct field \S*\.think\b|invalid think value"
+)
+"""Also the words of servers that know `think` as a boolean only, before levels existed."""
 _OF_SERVERS: Final = frozenset({"server", "overloaded", "timeout"})
 
 

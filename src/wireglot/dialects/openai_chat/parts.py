@@ -15,6 +15,7 @@ from wireglot.dialects.openai_chat.extras import (
     put_back,
     put_cache,
 )
+from wireglot.dialects.openai_shared import guessed_mime
 from wireglot.ir.content import Extra, Foreign, Media, Reasoning, Text
 from wireglot.ir.loss import Loss, feature_of, left_out, losses_of_extra
 
@@ -275,7 +276,10 @@ def _linked(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     key = "image_url" if part.kind == "image" else "video_url"
     form = own_form(part.extra, NAME)
     if part.data is not None:
-        url = f"{form.get('head', f'data:{part.mime};base64')},{part.data}"
+        mime = part.mime
+        if not mime and "head" not in form and not (part.extra and part.extra.dialect == NAME):
+            mime = guessed_mime("image" if part.kind == "image" else "video", path, losses)
+        url = f"{form.get('head', f'data:{mime};base64')},{part.data}"
     else:
         url = part.url or ""
         if part.mime:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import base64
 from typing import Any, Literal
 
+import msgspec
+
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.openai_responses.spelling import NAME, parse_cache, put_back, render_cache
-from wireglot.dialects.openai_shared import BREAKPOINT
+from wireglot.dialects.openai_shared import BREAKPOINT, guessed_mime
 from wireglot.ir.content import Media
 from wireglot.ir.loss import Feature, Loss, losses_of_extra
 
@@ -152,6 +154,8 @@ def render_media(media: Media, path: str, losses: list[Loss]) -> dict[str, Any] 
 
 def _render_image(media: Media, form: dict[str, Any], path: str, losses: list[Loss]) -> dict[str, Any] | None:
     value: dict[str, Any] = {"type": "input_image"}
+    if media.data is not None and not media.mime and not form:
+        media = msgspec.structs.replace(media, mime=guessed_mime("image", path, losses))
     url = _data_url(media, form) if media.data is not None else media.url
     if url is not None:
         nested = form.get("nested")

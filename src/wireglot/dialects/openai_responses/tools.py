@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 from msgspec.structs import replace
 
@@ -364,9 +364,13 @@ def render_tool_choice(choice: ToolChoice, tools: tuple[AnyTool, ...], losses: l
         named += entries
     if not named:
         return "none"
-    if choice.mode == "required" and len(named) == 1:
+    if choice.mode == "required" and len(named) == 1 and named[0]["type"] not in _NEVER_ALONE:
         return named[0]
     return {"type": "allowed_tools", "mode": choice.mode, "tools": named}
+
+
+_NEVER_ALONE: Final = frozenset({"web_search", "web_search_2025_08_26"})
+"""Tools that a choice names only in a list (openai-python 3.51.0, `ToolChoiceTypes`)."""
 
 
 def _choosing(tool: HostedTool, chosen: HostedChoice) -> dict[str, Any] | None:

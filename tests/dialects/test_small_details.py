@@ -1,0 +1,77 @@
+"""Details of single dialects that others have no word for."""
+
+from typing import Any
+
+import pytest
+
+from wireglot import translate_request, translate_response
+from wireglot.dialects.registry import DialectName, dialect, surface
+from wireglot.ir.errors import ApiError
+from wireglot.wire.json import encode
+
+UNKNOWN_PICTURE = "AAAAAAAAAAAAAAAA"
+BILLING = "x-anthropic-billing-header: cc_version=2; cch=1;"
+
+
+@pytest.mark.parametrize("target", ["openai-chat", "openai-responses"])
+def test_a_picture_of_unknown_type_has_a_type_in_its_address(target: DialectName) -> None:
+    """OpenAI refuses `data:;base64`; the guess is the one made toward Gemini."""
+    body = {"model": "m", "messages": [{"role": "user", "content": "x", "images": [UNKNOWN_PICTURE]}]}
+    sent = translate_request(body, source="ollama", target=target, model="m")
+    assert f"data:image/jpeg;base64,{UNKNOWN_PICTURE}".encode() in encode(sent.value)
+    assert [(loss.path, loss.action) for loss in sent.losses if loss.feature == "image"] == [
+        ("$.messages[0].images[0]", "invented")
+    ]
+
+
+def _asked(place: str, text: str) -> dict[str, Any]:
+    hello: list[dict[str, Any]] = [{"role": "user", "content": "hi"}]
+    blocks = [{"type": "text", "text": text}]
+    if place == "system":
+        return {"model": "m", "max_tokens": 9, "system": blocks, "messages": hello}
+    return {"model": "m", "max_tokens": 9, "messages": [*hello, {"role": "system", "content": blocks}]}
+
+
+@pytest.mark.parametrize("place", ["system", "messages"])
+def test_an_instruction_behind_a_billing_line_is_sent(place: str) -> None:
+    sent = translate_request(
+        _asked(place, f"{BILLING}\n\nBe brief."), source="anthropic", target="openai-chat", model="m"
+    )
+    assert b"Be brief." in encode(sent.value)
+
+
+@pytest.mark.parametrize("place", ["system", "messages"])
+def test_a_billing_line_alone_is_not(place: str) -> None:
+    sent = translate_request(
+        _asked(place, f"{BILLING}\n"), source="anthropic", target="openai-chat", model="m"
+    )
+    assert b"billing" not in encode(sent.value)
+
+
+CLIENTS: tuple[DialectName, ...] = ("anthropic", "openai-chat", "openai-responses", "gemini", "ollama")
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+def test_a_cancelled_interaction_is_an_error(client: DialectName) -> None:
+    said = [{"type": "model_output", "content": [{"type": "text", "text": "par"}]}]
+    body = {"id": "v1", "object": "interaction", "status": "cancelled", "model": "m", "steps": said}
+    answer = translate_response(body, source="gemini-interactions", target=client)
+    error = dialect(client).parse_error(answer.value)
+    assert error is not None
+    assert "cancelled" in error.message
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        '"qwen3" does not support thinking',
+        "json: cannot unmarshal string into Go struct field ChatRequest.think of type bool",
+        'invalid think value: "high"',
+    ],
+)
+def test_a_server_that_takes_no_level_of_thinking_is_recognized(message: str) -> None:
+    """The request is repeated without `think`."""
+    has_none = surface("ollama").reasoning.has_none
+    assert has_none is not None
+    assert has_none(ApiError("invalid_request", message, 400))
+    assert not has_none(ApiError("invalid_request", "json: cannot unmarshal string into field options", 400))
