@@ -113,11 +113,9 @@ def test_what_dead_gateways_have_left_is_listed_and_kept(tmp_path: Path) -> None
 def test_one_whose_folder_was_removed_can_be_found_again(tmp_path: Path) -> None:
     environ = {"HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
     with announced(ONE, environ) as announcement:
-        assert not announcement.is_lost
+        assert (announcement.is_lost, find_running(environ)) == (False, [ONE])
         shutil.rmtree(tmp_path / "wireglot")
-        assert announcement.is_lost
-        assert find_running(environ) == []
+        assert (announcement.is_lost, find_running(environ)) == (True, [])
         announcement(ONE)
-        assert not announcement.is_lost
-        assert find_running(environ) == [ONE]
+        assert (announcement.is_lost, find_running(environ)) == (False, [ONE])
     assert find_running(environ) == []

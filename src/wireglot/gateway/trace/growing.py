@@ -77,8 +77,8 @@ class _Frames:
         self.frames: list[TraceFrame] = []
         self.more = False
         self._taken = 0
-        self._rest = b""
-        """The beginning of an event."""
+        self._rest = bytearray()
+        """The beginning of an event. It grows in place: an upstream may send it byte by byte."""
         self._context: list[tuple[float, bytes]] = []
         self._held: list[tuple[float, bytes]] = []
 
@@ -113,13 +113,14 @@ class _Frames:
         if not is_event_stream(side):
             return new
         events: list[tuple[float, bytes]] = []
+        rest = self._rest
         for at, data in new:
-            begin, look = 0, max(0, len(self._rest) - 3)
-            whole = self._rest + data
-            for found in EVENT_END.finditer(whole, look):
-                events.append((at, whole[begin : found.end()]))
-                begin = found.end()
-            self._rest = whole[begin:]
+            begin, look = 0, max(0, len(rest) - 3)
+            rest += data
+            for end in [found.end() for found in EVENT_END.finditer(rest, look)]:
+                events.append((at, bytes(rest[begin:end])))
+                begin = end
+            del rest[:begin]
         return events
 
 
