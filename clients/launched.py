@@ -198,7 +198,10 @@ LAUNCHED: tuple[Launched, ...] = (
             name,
             GEMINI_CLI,
             lambda prompt: ["-y", "-p", prompt],
-            {".gemini/settings.json": json.dumps({"security": {"auth": auth}})},
+            {
+                ".gemini/settings.json": json.dumps({"security": {"auth": auth}}),
+                ".gemini/.env": f"GOOGLE_GEMINI_BASE_URL={NOWHERE}\nCODE_ASSIST_ENDPOINT={NOWHERE}\n",
+            },
             env={"GEMINI_CLI_TRUST_WORKSPACE": "true", "GOOGLE_GEMINI_BASE_URL": NOWHERE},
             hint=_READ_FILE,
         )
@@ -264,7 +267,10 @@ LAUNCHED: tuple[Launched, ...] = (
         lambda prompt: [prompt],
         {
             ".config/io.datasette.llm/keys.json": json.dumps({"openai": "sk-the-users-own"}),
-            ".config/io.datasette.llm/default_model.txt": "gpt-4o-mini",
+            ".config/io.datasette.llm/default_model.txt": "other",
+            ".config/io.datasette.llm/extra-openai-models.yaml": (
+                f"- model_id: other\n  model_name: x\n  api_base: {NOWHERE}\n"
+            ),
         },
         tools=False,
     ),
@@ -292,7 +298,16 @@ LAUNCHED += (
         hint="[[call-tool:view]]",
     ),
     Launched("cline", CLINE, lambda prompt: [prompt], hint="[[call-tool:read_files]]"),
-    Launched("continue", CONTINUE, lambda prompt: ["--auto", "-p", prompt], hint="[[call-tool:Read]]"),
+    Launched(
+        "continue",
+        CONTINUE,
+        lambda prompt: ["--auto", "-p", prompt],
+        {
+            ".continue/config.yaml": "name: Mine\nversion: 1.0.0\nschema: v1\nmodels:\n  - name: other\n"
+            f"    provider: openai\n    model: x\n    apiBase: {NOWHERE}\n    roles: [chat]\n"
+        },
+        hint="[[call-tool:Read]]",
+    ),
     Launched(
         "droid",
         DROID,
