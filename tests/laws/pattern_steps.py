@@ -12,7 +12,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from re import _constants as codes  # type: ignore[attr-defined]  # without types
+from re import _constants as codes  # type: ignore[attr-defined]  # not in the stubs  # without types
 from re import _parser as parser  # type: ignore[attr-defined]
 from typing import Any, Final, Literal
 

@@ -121,7 +121,7 @@ class ArgumentStream(msgspec.Struct, eq=False):
                     break
                 if text[at] < " ":
                     passed.append(text[start:at])
-                    start, at = at, _UNTIL_QUOTE.match(text, at).end()  # type: ignore[union-attr]
+                    start, at = at, _UNTIL_QUOTE.match(text, at).end()  # type: ignore[union-attr]  # it always matches
                     passed.append(text[start:at].translate(ESCAPED))
                     start, self.form = at, "repaired"
                     continue

@@ -32,7 +32,7 @@ def repaired_object(text: str) -> dict[str, Any] | None:
     found: list[dict[str, Any]] = []
     at, end = 0, len(text.rstrip(_SURPLUS))
     while at < end or not found:
-        document, at = _first_document(text, _BLANKS.match(text, at).end())  # type: ignore[union-attr]
+        document, at = _first_document(text, _BLANKS.match(text, at).end())  # type: ignore[union-attr]  # it always matches
         try:
             value = decode(document)
         except BadJson:

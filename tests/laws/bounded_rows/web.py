@@ -56,7 +56,7 @@ class Engine:
 
 
 def searched(document: object) -> object:
-    search: Any = HttpSearch("tavily", SearchAccount(key="k"), {"https": Engine(document)})  # type: ignore[dict-item]
+    search: Any = HttpSearch("tavily", SearchAccount(key="k"), {"https": Engine(document)})  # type: ignore[dict-item]  # a fake transport
     rules = tuple(f"{number}.example/a*b" for number in range(MAX_RULES))
     return asyncio.run(search.search(Query("tower", blocked_domains=rules)))
 
