@@ -8,6 +8,7 @@ in every later request; each repair is a Loss.
 from __future__ import annotations
 
 import operator
+from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
 
@@ -145,9 +146,12 @@ class _Repair:
         self.calls: dict[str, list[int]] = defaultdict(list)
         self.ordinal = 0
         self.seen: set[str] = set()
+        self.turns_before = [0]
+        """For each message, the number of the model's turns before it."""
 
     def run(self) -> tuple[Message, ...]:
         for index, message in enumerate(self.messages):
+            self.turns_before.append(self.turns_before[-1] + (message.role == "assistant"))
             for part in message.content:
                 if type(part) is ToolResult:
                     self.results[part.call_id].append((index, part))
@@ -224,25 +228,26 @@ class _Repair:
         if not queue:
             return None
         calls = self.calls[call_id]
-        again = next((later for later in calls if later > call_index), None)
+        later = bisect_right(calls, call_index)
+        again = calls[later] if later < len(calls) else len(self.messages)
         # Results after a later call with the same id answer that call.
-        found = [entry for entry in queue if again is None or entry[0] <= again]
-        if not found:
+        if queue[0][0] > again:
             return None
-        if calls.count(call_index) > 1:
-            found = found[:1]  # calls of one turn that share an id: a result for each, in order
-        index, result = found[-1]
-        for entry in found:
-            queue.remove(entry)
-            if entry[1] is not result:
-                detail = "replaced by a later result for the same call"
-                self._lose(entry[1], "tool_result.pairing", "dropped", detail)
-        between = self.messages[call_index + 1 : index]
-        if index < call_index or any(message.role == "assistant" for message in between):
+        index, result = queue.popleft()
+        shared = later > 1 and calls[later - 2] == call_index
+        # Calls of one turn that share an id: a result for each, in order.
+        while not shared and queue and queue[0][0] <= again:
+            detail = "replaced by a later result for the same call"
+            self._lose(result, "tool_result.pairing", "dropped", detail)
+            index, result = queue.popleft()
+        if index < call_index or self._has_turn_between(call_index, index):
             self._lose(
                 result, "tool_result.pairing", "approximated", "a misplaced result was moved after its call"
             )
         return result
+
+    def _has_turn_between(self, call_index: int, index: int) -> bool:
+        return self.turns_before[index] > self.turns_before[call_index + 1]
 
     def _take_nameless(self, call_index: int) -> ToolResult | None:
         """A result without a call id answers the first call of the turn before that has no other result."""
@@ -250,9 +255,7 @@ class _Repair:
         if not queue:
             return None
         index, result = queue[0]
-        if index < call_index or any(
-            message.role == "assistant" for message in self.messages[call_index + 1 : index]
-        ):
+        if index < call_index or self._has_turn_between(call_index, index):
             return None
         queue.popleft()
         detail = "a result without an id was given that of its call"
@@ -269,18 +272,25 @@ class _Repair:
 
 def _join_answers(messages: tuple[Message, ...], trail: Trail) -> tuple[Message, ...]:
     """Results and the user text after them form one user turn, results first."""
-    joined: list[Message] = []
+    turns: list[list[Message]] = []
+    only_results = False
     for message in messages:
-        last = joined[-1] if joined else None
-        if (
-            last is not None
-            and message.role == last.role == "user"
-            and last.extra is None
-            and last.content
-            and all(type(part) is ToolResult for part in last.content)
-        ):
-            joined[-1] = Message("user", last.content + message.content, message.name, message.extra)
-            trail.follow(message, joined[-1])
+        if only_results and message.role == "user":
+            turns[-1].append(message)
         else:
-            joined.append(message)
-    return tuple(joined)
+            turns.append([message])
+        only_results = (
+            message.role == "user"
+            and message.extra is None
+            and bool(turns[-1][0].content)
+            and all(type(part) is ToolResult for part in message.content)
+        )
+    return tuple([_joined_answers(turn, trail) if len(turn) > 1 else turn[0] for turn in turns])
+
+
+def _joined_answers(turn: list[Message], trail: Trail) -> Message:
+    last = turn[-1]
+    content = tuple([part for message in turn for part in message.content])
+    whole = Message("user", content, last.name, last.extra)
+    trail.follow(last, whole)
+    return whole

@@ -169,6 +169,15 @@ def translate_stream(data: bytes) -> None:
     translator.close()
 
 
+def conversation_of_one_id(n: int) -> bytes:
+    call = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    turns = [
+        {"role": "assistant", "tool_calls": [call] * 2},
+        {"role": "tool", "tool_call_id": "c", "content": "r"},
+    ]
+    return encode({"model": "m", "messages": [*turns * n, {"role": "user", "content": "x"}]})
+
+
 MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
 
 ROWS = [
@@ -177,6 +186,12 @@ ROWS = [
         answer_of_calls,
         lambda body: translate_response(body, source="anthropic", target="openai-chat"),
         n=100,
+    ),
+    Row(
+        "a conversation whose calls have one id",
+        conversation_of_one_id,
+        lambda body: translate_request(body, source="openai-chat", target="anthropic"),
+        n=50,
     ),
     Row("streamed calls of one id", stream_of_calls, translate_stream, n=50),
     Row(

@@ -222,9 +222,9 @@ def _rejoined(parts: list[Part]) -> tuple[Part, ...]:
         if (type(part) is Reasoning or type(part) is Text) and not part.text and _is_carried(part):
             texts: list[str] = []
             while joined and type(before := joined[-1]) is type(part) and _is_piece(before):
-                texts.insert(0, before.text)
+                texts.append(before.text)
                 joined.pop()
-            part = msgspec.structs.replace(part, text="".join(texts))
+            part = msgspec.structs.replace(part, text="".join(reversed(texts)))
         joined.append(part)
     return tuple(joined)
 
@@ -238,13 +238,13 @@ def _reclaimed(messages: list[Message], message: Message) -> Message:
     while messages and messages[-1].role == message.role:
         content = list(messages[-1].content)
         while content and type(content[-1]) is type(first) and _is_piece(piece := content[-1]):
-            texts.insert(0, piece.text)
+            texts.append(piece.text)
             content.pop()
         if content:
             messages[-1] = msgspec.structs.replace(messages[-1], content=tuple(content))
             break
         messages.pop()
-    whole = msgspec.structs.replace(first, text="".join(texts))
+    whole = msgspec.structs.replace(first, text="".join(reversed(texts)))
     return msgspec.structs.replace(message, content=(whole, *message.content[1:]))
 
 
