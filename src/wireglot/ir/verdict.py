@@ -334,7 +334,8 @@ class Watch:
             else:
                 return events
         ended = False
-        for event in events:
+        came = events
+        for place, event in enumerate(came):
             if type(event) is Delta:
                 if event.index in arguments:
                     arguments[event.index].add(event.text)
@@ -344,7 +345,8 @@ class Watch:
             elif type(event) is PartStart:
                 part = self._ids.distinct(event.part)
                 if part is not event.part:
-                    events = [PartStart(event.index, part) if each is event else each for each in events]
+                    events = [*came] if events is came else events
+                    events[place] = PartStart(event.index, part)
                 self._open(event)
             elif type(event) is PartEnd:
                 ended = ended or event.index in arguments
@@ -356,7 +358,8 @@ class Watch:
             elif type(event) is OtherAnswer:
                 answer = CallIds(self._request).distinct_in(event.answer)
                 if answer is not event.answer:
-                    events = [OtherAnswer(answer) if each is event else each for each in events]
+                    events = [*came] if events is came else events
+                    events[place] = OtherAnswer(answer)
         return self._judged(events) if ended or self._held else events
 
     def _open(self, start: PartStart) -> None:

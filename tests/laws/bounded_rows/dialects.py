@@ -178,6 +178,41 @@ def conversation_of_one_id(n: int) -> bytes:
     return encode({"model": "m", "messages": [*turns * n, {"role": "user", "content": "x"}]})
 
 
+def chat_stream(deltas: list[dict[str, Any]]) -> bytes:
+    choices: list[dict[str, Any]] = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
+    choices += [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]
+    chunks = [{"id": "r", "created": 1, "model": "m", "choices": [choice]} for choice in choices]
+    return b"".join([b"data: %b\n\n" % encode(chunk) for chunk in chunks])
+
+
+def calls_by_id(n: int) -> bytes:
+    function = {"name": "f", "arguments": "{}"}
+    return chat_stream([{"tool_calls": [{"id": f"c{at}", "function": function}]} for at in range(n)])
+
+
+def calls_without_id(n: int) -> bytes:
+    function = {"name": "f", "arguments": "{}"}
+    return chat_stream([{"tool_calls": [{"index": at, "function": function}]} for at in range(n)])
+
+
+def pieces_before_a_name(n: int) -> bytes:
+    pieces = [{"tool_calls": [{"index": 0, "function": {"arguments": "x" * 20}}]} for _ in range(n)]
+    return chat_stream([*pieces, {"tool_calls": [{"index": 0, "id": "c", "function": {"name": "f"}}]}])
+
+
+def objects_as_pieces(n: int) -> bytes:
+    call = {"index": 0, "id": "c", "function": {"name": "f", "arguments": '{"a":{'}}
+    piece = {"index": 0, "function": {"arguments": '{"b":"%s"}' % ("x" * 40)}}
+    return chat_stream([{"tool_calls": [call]}, *[{"tool_calls": [piece]}] * n])
+
+
+def translate_chat(data: bytes) -> None:
+    translator = StreamTranslator(source="openai-chat", target="anthropic")
+    for block in data.split(b"\n\n"):
+        translator.feed(block + b"\n\n")
+    translator.close()
+
+
 MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
 
 ROWS = [
@@ -192,6 +227,10 @@ ROWS = [
         conversation_of_one_id,
         lambda body: translate_request(body, source="openai-chat", target="anthropic"),
         n=50,
+    ),
+    *(
+        Row(f"a Chat stream: {make.__name__}", make, translate_chat, n=60)
+        for make in (calls_by_id, calls_without_id, pieces_before_a_name, objects_as_pieces)
     ),
     Row("streamed calls of one id", stream_of_calls, translate_stream, n=50),
     Row(

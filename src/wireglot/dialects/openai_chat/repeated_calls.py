@@ -8,7 +8,7 @@ complete and equal to the arguments so far is a repetition, whatever else it con
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -24,17 +24,28 @@ _ARGUMENTS: Final = b'"arguments"'
 _ENDS: Final = re.compile(rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]')
 _OPENINGS: Final = ("{", " ", "\n", "\t", "\r")
 
+# How many times longer than a fragment the arguments before it may be, to be compared with it: the same
+# object may have blanks and escapes. Otherwise each of many small objects is compared with all before it.
+_MAX_TIMES_LONGER: Final = 16
+
 _Key = tuple[Any, Any]
 """The choice and the call that a fragment belongs to."""
 _Fragment = tuple[_Key, str, tuple[int, int]]
 
 
-def is_repeated(said: Iterable[str], fragment: str) -> bool:
+def is_repeated(said: Sequence[str], fragment: str) -> bool:
     """Whether a fragment of arguments repeats all the fragments before it as a whole."""
     if fragment[:1] not in _OPENINGS:
         return False
     again = _object(fragment)
-    return again is not None and _object("".join(said)) == again
+    if again is None:
+        return False
+    room = _MAX_TIMES_LONGER * len(fragment)
+    for piece in reversed(said):
+        room -= len(piece)
+        if room < 0:
+            return False
+    return _object("".join(said)) == again
 
 
 def _object(text: str) -> dict[str, Any] | None:

@@ -55,14 +55,17 @@ _LEGACY = -(1 << 40)  # index for the one `function_call`; GLM counts real calls
 class _Call:
     """An open call. It starts when its name is known, and its id or the first of its arguments."""
 
-    __slots__ = ("custom", "extra", "form", "id", "index", "name", "said", "sent", "signature", "waiting")
+    __slots__ = (
+        "custom", "extra", "form", "id", "index", "name", "ordinal", "said", "sent", "signature", "waiting",
+    )  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, ordinal: int) -> None:
+        self.ordinal = ordinal
         self.id = ""
         self.name = ""
         self.custom = False
         self.index = -1
-        self.waiting = ""
+        self.waiting: list[str] = []
         self.said: list[str] = []  # of its arguments, once it is open
         self.signature: Signature | None = None
         self.extra: dict[str, Any] = {}
@@ -92,6 +95,8 @@ class Assembly:
         self._sound_form: dict[str, Any] = {}
         self._calls: list[_Call] = []
         self._by_index: dict[int, _Call] = {}
+        self._by_id: dict[str, _Call] = {}
+        self._opened: dict[int, _Call] = {}  # by their part
         self._highest = _LEGACY  # of the indexes of calls so far
         self.is_in_order = True
         """Whether the index of each new call was higher than those before."""
@@ -313,7 +318,7 @@ class Assembly:
         call = self._find(value.get("index"), identifier, name)
         call.custom = call.custom or custom
         if not call.id and call.index < 0:
-            call.id = identifier
+            self._name(call, identifier)
         if not call.name:
             call.name = name
         signature, native = call_signature(value, self._context, self._google)
@@ -328,7 +333,8 @@ class Assembly:
         if arguments is not None and type(arguments) is not str:
             arguments = encode_text(arguments)
         if call.index < 0:
-            call.waiting += arguments or ""
+            if arguments:
+                call.waiting.append(arguments)
             if call.name and (call.id or call.waiting):
                 self._open_call(call, out)
         elif arguments and not (call.said and is_repeated(call.said, arguments)):
@@ -337,10 +343,8 @@ class Assembly:
 
     def arguments_of(self, index: int) -> list[str] | None:
         """The arguments so far of the call at this index of the answer; None if it is not a call."""
-        for call in self._calls:
-            if call.index == index:
-                return call.said
-        return None
+        call = self._opened.get(index)
+        return call.said if call is not None else None
 
     def _find(self, index: Any, identifier: str, name: str) -> _Call:
         """The call a fragment belongs to; a new one if none of the known ones matches."""
@@ -354,27 +358,33 @@ class Assembly:
                 self._highest = index
             return call
         if identifier:
-            for call in self._calls:
-                if call.id == identifier:
-                    return call
+            known = self._by_id.get(identifier)
+            if known is not None:
+                return known
         if self._calls and not identifier and not name:
             return self._calls[-1]
         return self._new(None)
 
     def _new(self, index: int | None) -> _Call:
-        call = _Call()
+        call = _Call(len(self._calls))
         if index == _LEGACY:
             call.form["legacy"] = True
         self._calls.append(call)
         return call
 
+    def _name(self, call: _Call, identifier: str) -> None:
+        call.id = identifier
+        if identifier:
+            self._by_id.setdefault(identifier, call)
+
     def _open_call(self, call: _Call, out: list[Event]) -> None:
         self._shut(out)
         self.called = True
         if not call.id:
-            ordinal = str(self._calls.index(call))
-            call.id = self._context.new_id(self._context.call_prefix, self._response_id, ordinal, call.name)
+            minted = self._response_id, str(call.ordinal), call.name
+            self._name(call, self._context.new_id(self._context.call_prefix, *minted))
         call.index = self.count
+        self._opened[call.index] = call
         self.count += 1
         extra = Extra(NAME, dict(call.extra), call.form) if call.extra or call.form else None
         part = ToolCall(call.id, call.name, "", signature=call.signature, extra=extra)
@@ -382,9 +392,10 @@ class Assembly:
         call.sent = dict(call.extra)
         call.signature = None
         if call.waiting:
-            out.append(Delta(call.index, call.waiting))
-            call.said.append(call.waiting)
-            call.waiting = ""
+            text = "".join(call.waiting)
+            out.append(Delta(call.index, text))
+            call.said.append(text)
+            call.waiting.clear()
 
     def close(self, out: list[Event]) -> None:
         """End everything that is open."""
