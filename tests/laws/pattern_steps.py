@@ -12,8 +12,8 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from itertools import islice
-from re import _constants as codes  # type: ignore[attr-defined]  # not in the stubs  # without types
-from re import _parser as parser  # type: ignore[attr-defined]  # not in the stubs
+from re import _constants as codes  # type: ignore[attr-defined]  # without types
+from re import _parser as parser  # type: ignore[attr-defined]  # without types
 from typing import Any, Final, Literal
 
 Mode = Literal["search", "match", "fullmatch"]
