@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from tests.laws.bounded import Row
+from wireglot.gateway.trace.growing import _Frames
 from wireglot.gateway.trace.made_trace import Scrubber, clean_events, open_events
+from wireglot.http.copies import MessageCopy, Room
 from wireglot.http.redaction import Redactor
 from wireglot.traces.bodies import MAX_CONTAINERS, is_tangled
 from wireglot.traces.diff import differences, sides
@@ -45,6 +47,15 @@ def laid_beside(n: int) -> tuple[Body, Body, list[Link], list[TracedLoss]]:
     )
 
 
+def watched(pieces: list[bytes]) -> object:
+    """An event in many pieces, in the live view."""
+    side = MessageCopy(Room(1 << 30), 1 << 30, headers=[("content-type", "text/event-stream")])
+    side.pieces.extend((0.0, piece) for piece in pieces)
+    frames = _Frames()
+    frames.grow(side, SCRUBBER, 0.0)
+    return frames.frames
+
+
 def compared(pair: tuple[Body, Body]) -> object:
     return differences(*pair)
 
@@ -63,5 +74,6 @@ ROWS = [
     Row("many events with the beginning of a key", lambda n: DELTA * n, still_open, n=200),
     Row("links and losses of a request", laid_beside, lambda four: sides(*four), n=200),
     Row("documents that differ", lambda n: ({"a": list(range(n))}, {"a": list(range(n, 0, -1))}), compared),
+    Row("an event in pieces of one byte", lambda n: [b"data: x", *[b"x"] * n, b"\n\n"], watched, n=20_000),
     Row("unclosed strings", lambda n: b"[" * (MAX_CONTAINERS + 1) + b'\\"W' * n, is_tangled, n=4000),
 ]
