@@ -32,11 +32,12 @@ def test_every_file_is_yaml_and_every_target_of_make_exists(file):
 def test_the_workflow_runs_what_a_change_must_pass_on_every_supported_python_and_on_arm():
     job = CHECKS["jobs"]["checks"]
     assert [step["run"] for step in job["steps"] if "run" in step] == [".ci/run"]
-    matrix = job["strategy"]["matrix"]
-    assert any("arm" in each["machine"] for each in matrix["include"])
+    rows = job["strategy"]["matrix"]["include"]
+    assert any("arm" in each["machine"] for each in rows)
+    assert all(each["image"].startswith(f"python:{each['python']}-") for each in rows)
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     reported = {line.rpartition(" ")[2] for line in project["classifiers"] if re.search(r":: 3\.\d+$", line)}
-    assert reported <= set(matrix["python"])  # a newer one is tried before it is promised
+    assert reported <= {each["python"] for each in rows}  # a newer one is tried before it is promised
 
 
 def test_the_workflow_may_read_and_nothing_more():
@@ -46,6 +47,7 @@ def test_the_workflow_may_read_and_nothing_more():
     assert {name.partition("@")[0] for name in fetched} == {
         "actions/checkout",
         "actions/setup-node",
+        "actions/setup-python",
         "azure/setup-helm",
     }
     checkouts = [step for step in steps if step.get("uses", "").startswith("actions/checkout@")]
