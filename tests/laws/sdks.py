@@ -15,7 +15,7 @@ from wireglot.ir.content import Reasoning, Text, ToolCall
 from wireglot.ir.outcome import Response
 from wireglot.ir.verdict import is_cut
 from wireglot.traces.canonical import canonical_arguments
-from wireglot.wire.json import decode, encode, encode_text
+from wireglot.wire.json import BadJson, decode, encode, encode_text
 from wireglot.wire.sse import SseDecoder
 
 
@@ -136,9 +136,13 @@ def _openai(content: bytes, stream: bool) -> openai.OpenAI:
     return _openai_client()
 
 
-def _chat_message(message: Any) -> Understood:
+def _chat_message(message: Any, *, is_cut: bool = False) -> Understood:
+    """`is_cut`: the helper has raised that the answer was cut short, and a client runs no unfinished call."""
     calls = []
-    for call in message.tool_calls or []:
+    made = list(message.tool_calls or [])
+    if is_cut and made and made[-1].type == "function" and not _is_whole(made[-1].function.arguments):
+        del made[-1]
+    for call in made:
         if call.type == "custom":
             calls.append((call.custom.name, call.custom.input))
         else:
@@ -146,6 +150,14 @@ def _chat_message(message: Any) -> Understood:
     # Hosts spell it in two ways, and a client of the same dialect gets it as its host spelled it.
     reasoning = getattr(message, "reasoning_content", None) or getattr(message, "reasoning", None) or ""
     return Understood((message.content or "") + (message.refusal or ""), reasoning, tuple(calls))
+
+
+def _is_whole(arguments: str) -> bool:
+    try:
+        decode(arguments.encode())
+    except BadJson:
+        return False
+    return True
 
 
 _CHAT: dict[str, Any] = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
@@ -161,7 +173,7 @@ def chat_stream(data: bytes) -> Understood:
             return _chat_message(stream.get_final_completion().choices[0].message)
     except (openai.LengthFinishReasonError, openai.ContentFilterFinishReasonError) as cut:
         unfinished: Any = cut.completion  # how the helper tells of an answer that was cut short
-        return _chat_message(unfinished.choices[0].message)
+        return _chat_message(unfinished.choices[0].message, is_cut=True)
     except openai.APIError as error:
         raise Failed(str(error)) from error
 
