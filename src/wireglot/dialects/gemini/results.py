@@ -61,7 +61,7 @@ class ResultParser(msgspec.Struct, eq=False):
     def _pair(self, answer: Fields, name: str, form: dict[str, Any]) -> str:
         """The call this answers: by id, else the first pending call of that name."""
         given = call_id(answer)
-        for index, call in enumerate(self.pending):
+        for index, call in enumerate(self.pending if given else ()):
             if call.id == given:
                 del self.pending[index]
                 return given
