@@ -10,6 +10,7 @@ from typing import Any, Literal, TypedDict
 import msgspec
 
 from wireglot.dialects.base import Context, Rendered
+from wireglot.dialects.fields import describe
 from wireglot.dialects.registry import dialect, surface
 from wireglot.history.assistant import Assistant
 from wireglot.history.pairs import pending_calls
@@ -126,11 +127,27 @@ def ask(
 def _request(
     messages: tuple[Message, ...], model: str, tools: tuple[AnyTool, ...], settings: Settings
 ) -> Request:
-    given: dict[str, Any] = {**settings}
+    given = _checked(settings)
     choice = settings.get("tool_choice")
     if choice is not None and not isinstance(choice, ToolChoice):
         given["tool_choice"] = ToolChoice(choice)
     return Request(model, messages, tools, **given)
+
+
+def _checked(settings: Settings) -> dict[str, Any]:
+    """The settings with the types that they are declared with; lists as tuples, objects as theirs."""
+    given: dict[str, Any] = {**settings}
+    try:
+        return {**given, **msgspec.convert(given, Settings)}
+    except msgspec.ValidationError:
+        for name, value in given.items():
+            try:
+                msgspec.convert({name: value}, Settings)
+            except msgspec.ValidationError:
+                declared = Settings.__annotations__[name]
+                expected = getattr(declared, "__forward_arg__", declared)
+                raise ClientFault(f"expected {expected}, got {describe(value)}", f"$.{name}") from None
+        raise
 
 
 def _presentable(request: Request, target: Target, losses: list[Loss], trail: Trail) -> Request:
