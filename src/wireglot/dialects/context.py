@@ -43,6 +43,9 @@ class Context(msgspec.Struct, frozen=True, omit_defaults=True):
     provider: str = ""
     model: str = ""
     account: str = ""
+    project: str = ""
+    """The cloud project that pays, for dialects whose requests name it (Code Assist). A gateway fills it in
+    later, from the provider's variables."""
     secret: bytes = b"wireglot"
     """Seals reasoning state (`dialects/envelope.py`)."""
     old_secrets: tuple[bytes, ...] = ()

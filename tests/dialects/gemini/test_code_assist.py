@@ -5,10 +5,12 @@ from typing import Any
 
 import pytest
 
+from wireglot import translate_request
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini import DIALECT as GEMINI
 from wireglot.dialects.gemini.code_assist import DIALECT
 from wireglot.dialects.registry import dialect as registered
+from wireglot.history import History
 from wireglot.ir.content import Message, Text, ToolCall
 from wireglot.ir.errors import ApiError, ClientFault
 from wireglot.ir.outcome import Response, Stop
@@ -171,3 +173,21 @@ def test_an_error_inside_the_envelope_is_one(name: str):
 def test_a_hollow_error_inside_the_envelope_is_none():
     response = {"error": {"code": 0, "message": ""}, **ANSWER["response"]}
     assert DIALECT.parse_error({**ANSWER, "response": response}, 200) is None
+
+
+def test_the_project_of_a_request_is_that_of_the_context() -> None:
+    asked = {"model": "m", "messages": [{"role": "user", "content": "hi"}]}
+    context = Context(project="my-project")
+    sent = translate_request(asked, source="openai-chat", target="code-assist", context=context).value
+    assert list(sent) == ["model", "project", "request"]
+    assert sent["project"] == "my-project"
+    assert "project" not in translate_request(asked, source="openai-chat", target="code-assist").value
+    other = translate_request(asked, source="openai-chat", target="gemini", context=context).value
+    assert "project" not in other
+
+
+def test_a_history_names_the_project_as_well() -> None:
+    history = History()
+    history.user("hi")
+    sent = history.request("code-assist", model="m", context=Context(project="my-project")).value
+    assert sent["project"] == "my-project"

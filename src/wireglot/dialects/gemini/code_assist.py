@@ -60,6 +60,8 @@ def render_request(request: Request, context: Context) -> Rendered[dict[str, Any
         body["model"] = stated
     elif request.model:
         body["model"] = request.model
+    if context.project:
+        envelope["project"] = context.project
     return Rendered({**body, **envelope, "request": inner}, rendered.losses)
 
 
