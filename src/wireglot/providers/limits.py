@@ -403,3 +403,10 @@ def spelled_out(overrides: dict[str, Any]) -> dict[str, Any]:
     if type(said) is not bool:
         return overrides
     return {**overrides, "leaks_calls": LEAK_FAMILIES if said else ()}
+
+
+UNLISTED: dict[str, dict[str, Any]] = {
+    "openai-responses": {"custom_tools": False, "namespaces": False},
+}
+"""Toward a server that no catalog file lists, also for clients of its dialect: Codex sends these tools to any
+server, and others than OpenAI's refuse the whole request for them."""

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from wireglot.dialects.base import UpstreamOperation as Operation
-from wireglot.providers.limits import CLONE, PROXY, Limits, base_limits, narrowed
+from wireglot.providers.limits import CLONE, PROXY, UNLISTED, Limits, base_limits, narrowed
 from wireglot.providers.list_price import ListPrice, Unpriced, price_list
 
 _DRESSES = frozenset({"anthropic", "google", "models", "openai"})
@@ -295,6 +295,8 @@ def _resold(spec: ProviderSpec, dialect: str, model: str) -> Limits:
     come from Anthropic's file. What a client says about thinking in the dialect itself is not changed. A
     server without known limits keeps the defaults: its requests need no fitting."""
     base = base_limits(dialect)
+    if not spec.home and not spec.catalog and spec.careful:
+        base = narrowed(base, UNLISTED.get(dialect, {}))
     if dialect != "anthropic" or spec.home or not (spec.limits or spec.dialect_limits):
         return base
     if not plain_name(model).startswith("claude"):
