@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from itertools import groupby
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 import msgspec
 
@@ -61,6 +61,10 @@ class Settings(TypedDict, total=False):
     cache: CacheMark | None
     cache_key: str
     extra: Extra | None
+
+
+_BUILT: Final = msgspec.json.Decoder(Settings)
+"""Builds the type at import: threads may be the first to use it."""
 
 
 class Asked(Rendered[dict[str, Any]], frozen=True, kw_only=True):
