@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -77,14 +78,17 @@ def _cell(text: str) -> str:
 
 
 def peers_table(figures: dict[str, Any]) -> str:
-    """The last run of `make probe-peers`."""
+    """The last runs of `make probe-peers`: each gateway, then each of its pairs."""
+    heads = ("gateway", "tested on", "pairs", "core", "all")
+    summary = table(heads, [_summary(peer) for peer in figures["peers"]])
     rows = [
         (
             f"{peer['name']} {peer['version']}",
             run["client"],
             run["upstream"],
             f"{run['works']} of {run['cases']}",
-            f"{100 * run['works'] / run['cases']:.1f} %",
+            _percent(*_weights(run, core=True)),
+            _percent(*_weights(run)),
             str(len(run["reported"])),
             _named([*run["failed"], *run["warned"]]),
             str(len(_causes(run))),
@@ -93,8 +97,41 @@ def peers_table(figures: dict[str, Any]) -> str:
         for peer in figures["peers"]
         for run in peer["runs"]
     ]
-    heads = ("gateway", "client", "upstream", "works", "share", *_NOT_WORKING)
-    return f"On {figures['date']}:\n\n{table(heads, rows)}"
+    columns = ("gateway", "client", "upstream", "works", "core", "all", *_NOT_WORKING)
+    return f"{summary}\n\n{table(columns, rows)}"
+
+
+_BY_ID: Final = {case.id: case for case in CASES}
+
+
+def _weights(run: dict[str, Any], *, core: bool | None = None) -> tuple[float, float]:
+    """Of the cases that work and of all that count, as the probe weighs them; `core`: of those, or of the
+    others."""
+    reached = counted = 0.0
+    for id in (*run["passed"], *run["reported"], *run["failed"], *run["warned"]):
+        case = _BY_ID.get(id)
+        if case is None or (core is not None and case.core is not core):
+            continue  # a case that has been removed since
+        counted += case.weight
+        reached += case.weight if id in run["passed"] else 0
+    return reached, counted
+
+
+def _summary(peer: dict[str, Any]) -> tuple[str, ...]:
+    """What a gateway says of itself does not depend on the upstream: it counts once for each of its client
+    dialects, as the mean of that dialect's pairs."""
+    core = [_weights(run, core=True) for run in peer["runs"]]
+    pairs = Counter(run["client"] for run in peer["runs"])
+    rest = [[each / pairs[run["client"]] for each in _weights(run, core=False)] for run in peer["runs"]]
+    reached, counted = (sum(each) for each in zip(*core, strict=True))
+    more, all_more = (sum(each) for each in zip(*rest, strict=True))
+    name = f"{peer['name']} {peer['version']}"
+    whole = _percent(reached + more, counted + all_more)
+    return name, peer["date"], str(len(peer["runs"])), _percent(reached, counted), whole
+
+
+def _percent(reached: float, counted: float) -> str:
+    return f"{100 * reached / counted:.1f} %" if counted else "-"
 
 
 def _causes(run: dict[str, Any]) -> set[str]:
@@ -114,7 +151,7 @@ def to_do_better(figures: dict[str, Any]) -> str:
         for run in runs:
             for id, words in {**run["failed"], **run["warned"]}.items():
                 said.setdefault(id, []).append((f"{run['client']} over {run['upstream']}", words))
-        often = sorted(said.items(), key=lambda each: (-len(each[1]), each[0]))
+        often = sorted(said.items(), key=lambda each: (-len(each[1]) * _weight(each[0]), each[0]))
         rows = [
             (f"`{id}`", f"{len(found)} of {len(runs)}", _cell(titles.get(id, "")), _said(*found[0]))
             for id, found in often[:_NAMED]
@@ -125,6 +162,10 @@ def to_do_better(figures: dict[str, Any]) -> str:
             parts += ["", f"And {more} more."] if more > 0 else []
         parts.append("")
     return "\n".join(parts).rstrip()
+
+
+def _weight(id: str) -> int:
+    return _BY_ID[id].weight if id in _BY_ID else 0
 
 
 def _said(where: str, words: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -13,6 +14,7 @@ from msgspec.structs import replace
 
 from tests.tiers import rows
 from tools.probe_page import peers_table, to_do_better
+from tools.probe_peers import __main__ as probe_peers
 from tools.probe_peers.__main__ import DEFAULT, counted, probe
 from tools.probe_peers.recipe import (
     SHIPPED,
@@ -27,7 +29,7 @@ from tools.probe_peers.recipe import (
 )
 from wireglot.probe.endpoint import EndpointRequest, HttpEndpoint
 from wireglot.probe.reply import Verdict
-from wireglot.probe.run import WIRES, ProbeFinding
+from wireglot.probe.run import CASES, WIRES, ProbeFinding
 from wireglot.testing.scripted_upstream import ScriptedUpstream
 
 
@@ -149,7 +151,7 @@ def test_our_own_recipe_is_started_probed_and_ended() -> None:
     (run,) = probe(recipe, Installed(None, None, "0"))
     assert (run["client"], run["upstream"], run["failed"]) == ("anthropic", "gemini", {})
     assert run["works"] + len(run["reported"]) + len(run["warned"]) == run["cases"]
-    table = peers_table({"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": [run]}]})
+    table = peers_table({"peers": [{"name": "w", "version": "0", "date": "2026-11-17", "runs": [run]}]})
     assert "| w 0 | anthropic | gemini | " in table
 
 
@@ -161,8 +163,16 @@ def test_what_a_gateway_would_need_is_named_by_case_and_equal_reasons_are_one_ca
         "usage.grows": "5 tokens | 7",
     }
     run: dict[str, Any] = {"client": "anthropic", "upstream": "gemini", "works": 1, "cases": 5}
-    run |= {"failed": failed, "warned": {}, "reported": {}, "none": {}, "undecided": {}, "apart": {}}
-    figures = {"date": "2026-11-17", "peers": [{"name": "w", "version": "0", "runs": [run]}]}
+    run |= {
+        "passed": ["answers.shape"],
+        "failed": failed,
+        "warned": {},
+        "reported": {},
+        "none": {},
+        "undecided": {},
+        "apart": {},
+    }
+    figures = {"peers": [{"name": "w", "version": "0", "date": "2026-11-17", "runs": [run]}]}
     assert "| `streams.order`, `usage.grows` | 2 | 0 |" in peers_table(figures).replace(
         "`stops.length`, `stops.sequence`, ", ""
     )
@@ -170,6 +180,60 @@ def test_what_a_gateway_would_need_is_named_by_case_and_equal_reasons_are_one_ca
     assert "#### w 0" in better
     assert "| `usage.grows` | 1 of 1 | " in better
     assert r"anthropic over gemini: 5 tokens \| 7 |" in better
+
+
+def _run_of(client: str, passed: list[str], failed: list[str]) -> dict[str, Any]:
+    kinds: dict[str, Any] = {name: {} for name in ("warned", "reported", "none", "undecided", "apart")}
+    counts = {"works": len(passed), "cases": len(passed) + len(failed)}
+    return {
+        "client": client,
+        "upstream": "x",
+        **counts,
+        "passed": passed,
+        **kinds,
+        "failed": dict.fromkeys(failed, ""),
+    }
+
+
+def test_the_core_is_counted_apart_and_weighs_as_the_probe_does() -> None:
+    """`must` weighs three times `should`. What a gateway says of itself counts once for each of its dialects."""
+    runs = [
+        _run_of("anthropic", ["stops.length", "errors.unknown-path"], ["answers.request-id", "lists.models"]),
+        _run_of("anthropic", ["stops.length", "errors.unknown-path"], ["answers.request-id", "lists.models"]),
+        _run_of("gemini", ["stops.length"], []),
+    ]
+    weights = {case.id: (case.weight, case.core) for case in CASES}
+    assert weights["stops.length"] == (3, True)
+    assert weights["answers.request-id"] == (1, True)
+    assert weights["errors.unknown-path"] == (1, False)
+    assert weights["lists.models"] == (3, False)
+    table = peers_table({"peers": [{"name": "w", "version": "0", "date": "2026-11-17", "runs": runs}]})
+    # Core: 9 of 11. The others: 1 of 4, once for both pairs of `anthropic`.
+    assert f"| w 0 | 2026-11-17 | 3 | {100 * 9 / 11:.1f} % | {100 * 10 / 15:.1f} % |" in table
+    assert f"| w 0 | anthropic | x | 2 of 4 | 75.0 % | {100 * 4 / 8:.1f} % |" in table
+
+
+def test_the_core_leaves_out_errors_lists_and_nulls_and_nothing_else() -> None:
+    apart = {case.id for case in CASES if not case.core}
+    assert apart == {
+        case.id for case in CASES if case.theme in ("errors", "lists") or case.id.endswith(".nulls")
+    }
+
+
+def test_a_run_of_one_gateway_keeps_the_figures_of_the_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "figures.json"
+    others: dict[str, Any] = {"peers": [{"name": name, "version": "0", "runs": []} for name in ("other", "mine")]}
+    file.write_text(json.dumps(others))
+    recipe = tmp_path / "mine.toml"
+    recipe.write_text('name = "mine"\nstart = []\nroots = {}\nmodels = {}\n')
+    run = _run_of("anthropic", [], [])
+    monkeypatch.setattr(probe_peers, "probe", lambda recipe, installed: [run])
+    monkeypatch.setattr(sys, "argv", ["x", "--recipe", str(recipe), "--write", str(file)])
+    assert probe_peers.main() == 0
+    measured = json.loads(file.read_text())["peers"]
+    assert [(peer["name"], peer["runs"]) for peer in measured] == [("other", []), ("mine", [run])]
 
 
 def test_what_is_reported_does_not_work_and_what_is_missing_here_counts_for_nothing() -> None:

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final
@@ -63,7 +63,7 @@ def main() -> int:
     parser.add_argument("--cache", type=Path, default=cache, help="where their packages are kept")
     parser.add_argument("--write", type=Path, default=FIGURES, help="where the figures are written")
     arguments = parser.parse_args()
-    peers: list[dict[str, Any]] = []
+    peers = _measured(arguments.write)
     status = 0
     for name in arguments.recipe or DEFAULT:
         recipe = read(name)
@@ -74,16 +74,24 @@ def main() -> int:
             status = 1
             continue
         print(f"{recipe.name} {installed.version}", flush=True)
-        peer: dict[str, Any] = {"name": recipe.name, "version": installed.version, "runs": []}
-        peers.append(peer)
+        date = time.strftime("%Y-%m-%d", time.gmtime())
+        peer: dict[str, Any] = {"name": recipe.name, "version": installed.version, "date": date, "runs": []}
+        peers[recipe.name] = peer
         for run in probe(recipe, installed):
             peer["runs"].append(run)
             arguments.write.write_bytes(_figures(peers))  # as soon as it is there: all of them take a while
     return status
 
 
-def _figures(peers: list[dict[str, Any]]) -> bytes:
-    figures = {"date": time.strftime("%Y-%m-%d", time.gmtime()), "peers": peers}
+def _measured(file: Path) -> dict[str, dict[str, Any]]:
+    """Gateways of earlier runs, by name: a run replaces those that it measures."""
+    if not file.exists():
+        return {}
+    return {peer["name"]: peer for peer in msgspec.json.decode(file.read_bytes())["peers"]}
+
+
+def _figures(peers: Mapping[str, dict[str, Any]]) -> bytes:
+    figures = {"peers": list(peers.values())}
     return msgspec.json.format(msgspec.json.encode(figures), indent=1) + b"\n"
 
 
@@ -133,10 +141,10 @@ def counted(recipe: Recipe, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
     kinds: dict[str, dict[str, str]] = {
         name: {} for name in ("reported", "failed", "warned", "none", "undecided")
     }
-    works = 0
+    passed: list[str] = []
     for finding in findings:
         if finding.verdict == "pass":
-            works += 1
+            passed.append(finding.id)
             continue
         if reason := reason_apart(recipe, finding.id, finding.words):
             apart[finding.id] = reason
@@ -145,8 +153,8 @@ def counted(recipe: Recipe, findings: Sequence[ProbeFinding]) -> dict[str, Any]:
         if kind == "none" and _REPORTED.search(finding.words):
             kind = "reported"
         kinds[kind][finding.id] = finding.words[:300]
-    cases = works + len(kinds["reported"]) + len(kinds["failed"]) + len(kinds["warned"])
-    return {"works": works, "cases": cases, **kinds, "apart": apart}
+    cases = len(passed) + len(kinds["reported"]) + len(kinds["failed"]) + len(kinds["warned"])
+    return {"works": len(passed), "cases": cases, "passed": passed, **kinds, "apart": apart}
 
 
 @contextmanager

@@ -65,7 +65,7 @@ class Recipe(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """Of the Python package index, into an environment of its own."""
     npm: list[str] = []
     overrides: dict[str, str] = {}
-    """Of npm: versions of packages that those of `npm` bring along."""
+    """Versions of packages that those of `packages` or `npm` bring along, whatever these ask for."""
     source: Source | None = None
     """Where it is built from its sources."""
     module: GoModule | None = None
@@ -120,17 +120,30 @@ def install(recipe: Recipe, cache: Path) -> Installed:
     """Once for one list of packages; then they are there."""
     if recipe.packages:
         venv = cache / recipe.name
-        if _is_new(venv, recipe.packages):
+        listed = [*recipe.packages, *_pinned(recipe)]
+        if _is_new(venv, listed):
             _run([sys.executable, "-m", "venv", "--clear", str(venv)])
             pip = [str(venv / "bin" / "python"), "-m", "pip", "install", "-q", "--disable-pip-version-check"]
+            if recipe.overrides:  # pip itself has no such thing
+                (venv / "overrides.txt").write_text("\n".join(_pinned(recipe)), encoding="utf-8")
+                _run([*pip, "uv"])
+                pip = [
+                    str(venv / "bin" / "uv"),
+                    "pip",
+                    "install",
+                    "-q",
+                    "--python",
+                    str(venv / "bin" / "python"),
+                ]
+                pip += ["--override", str(venv / "overrides.txt")]
             _run([*pip, *recipe.packages])
-            _mark(venv, recipe.packages)
+            _mark(venv, listed)
         name = recipe.packages[0].partition("[")[0].partition("=")[0]
         code = f"import importlib.metadata; print(importlib.metadata.version({name!r}))"
         return Installed(venv, None, _run([str(venv / "bin" / "python"), "-c", code]).strip())
     if recipe.npm:
         folder = cache / recipe.name
-        reported = [*recipe.npm, *(f"{name} {version}" for name, version in recipe.overrides.items())]
+        reported = [*recipe.npm, *_pinned(recipe)]
         if _is_new(folder, reported):
             shutil.rmtree(folder, ignore_errors=True)
             folder.mkdir(parents=True)
@@ -161,6 +174,10 @@ def install(recipe: Recipe, cache: Path) -> Installed:
     from wireglot import __version__
 
     return Installed(None, None, __version__)
+
+
+def _pinned(recipe: Recipe) -> list[str]:
+    return [f"{name}=={version}" for name, version in recipe.overrides.items()]
 
 
 def _build(source: Source, folder: Path) -> None:

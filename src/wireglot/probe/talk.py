@@ -305,6 +305,8 @@ class CaseText(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     refused."""
     lacking: dict[str, str] = {}
     """Dialects without the feature, and why the case does not apply to them: nothing is sent."""
+    core: bool = True
+    """False: about what an endpoint says of itself, or about nulls; comparisons count it apart."""
 
 
 Check = Callable[[Talk], object]
