@@ -224,7 +224,9 @@ def test_a_run_of_one_gateway_keeps_the_figures_of_the_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file = tmp_path / "figures.json"
-    others: dict[str, Any] = {"peers": [{"name": name, "version": "0", "runs": []} for name in ("other", "mine")]}
+    others: dict[str, Any] = {
+        "peers": [{"name": name, "version": "0", "runs": []} for name in ("other", "mine")]
+    }
     file.write_text(json.dumps(others))
     recipe = tmp_path / "mine.toml"
     recipe.write_text('name = "mine"\nstart = []\nroots = {}\nmodels = {}\n')
