@@ -74,6 +74,48 @@ def test_who_leaves_does_not_wait_and_what_has_not_begun_is_dropped() -> None:
     asyncio.run(scenario())
 
 
+def test_who_leaves_in_the_step_in_which_its_turn_would_come_takes_no_place(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Otherwise a few clients that leave could end the work on large bodies for good."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        go_on = threading.Event()
+        begun: list[int] = []
+
+        def work(number: int) -> None:
+            begun.append(number)
+            assert go_on.wait(60)
+
+        running = [
+            asyncio.create_task(work_for("key", partial(work, n))) for n in range(MAX_THREADS_OF_A_KEY)
+        ]
+        await until(lambda: len(begun) == MAX_THREADS_OF_A_KEY)
+        leaving = [asyncio.create_task(work_for("key", partial(work, -1))) for _ in range(_THREADS)]
+        await asyncio.sleep(0)
+        post = loop.call_soon_threadsafe
+
+        def post_and_leave(callback: Callable[..., object], *args: Any, **more: Any) -> object:
+            def call() -> None:
+                callback(*args)
+                for each in leaving:
+                    each.cancel()
+
+            return post(call, **more)
+
+        monkeypatch.setattr(loop, "call_soon_threadsafe", post_and_leave)
+        go_on.set()
+        await asyncio.gather(*running)
+        ended = await asyncio.gather(*leaving, return_exceptions=True)
+        assert [type(each) for each in ended] == [asyncio.CancelledError] * _THREADS
+        monkeypatch.undo()
+        for n in range(_THREADS):
+            await asyncio.wait_for(work_for("key", partial(work, n)), 60)
+
+    asyncio.run(scenario())
+
+
 def test_no_key_has_all_threads_and_each_has_its_turn() -> None:
     async def scenario() -> None:
         go_on = threading.Event()

@@ -150,10 +150,10 @@ class _Shares:
         try:
             await turn
         except asyncio.CancelledError:
-            if turn.done() and not turn.cancelled():
-                self.leave(key)
-            else:
+            if turn.cancelled():
                 self._remove(key, turn)
+            else:
+                self.leave(key)
             raise
 
     def leave(self, key: str) -> None:
@@ -172,14 +172,16 @@ class _Shares:
             self._waiting.move_to_end(key)
             if not self._waiting[key]:
                 del self._waiting[key]
-            self._running[key] += 1
-            turn.set_result(None)
+            if not turn.cancelled():  # its caller has left in this step of the loop, and does not know yet
+                self._running[key] += 1
+                turn.set_result(None)
 
     def _remove(self, key: str, turn: asyncio.Future[None]) -> None:
-        turns = self._waiting[key]
-        turns.remove(turn)
-        if not turns:
-            del self._waiting[key]
+        turns = self._waiting.get(key)
+        if turns is not None and turn in turns:
+            turns.remove(turn)
+            if not turns:
+                del self._waiting[key]
 
 
 _shares: Final[WeakKeyDictionary[asyncio.AbstractEventLoop, _Shares]] = WeakKeyDictionary()
