@@ -7,6 +7,7 @@ import contextlib
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
+from types import FrameType
 from typing import Any
 
 import pytest
@@ -242,5 +243,81 @@ def test_work_is_not_broken_off_while_it_changes_what_others_use() -> None:
         assert len(shared["done"]) == 1001
         for n in range(_THREADS):
             await work_for(f"key {n}", lambda: None)
+
+    asyncio.run(scenario())
+
+
+def test_work_that_enters_shared_code_while_it_is_looked_at_is_not_broken_off(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    source = "def change(steps):\n    for step in steps:\n        done.append(step)\n"
+    shared: dict[str, Any] = {"__name__": "wireglot.cache.of_a_test", "done": []}
+    exec(source, shared)
+    entering, entered, go_on, left = (threading.Event() for _ in range(4))
+    begun = threading.Event()
+    looks = worker_thread._changes_shared
+
+    def slowly(frame: FrameType | None) -> bool:
+        found = looks(frame)
+        if not entered.is_set():
+            entering.set()
+            assert entered.wait(60)
+        return found
+
+    def steps() -> Iterator[int]:
+        entered.set()
+        assert go_on.wait(60)
+        yield from range(1000)
+
+    def work() -> None:
+        begun.set()
+        assert entering.wait(60)
+        shared["change"](steps())
+        left.set()
+        _endless()
+
+    async def scenario() -> None:
+        task = asyncio.create_task(work_for("a", work))
+        await until(begun.is_set)
+        monkeypatch.setattr(worker_thread, "_changes_shared", slowly)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        go_on.set()
+        await until(left.is_set)
+        assert len(shared["done"]) == 1000
+        for n in range(_THREADS):
+            await work_for(f"key {n}", lambda: None)
+
+    asyncio.run(scenario())
+
+
+def test_work_is_broken_off_once_although_its_time_is_up_and_its_caller_leaves() -> None:
+    """After the first time its thread may work for another."""
+
+    async def scenario() -> None:
+        loop = asyncio.get_running_loop()
+        begun, raised, go_on = (threading.Event() for _ in range(3))
+        result: list[object] = []
+
+        def work() -> str:
+            begun.set()
+            try:
+                _endless()
+            except worker_thread._Abandoned:
+                raised.set()
+                assert go_on.wait(60)
+            return "undisturbed"
+
+        piece = worker_thread._Work(work)
+        thread = threading.Thread(target=lambda: result.append(piece.run()))
+        thread.start()
+        await until(begun.is_set)
+        piece.abandon(loop)
+        await until(raised.is_set)
+        piece.abandon(loop)
+        go_on.set()
+        await asyncio.to_thread(thread.join)
+        assert result == ["undisturbed"]
 
     asyncio.run(scenario())

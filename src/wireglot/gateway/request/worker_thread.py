@@ -98,7 +98,7 @@ class _Work(Generic[T]):
                 return self._work()
             finally:
                 with self._lock:
-                    _raise_in(self._thread, None)  # too late for it
+                    _take_back(threading.get_ident())  # too late for it
                     self._thread = 0
         except _Abandoned:
             return None
@@ -110,10 +110,26 @@ class _Work(Generic[T]):
             thread = self._thread
             if not thread or thread == threading.get_ident():
                 return
-            if _changes_shared(sys._current_frames().get(thread)):
-                loop.call_later(_AGAIN_SECONDS, self.abandon, loop)
+            if _break_off(thread):
+                self._thread = 0  # only once: the next time, the thread may work for another
             else:
-                _raise_in(thread, _Abandoned)
+                loop.call_later(_AGAIN_SECONDS, self.abandon, loop)
+
+
+def _break_off(thread: int) -> bool:
+    """Raise in a thread, unless it is within code that keeps state for all, or has moved while that was
+    looked up."""
+    ident, raised = ctypes.c_ulong(thread), ctypes.py_object(_Abandoned)
+    raise_in = ctypes.pythonapi.PyThreadState_SetAsyncExc
+    top = sys._current_frames().get(thread)
+    at = top.f_lasti if top is not None else 0
+    if _changes_shared(top):
+        return False
+    if sys._current_frames().get(thread) is top and (top is None or top.f_lasti == at):
+        # Python switches threads after calls and at jumps back: the thread cannot move in between.
+        raise_in(ident, raised)
+        return True
+    return False
 
 
 def _changes_shared(frame: FrameType | None) -> bool:
@@ -125,11 +141,9 @@ def _changes_shared(frame: FrameType | None) -> bool:
     return False
 
 
-def _raise_in(thread: int, kind: type[BaseException] | None) -> None:
-    """Raise an exception in another thread before its next step in Python; None takes it back."""
-    if thread:
-        raised = ctypes.py_object(kind) if kind is not None else None
-        ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+def _take_back(thread: int) -> None:
+    """Forget an exception that was raised for a thread and has not reached it."""
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
 
 
 class _Shares:
