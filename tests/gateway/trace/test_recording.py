@@ -18,6 +18,7 @@ from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.trace import search
+from wireglot.http.account import MemoryLease
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
 from wireglot.traces.trace import Trace
@@ -204,6 +205,22 @@ def test_a_response_in_the_background_that_fails_is_recorded_with_its_last_event
         assert trace["attempts"][0]["answer"]["status"] == 400
         assert "response.failed" in trace["answer"]["frames"][-1]["data"]
         assert not made.look.over(id).get("recorded")
+
+
+def test_a_response_in_the_background_without_room_leaves_no_recording(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def full(lease: MemoryLease, size: int) -> None:
+        raise lease.refused()
+
+    with stage() as made:
+        traces = made.gateway.process.gateway.traces
+        monkeypatch.setattr(MemoryLease, "take", full)
+        asked = {"model": "anthropic-up/m1", "input": "Later.", "background": True}
+        answer = post(made.gateway.port, "/v1/responses", encode(asked))
+        assert answer.status == 503
+        assert made.look.over(id_of(answer))["state"] != "running"
+        assert not traces.running
 
 
 def test_a_body_that_is_no_json_is_recorded_as_it_came(all_bodies: Stage) -> None:

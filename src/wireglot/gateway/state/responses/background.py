@@ -15,7 +15,7 @@ from wireglot.dialects.base import Stored
 from wireglot.dialects.registry import ITEMS, surface
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.record import Record
-from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
+from wireglot.gateway.request.exchange import Answerer, Exchange
 from wireglot.gateway.request.headers import JSON, identity
 from wireglot.gateway.request.job import read
 from wireglot.gateway.request.page_request import PageRequest, unavailable
@@ -126,6 +126,7 @@ class Background:
         except RequestError:
             work.exchange.close()
             raise
+        work.record_beside(exchange.tap)  # from here on it is known, and will end
         self._works[work.caller, work.id] = self._by_record[work.exchange.record.id] = work
         work.task = asyncio.create_task(self._run(work, answerer))
         try:
@@ -180,8 +181,7 @@ class Background:
         own = Exchange(asking, record, event_log, exchange.redactor, held=exchange.held.another())
         own.estimates = exchange.estimates
         own.rewrite(own.request())  # a body that passes unchanged has another id
-        tap = _recorded(exchange, own, event_log)
-        return Work(id, own, event_log, opened(own, patch), place=self._place, tap=tap)
+        return Work(id, own, event_log, opened(own, patch), place=self._place)
 
     def _check_room(self, caller: str) -> None:
         own = sum(1 for owner, _ in self._works if owner == caller)
@@ -373,14 +373,6 @@ class Background:
         watch, self._watch = self._watch, None
         await stop(watch, self._settling)
         self._orphans.close()
-
-
-def _recorded(exchange: Exchange, own: Exchange, event_log: EventLog) -> TapBeside | None:
-    if exchange.tap is None:
-        return None
-    tap = own.tap = exchange.tap.beside(own.job.head, own.job.body, own.record)
-    event_log.listener = tap.wrote
-    return tap
 
 
 def _stored(kept: KeptResponse) -> Stored:

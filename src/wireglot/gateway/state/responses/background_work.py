@@ -11,7 +11,7 @@ import msgspec
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.observe.log import Note
 from wireglot.gateway.observe.record import CLIENT_LEFT, Record
-from wireglot.gateway.request.exchange import Answerer, Exchange, TapBeside
+from wireglot.gateway.request.exchange import Answerer, Exchange, Tap, TapBeside
 from wireglot.gateway.request.problems import error_of, note_bug, shown
 from wireglot.gateway.state.conversations.items import stored_of
 from wireglot.gateway.state.responses.event_log import EventLog, frame, frames
@@ -82,7 +82,6 @@ class Work:
         event_log: EventLog,
         body: dict[str, Any],
         place: Workplace,
-        tap: TapBeside | None = None,
     ) -> None:
         self.id = id
         self.caller = exchange.job.caller.name
@@ -102,7 +101,7 @@ class Work:
         self._turns: tuple[Message, ...] = ()
         self._stored = stored_of(exchange.job)
         self._place = place
-        self._tap = tap
+        self._tap: TapBeside | None = None
         self._responses = place.responses
         self._documents = place.documents
         self._heartbeats = place.heartbeats
@@ -117,6 +116,13 @@ class Work:
     def _is_ending(self) -> bool:
         """Whether only its final state remains to be written."""
         return self._ending
+
+    def record_beside(self, asker: Tap | None) -> None:
+        """Record it beside its request, if that is recorded."""
+        if asker is not None:
+            own = self.exchange
+            self._tap = own.tap = asker.beside(own.job.head, own.job.body, own.record)
+            self.event_log.listener = self._tap.wrote
 
     def answered(self, body: dict[str, Any], turns: tuple[Message, ...]) -> None:
         """The whole answer, if its last event does not contain it."""
