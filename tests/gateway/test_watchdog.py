@@ -69,6 +69,30 @@ HANGS = [
 ]
 
 
+SIGNALS = """
+import asyncio, os, signal
+from wireglot.gateway.watchdog import Pulses, Watchdog
+
+read = os.read
+os.read = lambda descriptor, size: read(descriptor, min(size, 7))  # as if it were still being written
+
+async def main():
+    heard = []
+    pulses = Pulses(1)
+    watchdog = Watchdog(lambda: 9.0, 2, lambda: heard.append(1), pulses=pulses)
+    watchdog.start()
+    for _ in range(3):
+        signal.raise_signal(signal.SIGTERM)
+        for _ in range(1000):
+            await asyncio.sleep(0)
+    beats = pulses.read(0)[0]
+    watchdog.stop()
+    print(len(heard), beats > 0, pulses.read(0))
+
+asyncio.run(main())
+"""
+
+
 class Started:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
@@ -117,6 +141,14 @@ def test_sigterm_ends_a_process_that_hangs_and_is_not_watched(tmp_path: Path) ->
         for how, served in running.items():
             assert served.process.wait(DEADLINE_SECONDS) == -signal.SIGALRM
             assert served.says(how.removesuffix("_in_a_thread").encode()), "the stack"
+
+
+def test_a_signal_counts_once_when_its_stack_arrives_in_pieces() -> None:
+    """Another thread may handle it, which is still writing when the loop reads the first part. Afterwards no
+    supervisor expects a sign of life: the process is ending, within a time of its own."""
+    command = [sys.executable, "-c", SIGNALS]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE_SECONDS)
+    assert ended.stdout == b"3 True (0, 0.0)\n"
 
 
 @pytest.mark.parametrize("how", [HANGS[0], HANGS[2]])

@@ -49,7 +49,7 @@ class Pulses:
         self._ONE.pack_into(self._memory, index * self._ONE.size, count + 1, seconds)
 
     def read(self, index: int) -> tuple[int, float]:
-        """How often a worker has beaten, 0 if it is not serving yet; and after how many seconds without a
+        """How often a worker has beaten, 0 if it is not serving; and after how many seconds without a
         beat it hangs, 0 for never."""
         count, seconds = self._ONE.unpack_from(self._memory, index * self._ONE.size)
         return int(count), float(seconds)
@@ -98,6 +98,8 @@ class Watchdog:
         self._beats = 0
         self._ended = threading.Event()
         self._pipe: tuple[int, int] | None = None
+        self._unread = b""
+        """The end of what was read of the pipe: `_STACK` may have begun there."""
         self._before: int | None = None
 
     def start(self) -> None:
@@ -115,6 +117,8 @@ class Watchdog:
     def stop(self) -> None:
         self._ended.set()
         self._timer.cancel()
+        if self._pulses is not None:
+            self._pulses.forget(self._index)
         if _IS_UNIX:
             signal.setitimer(signal.ITIMER_PROF, 0)
             self._give_terminations_back()
@@ -177,8 +181,11 @@ class Watchdog:
         self._loop.add_reader(reading, self._terminated)
 
     def _terminated(self) -> None:
+        """A stack that another thread writes may arrive in pieces; it is one signal all the same."""
         assert self._pipe is not None
-        for _ in range(max(1, os.read(self._pipe[0], 1 << 16).count(_STACK))):
+        written = self._unread + os.read(self._pipe[0], 1 << 16)
+        self._unread = written[-len(_STACK) + 1 :]
+        for _ in range(written.count(_STACK)):
             self._terminate()
 
     def _give_terminations_back(self) -> None:
