@@ -12,6 +12,8 @@ Rows are in `tests/laws/bounded_rows/<area>.py`, each a list `ROWS`. To add one,
 
     Row("a text of backslashes in a trace", lambda n: "\\\\" * n, scrub)
 
+Each entry point for foreign text has a row that names it (`Row.entry`, `entry_points.py`).
+
 An error of ours is an answer: a bound that refuses the larger input keeps the law.
 """
 
@@ -56,6 +58,8 @@ class Row:
     """How many times the input's own size the work may hold in memory."""
     refuses: tuple[type[Exception], ...] = ()
     """Errors that are answers, besides those of the package."""
+    entry: str = ""
+    """The entry point that it covers, as `entry_points.py` names it."""
 
 
 class TooMany(BaseException):

@@ -7,6 +7,7 @@ import pytest
 from tests.laws import bounded, bounded_areas, bounded_refused
 from tests.laws.bounded import Row
 from tests.laws.bounded_areas import refused_by_instructions, refused_by_lines_and_bytes
+from tests.laws.entry_points import entry_points
 from tools.guard.callgrind import find_valgrind
 
 AREAS = sorted(path.stem for path in Path(__file__).with_name("bounded_rows").glob("*.py"))
@@ -16,6 +17,14 @@ needs_valgrind = pytest.mark.skipif(find_valgrind() is None, reason="valgrind is
 
 def told(refused: dict[str, str]) -> str:
     return "\n".join(f"{name}: {why}" for name, why in refused.items())
+
+
+def test_each_entry_point_has_a_row_whose_input_grows() -> None:
+    covering = [row for area in AREAS for row in bounded.rows_of(area) if row.entry]
+    assert {row.entry for row in covering} == entry_points()
+    for row in covering:
+        small, large = (bounded.size_of(row.make(n)) for n in (row.n, bounded.GROWTH * row.n))
+        assert large > bounded.GROWTH / 2 * small, row.name
 
 
 @pytest.mark.parametrize("area", AREAS)

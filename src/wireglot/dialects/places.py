@@ -104,7 +104,10 @@ class Places(msgspec.Struct, frozen=True, kw_only=True):
 class RequestPlaces:
     """The places of one request. `request` is the parsed body."""
 
-    __slots__ = ("_body", "_inner", "_known", "_nodes", "_places", "_request", "_root", "_tools", "_turns")
+    __slots__ = (
+        "_body", "_inner", "_known", "_named", "_nodes", "_numbers", "_ordinals", "_places", "_request",
+        "_root", "_tools", "_turns",
+    )  # fmt: skip
 
     def __init__(self, places: Places, body: dict[str, Any], request: Request) -> None:
         self._places = places
@@ -117,6 +120,9 @@ class RequestPlaces:
         self._turns = places.turns(inner)
         self._inner = inner
         self._tools: list[Node] | None = None
+        self._named: dict[str, Node] = {}
+        self._numbers: dict[int, int] | None = None
+        self._ordinals: dict[tuple[int, int], _Ordinals] = {}
         self._nodes: dict[int, list[Node]] = {}
         self._known: dict[int, tuple[int, int]] | None = None
         if len(self._turns) != len(request.messages):
@@ -188,11 +194,15 @@ class RequestPlaces:
             return self._all_tools()
         if self._tools is None:
             self._tools = self._places.tools(self._inner)
+            for node in self._tools:
+                self._named.setdefault(node.kind, node)
         nodes = self._tools
         tool = asked.tools[number]
         own = self._request.tools
         if asked.tools is not own:
-            number = next((place for place, known in enumerate(own) if known is tool), number)
+            if self._numbers is None:
+                self._numbers = {id(known): place for place, known in reversed(list(enumerate(own)))}
+            number = self._numbers.get(id(tool), number)
         # By its index, unless a different node is there: items and messages may declare tools too, and some
         # declarations contain several.
         name, kind = _tool_names(tool)
@@ -200,7 +210,7 @@ class RequestPlaces:
         if there is not None and there.kind in (name, kind):
             return there
         for wanted in (name, kind):
-            named = next((node for node in nodes if wanted and node.kind == wanted), None)
+            named = self._named.get(wanted) if wanted else None
             if named is not None:
                 return named
         return there if there is not None and len(nodes) == len(own) else self._all_tools()
@@ -230,7 +240,11 @@ class RequestPlaces:
                 return None, None
         if part is None:
             return turn, None
-        return turn, _ordinal(part, message.content, own[turn].content)
+        content = message.content
+        ordinals = self._ordinals.get((id(content), turn))
+        if ordinals is None:
+            ordinals = self._ordinals[id(content), turn] = _Ordinals(content, map(_kind, own[turn].content))
+        return turn, ordinals.place(part)
 
     def _identities(self) -> dict[int, tuple[int, int]]:
         if self._known is None:
@@ -263,7 +277,8 @@ def answer_located(
     assembles the document) they are reported at the usual places of that document."""
     if places is None:
         return tuple([_moved(loss, loss.path, "response") for loss in losses])
-    moved = [_moved(loss, _answer_path(places, loss.path, body, content), "response") for loss in losses]
+    parts = _AnswerParts(places, content)
+    moved = [_moved(loss, _answer_path(places, loss.path, body, parts), "response") for loss in losses]
     return _once(moved)
 
 
@@ -271,7 +286,26 @@ def _once(losses: list[Loss]) -> tuple[Loss, ...]:
     return tuple(dict.fromkeys(losses)) if len(losses) > 1 else tuple(losses)
 
 
-def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content: Sequence[Part]) -> str:
+class _AnswerParts:
+    """The parts of one answer in its document, for all of its losses."""
+
+    __slots__ = ("_nodes", "_ordinals", "_places", "content")
+
+    def __init__(self, places: Places, content: Sequence[Part]) -> None:
+        self.content = content
+        self._places = places
+        self._nodes: list[Node] | None = None
+        self._ordinals: _Ordinals | None = None
+
+    def node(self, number: int, inner: dict[str, Any]) -> Node | None:
+        if self._nodes is None or self._ordinals is None:
+            self._nodes = self._places.answer_parts(inner)
+            self._ordinals = _Ordinals(self.content, [node.kind for node in self._nodes])
+        place = self._ordinals.place(self.content[number])
+        return None if place is None else self._nodes[place]
+
+
+def _answer_path(places: Places, path: str, body: dict[str, Any] | None, parts: _AnswerParts) -> str:
     root = "$"
     inner = body
     envelope = places.response_envelope
@@ -286,14 +320,13 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     found = _PART.match(path)
     if found is not None:
         name = "content"
-        if inner is not None and int(found[1]) < len(content):
-            nodes = places.answer_parts(inner)
-            place = _ordinal(content[int(found[1])], content, [_OfKind(node.kind) for node in nodes])
-            if place is not None:
+        if inner is not None and int(found[1]) < len(parts.content):
+            node = parts.node(int(found[1]), inner)
+            if node is not None:
                 rest = path[found.end() :].removeprefix(".")
                 candidates = _candidates(rest, places.fields)
-                inside = nearest(nodes[place].value, [joined("$", one) for one in candidates], places.snake)
-                return root + nodes[place].path[1:] + inside[1:]
+                inside = nearest(node.value, [joined("$", one) for one in candidates], places.snake)
+                return root + node.path[1:] + inside[1:]
     elif (other := _OTHER.match(path)) is not None:
         name = f"others[{int(other[1]) + 1}]"
     else:
@@ -307,42 +340,44 @@ def _answer_path(places: Places, path: str, body: dict[str, Any] | None, content
     return nearest(body, [joined(root, candidate) for candidate in candidates], places.snake)
 
 
-class _OfKind:
-    """Placeholder for a part of which only the kind is known."""
-
-    __slots__ = ("kind",)
-
-    def __init__(self, kind: str) -> None:
-        self.kind = kind
-
-
 def _kind(part: object) -> str:
-    return part.kind if type(part) is _OfKind else type(part).__name__
+    return type(part).__name__
 
 
-def _ordinal(part: Part, among: Sequence[Part], others: Sequence[object]) -> int | None:
-    """The index of the part, as the n-th of its kind, among others; the last of that kind if there are
-    fewer."""
-    kind = _kind(part)
-    places = [place for place, other in enumerate(others) if _kind(other) == kind]
-    if not places:
-        return None
-    before = 0
-    for other in among:
-        if other is part:
-            break
-        before += _kind(other) == kind
-    return places[min(before, len(places) - 1)]
+class _Ordinals:
+    """Finds parts among others: as the n-th of their kind, or the last of it if there are fewer."""
+
+    __slots__ = ("_among", "_order", "_places")
+
+    def __init__(self, among: Sequence[Part], others: Iterable[str]) -> None:
+        """`others`: their kinds."""
+        self._among = among  # what has an id below stays
+        self._places: dict[str, list[int]] = {}
+        for place, kind in enumerate(others):
+            self._places.setdefault(kind, []).append(place)
+        self._order: dict[int, int] = {}
+        count: dict[str, int] = {}
+        for part in among:
+            kind = _kind(part)
+            count[kind] = before = count.get(kind, -1) + 1
+            self._order.setdefault(id(part), before)
+
+    def place(self, part: Part) -> int | None:
+        places = self._places.get(_kind(part))
+        return None if places is None else places[min(self._order[id(part)], len(places) - 1)]
 
 
 def _aligned(nodes: list[Node], content: Sequence[Part], fallback: Node) -> list[Node]:
     """A node for each part, in order: some nodes are not parts (the state of a neighbour)."""
     out: list[Node] = []
     place = 0
+    absent: set[str] = set()
     for part in content:
-        kind = type(part).__name__
-        found = next((index for index in range(place, len(nodes)) if nodes[index].kind in (kind, "")), None)
+        kind = _kind(part)
+        left = range(place, len(nodes)) if kind not in absent else ()
+        found = next((index for index in left if nodes[index].kind in (kind, "")), None)
         if found is None:
+            absent.add(kind)
             out.append(fallback)
         else:
             out.append(nodes[found])
@@ -357,17 +392,20 @@ def _aligned_turns(
     nodes = [parts(turn) for turn in turns]
     out: list[Turn] = []
     place = 0
+    absent: set[str] = set()
     for message in messages:
-        kind = type(message.content[0]).__name__ if message.content else ""
+        kind = _kind(message.content[0]) if message.content else ""
+        left = range(place, len(turns)) if kind not in absent else ()
         found = next(
             (
                 index
-                for index in range(place, len(turns))
+                for index in left
                 if (not nodes[index] and not kind) or any(node.kind in (kind, "") for node in nodes[index])
             ),
             None,
         )
         if found is None:
+            absent.add(kind)
             out.append(turns[min(place, len(turns) - 1)] if turns else Turn("$", None))
         else:
             out.append(turns[found])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 import time
+from collections.abc import Callable
 from typing import Final
 
 from wireglot.cache.caches import Memories
@@ -15,8 +16,9 @@ from wireglot.gateway.entry.gates import Gates, no_room
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.hosted.mcp import McpRunner
+from wireglot.gateway.hosted.runner import HostedRunners
 from wireglot.gateway.hosted.tool_search import ToolSearchRunner
-from wireglot.gateway.hosted.web import SourceSealer, web_runners
+from wireglot.gateway.hosted.web import SearchLedger, SourceSealer, web_runners
 from wireglot.gateway.inspector.access import TICKET_SECONDS, InspectorSessions
 from wireglot.gateway.inspector.config_page import ConfigPages
 from wireglot.gateway.inspector.inspector import Inspector, inspector_handlers
@@ -33,7 +35,7 @@ from wireglot.gateway.relay.embeddings import prepare as prepare_embedding
 from wireglot.gateway.relay.relay import Relay
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.relay.web_tools import WebTools
-from wireglot.gateway.request.exchange import OwnRound
+from wireglot.gateway.request.exchange import Exchange, OwnRound
 from wireglot.gateway.request.job import Incoming
 from wireglot.gateway.settings import Settings
 from wireglot.gateway.state.pages import StatePages
@@ -49,6 +51,7 @@ from wireglot.http.account import ByteAccount
 from wireglot.http.application import Refusal, Reply
 from wireglot.http.transport import Transport
 from wireglot.logins.login import LoginFailed
+from wireglot.web.contract import Fetch, WebSearch
 
 NO_SOURCE: Final = ConfigSource(why_fixed="this gateway has no configuration file")
 
@@ -117,9 +120,7 @@ def compose(
     embedding = relay.carrying(prepare_embedding, EmbeddingDelivery(relay).deliver)
     counting = Counting(relay)
     uses = ToolUses(state.quotas, state.ledger)
-    runners = web_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
-    runners["tool_search"] = ToolSearchRunner()
-    runners["mcp"] = McpRunner()
+    runners = hosted_runners(web.search, web.fetch, SourceSealer(state.sealer), uses)
     steps = StepParts(
         state=state,
         router=router,
@@ -208,6 +209,17 @@ def compose(
     state.publish(observer.metrics)
     traces.publish(observer.metrics)
     return gateway
+
+
+def hosted_runners(
+    search: Callable[[Exchange], WebSearch | None],
+    fetch: Callable[[Exchange], Fetch | None],
+    seal: SourceSealer,
+    uses: SearchLedger,
+) -> HostedRunners:
+    """Everything that runs hosted tools, by their kinds."""
+    runners = web_runners(search, fetch, seal, uses)
+    return {**runners, "tool_search": ToolSearchRunner(), "mcp": McpRunner()}
 
 
 def _note_sign_in(observer: Observer, settings: Settings, account: str, failed: LoginFailed | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tests.laws.bounded import Row
+from tests.laws.entry_points import CONFIG
 from wireglot.gateway.config import read
 from wireglot.gateway.config.edit import HiddenLines
 from wireglot.gateway.config.problems import ConfigError
@@ -44,6 +45,7 @@ ROWS = [
         "many tables",
         lambda n: "\n".join(f"[a.t{x}]\nb = 1" for x in range(n)),
         lambda text: read.parse(text.encode(), "f"),
+        entry=CONFIG,
     ),
     Row(
         "many lists of tables", lambda n: "[[a.b]]\nc = 1\n" * n, lambda text: read.parse(text.encode(), "f")

@@ -65,7 +65,7 @@ ROWS = [
         f"{name} of {source} sent to {target}",
         partial(written, source, grow),
         partial(linked, source, target),
-        n=40,
+        n=10,
     )
     for (name, grow), source, target in product(GROWING.items(), NAMES, NAMES)
 ]

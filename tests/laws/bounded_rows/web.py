@@ -6,6 +6,7 @@ import asyncio
 from typing import Any
 
 from tests.laws.bounded import Row
+from tests.laws.entry_points import PAGE, hosted
 from wireglot.gateway.relay.web_tools import _cited
 from wireglot.ir.content import Citation, Text
 from wireglot.ir.outcome import Response, Stop
@@ -72,9 +73,9 @@ def quoting(n: int) -> Response:
 
 
 ROWS += [
-    Row("results of a search engine", results, searched),
+    Row("results of a search engine", results, searched, entry=hosted("web_search")),
     Row("citations that quote the whole answer", quoting, _cited),
-    Row("nested elements", lambda n: "<div>" * n + "x", page),
+    Row("nested elements", lambda n: "<div>" * n + "x", page, entry=PAGE),
     Row("open links", lambda n: "<a href=/x>" * n + "x", page),
     Row("open titles", lambda n: "<title>x" * n, page),
     Row("tables in tables", lambda n: "<table><tr><td>" * n + "x", page),

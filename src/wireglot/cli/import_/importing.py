@@ -37,7 +37,7 @@ def run(wanted: argparse.Namespace) -> int:
     try:
         if wanted.output != _STANDARD:
             check_place(Path(wanted.output), force=wanted.force)
-        draft, report = _CONVERTERS[wanted.program](wanted.source, known)
+        draft, report = CONVERTERS[wanted.program](wanted.source, known)
         text = written(draft, report, f"wireglot import {wanted.program} {Path(wanted.source).name}")
         kept = _keep(draft, place) if wanted.keep_keys else []
         if wanted.output == _STANDARD:
@@ -66,7 +66,7 @@ def _ccr(source: str, known: Mapping[str, str]) -> tuple[Draft, ImportReport]:
     return convert_ccr(read_json5(_text(source)), known)
 
 
-_CONVERTERS: Final[dict[str, Callable[[str, Mapping[str, str]], tuple[Draft, ImportReport]]]] = {
+CONVERTERS: Final[dict[str, Callable[[str, Mapping[str, str]], tuple[Draft, ImportReport]]]] = {
     "litellm": _litellm,
     "ccr": _ccr,
 }

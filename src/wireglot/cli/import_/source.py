@@ -125,6 +125,7 @@ def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     loader = None
     try:
         loader = yaml.SafeLoader(text)
+        _limit_lists(loader)
         root = loader.get_single_node()
         if root is None:
             raise UnreadableSource("is empty")
@@ -142,6 +143,18 @@ def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
     finally:
         if loader is not None:
             loader.dispose()
+
+
+def _limit_lists(loader: Any) -> None:
+    """For each token the scanner looks at every list in brackets that is open."""
+    begin = loader.fetch_flow_collection_start
+
+    def begin_within(token: Any) -> None:
+        if loader.flow_level > _MAX_DEPTH:
+            raise UnreadableSource(f"line {loader.line + 1}: nested too deep")
+        begin(token)
+
+    loader.fetch_flow_collection_start = begin_within
 
 
 class _Walker:
