@@ -67,6 +67,28 @@ def test_without_write_everything_is_tried_and_nothing_changes(tree):
     )
 
 
+def test_a_version_that_is_committed_without_its_tag_is_only_tagged(tree):
+    assert release(tree, NEXT, "--write", "--no-build", "--old-proofs").returncode == 0
+    committed = git(tree, "rev-parse", "HEAD")
+    git(tree, "tag", "--delete", f"v{NEXT}")
+    done = release(tree, NEXT, "--write", "--no-build", "--old-proofs")
+    assert done.returncode == 0, done.stderr
+    assert git(tree, "rev-parse", "HEAD", f"v{NEXT}^{{commit}}").split() == [committed, committed]
+
+
+def test_changes_after_a_committed_version_need_the_next_one(tree):
+    assert release(tree, NEXT, "--write", "--no-build", "--old-proofs").returncode == 0
+    git(tree, "tag", "--delete", f"v{NEXT}")
+    changelog = tree / "CHANGELOG.md"
+    text = changelog.read_text(encoding="utf-8").replace("## Unreleased\n", "## Unreleased\n\n- new\n")
+    changelog.write_text(text, encoding="utf-8")
+    git(tree, "commit", "--quiet", "--all", "--message", "More")
+    done = release(tree, NEXT, "--write", "--no-build", "--old-proofs")
+    assert done.returncode == 2
+    assert f"CHANGELOG.md has {NEXT} already" in done.stderr
+    assert git(tree, "tag") == ""
+
+
 @pytest.mark.whole
 def test_with_write_it_is_committed_built_checked_and_tagged(tree):
     done = release(tree, NEXT, "--write", "--old-proofs")

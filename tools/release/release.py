@@ -87,6 +87,27 @@ def _release(tree: Path, version: str, *, build: bool) -> None:
     tag = f"v{version}"
     if _git(tree, "tag", "--list", tag):
         raise Refused(f"there is a tag {tag}")
+    if not is_committed(tree, version):
+        _commit(tree, version)
+    if build:
+        for module in ("wheel", "artifacts"):
+            subprocess.run([sys.executable, "-m", f"tools.release.{module}"], cwd=tree, check=True)
+        check_built(tree / "dist", version)
+    _git(tree, "tag", "--annotate", tag, "--message", f"Wireglot {version}")
+    print(f"version {version}: committed, {'built, checked and ' if build else ''}tagged {tag}")
+
+
+def is_committed(tree: Path, version: str) -> bool:
+    """Whether the version and its changelog are committed, and only its tag is missing."""
+    text = (tree / _CHANGES).read_text(encoding="utf-8")
+    if f"\n## {version} - " not in text:
+        return False
+    if text.partition("\n## Unreleased\n")[2].partition("\n## ")[0].strip():
+        raise Refused(f"{_CHANGES} has {version} already, and changes after it: they need the next version")
+    return current_version(tree) == version
+
+
+def _commit(tree: Path, version: str) -> None:
     today = datetime.datetime.now(datetime.UTC).date().isoformat()
     changes = tree / _CHANGES
     text = dated(changes.read_text(encoding="utf-8"), version, today)
@@ -96,12 +117,6 @@ def _release(tree: Path, version: str, *, build: bool) -> None:
         file.write_text(moved, encoding="utf-8")
     changes.write_text(text, encoding="utf-8")
     _git(tree, "commit", "--quiet", "--message", f"Version {version}", "--", _CHANGES, *PLACES)
-    if build:
-        for module in ("wheel", "artifacts"):
-            subprocess.run([sys.executable, "-m", f"tools.release.{module}"], cwd=tree, check=True)
-        check_built(tree / "dist", version)
-    _git(tree, "tag", "--annotate", tag, "--message", f"Wireglot {version}")
-    print(f"version {version}: committed, {'built, checked and ' if build else ''}tagged {tag}")
 
 
 def old_proofs() -> list[str]:
