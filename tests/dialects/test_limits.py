@@ -70,10 +70,9 @@ def test_a_large_schema_is_not_kept() -> None:
     assert [kept(_CACHED_BYTES), kept(_CACHED_BYTES + 1)] == [True, False]
 
 
-def test_values_are_compared_where_they_are_few_and_numbers_read_where_they_are_short() -> None:
+def test_equal_values_are_kept_once_and_numbers_read_where_they_are_short() -> None:
     values = [str(number) for number in range(511)]
-    for more, kept in ((["0"], 511), (["0", "0"], 513)):
-        assert len(inside(project(of({"enum": [*values, *more]}), "gemini-json"))["enum"]) == kept
+    assert inside(project(of({"enum": [*values, "0", "510", "0"]}), "gemini-json"))["enum"] == values
     for digits, is_read in ((18, True), (19, False)):
         made = inside(project(of({"type": "string", "maxLength": "1" * digits}), "gemini-openapi"))
         assert ("maxLength" in made) is is_read

@@ -19,7 +19,7 @@ def test_text_beside_calls_becomes_the_leading_block():
     ]
     result = ask_with_tools(Http(message("Let me look.", calls)), [TOOL])
     assert json.loads(result.content) == [
-        {"type": "text", "text": "Let me look."},
+        {"type": "text", "text": "Let me look.", "citations": []},
         {
             "type": "tool_use",
             "id": "functions.get_weather:0",
@@ -44,7 +44,7 @@ def test_a_text_alone_is_a_plain_string():
     text = '[{"type":"text","text":"x"}]'
     result = ask(Http(message(text)))
     assert result.content == result.text == text
-    assert result.blocks == [{"type": "text", "text": text}]
+    assert result.blocks == [{"type": "text", "text": text, "citations": []}]
 
 
 @pytest.mark.parametrize("identifier", ["functions.get_weather:0", "get_weather:12", "call_1", "toolu_x"])

@@ -7,6 +7,7 @@ from typing import Any
 from tests.tiers import rows
 from wireglot import translate_request
 from wireglot.dialects.registry import DialectName
+from wireglot.ir.loss import Feature
 
 Body = dict[str, Any]
 HELLO = [{"role": "user", "content": "hello"}]
@@ -89,12 +90,12 @@ def is_shown(target: DialectName, body: Body, model: str) -> bool:
         case "gemini":
             return body.get("generationConfig", {}).get("thinkingConfig", {}).get("includeThoughts") is True
         case "gemini-interactions":
-            return body.get("generation_config", {}).get("thinking_summaries") == "auto"
+            return bool(body.get("generation_config", {}).get("thinking_summaries") == "auto")
         case _:
             return body.get("think") not in (None, False)
 
 
-def sent(source: DialectName, target: DialectName, body: Body) -> Iterator[tuple[str, bool, list[str]]]:
+def sent(source: DialectName, target: DialectName, body: Body) -> Iterator[tuple[str, bool, list[Feature]]]:
     for model, provider in MODELS[target]:
         rendered = translate_request(body, source=source, target=target, model=model, provider=provider)
         lost = [loss.feature for loss in rendered.losses if loss.feature.startswith("thinking.")]

@@ -40,7 +40,7 @@ def shown(stand_in: StandIn, opened, path: str) -> Page:
     stand_in.documents |= documents(time.time())
     stand_in.documents["GET", "/config"] = FILE
     stand_in.documents["POST", "/keys"] = MADE
-    page = opened(stand_in.origin + "/inspector/assets/LICENSES.txt")
+    page: Page = opened(stand_in.origin + "/inspector/assets/LICENSES.txt")
     page.goto(stand_in.origin + "/inspector" + path)
     expect(page.get_by_role("navigation", name="Views")).to_be_visible()
     return page

@@ -261,7 +261,11 @@ def test_a_signature_that_is_lost_is_not_said_to_go_back(lost, stand_in, opened)
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_column_of_the_exchanges_to_compare_is_printed_over_another(width, stand_in, opened):
     at = time.time()
-    states = ({"state": "left"}, {"state": "failed", "status": 200}, {"state": "running", "status": 0})
+    states: tuple[dict[str, Any], ...] = (
+        {"state": "left"},
+        {"state": "failed", "status": 200},
+        {"state": "running", "status": 0},
+    )
     stand_in.rows = [
         row(number, at - number, recorded=True, total_ms=125_000.0, **more)
         for number, more in enumerate(states)

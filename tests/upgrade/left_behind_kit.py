@@ -30,8 +30,8 @@ FIXTURES = Path(__file__).parents[1] / "fixtures" / "left_behind"
 RELEASED = sorted(path.name for path in FIXTURES.iterdir() if path.is_dir())
 THIS_TREE = "this tree"
 
-_MADE_UP = re.compile(r"\b(resp|msg|rs|fc|cmp|req|gen)_(wg|demo)?[0-9a-f]{18,}")
-_INCLUDED = ',"include":["reasoning.encrypted_content"]'
+_MADE_UP = re.compile(r"\b((?:msg_)?resp|msg|rs|fc|cmp|req|gen)_(wg|demo)?[0-9a-f]{18,}")
+_LATER = (',"include":["reasoning.encrypted_content"]', ',"summary":"auto"', '"includeThoughts":true,')
 _TIER = re.compile(r',"(service_tier|serviceTier)":"(default|standard)"(?=})')
 _ASKED_MODEL = re.compile(r'("role":"assistant","model":")[\w-]+/')
 _WITHHELD = re.compile(r',"input_transformations":\[[^\]]*\]')
@@ -122,8 +122,11 @@ def _spend_today(database: Path, caller: str) -> None:
 
 
 def asked_for_state(body: str, before: str) -> str:
-    """What went out, without what newer versions ask Responses for whatever the client says of thinking."""
-    return body if _INCLUDED in before else body.replace(_INCLUDED, "")
+    """What went out, without what newer versions ask for whatever the client says of thinking."""
+    for asked in _LATER:
+        if asked not in before:
+            body = body.replace(asked, "")
+    return body
 
 
 def plain(text: str) -> str:

@@ -38,9 +38,9 @@ def question(asked: CallArguments, model: str) -> Question:
     request = _request(asked, model)
     # Made-up ids must differ from those of earlier turns of the same conversation.
     context = Context(seed=str(len(request.messages)), emulates=False)
+    if all(map(_is_blank, request.messages)):
+        raise ClientFault("expected a message with content", "$.messages")
     planned = plan(request, source=SOURCE, target=DIALECT, model=model, provider=PROVIDER, context=context)
-    if not planned.upstream.messages:
-        raise ClientFault("expected something said: blank text is refused", "$.messages")
     rendered = dialect(DIALECT).render_request(planned.upstream, planned.context)
     return Question(encode(rendered.value), planned, planned.losses + planned.retraced(rendered.losses))
 
@@ -57,6 +57,10 @@ def _request(asked: CallArguments, model: str) -> Request:
     body = _document(asked, model, said or [_STAND_IN])
     request = dialect(SOURCE).parse_request(body, Context())
     return msgspec.structs.replace(request, messages=tuple(_in_place(request, turns, bool(asked.system))))
+
+
+def _is_blank(message: Message) -> bool:
+    return all(type(part) is Text and not part.text.strip() for part in message.content)
 
 
 def _plain(value: Any) -> Any:

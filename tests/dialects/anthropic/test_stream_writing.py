@@ -304,7 +304,7 @@ def test_freeform_calls_are_wrapped_whole():
 
 
 def test_a_freeform_call_that_had_to_wait_is_written_once():
-    events = [
+    events: list[Event] = [
         START,
         PartStart(0, ToolCall("a", "patch", "", "custom")),
         PartStart(1, ToolCall("b", "patch", "", "custom")),

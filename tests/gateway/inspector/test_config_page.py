@@ -26,7 +26,7 @@ from wireglot.gateway.config.edit import (
     write,
 )
 from wireglot.gateway.inspector.config_page import ConfigPages
-from wireglot.gateway.observe.running import RunningGateway
+from wireglot.gateway.observe.running import Announcement, RunningGateway
 from wireglot.gateway.settings import Settings
 from wireglot.http.redaction import Redactor
 from wireglot.testing.live_gateway import LiveGateway
@@ -241,14 +241,22 @@ def test_a_change_that_is_none_is_refused_by_its_field(mine, document) -> None:
         assert refused["error"]["code"] in ("invalid_value", "invalid_json")
 
 
+class Heard(Announcement):
+    def __init__(self) -> None:
+        super().__init__(None)
+        self.said: list[RunningGateway] = []
+
+    def __call__(self, about: RunningGateway) -> None:
+        self.said.append(about)
+
+
 def test_a_gateway_without_a_file_writes_the_users_own_and_takes_it_up(tmp_path: Path) -> None:
     with LiveGateway(environ={"XDG_CONFIG_HOME": str(tmp_path / "config")}) as gateway:
         visitor = Visitor(gateway).browse()
         visitor.look()
         found = shown(visitor)
         file = tmp_path / "config/wireglot/wireglot.toml"
-        said: list[RunningGateway] = []
-        gateway.process._say_again = said.append
+        gateway.process._say_again = heard = Heard()
         assert (found["path"], found["exists"], found["text"]) == (str(file), False, "")
         changes = [
             {"path": ["providers", "demo"], "value": {}},
@@ -259,7 +267,7 @@ def test_a_gateway_without_a_file_writes_the_users_own_and_takes_it_up(tmp_path:
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert [rule.match for rule in gateway.process.gateway.settings.rules] == ["*"]
         assert shown(visitor)["exists"]
-        assert [running.config for running in said] == [str(file)], "other commands hear where it is"
+        assert [running.config for running in heard.said] == [str(file)], "other commands hear where it is"
 
 
 def test_a_change_that_turns_a_provider_off_says_so(mine: ProviderDouble, tmp_path: Path) -> None:

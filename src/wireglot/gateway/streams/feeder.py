@@ -210,13 +210,21 @@ class Pump:
             if self._problem is None and not self._over:
                 raise
         finally:
-            self._timer.cancel()
-            self._rest = b""
+            feeder = self._release()
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
         if not self._over:
-            self._feeder.finish()
+            feeder.finish()
+
+    def _release(self) -> Feeder:
+        """Nothing is fed any more. The client's reply refers to this pump, and the feeder to that reply."""
+        self._timer.cancel()
+        self._rest = b""
+        self._tell_over = self._waits = None
+        feeder = self._feeder
+        del self._feeder
+        return feeder
 
     def pause(self) -> None:
         self._pressed = True
