@@ -97,6 +97,8 @@ class AttemptFailed(Exception):
         self.reported_wait = wait if wait is not None else reported_wait
         self.body = body
         self.status = status
+        self.answered: tuple[str, bytes] | None = None
+        """The upstream's dialect and its own error, whatever the client's dialect."""
         self.fix = ""
         """For the operator: where to look."""
 

@@ -13,6 +13,9 @@ from tests.gateway.faults.faults_stages import (
     PAIRED,
     SOON,
     A,
+    C,
+    G,
+    R,
     Stage,
     behind,
     digest_of,
@@ -22,6 +25,7 @@ from tests.gateway.faults.faults_stages import (
 )
 from tests.tiers import rows
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
 
 
 def test_keys_take_turns_when_one_is_asked_to_wait() -> None:
@@ -138,6 +142,66 @@ def test_an_empty_account_never_looks_busy(
     bodies = [re.sub(rb"req_\w+", b"req", answered.body) for answered in (first, again)]
     assert (again.status, bodies[1]) == (first.status, bodies[0])
     assert b"was instructed to fail" in again.body
+
+
+@PAIRED
+@pytest.mark.parametrize("stream", [False, True], ids=["whole", "stream"])
+def test_the_last_words_come_in_the_form_of_the_client_that_gets_them(
+    empty_accounts: Stage, stream: bool, client: Client, source: str
+) -> None:
+    """Also if a client of another dialect got them first."""
+    gateway, upstream = empty_accounts
+
+    def said(by: Client, model: str) -> tuple[int, dict[str, str], bytes]:
+        answered = ask(gateway, by, model, stream=stream and by is client)
+        names = ("content-type", "x-should-retry", "retry-after")
+        headers = {name: answered.headers.get(name, "") for name in names}
+        return answered.status, headers, re.sub(rb"req_\w+", b"req", answered.body)
+
+    for other in (A, C, R, G):
+        models = [f"{source}-up/{client.name}-{stream}-{place}-{other.name}" for place in ("own", "next")]
+        upstream.reset()
+        upstream.next(Behaviour(error=402), Behaviour(error=402))
+        said(other, models[1])
+        assert said(client, models[1]) == said(client, models[0]), other.name
+        assert len(upstream.requests) == 2, "each account was tried once"
+
+
+def test_what_an_empty_account_said_to_one_client_has_no_id_for_the_next() -> None:
+    with one(SOON, dialect="anthropic") as (gateway, upstream):
+        body = {"type": "error", "error": {"type": "billing_error", "message": "none left"}}
+        spent = encode({**body, "request_id": "req_of_the_first"})
+        upstream.next(Behaviour(status=402, body=spent))
+        assert b"req_of_the_first" in ask(gateway, A, "mine/m1").body
+        again = ask(gateway, A, "mine/m1")
+        assert (again.status, reported(A, again).message) == (402, "none left")
+
+
+def test_an_empty_account_is_tried_again_after_the_wait_that_it_asks_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with one(SOON) as (gateway, upstream):
+        upstream.next(Behaviour(error=402, retry_after=30), Behaviour(error=402, retry_after=3600))
+        assert ask(gateway, A, "mine/m1").headers["retry-after"] == "30"
+        assert 1 <= int(ask(gateway, A, "mine/m1").headers["retry-after"]) <= 30
+        health: Any = gateway.process.gateway.health
+        (rest,) = health._cool.values()
+        assert ask(gateway, C, "mine/m2").status == 402
+        assert max(health._cool.values()) >= rest + 29, "60 s at most"
+        assert len(upstream.requests) == 2
+
+
+def test_an_account_that_was_paid_answers_again() -> None:
+    with one(SOON) as (gateway, upstream):
+        health: Any = gateway.process.gateway.health
+        upstream.otherwise = Behaviour(error=402)
+        for _ in range(30):
+            assert ask(gateway, A, "mine/m1").status == 402
+            health._cool = dict.fromkeys(health._cool, 1e-9)  # its rest is over
+        assert len(upstream.requests) == 30
+        assert not health.open_breakers()
+        upstream.otherwise = Behaviour()
+        assert ask(gateway, A, "mine/m1").status == 200
 
 
 def test_an_empty_account_beside_a_busy_one_leaves_the_wait_of_the_busy_one() -> None:

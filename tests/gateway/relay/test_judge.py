@@ -518,8 +518,9 @@ def test_verdicts_are_in_the_ledger_and_on_the_budget_of_the_key() -> None:
         assert len(judged.asked) == 1
 
 
-def test_a_spent_budget_buys_no_verdict() -> None:
-    """What the request itself has reserved is lent to its judge; what others hold of the budget is not."""
+@pytest.mark.parametrize("is_spent", [True, False], ids=["spent", "reserved"])
+def test_a_spent_budget_buys_no_verdict(is_spent: bool) -> None:
+    """A reserved one does: it is spent only by what was used."""
     key = f'[keys.me]\nhash = "sha256:{hashlib.sha256(b"mine").hexdigest()}"\ntokens_per_day = 1000\n'
     more: dict[str, Any] = {"headers": {"x-api-key": "mine"}, "tools": [BASH], "safeguards": SAFEGUARDS}
     with stage(key) as (gateway, judged):
@@ -528,16 +529,23 @@ def test_a_spent_budget_buys_no_verdict() -> None:
         text, model = '[[demo:tool Bash {"command": "ls"}]]', "openai-chat-up/m1"
         first = start(gateway, CLAUDE, model, text, **more, max_tokens=500)
         judged.upstream.wait_for(1)
-        other = start(gateway, CLAUDE, model, **more, max_tokens=9000)
+        other = start(gateway, CLAUDE, model, "word " * 2000, **more, max_tokens=9000)
         judged.upstream.wait_for(2)
+        if is_spent:
+            gates[1].set()
+            assert other.rest().status == 200
+            budgets = gateway.process.state.counters._budgets  # type: ignore[attr-defined]  # the counters of one process
+            wait_until(lambda: [spent >= 1000 for spent, _ in budgets.values()] == [True])
         gates[0].set()
-        assert verdicts(first.rest()) == [{"type": "unavailable", "reason": "error"}]
-        gates[1].set()
-        assert other.rest().status == 200
-        assert not judged.asked
-        wait_until(lambda: gateway.process.gateway.in_flight == 0)
-        answered = start(gateway, CLAUDE, model, text, **more, max_tokens=9000).rest()
-        assert verdicts(answered)[0]["outcome"] == "not_flagged"
+        (verdict,) = verdicts(first.rest())
+        if is_spent:
+            assert verdict == {"type": "unavailable", "reason": "error"}
+            assert not judged.asked
+            assert start(gateway, CLAUDE, model, text, **more, max_tokens=9000).rest().status == 429
+        else:
+            assert verdict["outcome"] == "not_flagged"
+            gates[1].set()
+            assert other.rest().status == 200
 
 
 def test_a_verdict_is_recorded_beside_the_answer_that_it_is_about() -> None:

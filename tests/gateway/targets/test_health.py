@@ -251,24 +251,38 @@ def test_what_this_process_finds_out_is_passed_on_and_what_it_hears_is_not():
 
 def test_what_was_said_of_a_spent_account_is_known_as_long_as_it_is_not_used():
     health = Health()
-    said = SpentAccount(ApiError("billing", "nothing left", status=402), b"{}", 402)
+    said = SpentAccount(ApiError("billing", "nothing left", status=402), "openai-chat", b"{}", 402)
     health.spend("p", "a", "m", 60.0, said)
     health.heard_spent("p", "a", "n", 50.0, SpentAccount(ApiError("billing", "another process's words")))
-    assert health.spent("p", "a", "m") == health.spent("p", "a", "n") == said
-    assert health.spent("p", "a", "other") is None
-    assert health.spent("p", "b", "m") is None
+    assert health.spent("p", "a", "m", 59.0) == health.spent("p", "a", "n", 49.0) == said
+    assert health.spent("p", "a", "other", 0.0) is None
+    assert health.spent("p", "b", "m", 0.0) is None
+    assert health.spent("p", "a", "m", 60.0) is None
     assert health.usable_at("p", "a", "m", 60.0) == 60.0
-    assert health.spent("p", "a", "m") is None
     health.cool("p", "a", "m", 90.0)
-    assert health.spent("p", "a", "m") is None, "it is only busy"
+    assert health.spent("p", "a", "m", 60.0) is None, "it is only busy"
+
+
+def test_an_account_that_is_busy_for_longer_than_it_is_spent_is_busy_then():
+    health = Health()
+    said = SpentAccount(ApiError("billing", "nothing left", status=402))
+    health.spend("p", "a", "m", 60.0, said)
+    health.cool("p", "a", "m", 90.0)
+    assert (health.spent("p", "a", "m", 59.0), health.spent("p", "a", "m", 60.0)) == (said, None)
+    assert health.usable_at("p", "a", "m", 60.0) == 90.0
 
 
 def test_long_words_of_a_spent_account_are_not_kept_whole():
     health = Health()
     error = ApiError("billing", "nothing left", status=402, extra=Extra("openai-chat", {"error": "x" * 99}))
-    health.spend("p", "a", "m", 60.0, SpentAccount(error, b"x" * (MAX_LAST_WORDS_BYTES + 1), 402))
-    kept = health.spent("p", "a", "m")
-    assert kept == SpentAccount(ApiError("billing", "nothing left", status=402))
+    long = b"x" * (MAX_LAST_WORDS_BYTES + 1)
+    health.spend("p", "a", "m", 60.0, SpentAccount(error, "openai-chat", long, 402))
+    kept = health.spent("p", "a", "m", 0.0)
+    assert kept == SpentAccount(ApiError("billing", "nothing left", status=402), "openai-chat", b"", 402)
+    word = long.decode()
+    health.spend("p", "a", "m", 60.0, SpentAccount(ApiError("billing", word, 402, word, word, word)))
+    kept, cut = health.spent("p", "a", "m", 0.0), word[:MAX_LAST_WORDS_BYTES]
+    assert kept == SpentAccount(ApiError("billing", cut, 402, cut, cut, cut))
 
 
 def test_the_longer_rest_holds():

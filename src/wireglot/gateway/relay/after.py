@@ -14,6 +14,7 @@ from wireglot.ir.errors import ApiError
 
 _RATE_UNADVISED_SECONDS: Final = 1.0
 _QUOTA_SECONDS: Final = 60.0
+"""At most: an account may be paid at any moment."""
 ANSWERS_PAID_AGAIN: Final = 1
 """How often a target is retried after it charged for a response that was not an answer."""
 
@@ -48,7 +49,8 @@ def after(
             # allowed other things.
             return After(at_once, rest=QUARANTINE_SECONDS if others else 0.0)
         case "quota":
-            return After(at_once, rest=_QUOTA_SECONDS)
+            rest = failed.wait if failed.wait is not None else _QUOTA_SECONDS
+            return After(at_once, rest=min(rest, _QUOTA_SECONDS))
         case "rate":
             rest = failed.wait if failed.wait is not None else _RATE_UNADVISED_SECONDS
             # Clients are given no longer wait either: after it, the key must be in use again.

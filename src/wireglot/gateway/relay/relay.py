@@ -9,7 +9,7 @@ import time
 from collections.abc import Awaitable, Callable
 from functools import partial
 from operator import itemgetter
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 
@@ -271,7 +271,9 @@ class Relay:
         if then.rejected:
             health.reject(provider.name, account, now, failed.error.message)
         if then.rest and failed.blame == "quota":
-            said = SpentAccount(failed.error, failed.body, failed.status)
+            free_at = now + failed.wait if failed.wait is not None else 0.0
+            dialect, body = failed.answered or ("", b"")
+            said = SpentAccount(failed.error, dialect, body, failed.status, free_at)
             health.spend(provider.name, account, target.model, now + then.rest, said)
         elif then.rest:
             health.cool(provider.name, account, target.model, now + then.rest)
@@ -300,17 +302,17 @@ class Relay:
         if health.is_rejected(provider.name, chosen.account, now):
             said = health.last_words(provider.name, chosen.account)
             raise AttemptFailed(ApiError("auth", said), "credential")
-        spent = health.spent(provider.name, chosen.account, target.model)
+        spent = health.spent(provider.name, chosen.account, target.model, now)
         if spent is not None:
             waiting = [
                 (at, each)
                 for each in pool
-                if health.spent(provider.name, each.account, target.model) is None
+                if health.spent(provider.name, each.account, target.model, now) is None
                 and not health.is_rejected(provider.name, each.account, now)
                 and (at := health.usable_at(provider.name, each.account, target.model, now)) > now
             ]
             if not waiting:
-                raise AttemptFailed(spent.error, "quota", body=spent.body, status=spent.status)
+                raise _repeated(exchange, spent, now)
             ready, chosen = min(waiting, key=itemgetter(0))
         wait = ready - now
         if not is_last or wait > provider.retry.wait_max:
@@ -466,13 +468,31 @@ class Relay:
             return failures.unreadable(f"the upstream answered with status {status}")
         readable = not isinstance(document, bytes)
         wait = advised_wait(answer.headers, time.time())
-        own = readable and target.dialect == exchange.job.dialect
-        owns = exchange.job.surface.client.owns_error
-        if own and owns is not None and not owns(document):
-            # A server of this dialect that reports errors in another dialect's form: clients get their own
-            # form.
-            own, error = False, msgspec.structs.replace(error, extra=None)
-        return refusals.judged(failures.of_error(error, status, wait, body if own else None))
+        own = readable and _is_own(exchange, target.dialect, document)
+        if not own:
+            error = msgspec.structs.replace(error, extra=None)
+        failed = refusals.judged(failures.of_error(error, status, wait, body if own else None))
+        if readable:
+            failed.answered = target.dialect, body
+        return failed
+
+
+def _is_own(exchange: Exchange, dialect: str, document: Any) -> bool:
+    """Whether an error is in the client's own form. A server of its dialect may report errors in another
+    dialect's."""
+    owns = exchange.job.surface.client.owns_error
+    return dialect == exchange.job.dialect and (owns is None or owns(document))
+
+
+def _repeated(exchange: Exchange, spent: SpentAccount, now: float) -> AttemptFailed:
+    """What a provider said of a spent account to another request, as the answer to this one."""
+    id, error, body = exchange.record.id, spent.error, spent.body
+    if error.request_id:
+        body = body.replace(error.request_id.encode(), id.encode())
+        error = msgspec.structs.replace(error, request_id=id)
+    own = bool(body) and _is_own(exchange, spent.dialect, decode(body))
+    wait = spent.free_at - now if spent.free_at > now else None
+    return AttemptFailed(error, "quota", wait=wait, body=body if own else None, status=spent.status)
 
 
 def _sockets(target: Target, prepared: Prepared, credential: Credential | None) -> WebSockets | None:

@@ -157,9 +157,20 @@ class SpentAccount(msgspec.Struct, frozen=True):
     a wait, which the status of a busy provider promises, does not help."""
 
     error: ApiError
-    body: bytes | None = None
-    """The provider's own error, for clients of its dialect."""
+    dialect: str = ""
+    body: bytes = b""
+    """The provider's own error in this dialect, for clients of it; empty: there is none."""
     status: int = 0
+    free_at: float = 0.0
+    """When the provider said that the account can be used again; 0: it did not say."""
+
+    def shortened(self) -> SpentAccount:
+        """Without what is longer than `MAX_LAST_WORDS_BYTES`."""
+        texts = {name: getattr(self.error, name) for name in ("message", "type", "code", "param")}
+        cut = {name: text[:MAX_LAST_WORDS_BYTES] for name, text in texts.items()}
+        error = msgspec.structs.replace(self.error, extra=None, **cut)
+        body = self.body if len(self.body) <= MAX_LAST_WORDS_BYTES else b""
+        return msgspec.structs.replace(self, error=error, body=body)
 
 
 # Bytes of a provider's error that are kept for each of its accounts: real ones are below 1 KB, and a longer
@@ -205,8 +216,8 @@ class Health:
         self._cool: dict[tuple[str, str, str], float] = {}
         self._rejected: dict[tuple[str, str], float] = {}
         self._last_words: dict[tuple[str, str], str] = {}
-        self._spent: set[tuple[str, str, str]] = set()
-        """The keys in `_cool` that are not used because their account is spent."""
+        self._spent: dict[tuple[str, str, str], float] = {}
+        """Until when keys in `_cool` are not used because their account is spent."""
         self._spent_words: dict[tuple[str, str], SpentAccount] = {}
         self.breakers = Breakers()
         """By route."""
@@ -245,9 +256,7 @@ class Health:
 
     def spend(self, provider: str, account: str, model: str, until: float, said: SpentAccount) -> None:
         """The account has nothing left for the model."""
-        if said.body is not None and len(said.body) > MAX_LAST_WORDS_BYTES:
-            said = SpentAccount(msgspec.structs.replace(said.error, extra=None))
-        self._spent_words[provider, account] = said
+        said = self._spent_words[provider, account] = said.shortened()
         self.heard_spent(provider, account, model, until, said)
         if self._on_spend is not None:
             self._on_spend(provider, account, model, until, said)
@@ -255,12 +264,13 @@ class Health:
     def heard_spent(self, provider: str, account: str, model: str, until: float, said: SpentAccount) -> None:
         """Another process found it. Its words are used if this one has none."""
         self.heard_cool(provider, account, model, until)
-        self._spent.add((provider, account, model))
+        key = (provider, account, model)
+        self._spent[key] = max(until, self._spent.get(key, 0.0))
         self._spent_words.setdefault((provider, account), said)
 
-    def spent(self, provider: str, account: str, model: str) -> SpentAccount | None:
+    def spent(self, provider: str, account: str, model: str, now: float) -> SpentAccount | None:
         """What the provider said of an account that is not used now because it has nothing left."""
-        if (provider, account, model) not in self._spent:
+        if self._spent.get((provider, account, model), 0.0) <= now:
             return None
         return self._spent_words.get((provider, account))
 
@@ -282,7 +292,7 @@ class Health:
         cool = self._cool.get((provider, account, model), 0.0)
         if 0.0 < cool <= now:
             del self._cool[provider, account, model]
-            self._spent.discard((provider, account, model))
+            self._spent.pop((provider, account, model), None)
         return max(now, cool, self._rejected.get((provider, account), 0.0))
 
     def last_words(self, provider: str, account: str) -> str:
