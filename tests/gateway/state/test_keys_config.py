@@ -35,6 +35,11 @@ def test_money_is_never_rounded_by_binary_fractions(tmp_path: Path) -> None:
     assert (found.limits.cost_per_day, found.limits.cost_per_month) == (100_000, 1_000_001)
 
 
+def test_an_amount_below_a_millionth_is_not_without_limit(tmp_path: Path) -> None:
+    (found,) = loaded(tmp_path, key("cost_per_day = 0.0000001\ncost_per_month = 0")).keys
+    assert (found.limits.cost_per_day, found.limits.cost_per_month) == (1, 0)
+
+
 @rows(
     ("text", "milliseconds"),
     [

@@ -12,7 +12,7 @@ from wireglot.gateway.errors import error_headers
 from wireglot.gateway.state.quotas.quotas import MAX_UNRESERVED_REQUESTS
 from wireglot.gateway.targets.routing import route
 from wireglot.ir.outcome import Usage
-from wireglot.stores.records import Budget
+from wireglot.stores.records import Budget, KeyQuotas
 
 
 def test_a_key_without_limits_asks_no_counter() -> None:
@@ -153,6 +153,57 @@ def test_budgets_of_money_over_days_and_months() -> None:
         assert fault.error.retry_after == 14 * 86_400 + 12 * 3600, "until December"
         desk.wall = NOON + 15 * 86_400 + 12 * 3600
         await desk.admit()
+
+    run(work())
+
+
+@pytest.mark.parametrize(
+    ("limit", "words"),
+    [(DOLLAR, "1.00"), (2_500_000, "2.50"), (4_000, "0.004"), (1_000_001, "1.000001"), (1, "0.000001")],
+)
+def test_a_budget_is_named_to_the_last_digit(limit: int, words: str) -> None:
+    async def work() -> None:
+        desk = Desk(cost_per_day=limit)
+        await desk.ledger.apply([used("a", NOON, cost=limit)])
+        assert f"its budget of {words} USD a day" in (await desk.refused()).error.message
+
+    run(work())
+
+
+def test_what_runs_over_midnight_is_charged_to_the_day_on_which_it_began() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=1000)
+        desk.wall = MIDNIGHT - 1
+        before = [await desk.admit(max_tokens=10) for _ in range(3)]
+        desk.wall = MIDNIGHT
+        after = await desk.admit(max_tokens=10)
+        yesterday, today = (f"budget:me:tokens:2026-11-{day}" for day in (15, 16))
+        assert desk.limiter._held == {yesterday: 3, today: 1}
+        for claim in (*before, after):
+            await desk.settle(claim, Usage(output=400))
+        assert await desk.counters.known([yesterday, today]) == {today: 400}, "yesterday is over"
+        assert not desk.limiter._held
+        assert not desk.limiter._reserved
+        await desk.admit()
+
+    run(work())
+
+
+def test_a_limit_that_is_changed_applies_to_the_next_request() -> None:
+    async def work() -> None:
+        desk = Desk(tokens_per_day=1000)
+        running = await desk.admit(max_tokens=10)
+        await desk.settle(await desk.admit(max_tokens=10), Usage(output=500))
+        for limit, refused in ((400, "insufficient_quota"), (500, "insufficient_quota"), (501, "")):
+            desk.limits = KeyQuotas(tokens_per_day=limit)
+            if refused:
+                fault = await desk.refused()
+                assert (fault.error.code, fault.final) == (refused, True)
+                assert f"{limit} tokens a day" in fault.error.message
+            else:
+                await desk.settle(await desk.admit(), Usage(output=1))
+        await desk.settle(running, Usage(output=100))
+        assert desk.spent("budget:me:tokens:2026-11-15") == 601
 
     run(work())
 

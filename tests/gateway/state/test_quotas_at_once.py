@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import pytest
 
+from tests.gateway.kit import exchange
 from tests.gateway.state.quotas_kit import DOLLAR, NOON, Desk, run, used
 from tests.stores.conftest import MEMORY, REDIS, SQLITE, open_counters
 from wireglot.gateway.errors import RequestError
@@ -133,12 +134,34 @@ def test_what_is_reserved_is_what_the_route_usually_uses() -> None:
     run(work())
 
 
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/v1/messages/count_tokens", {"messages": [{"role": "user", "content": "?"}]}),
+        ("/v1/embeddings", {"input": "?"}),
+        ("/v1/chat/completions", {"n": 100}),
+    ],
+    ids=["a count", "an embedding", "several answers, of which an upstream may give one"],
+)
+def test_what_is_no_single_answer_teaches_nothing_of_the_usual_one(path: str, body: dict[str, Any]) -> None:
+    async def work() -> None:
+        desk = Desk(cost_per_day=100 * DOLLAR, requests_per_minute=1000)
+        for _ in range(30):
+            job = exchange(
+                desk.settings, {"model": "dear/any", **body}, path=path, caller=desk.caller(), id="req"
+            )
+            await desk.settle(await desk.admit(job), Usage(input=9), route="dear/any")
+        assert (await desk.admit(**DEAR)).likely_cost == 1024 * 100
+
+    run(work())
+
+
 def test_the_usual_output_of_no_more_routes_than_the_bound_is_kept() -> None:
     usual = UsualOutput()
-    usual.learn("oldest", 9, 1)
+    usual.learn("oldest", 9)
     for number in range(MAX_USUAL_ROUTES):
-        usual.learn(f"route {number}", 2000, 2)
-        usual.learn("used", 5, 1)
+        usual.learn(f"route {number}", 1000)
+        usual.learn("used", 5)
     assert len(usual._tokens) == MAX_USUAL_ROUTES
     assert usual.of("oldest") == usual.of("unknown") > usual.of("used")
 

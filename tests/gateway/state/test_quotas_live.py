@@ -43,7 +43,7 @@ def key_of(name: str) -> str:
 
 def toml(upstream: ScriptedUpstream) -> str:
     text = provider("mine", upstream, "openai-chat") + provider("claude", upstream, "anthropic")
-    text += '[models]\n"m*" = "mine/m*"\n[prices]\n"mine/m1" = { input = 1000, output = 1000 }\n"mine/m-dear" = { input = 5, output = 50 }\n'
+    text += '[models]\n"m*" = "mine/m*"\nfalls = ["mine/m-cheap", "mine/m2"]\ndearer = ["mine/m-cheap", "mine/m-dear"]\n[prices]\n"mine/m1" = { input = 1000, output = 1000 }\n"mine/m-dear" = { input = 5, output = 50 }\n"mine/m-cheap" = { input = 1, output = 1 }\n'
     for name, limits in LIMITS.items():
         digest = hashlib.sha256(key_of(name).encode()).hexdigest()
         text += f'[keys.{name}]\nhash = "sha256:{digest}"\n{limits}\n'
@@ -348,3 +348,30 @@ def test_a_model_without_a_price_is_refused_to_a_key_with_a_budget_of_money(stag
         assert refused.status == 403
         assert "[prices]" in reported(BY_NAME[client], refused).message
     assert not upstream.requests
+
+
+@pytest.mark.parametrize("name", ["poor", "counted"])
+def test_a_route_falls_back_to_a_model_without_a_price_only_without_a_budget_of_money(
+    stage: Any, name: str
+) -> None:
+    """What it costs could not be charged."""
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(error=404))
+    headers = {"authorization": f"Bearer {key_of(name)}"}
+    answered = ask(gateway, BY_NAME["openai-chat"], "falls", headers=headers)
+    assert answered.status == (404 if name == "poor" else 200)
+    assert len(upstream.requests) == (1 if name == "poor" else 2)
+
+
+@pytest.mark.parametrize("name", ["poor", "counted"])
+def test_a_fallback_that_is_dearer_is_charged_at_its_own_price(stage: Any, name: str) -> None:
+    gateway, upstream = stage
+    upstream.reset()
+    upstream.next(Behaviour(error=404))
+    before = spent(gateway, "budget:poor:cost:2026-11-15")
+    headers = {"authorization": f"Bearer {key_of(name)}"}
+    answered = ask(gateway, BY_NAME["openai-chat"], "dearer", headers=headers)
+    usage = answered.json["usage"]
+    price = 5 * usage["prompt_tokens"] + 50 * usage["completion_tokens"] if name == "poor" else 0
+    wait_until(lambda: spent(gateway, "budget:poor:cost:2026-11-15") == before + price)

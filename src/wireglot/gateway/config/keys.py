@@ -159,7 +159,7 @@ def _amount(value: Any, quota: Setting) -> int | None:
     """Money in millionths; None if it is invalid or out of bounds."""
     if type(value) not in (int, float) or not 0 <= value <= (quota.most or 0) / MICRO:
         return None
-    return micro(Decimal(str(value)))
+    return max(micro(Decimal(str(value))), 1 if value else 0)  # 0 would mean no limit
 
 
 def read_expiry(table: Table, default: int = 0) -> int:

@@ -42,6 +42,7 @@ from wireglot.gateway.state.quotas.reservation import (
     estimate,
     larger,
     month,
+    payable,
     reserve,
     standing,
     used,
@@ -454,6 +455,7 @@ class Quotas:
         claim = await self.admit(exchange, exchange.targets[0])
         if claim is not None:
             exchange.at_end.append(partial(self.settle, claim, exchange.record))
+            exchange.targets = payable(claim, exchange.targets)
 
     def reserve_history(self, exchange: Exchange) -> Awaitable[None] | None:
         """The model reads a stored conversation, too: once it is in the request, it is reserved."""
@@ -466,8 +468,10 @@ class Quotas:
         self._claims.pop(record.id, None)
         self._running.pop(reservation.holder, None)
         amounts = used(reservation, record, ended)
-        if record.usage_source == "provider" and record.usage is not None and not record.within:
-            self._usual.learn(reservation.route, record.usage.total_output, reservation.answers)
+        # Of several answers it is not known here how many the provider gave.
+        is_one = reservation.answers == 1 and not record.within
+        if is_one and record.usage_source == "provider" and record.usage is not None:
+            self._usual.learn(reservation.route, record.usage.total_output)
         growing = reservation.growing is not None
         if growing or reservation.places or reservation.budgets or reservation.corrections(amounts):
             self._later(lambda: self._correct(reservation, amounts))

@@ -56,18 +56,18 @@ class UsualOutput:
         """`_UNSAID_TOKENS` until there was an answer."""
         return math.ceil(self._tokens.get(route, _UNSAID_TOKENS))
 
-    def learn(self, route: str, tokens: int, answers: int) -> None:
-        """`answers`: the tokens are of this many answers."""
+    def learn(self, route: str, tokens: int) -> None:
+        """`tokens`: of one answer."""
         usual = self._tokens.pop(route, _UNSAID_TOKENS)
-        self._tokens[route] = usual + _NEWEST_WEIGHT * (tokens / answers - usual)
+        self._tokens[route] = usual + _NEWEST_WEIGHT * (tokens - usual)
         if len(self._tokens) > MAX_USUAL_ROUTES:
             del self._tokens[next(iter(self._tokens))]
 
 
 def expected_usage(exchange: Exchange, target: Target) -> Usage:
     """The maximum usage of the request: its own size, and all that it lets the model write."""
-    output = 0 if exchange.embeds else _output(exchange, target) * _answers(exchange)
-    return Usage(input=_input(exchange), output=output)
+    answers = _answers(exchange)
+    return Usage(input=_input(exchange), output=_output(exchange, target) * answers if answers else 0)
 
 
 def whole_input(exchange: Exchange) -> int:
@@ -99,6 +99,8 @@ def _output(exchange: Exchange, target: Target) -> int:
 
 
 def _answers(exchange: Exchange) -> int:
+    if exchange.embeds:
+        return 0
     return min(max(1, exchange.job.surface.client.asked_answers(exchange.job)), _MAX_ANSWERS)
 
 
@@ -223,8 +225,8 @@ class Reservation(msgspec.Struct):
     """At most."""
     likely_cost: int
     route: str = ""
-    answers: int = 1
-    """How many answers it asks for."""
+    answers: int = 0
+    """How many answers it asks for: none for a count or an embedding."""
     is_inner: bool = False
     """The gateway sends it to answer another one, which has its own reservation."""
     at: int = 0
@@ -323,6 +325,18 @@ def reserve(
     return found
 
 
+def payable(reservation: Reservation, targets: tuple[Target, ...]) -> tuple[Target, ...]:
+    """The targets that the budgets can be charged for. The first one is."""
+    if not any(limit.unit == "cost" for limit in reservation.limits):
+        return targets
+    settings, at = reservation.settings, reservation.at
+    return targets[:1] + tuple(
+        target
+        for target in targets[1:]
+        if known_price(settings, target.provider.name, target.model, at) is not None
+    )
+
+
 class QuotaAccount(msgspec.Struct, frozen=True):
     """An owner of limits: a key, or a group for all its keys together."""
 
@@ -362,12 +376,18 @@ def budgets_of(
         if most:
             period = period_of(now)
             budget = Budget(f"budget:{account.name}:{unit}:{period.name}", amount, most, period.until)
-            shown = f"{most} tokens" if unit == "tokens" else f"{most / MICRO:.2f} {currency}"
+            shown = f"{most} tokens" if unit == "tokens" else f"{_money(most)} {currency}"
             since = max(period.since, account.created)
             found.append(
                 Limit(unit, budget, f"{shown} a {span}", since=since, span=span, group=account.group)
             )
     return found
+
+
+def _money(amount: int) -> str:
+    """Exact, with two digits or as many as it has."""
+    digits = f"{amount % MICRO:06d}"
+    return f"{amount // MICRO}.{digits[:2]}{digits[2:].rstrip('0')}"
 
 
 def larger(reservation: Reservation, exchange: Exchange, target: Target) -> list[Rate | Budget]:
