@@ -203,7 +203,8 @@ class Pump:
             except TransportFault:
                 await self._feed_rest()
                 raise
-            await self._feed_rest()
+            if self._rest:
+                await self._feed_rest()
         except TransportFault:
             if self._stalled:
                 raise TransportFault("idle_timeout", "the upstream sends nothing but keep-alives") from None
@@ -235,19 +236,45 @@ class Pump:
         self._read_on()
 
     def _feed(self, data: bytes) -> None:
+        if self._over:
+            return
+        if self._rest or len(data) > _FEW_BYTES:
+            data = self._first_step(data)
+            if not data:
+                return
+        try:
+            self._feeder.feed(data)
+        except BaseException as problem:
+            self._rest = b""
+            if isinstance(problem, FrameTooLarge | BadJson | UpstreamFault):
+                raise TransportFault("protocol", "the upstream's stream cannot be read") from None
+            raise
+        if self._feeder.ended:
+            self._end()
+
+    def _end(self) -> None:
+        self._over = True
+        self._rest = b""
+        self._timer.cancel()
+        if self._tell_over is not None:
+            self._tell_over()
+        if self._feeder.failure is not None or self._feeder.cut:
+            self._answer.abort()
+        else:
+            self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)
+
+    def _first_step(self, data: bytes) -> bytes:
+        """What is fed now. The rest follows in further steps, and meanwhile nothing is read."""
         if self._rest:
             self._rest, self._at = self._rest[self._at :] + data, 0
             self._answer.pause()
-        elif len(data) <= _FEW_BYTES:
-            self._take(data)
-        else:
-            end = _end_of_step(data, 0)
-            if end < len(data):
-                self._rest, self._at = data, end
-                self._answer.pause()
-                self._read_on()
-                data = data[:end]
-            self._take(data)
+            return b""
+        end = _end_of_step(data, 0)
+        if end < len(data):
+            self._rest, self._at = data, end
+            self._answer.pause()
+            self._read_on()
+        return data[:end]
 
     def _read_on(self) -> None:
         if self._pressed:
@@ -280,32 +307,11 @@ class Pump:
 
     def _feed_step(self) -> None:
         rest, at = self._rest, self._at
-        self._at = end = _end_of_step(rest, at)
-        if end == len(rest):
-            self._rest = b""
-        self._take(rest[at:end])
-        if self._over:
-            self._rest = b""
-
-    def _take(self, data: bytes) -> None:
-        if self._over:
-            return
-        try:
-            self._feeder.feed(data)
-        except BaseException as problem:
-            self._rest = b""
-            if isinstance(problem, FrameTooLarge | BadJson | UpstreamFault):
-                raise TransportFault("protocol", "the upstream's stream cannot be read") from None
-            raise
-        if self._feeder.ended:
-            self._over = True
-            self._timer.cancel()
-            if self._tell_over is not None:
-                self._tell_over()
-            if self._feeder.failure is not None or self._feeder.cut:
-                self._answer.abort()
-            else:
-                self._timer = self._loop.call_later(_LINGER_SECONDS, self._answer.abort)
+        end = _end_of_step(rest, at)
+        self._rest = b""
+        self._feed(rest[at:end])
+        if end < len(rest) and not self._over:
+            self._rest, self._at = rest, end
 
     def _look(self) -> None:
         if self._feeder.moved or self._rest or (self._waits is not None and self._waits()):
