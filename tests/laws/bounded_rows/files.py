@@ -77,6 +77,13 @@ def taken(lines: list[bytes]) -> None:
 ROWS = [
     Row("models", repeated("model_list:", LITELLM), of_litellm, 10, entry=imported("litellm")),
     Row(
+        "settings of one name on a line each",
+        lambda n: "model_list: []\nunknown:\n" + "- x\n" * n,
+        of_litellm,
+        n=1_500,
+        entry=imported("litellm"),
+    ),
+    Row(
         "lists that stay open",
         lambda n: "model_list: " + "[" * n,
         of_litellm,

@@ -6,9 +6,9 @@ import itertools
 import re
 import textwrap
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
-from functools import cache
+from functools import cache, partial
 from importlib import resources
 from typing import Any, Final, Literal
 
@@ -168,15 +168,13 @@ def place(node: SourceNode) -> str:
 
 def places(nodes: Iterable[SourceNode]) -> str:
     """`line 3`, `lines 3, 9 and 14`, each file by itself."""
-    lines: dict[str, list[int]] = {}
+    lines: dict[str, dict[int, None]] = {}
     for node in nodes:
-        seen = lines.setdefault(node.file, [])
-        if node.line not in seen:
-            seen.append(node.line)
+        lines.setdefault(node.file, {})[node.line] = None
     return "; ".join(_of_file(file, seen) for file, seen in lines.items())
 
 
-def _of_file(file: str, lines: list[int]) -> str:
+def _of_file(file: str, lines: Iterable[int]) -> str:
     *most, last = map(str, lines)
     text = f"lines {', '.join(most)} and {last}" if most else f"line {last}"
     return f"{file}, {text}" if file else text
@@ -191,21 +189,28 @@ def table(program: str, file: str) -> dict[str, Any]:
 def tell_known(report: ImportReport, program: str) -> None:
     """Report every setting that has not been handled yet and that the program's table knows."""
     known = table(program, "known.toml")
-    for node in _known_nodes(report.root, {**known["default"], **known["left"]}):
-        said = _said(node.name, known["default"])
-        if said is not None and not _is_better(node.name, known["left"], known["default"]):
-            report.default(node, said)
-        else:
-            report.left(node, _said(node.name, known["left"]) or "")
+    handled = cache(partial(_handled, known=known))
+    for node, (fate, said) in _known_nodes(report.root, handled):
+        (report.default if fate == "default" else report.left)(node, said)
 
 
-def _known_nodes(node: SourceNode, known: Mapping[str, str]) -> Iterator[SourceNode]:
+def _handled(name: str, known: Mapping[str, Mapping[str, str]]) -> tuple[Fate, str] | None:
+    """The fate of a setting of this name, if the table has it: exactly, or else by a pattern."""
+    default, left = _said(name, known["default"]), _said(name, known["left"])
+    if default is not None and not _is_better(name, known["left"], known["default"]):
+        return "default", default
+    return ("left", left) if left is not None else None
+
+
+def _known_nodes(
+    node: SourceNode, handled: Callable[[str], tuple[Fate, str] | None]
+) -> Iterator[tuple[SourceNode, tuple[Fate, str]]]:
     """From the outside in: a report about a table covers everything inside."""
     for inner in (*node.fields.values(), *node.items):
-        if _said(inner.name, known) is not None:
-            yield inner
+        if (found := handled(inner.name)) is not None:
+            yield inner, found
         else:
-            yield from _known_nodes(inner, known)
+            yield from _known_nodes(inner, handled)
 
 
 def _said(name: str, known: Mapping[str, str]) -> str | None:
