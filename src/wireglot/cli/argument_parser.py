@@ -18,6 +18,8 @@ _HELP_COLUMNS: Final = 78
 _ALIKE: Final = 0.7
 """Similarity from 0 to 1: 0.83 for "claude" and "cluade", 0.67 for "sing" and "in"."""
 
+_MISSING: Final = "the following arguments are required: "
+
 _LIKE_A_KEY: Final = re.compile(r"sk-|wg-|wg_|AIza|gsk_|xox|gh[pousr]_|eyJ|Bearer")
 
 
@@ -66,7 +68,18 @@ class ArgumentParser(argparse.ArgumentParser):
         setattr(found, last.dest, unknown[0])
         return True
 
+    def _missing(self, message: str) -> str:
+        """argparse lists the names of missing arguments only: for the first one with choices, name these."""
+        names = message.removeprefix(_MISSING).split(", ")
+        for action in self._actions:
+            name = action.metavar if isinstance(action.metavar, str) else action.dest.upper()
+            if action.choices is not None and {name, action.dest} & set(names):
+                return f"{name}: expected {_listed(action.choices)}"
+        return f"expected {' and '.join(names)}"
+
     def error(self, message: str) -> NoReturn:
+        if message.startswith(_MISSING):
+            message = self._missing(message)
         complain(f"{message} (see {self.prog} --help)")
         self.exit(UNUSABLE)
 
@@ -74,12 +87,10 @@ class ArgumentParser(argparse.ArgumentParser):
         if action.choices is None or value in action.choices:
             return
         known = [str(each) for each in action.choices]
-        if isinstance(action, argparse._SubParsersAction):
-            kind = "command" if action.dest == "command" else f"`{self.prog}`"
-            raise argparse.ArgumentError(None, f"there is no {kind} {said(value, known)}")
+        if isinstance(action, argparse._SubParsersAction) and action.dest == "command":
+            raise argparse.ArgumentError(None, f"there is no command {said(value, known)}")
         name = "/".join(action.option_strings) or action.metavar or action.dest.upper()
-        expected = f"one of {', '.join(known)}" if len(known) > 1 else known[0]
-        raise argparse.ArgumentError(None, f"{name}: expected {expected}, got {said(value, known)}")
+        raise argparse.ArgumentError(None, f"{name}: expected {_listed(known)}, got {said(value, known)}")
 
     def _get_value(self, action: argparse.Action, arg_string: str) -> Any:
         # `--config "$UNSET"`: the intended value is unknown, and surely not the default.
@@ -96,8 +107,8 @@ class ArgumentParser(argparse.ArgumentParser):
             known = [each for action in self._actions for each in getattr(action, "completes", ())]
             if found.client in known:
                 return f"put arguments of the client after --: {self.prog} {found.client} -- {text}"
-            program = one_line(found.client)
-            meant = near(program, known)
+            program = shown(found.client)
+            meant = near(found.client, known)
             hint = f"did you mean {meant}?" if meant else f"try {self.prog} --env openai -- {program} {text}"
             return f"there is no client {program}: {hint}"
         if not name:
@@ -108,6 +119,11 @@ class ArgumentParser(argparse.ArgumentParser):
         if self.takes_rest and not near(name.partition("=")[0], options):
             return f"unknown option {one_line(name)} here: put the client's own arguments after --"
         return f"unknown option {said(name.partition('=')[0], options)}"
+
+
+def _listed(choices: Iterable[object]) -> str:
+    known = [str(each) for each in choices]
+    return f"one of {', '.join(known)}" if len(known) > 1 else known[0]
 
 
 def near(name: str, known: Iterable[str]) -> str:

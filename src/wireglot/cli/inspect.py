@@ -46,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.file is not None:
         if arguments.url is not None or arguments.config is not None or arguments.admin:
             raise Unusable("FILE: an exported exchange cannot be combined with --url, --config or --admin")
+        if arguments.file.startswith(("http://", "https://")):
+            raise Unusable("FILE: expected an exported exchange; the address of a gateway follows --url")
         return _show_file(from_file(arguments.file), open_it=not arguments.no_browser)
     address, key = _running(arguments)
     return _open_page(address, key, open_it=not arguments.no_browser, as_admin=arguments.admin)

@@ -11,7 +11,7 @@ from typing import Final
 
 import msgspec
 
-from wireglot.cli.argument_parser import near
+from wireglot.cli.argument_parser import near, shown
 from wireglot.cli.ask_providers import lacking, try_key
 from wireglot.cli.run.asking import can_ask, keep_key, prompted_key, says_yes, short_path
 from wireglot.cli.terminal import OK, Failed, Paint, Unusable, columns_of, complain, laid_out, one_line, say
@@ -68,7 +68,7 @@ def _known(name: str, known: dict[str, ProviderKey]) -> ProviderKey:
         return known[name]
     meant = near(name, known)
     hint = f"did you mean {meant}?" if meant else "`wireglot providers` lists all of them"
-    raise Unusable(f"there is no provider {one_line(name)}: {hint}")
+    raise Unusable(f"there is no provider {shown(name)}: {hint}")
 
 
 class _Keeping:

@@ -12,7 +12,7 @@ from decimal import Decimal, InvalidOperation
 from typing import Any, Final
 
 from wireglot import __version__
-from wireglot.cli.argument_parser import ArgumentParser, Commands, add_config, flag, option, positive
+from wireglot.cli.argument_parser import ArgumentParser, Commands, add_config, flag, option, positive, shown
 
 _COMPLETION_EXAMPLES: Final = """\
 examples:
@@ -541,7 +541,9 @@ def _add_serve(commands: Commands) -> None:
 
 def _minutes(text: str) -> float:
     if not re.fullmatch(r"[0-9]{1,5}(\.[0-9]{1,3})?", text) or not 0 < float(text) <= _MAX_TRACE_MINUTES:
-        raise argparse.ArgumentTypeError(f"expected at most {_MAX_TRACE_MINUTES} minutes, got {text[:40]!r}")
+        raise argparse.ArgumentTypeError(
+            f"expected a number of minutes, at most {_MAX_TRACE_MINUTES}, got {text[:40]!r}"
+        )
     return float(text)
 
 
@@ -554,7 +556,7 @@ def _port(text: str) -> int:
 def _rule(text: str) -> str:
     name, equals, targets = text.partition("=")
     if not equals or not name.strip() or not targets.strip() or ";" in text:
-        raise argparse.ArgumentTypeError(f"expected NAME=PROVIDER/MODEL, got {text!r}")
+        raise argparse.ArgumentTypeError(f"expected NAME=PROVIDER/MODEL, got {shown(text)}")
     return text
 
 

@@ -228,8 +228,8 @@ def _import(program: str, typo: str, file: str, broken: str, says: str) -> dict[
     line = f"import {program} {file}"
     return {
         "typo": (
-            Case(f"import {typo} {file}", 2, f"there is no `wireglot import` {typo}: did you mean {program}? (see wireglot import --help)"),
-            Case(f"import {program}", 2, f"the following arguments are required: FILE (see wireglot import {program} --help)"),
+            Case(f"import {typo} {file}", 2, f"PROGRAM: expected one of litellm, ccr, got {typo}: did you mean {program}? (see wireglot import --help)"),
+            Case(f"import {program}", 2, f"expected FILE (see wireglot import {program} --help)"),
             Case(f"{line} --ouput x", 2, f"unknown option --ouput: did you mean --output? (see wireglot import {program} --help)"),
         ),
         "missing file": (
@@ -271,6 +271,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "typo": (
             Case("logni", 2, "there is no command logni: did you mean login? (see wireglot --help)"),
             Case("login kimu", 2, "there is no provider kimu: did you mean kimi?"),
+            Case("login sk-hush", 2, "there is no provider an argument of 7 characters: `wireglot providers` lists all of them"),
             Case("login kimi --uncheked", 2, "unknown option --uncheked: did you mean --unchecked? (see wireglot login --help)"),
             Case("login ollama", 2, "ollama needs no key: [providers.ollama] enables it"),
         ),
@@ -305,6 +306,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("rnu", 2, "there is no command rnu: did you mean run? (see wireglot --help)"),
             Case("run", 2, "name a client (aider, claude, cline, codex, continue, copilot, droid, gemini, goose, hermes, kimi, llm, openclaw, opencode, pi, qwen), or a command with --env (see wireglot run --help)"),
             Case("run cluade", 2, "there is no client cluade: did you mean claude? (see wireglot run --help)"),
+            Case("run sk-hush -p hi", 2, "unknown option -p here: put the client's own arguments after -- (see wireglot run --help)"),
+            Case("run sk-hush hi", 2, "there is no client an argument of 7 characters: try wireglot run --env openai -- an argument of 7 characters hi (see wireglot run --help)"),
             Case("run claude --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot run --help)"),
             Case("run claude --model demoo/demo", 2, "there is no provider 'demoo': did you mean demo/demo?", how="process"),
             Case("run claude --model clade-opus", 2, "no provider lists the model 'clade-opus': request it as provider/model or add a line to [models] (providers that are on: demo)"),
@@ -343,9 +346,10 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
             Case("serve --workers 0", 2, "argument --workers: expected an integer from 1 up, got '0' (see wireglot serve --help)"),
             Case("serve --workers 100000", 2, "configuration: server.workers: expected a whole number from 1 to 256, found 100000"),
             Case("serve --log josn", 2, "--log: expected one of auto, json, pretty, off, got josn: did you mean json? (see wireglot serve --help)"),
-            Case("serve --trace long", 2, "argument --trace: expected at most 1440 minutes, got 'long' (see wireglot serve --help)"),
-            Case("serve --trace 0", 2, "argument --trace: expected at most 1440 minutes, got '0' (see wireglot serve --help)"),
-            Case("serve --model claude", 2, "argument --model: expected NAME=PROVIDER/MODEL, got 'claude' (see wireglot serve --help)"),
+            Case("serve --trace long", 2, "argument --trace: expected a number of minutes, at most 1440, got 'long' (see wireglot serve --help)"),
+            Case("serve --trace 0", 2, "argument --trace: expected a number of minutes, at most 1440, got '0' (see wireglot serve --help)"),
+            Case("serve --model sk-hush", 2, "argument --model: expected NAME=PROVIDER/MODEL, got an argument of 7 characters (see wireglot serve --help)"),
+            Case("serve --model claude", 2, "argument --model: expected NAME=PROVIDER/MODEL, got claude (see wireglot serve --help)"),
             Case("serve --model fast=demoo/demo", 2, '--model: expected provider/model of a provider that is on (demo) (did you mean demo?), found "demoo/demo"'),
             Case("serve --config wrong.toml", 2, "wrong.toml: server.prot: expected a field that exists (did you mean port?), found an unknown one"),
             Case("serve --config two.toml", 2, "two.toml: 2 problems\n  server.prot: expected …\n  server.hots: expected …", how="process"),
@@ -665,6 +669,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         ),
         "missing file": (
             *_configs("inspect"),
+            Case("inspect {gateway}", 2, "FILE: expected an exported exchange; the address of a gateway follows --url"),
             Case("inspect nowhere.json", 2, "nowhere.json: No such file or directory"),
             Case("inspect folder", 2, "folder: Is a directory"),
             Case("inspect request.json", 2, "request.json: format: expected wireglot-trace/1: this is no exported trace"),
@@ -684,7 +689,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
         "list",
         (
             Case("trac list", 2, "there is no command trac: did you mean trace? (see wireglot --help)"),
-            Case("trace lst", 2, "there is no `wireglot trace` lst: did you mean list? (see wireglot trace --help)"),
+            Case("trace lst", 2, "ACTION: expected one of list, show, diff, export, replay, got lst: did you mean list? (see wireglot trace --help)"),
             Case("trace list --modle x", 2, "unknown option --modle: did you mean --model? (see wireglot trace list --help)"),
             Case("trace list --limit 0", 2, "argument --limit: expected an integer from 1 up, got '0' (see wireglot trace list --help)"),
             Case("trace list --model \udcff", 0, out="no exchanges\n"),
@@ -724,21 +729,21 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     ),
     "store stats": _store(
         "stats",
-        (Case("store stat", 2, "there is no `wireglot store` stat: did you mean stats? (see wireglot store --help)"),),
+        (Case("store stat", 2, "ACTION: expected one of stats, prune, export, import, wipe, got stat: did you mean stats? (see wireglot store --help)"),),
         (),
         (Case("store stats", 0, out="SQLite "),),
         reader_leaves("store stats"),
     ),
     "store prune": _store(
         "prune",
-        (Case("store purne", 2, "there is no `wireglot store` purne: did you mean prune? (see wireglot store --help)"),),
+        (Case("store purne", 2, "ACTION: expected one of stats, prune, export, import, wipe, got purne: did you mean prune? (see wireglot store --help)"),),
         (),
         (Case("store prune", 0, out="nothing to remove\n"),),
         reader_leaves("store prune"),
     ),
     "store export": _store(
         "export",
-        (Case("store exprot", 2, "there is no `wireglot store` exprot: did you mean export? (see wireglot store --help)"),),
+        (Case("store exprot", 2, "ACTION: expected one of stats, prune, export, import, wipe, got exprot: did you mean export? (see wireglot store --help)"),),
         (
             Case("store export nowhere/out.jsonl", 2, "nowhere/out.jsonl: No such file or directory"),
             Case("store export folder", 2, "folder: Is a directory"),
@@ -752,7 +757,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     ),
     "store import": _store(
         "import",
-        (Case("store improt", 2, "there is no `wireglot store` improt: did you mean import? (see wireglot store --help)"),),
+        (Case("store improt", 2, "ACTION: expected one of stats, prune, export, import, wipe, got improt: did you mean import? (see wireglot store --help)"),),
         (
             Case("store import nowhere.jsonl", 2, "nowhere.jsonl: No such file or directory"),
             Case("store import folder", 2, "folder: Is a directory"),
@@ -764,8 +769,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "store wipe": _store(
         "wipe nobody",
         (
-            Case("store wpie me", 2, "there is no `wireglot store` wpie: did you mean wipe? (see wireglot store --help)"),
-            Case("store wipe", 2, "the following arguments are required: CALLER (see wireglot store wipe --help)"),
+            Case("store wpie me", 2, "ACTION: expected one of stats, prune, export, import, wipe, got wpie: did you mean wipe? (see wireglot store --help)"),
+            Case("store wipe", 2, "expected CALLER (see wireglot store wipe --help)"),
         ),
         (),
         (Case("store wipe nobody", 0, out="no data of 'nobody'\n"),),
@@ -774,8 +779,8 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "keys create": _keys(
         "create me",
         (
-            Case("keys craete me", 2, "there is no `wireglot keys` craete: did you mean create? (see wireglot keys --help)"),
-            Case("keys create", 2, "the following arguments are required: NAME (see wireglot keys create --help)"),
+            Case("keys craete me", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got craete: did you mean create? (see wireglot keys --help)"),
+            Case("keys create", 2, "expected NAME (see wireglot keys create --help)"),
             Case("keys create me/you", 1, 'name: expected a name of letters, digits, \'.\', \'_\', \'@\' and \'-\', but not \'admin\' or \'local\', found "me/you"'),
             Case("keys create \udcff", 1, "name: expected a name of letters, digits, '.', '_', '@' and '-', but not 'admin' or 'local', found text of 1 characters"),
             Case("keys create me --expires soon", 1, "expires: expected a date or a time, like 2027-01-31 or 2027-01-31T18:00:00Z, found text of 4 characters"),
@@ -793,7 +798,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "keys update": _keys(
         "update me --concurrent 5",
         (
-            Case("keys updte me", 2, "there is no `wireglot keys` updte: did you mean update? (see wireglot keys --help)"),
+            Case("keys updte me", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got updte: did you mean update? (see wireglot keys --help)"),
             Case("keys update nobody", 2, "nothing to change: name at least one option (see wireglot keys update --help)"),
             Case("keys update nobody --concurrent 5", 1, 'there is no stored key called "nobody"'),
         ),
@@ -802,7 +807,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     ),
     "keys list": _keys(
         "list",
-        (Case("keys lsit", 2, "there is no `wireglot keys` lsit: did you mean list? (see wireglot keys --help)"),),
+        (Case("keys lsit", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got lsit: did you mean list? (see wireglot keys --help)"),),
         (Case("keys list", 0, out="name", before=MADE),),
         reader_leaves("keys list", before=MADE),
         (Case("keys list --url {silent}", 130, "interrupted", env=LOCAL_KEYS, how="process", while_asking=True),),
@@ -810,7 +815,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "keys revoke": _keys(
         "revoke me",
         (
-            Case("keys rovoke me", 2, "there is no `wireglot keys` rovoke: did you mean revoke? (see wireglot keys --help)"),
+            Case("keys rovoke me", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got rovoke: did you mean revoke? (see wireglot keys --help)"),
             Case("keys revoke nobody", 1, 'there is no stored key called "nobody"'),
         ),
         (Case("keys revoke me", 0, "All gateway processes reject it within seconds. Running requests may finish.", out="me  wg-", before=MADE, note=True),),
@@ -828,7 +833,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "keys delete": _keys(
         "delete me --yes",
         (
-            Case("keys delet me", 2, "there is no `wireglot keys` delet: did you mean delete? (see wireglot keys --help)"),
+            Case("keys delet me", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got delet: did you mean delete? (see wireglot keys --help)"),
             Case("keys delete nobody --yes", 1, 'there is no stored key called "nobody"'),
         ),
         (Case("keys delete me", 2, "this deletes the key me and stored data of the callers: confirm with --yes", before=MADE),),
@@ -836,14 +841,15 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     ),
     "keys off": _keys(
         "off --yes",
-        (Case("keys of", 2, "there is no `wireglot keys` of: did you mean off? (see wireglot keys --help)"),),
+        (Case("keys", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate (see wireglot keys --help)"),
+            Case("keys of", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got of: did you mean off? (see wireglot keys --help)"),),
         (Case("keys off", 2, "this deletes all stored keys (me) and stored data of the callers: confirm with --yes", before=MADE),),
         NO_OUTPUT,
     ),
     "keys rotate": _keys(
         "rotate me",
         (
-            Case("keys roatte me", 2, "there is no `wireglot keys` roatte: did you mean rotate? (see wireglot keys --help)"),
+            Case("keys roatte me", 2, "ACTION: expected one of create, update, list, revoke, delete, off, rotate, got roatte: did you mean rotate? (see wireglot keys --help)"),
             Case("keys rotate nobody", 1, 'there is no stored key called "nobody"'),
             Case("keys rotate me --overlap soon", 2, "argument --overlap: expected a time like 30m, 1h or 7d, got 'soon' (see wireglot keys rotate --help)"),
             Case("keys rotate me --overlap 999999999w", 2, "argument --overlap: expected at most 5200w (100 years), got '999999999w' (see wireglot keys rotate --help)"),
@@ -857,7 +863,7 @@ TABLE: Final[dict[str, dict[str, Cell]]] = {
     "completion": {
         "typo": (
             Case("complete", 2, "there is no command complete: did you mean completion? (see wireglot --help)"),
-            Case("completion", 2, "the following arguments are required: SHELL (see wireglot completion --help)"),
+            Case("completion", 2, "SHELL: expected one of bash, zsh, fish (see wireglot completion --help)"),
             Case("completion bsh", 2, "SHELL: expected one of bash, zsh, fish, got bsh: did you mean bash? (see wireglot completion --help)"),
         ),
         "missing file": NO_FILES,

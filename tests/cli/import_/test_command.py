@@ -151,9 +151,9 @@ def test_a_source_that_is_none_is_reported_in_one_line(program: str, content: by
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
-        ((), "the following arguments are required: PROGRAM"),
-        (("litelm", "x"), "there is no `wireglot import` litelm: did you mean litellm?"),
-        (("litellm",), "the following arguments are required: FILE"),
+        ((), "PROGRAM: expected one of litellm, ccr (see"),
+        (("litelm", "x"), "PROGRAM: expected one of litellm, ccr, got litelm: did you mean litellm?"),
+        (("litellm",), "expected FILE"),
         (("litellm", "x", "--keep-key"), "unknown option --keep-key: did you mean --keep-keys?"),
         (("litellm", TEAM, "-o", "."), ". is a folder"),
         (("litellm", TEAM, "-o", "/proc/none/new.toml"), ""),

@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from wireglot.cli.argument_parser import near
+from wireglot.cli.argument_parser import near, shown
 from wireglot.cli.ask_providers import ask_providers, try_key
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.remote_gateway import (
@@ -375,7 +375,7 @@ class Launch(msgspec.Struct, frozen=True):
                 if meant
                 else f"known clients are {known}; for other commands use --env"
             )
-            return f"there is no client {one_line(self.client)}: {hint}"
+            return f"there is no client {shown(self.client)}: {hint}"
         if self.url and self.private:
             return "--url and --private exclude each other"
         if self.statusline and not CLIENTS[self.client].has_statusline:
@@ -661,9 +661,9 @@ def _line(task: Launch, door: Door, what: str, pointing: Pointing) -> str:
     text = f"{one_line(Path(task.program).name)} on {door.url} ({what}), {model}"
     width = shutil.get_terminal_size().columns - len("wireglot: ") if sys.stderr.isatty() else 1000
     names = list(pointing.set)
-    for shown in range(len(names), 0, -1):
-        more = f" and {len(names) - shown} more" if shown < len(names) else ""
-        line = f"{text}; set {', '.join(names[:shown])}{more}"
+    for number in range(len(names), 0, -1):
+        more = f" and {len(names) - number} more" if number < len(names) else ""
+        line = f"{text}; set {', '.join(names[:number])}{more}"
         if len(line) <= width:
             return line
     line = f"{text}; set {count(len(names), 'variable')}"
