@@ -9,8 +9,8 @@ from typing import Any
 from tests.laws.bounded import Row
 from tests.laws.entry_points import STORE, TRACE, imported
 from wireglot.cli.import_ import ccr, litellm
-from wireglot.cli.import_.draft import written
-from wireglot.cli.import_.source import UnreadableSource, read_json5, read_yaml
+from wireglot.cli.import_.draft import places, written
+from wireglot.cli.import_.source import SourceNode, UnreadableSource, read_json5, read_yaml
 from wireglot.stores.records import Document
 from wireglot.stores.transfer import export_lines, import_lines
 from wireglot.traces.file import BadTrace, read_trace, write_trace
@@ -77,10 +77,10 @@ def taken(lines: list[bytes]) -> None:
 ROWS = [
     Row("models", repeated("model_list:", LITELLM), of_litellm, 10, entry=imported("litellm")),
     Row(
-        "settings of one name on a line each",
-        lambda n: "model_list: []\nunknown:\n" + "- x\n" * n,
-        of_litellm,
-        n=1_500,
+        "lines of settings with one name",
+        lambda n: [SourceNode("x", f"unknown[{at}]", at) for at in range(n)],
+        places,
+        n=2_000,
         entry=imported("litellm"),
     ),
     Row(
