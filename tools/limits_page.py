@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
+from collections import Counter
 from collections.abc import Iterator
 from importlib import import_module
 from typing import Final, NamedTuple
@@ -23,32 +24,54 @@ _AREAS: Final = {
     "http": "Connections",
     "wire": "Streams and documents",
     "ir": "Streams and documents",
-    "dialects": "Requests and answers",
-    "providers": "Requests and answers",
-    "translate": "Requests and answers",
-    "cache": "Requests and answers",
-    "gateway": "The gateway",
-    "stores": "Stores",
-    "traces": "Traces",
-    "web": "Web search and web fetch",
-    "logins": "Signing in at providers",
+    "dialects": "Translation",
+    "providers": "Translation",
+    "translate": "Translation",
+    "dialects/schema": "JSON schemas",
+    "cache": "Cached conversations",
+    "gateway/config": "Configuration",
+    "gateway/entry": "Access to the gateway",
+    "gateway/login": "Signing in",
+    "logins": "Signing in",
+    "gateway/request": "Requests and answers",
+    "gateway/streams": "Requests and answers",
+    "gateway/websockets.py": "Requests and answers",
+    "gateway": "Requests and answers",
+    "gateway/relay": "Calls to providers",
+    "gateway/targets": "Calls to providers",
+    "gateway/hosted": "Hosted tools",
+    "web": "Hosted tools",
+    "gateway/state": "Stored data",
+    "stores": "Stored data",
+    "gateway/pages": "Lists of models, and telemetry",
+    "gateway/observe": "Logs and metrics",
+    "gateway/inspector": "The inspector's page",
+    "gateway/trace": "The list of exchanges, and traces",
+    "traces": "The list of exchanges, and traces",
     "history": "The library",
     "kimi": "The library",
+    "cli": "The command line",
     "demo": "The demo model",
     "probe": "The probe",
-    "cli": "The command line",
 }
+"""Package -> section, in the page's order; the longest name that fits counts."""
+_OPENINGS: Final = re.compile(
+    r"(?:Maximum|Limit|For|Per|Up to|More|Above|In one|The same|Used|At most|This many|A longer|With)\b"
+    r"|\w+\.$|.*\b_[a-z]"
+)
+"""How a sentence begins that cannot be understood without its constant, or has a private name in it."""
 _INTRODUCTION: Final = (
     "# Limits",
     "",
-    "What one client, provider, page or file can cost everybody else is bounded. What meets their text is",
-    "linear in it, or has one of these limits. Limits that you can change are in the",
-    "[configuration](configuration.md); these are constants of the source.",
+    "What one client, provider, page or file can cost all others is bounded. Work on their text is linear in",
+    "its length, or has one of these limits. These are constants; each links to the module that says more.",
+    "Limits that you can change are in the configuration: [`[limits]`](configuration.md#limits) for all",
+    "clients (size of a body, requests at once, memory, timeouts), [`[keys]`](keys.md) for one.",
 )
 
 
 class Undescribed(Exception):
-    """A bound without a comment."""
+    """A bound without a comment, or with one that cannot be understood on the page."""
 
 
 class Bound(NamedTuple):
@@ -63,6 +86,15 @@ def bounds() -> list[Bound]:
     found = [bound for module in modules().values() for bound in bounds_of(module)]
     lacking = [
         f"{each.file}: {each.name} has no comment that says what it bounds" for each in found if not each.text
+    ]
+    lacking += [
+        f"{each.file}: {each.name}: begin with what is counted, as in 'Bytes of a form': {each.text}"
+        for each in found
+        if _OPENINGS.match(each.text)
+    ]
+    texts = Counter(each.text for each in found if each.text)
+    lacking += [
+        f"{number} bounds are described alike: {text}" for text, number in texts.items() if number > 1
     ]
     if lacking:
         raise Undescribed("\n".join(lacking))
@@ -121,24 +153,31 @@ def _beside(line: str) -> str:
 def page() -> list[str]:
     sections: dict[str, list[Bound]] = {title: [] for title in _AREAS.values()}
     for bound in bounds():
-        sections[_AREAS[bound.file.partition("/")[0]]].append(bound)
+        sections[area(bound.file)].append(bound)
     lines = list(_INTRODUCTION)
     for title, found in sections.items():
         if found:
             lines += ["", f"## {title}", "", "| limit | of what | constant |", "|---|---|---|"]
-            lines += [
-                f"| {shown(each)} | {_cell(each.text)} | `{each.file}` `{each.name}` |" for each in found
-            ]
+            lines += [f"| {shown(each)} | {_cell(each.text)} | {_link(each)} |" for each in found]
     return lines
+
+
+def area(file: str) -> str:
+    fitting = [name for name in _AREAS if f"{file}/".startswith(f"{name}/")]
+    return _AREAS[max(fitting, key=len)]
+
+
+def _link(bound: Bound) -> str:
+    return f"[`{bound.name.lstrip('_')}`](../src/wireglot/{bound.file})"
 
 
 def shown(bound: Bound) -> str:
     value = bound.value
-    if re.search(r"BYTES|BODY|FRAME|ANSWER$", bound.name) and value >= 1024:
+    if re.search(r"BYTES|BODY|FRAME|ANSWER$", bound.name) or bound.text.startswith("Bytes"):
         for size, unit in _SIZES:
-            if value % size == 0:
+            if value >= size and value % size == 0:
                 return f"{int(value) // size:,} {unit}"
-    return f"{value:,}"
+    return f"{int(value) if value == int(value) else value:,}"
 
 
 def _cell(text: str) -> str:

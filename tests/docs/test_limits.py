@@ -8,14 +8,40 @@ import pytest
 
 from tools import limits_page
 from tools.limits_page import Bound, bounds, bounds_of, shown
-from tools.structure import Module, nodes_of
+from tools.structure import Module, modules, nodes_of
 
 
 def test_every_bound_says_what_it_bounds() -> None:
     found = bounds()
     assert len(found) > 200
     page = "\n".join(limits_page.page())
-    assert all(f"`{each.file}` `{each.name}`" in page for each in found)
+    assert all(f"[`{each.name.lstrip('_')}`](../src/wireglot/{each.file})" in page for each in found)
+
+
+@pytest.mark.parametrize(
+    "text", ["Callers.", "For one field of a tool.", "Maximum number in memory only.", "Limit for `_met`."]
+)
+def test_a_bound_begins_with_what_it_counts(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module = next(iter(modules().values()))
+    monkeypatch.setattr(limits_page, "modules", lambda: {"made": module})
+    monkeypatch.setattr(limits_page, "bounds_of", lambda _: [Bound("ir/errors.py", "MAX_ONE", 1, text)])
+    with pytest.raises(limits_page.Undescribed, match="begin with what is counted"):
+        bounds()
+
+
+def test_no_two_bounds_are_described_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    two = [Bound("ir/errors.py", name, 1, "Characters of a text.") for name in ("MAX_ONE", "MAX_TWO")]
+    module = next(iter(modules().values()))
+    monkeypatch.setattr(limits_page, "modules", lambda: {"made": module})
+    monkeypatch.setattr(limits_page, "bounds_of", lambda _: two)
+    with pytest.raises(limits_page.Undescribed, match="2 bounds are described alike"):
+        bounds()
+
+
+def test_a_bound_is_in_the_section_of_its_package() -> None:
+    assert limits_page.area("gateway/hosted/loop.py") == limits_page.area("web/fetch.py") == "Hosted tools"
+    assert limits_page.area("gateway/supervisor.py") == limits_page.area("gateway/websockets.py")
+    assert limits_page.area("dialects/schema/walk.py") != limits_page.area("dialects/body.py")
 
 
 def test_the_comment_of_a_bound_is_above_it_or_below(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -49,5 +75,8 @@ def test_sizes_are_shown_in_their_unit() -> None:
         ("_MAX_BODY", 64 << 10, "64 KiB"),
         ("_MAX_BYTES", 84, "84"),
         ("MAX_NODES", 4096, "4,096"),
+        ("MAX_SECONDS", 600.0, "600"),
+        ("MAX_SHARE", 0.5, "0.5"),
     ):
         assert shown(Bound("f", name, value, "")) == text
+    assert shown(Bound("f", "MAX_LINE", 1 << 20, "Bytes of a line.")) == "1 MiB"

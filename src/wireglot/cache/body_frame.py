@@ -15,7 +15,7 @@ SPACES: Final = b" \t\n\r"
 
 _WORDS_BYTES: Final = 64
 _MAX_MET: Final = 64
-"""Limit for `_met`: conversations that began recently and of which nothing else is known."""
+"""Conversations that began recently and of which nothing else is known yet."""
 
 
 class Piece(NamedTuple):

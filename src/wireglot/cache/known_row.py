@@ -18,15 +18,15 @@ from wireglot.cache.texts import Texts
 OPEN_TURNS: Final = 4
 """Number of turns at the end that may change."""
 _MAX_LEAD: Final = 2
-"""Number of turns at the beginning that may be new each time, such as a system text that the client sends
-elsewhere. These are compared by value and form; all others by identity."""
+"""Turns at the beginning of a conversation that may be new each time, such as a system text that the client
+sends elsewhere. They are compared by value and form, all others by identity."""
 _LEAST: Final = 8
 """In shorter conversations, walking through the turns is as fast."""
 _STEP: Final = 6
 """Turns are settled in steps of this many: recording them takes as long as walking through them."""
 _MAX_ROWS: Final = 16
-"""Limit of rows that begin with the same turn."""
-# Results that one row keeps of a text: callers choose the models that they are made for.
+"""Cached conversations that begin with the same turn."""
+# Results that a cached conversation keeps of one text: callers choose the models that they are made for.
 _MAX_MADE: Final = 32
 _VALUE_BYTES: Final = 128
 """Estimated size of one turn in a row, including the results about it."""

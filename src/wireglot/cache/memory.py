@@ -16,7 +16,7 @@ from wireglot.wire.splice import decode_items, decode_member
 _SHORT_BYTES: Final = 1024
 """Members up to this size are decoded faster than looked up."""
 _MAX_EQUAL: Final = 128
-"""Limit of equal turns of one conversation that are cached; further ones are decoded each time."""
+"""Equal turns of one conversation that are cached; further ones are decoded each time."""
 _NESTED: Final = b"[{"
 
 

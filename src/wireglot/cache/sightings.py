@@ -21,8 +21,9 @@ _TAIL_BYTES: Final = 128 * 1024
 """Maximum bytes compared from either side: hashing 100 KB takes a hundredth of a millisecond, or a
 twentieth."""
 _MAX_PIECES: Final = 8192
-"""The pieces of some 250 conversations of 100 KB, more than are cached: two megabytes."""
-# Callers whose bytes are counted at once.
+"""Pieces of bodies that are recognized when they are sent again: those of some 250 conversations of 100 KB,
+in two megabytes."""
+# Callers whose repeated bytes are counted at the same time.
 _MAX_CALLERS: Final = 1024
 _KEY_BITS: Final = 0xFFFF_FFFF_FFFF_FFFF
 

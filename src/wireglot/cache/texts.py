@@ -33,24 +33,24 @@ it. Measured with conversations of tiny turns (tests/laws/test_growing.py)."""
 _KEPT_BYTES: Final = 384
 """Added for each derived value, in addition to the size its maker reports."""
 _MAX_MADE: Final = 32
-"""Limit of derived values per value: one for each kind of endpoint it is sent to."""
-# Scopes whose texts are cached at once.
+"""Derived values that are cached for one text: one for each kind of endpoint it is sent to."""
+# Scopes (a client key, a dialect) whose texts are cached at the same time.
 _MAX_SCOPES: Final = 1024
-# Frames of bodies that one scope keeps.
+# Frames of bodies (all that is not a turn) that are cached for one scope.
 _MAX_FRAMES: Final = 64
 _FRAME_BYTES: Final = 4096
 """Added for each frame, in addition to its own texts."""
 _FRAME_SHARE: Final = 8
 """A frame larger than this fraction (1/8) of the memory is not kept."""
 _MAX_RUNS: Final = 128
-"""Conversations whose beginning is known: testing one takes a tenth of a microsecond."""
+"""Conversations of one scope whose beginning is cached: testing one takes a tenth of a microsecond."""
 _RUN_BYTES: Final = 1024
 """Added for each run, in addition to its body."""
 _RUN_SHARE: Final = 8
 """All runs together take at most this fraction (1/8) of the memory."""
 _MAX_BEHIND: Final = 256
-"""Conversations that begin alike and continue differently: testing one takes a hundredth of the time of
-parsing a turn."""
+"""Cached conversations that begin alike and continue differently: testing one takes a hundredth of the time
+of parsing a turn."""
 
 _CREDIT: Final = 256 * 1024
 # Bytes that a scope may look up in advance of what it has sent.

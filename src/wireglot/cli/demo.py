@@ -146,7 +146,7 @@ TURNS: Final[tuple[tuple[str, dict[str, Any]], ...]] = (
 
 _WIDE_COLUMNS: Final = 126
 """Width if no terminal reports one."""
-# Columns of a line that the demo prints.
+# Columns of a line that `wireglot demo` prints.
 _MAX_SHOWN: Final = 96
 
 

@@ -170,7 +170,8 @@ def _add_inspect(commands: Commands) -> None:
 _UNIT_SECONDS: Final = {"s": 1, "m": 60, "h": 3600, "d": 86400, "w": 7 * 86400}
 _LONGEST_SECONDS: Final = 5200 * 7 * 86400
 _MAX_AMOUNT: Final = 10**15
-"""Of tokens, requests or money: more is a mistake, and no store accepts it."""
+"""The largest amount of tokens, requests or money in an option: more is a mistake, and no store accepts
+it."""
 
 _KEYS_EXAMPLES: Final = """\
 examples:

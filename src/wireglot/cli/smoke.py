@@ -51,7 +51,7 @@ _TOOL: Final = Tool(
 )
 _GREETING: Final = "Say hello in one short sentence."
 _QUESTION: Final = "What is the weather in Paris? Call the tool get_weather to find out."
-# Tokens of one answer: enough for a model that thinks before it says hello.
+# Output tokens of one answer to `wireglot smoke`: enough for a model that thinks before it says hello.
 MAX_SMOKE_TOKENS: Final = 2048
 
 _MODEL_SECONDS: Final = 120.0

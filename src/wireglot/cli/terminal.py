@@ -71,7 +71,7 @@ INTERRUPTED: Final = 130  # for SIGINT
 PIPE_CLOSED: Final = 141  # for SIGPIPE
 TERMINATED: Final = 143  # for SIGTERM
 MAX_FAILURES: Final = 100
-"""The maximum of a count as a status: higher ones have other meanings for a shell."""
+"""Failures that an exit status counts: higher ones have other meanings for a shell."""
 
 
 class CommandError(Exception):

@@ -304,7 +304,7 @@ _FOLLOW_SECONDS: Final = 1.0
 _FOLLOWED: Final = 200
 """Rows that are read each time; of a gateway with more than that in a second the newest are shown."""
 _MAX_FOLLOWED: Final = 20_000
-"""Exchanges that are remembered as shown."""
+"""Exchanges that `wireglot trace list --follow` remembers as shown."""
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -22,7 +22,7 @@ from wireglot.ir.outcome import added
 
 _FLOAT: Final = "f"
 _MAX_INTEGER: Final = 2**53
-"""Floats are exact up to here. JSON integers may have any length, which few parsers support."""
+"""The largest integer that a number of an embedding request may have: floats are exact up to here."""
 _BIG_ENDIAN: Final = sys.byteorder == "big"
 _PLACE: Final = re.compile(r"\$\.inputs\[(\d+)\](?:\.(\w+))?(.*)", re.DOTALL)
 

@@ -9,7 +9,7 @@ _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_UTC: Final = _EPOCH.replace(tzinfo=UTC)
 _SECOND: Final = timedelta(seconds=1)
 _MAX_TIME: Final = 253_402_300_799
-"""The last second of the year 9999."""
+"""The latest time that is written as text, in Unix seconds: the end of the year 9999."""
 
 
 def unix_seconds(stamp: Any) -> int:

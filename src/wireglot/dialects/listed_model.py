@@ -12,7 +12,7 @@ from wireglot.ir.errors import ClientFault
 Query = dict[str, list[str]]
 """As `urllib.parse.parse_qs` reads one."""
 
-# Models on one page of a list.
+# Models on one page of a list of models.
 PAGE_MAX: Final = 1000
 # Characters of a model's title and owner in a list.
 _MAX_NAME: Final = 256

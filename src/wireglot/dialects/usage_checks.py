@@ -41,7 +41,8 @@ REASONING: Final = "reasoning_exceeds_output"
 WRITTEN: Final = "cache_parts_exceed_cache_writes"
 
 COUNT_MAX: Final = 10**12
-"""More tokens than any request has; a ledger counts no more."""
+"""Tokens of a count in an answer's usage. No request has more; a larger count is an error of the provider and
+ignored."""
 
 Numbers = dict[str, int]
 """The reported counts that are plausible, under our own names."""

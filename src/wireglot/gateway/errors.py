@@ -39,7 +39,7 @@ _CLASSES: Final[dict[ErrorClass, tuple[ErrorKind, int, str]]] = {
 }
 
 RETRY_AFTER_MAX = 120
-"""A longer wait makes OpenAI's SDK give up at once."""
+"""Seconds in `retry-after`: a longer wait makes OpenAI's SDK give up."""
 
 _WAIT_SECONDS: Final = {429: 1.0, 503: 2.0, 529: 2.0}
 """Default waits. A status that means "retry later" always has one: Codex gives up at once on a 429 without

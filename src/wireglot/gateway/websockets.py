@@ -51,7 +51,7 @@ _TOLD_HEADERS: Final = ("retry-after", "x-should-retry", "x-request-id")
 """Headers of a refusal that clients act on."""
 # Answers of one connection that later turns may refer to.
 _MAX_KEPT_ANSWERS: Final = 32
-# Streams of one connection.
+# Streams (`stream_id`) of one WebSocket connection.
 _MAX_LANES: Final = 32
 _MAX_IN_FLIGHT: Final = 16
 """Answers in progress at once, each in its own lane."""

@@ -29,9 +29,9 @@ from wireglot.ir.stream import (
     UsageReport,
 )
 
-# Stop sequences that are searched for in one answer, and their characters together. Vendors that have stop
-# sequences take 4 to 64 short ones; a table of all their beginnings is made, which grows with their text.
-# Those beyond are reported as lost.
+# Stop sequences that are searched for in one answer; those beyond are reported as lost. Vendors that have
+# stop sequences take 4 to 64 short ones; a table of all their beginnings is made, which grows with their
+# text.
 MAX_SEQUENCES: Final = 64
 # Characters of all emulated stop sequences together.
 MAX_SEQUENCE_CHARS: Final = 4096

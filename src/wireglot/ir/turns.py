@@ -22,7 +22,8 @@ INTERRUPTED = "The tool call was interrupted: no result was recorded."
 
 
 _MAX_WORDS = 1000
-"""Maximum characters: search engines take no longer queries."""
+"""Characters of a user's text that are used as the query of a forced web search: search engines take no
+longer queries."""
 
 
 def last_words(messages: tuple[Message, ...]) -> str:

@@ -48,7 +48,7 @@ def next_wait(policy: RetryPolicy, failed: AttemptFailed, tried: int, chance: fl
 
 
 UNKNOWN = "unknown"
-# Characters of one word in the log.
+# Characters of one word in the log of the Kimi client.
 _WORD_MAX = 128
 
 

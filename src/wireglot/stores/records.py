@@ -197,7 +197,8 @@ def added(totals: Sequence[UsageTotal], group: tuple[str, ...] = ()) -> UsageTot
 
 
 QUOTA_MAX: Final = 10**15
-"""More than anybody uses, and small enough for every store's integers."""
+"""The largest amount of a budget or limit: more than anyone uses, and small enough for the integers of every
+store."""
 Quota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX)]
 MoneyQuota = Annotated[int, msgspec.Meta(ge=0, le=QUOTA_MAX, extra={"unit": "money"})]
 

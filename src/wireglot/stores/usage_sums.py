@@ -40,7 +40,7 @@ HOUR: Final = 3_600_000
 DAY: Final = 24 * HOUR
 _FOREVER: Final = 1 << 61
 MAX_EXACT_ROWS: Final = 100_000
-"""Above this number even rows that are read are put into buckets."""
+"""Rows of usage whose quantiles are computed exactly; more are put into buckets."""
 CHUNK_ROWS: Final = 5_000
 """Rows that are added up at once, unless one hour has more."""
 _CHUNK_MS: Final = 31 * DAY

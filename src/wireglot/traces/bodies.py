@@ -17,7 +17,7 @@ _COMMA, _QUOTE = b',"'
 # Objects and lists of a body that is analysed for display.
 MAX_CONTAINERS: Final = 50_000
 MAX_VALUES: Final = 200_000
-"""Limit for a body that is analysed for display. Parsing it is one call that no other thread can interrupt:
+"""Values of a body that is analysed for display. Parsing it is one call that no other thread can interrupt:
 four megabytes of brackets would block a gateway's interpreter for a second."""
 
 

@@ -19,9 +19,10 @@ T = TypeVar("T")
 
 SUFFIX: Final = ".wgtrace.json"
 MAX_BYTES: Final = 64 * 1024 * 1024
-"""Limit for the JSON, compressed or not. An exchange has four bodies, each limited when it is recorded."""
+"""Bytes of an exported exchange as JSON, compressed or not. It has four bodies, each limited when it is
+recorded."""
 
-# The cost of an exchange in a file of traces.
+# The cost of an exchange in a file of traces, in millionths of a currency.
 _MAX_COST: Final = 2**63
 _GZIP: Final = b"\x1f\x8b"
 _KIND: Final = FORMAT.rpartition("/")[0]

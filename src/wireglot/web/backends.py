@@ -28,8 +28,8 @@ HttpBackend = Literal["searxng", "brave", "tavily", "exa", "google"]
 
 # Bytes of a search engine's answer.
 _MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-# Results of an answer that are looked at: each is compared with each domain rule of the request. No engine is
-# asked for more than 20.
+# Results of a search engine's answer that are looked at: each is compared with each domain rule of the
+# request. No engine is asked for more than 20.
 MAX_RESULTS: Final = 200
 # Characters of a result's title.
 _MAX_TITLE: Final = 300

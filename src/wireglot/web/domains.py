@@ -20,7 +20,7 @@ from wireglot.wire.wildcards import caught
 # Domains in one list of a request. OpenAI admits 100 in `filters.allowed_domains`; each is compared with each
 # page and each result.
 MAX_RULES: Final = 100
-# The characters of one domain with its path. A name has 253 at most.
+# Characters of one domain with its path in a list of a request. A name has 253 at most.
 MAX_RULE_CHARACTERS: Final = 512
 _SCHEME: Final = re.compile(r"^https?://", re.IGNORECASE)
 _LABELS: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*")

@@ -24,7 +24,7 @@ from wireglot.web.page_text import read_page
 
 T = TypeVar("T")
 
-# Redirects of one page.
+# Redirects that are followed for one page.
 MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _MAX_CONCURRENT: Final = 32

@@ -57,7 +57,7 @@ _PIECE: Final = 64 * 1024
 _READ_SECONDS: Final = 5.0
 """Time limit for one page, after which the rest is left out: it shares the interpreter with all other
 requests."""
-# Characters of a page's title.
+# Characters of the title of a fetched page.
 _MAX_TITLE: Final = 300
 
 

@@ -28,7 +28,7 @@ __all__ = ["BadFrame", "EventStreamDecoder", "StreamMessage", "message"]
 _PRELUDE: Final = Struct(">III")
 _CRC: Final = Struct(">I")
 _AROUND_BYTES: Final = _PRELUDE.size + _CRC.size
-# Bytes of the headers of one message in Amazon's framing.
+# Bytes of the headers of one message in Amazon's event stream.
 _MAX_HEADERS: Final = 128 * 1024
 
 _TEXT: Final = 7

@@ -16,8 +16,8 @@ _decode = msgspec.json.Decoder().decode
 _encode = msgspec.json.Encoder().encode
 
 MAX_DEPTH = 128
-"""Maximum nesting of any JSON that is decoded, whatever its source. No conversation comes near it, and code
-that walks through a value may use recursion: Python stops at a thousand frames."""
+"""Nesting of any JSON that is decoded, whatever its source. No conversation comes near it, and code that
+walks through a value may use recursion: Python stops at a thousand frames."""
 _COUNTED_BYTES = 4096
 """Up to this size, counting brackets is faster than walking through the value."""
 

@@ -11,8 +11,8 @@ from functools import lru_cache
 from typing import Final
 
 _MAX_HOPS: Final = 64
-"""Occurrences of the character to test before it is taken to be frequent in this text: each test costs as
-much as searching 100 bytes for the word."""
+"""Places of a word's rarest character that are tested before the character counts as frequent in this text:
+each test costs as much as searching 100 bytes for the word."""
 
 
 def holds_any(data: bytes, words: tuple[bytes, ...]) -> bool:

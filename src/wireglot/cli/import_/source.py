@@ -13,7 +13,7 @@ Scalar: TypeAlias = "str | int | float | bool | None"
 _INDEX: Final = re.compile(r"\[\d+\]")
 _NUMBER: Final = re.compile(r"[+-]?(\d{1,12}\.?\d{0,15}|\.\d{1,15})([eE]-?\d{1,2})?")
 _MAX_NUMBER: Final = 1e12
-"""No setting is larger, and NaN is not a setting either."""
+"""The largest number in an imported configuration. No setting is larger, and NaN is not a setting either."""
 
 
 class NotCarried(Exception):
@@ -116,7 +116,8 @@ def kind(node: SourceNode) -> str:
 # Values of an imported configuration, each alias of YAML counted as what it repeats.
 _MAX_NODES: Final = 200_000
 _MAX_DEPTH: Final = 64
-"""A file of a few lines with aliases of aliases can expand to billions of values."""
+"""Nesting of an imported configuration. A file of a few lines with aliases of aliases can expand to billions
+of values."""
 
 
 def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:

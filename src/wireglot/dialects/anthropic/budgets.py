@@ -14,7 +14,7 @@ _UNIFIED: Final = "anthropic-ratelimit-unified-"
 _THRESHOLDS: Final = (0.95, 0.75)
 """Shares above which the client shows a notice."""
 _MAX_SHARE: Final = 0.99
-"""Maximum share reported while requests are allowed."""
+"""The share of a used budget that is reported while requests are allowed: 1 is for refused ones."""
 _PERIODS: Final = {"day": "daily", "month": "monthly"}
 _MICRO_PER_CENT: Final = 10_000
 

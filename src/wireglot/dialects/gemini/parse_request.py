@@ -51,8 +51,8 @@ TIERS = {"unspecified": "auto", "flex": "flex", "standard": "standard", "priorit
 
 
 _MAX_PENDING: Final = 16
-"""Maximum number of pending calls for caching: with more, the state that waits for a result is larger than
-the new turns, and nothing is cached."""
+"""Calls without a result, up to which a conversation is cached: with more, the state that waits for results
+is larger than the new turns."""
 
 
 def parse_request(body: dict[str, Any], context: Context) -> Request:

@@ -24,8 +24,9 @@ _ARGUMENTS: Final = b'"arguments"'
 _ENDS: Final = re.compile(rb'"finish_reason"\s*:\s*"[^"]|\[DONE\]')
 _OPENINGS: Final = ("{", " ", "\n", "\t", "\r")
 
-# How many times longer than a fragment the arguments before it may be, to be compared with it: the same
-# object may have blanks and escapes. Otherwise each of many small objects is compared with all before it.
+# How many times longer than a fragment of streamed arguments those before it may be, to be compared with it:
+# the same object may have blanks and escapes. Otherwise each of many small objects is compared with all
+# before it.
 _MAX_TIMES_LONGER: Final = 16
 
 _Key = tuple[Any, Any]

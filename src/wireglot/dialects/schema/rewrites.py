@@ -23,7 +23,8 @@ from .values import (
 )
 from .walk import Step
 
-_MAX_COMPARED = 32  # maximum branches of a oneOf that are compared with one another
+# Branches of a `oneOf` that are compared with one another.
+_MAX_COMPARED = 32
 
 
 def merge_all_of(node: Node, place: Place) -> Node:

@@ -52,8 +52,8 @@ _PASSWORD: Final = re.compile(r"(://[^/\s:@\"']*+:)(?:(?!://)[^@\s\"'])++@")
 _HEADER: Final = re.compile(r"^\s*\[")
 _PLACE: Final = re.compile(r"([-+])(\d+)")
 _SECRET_KEY: Final = re.compile(_NAME + r"\Z")
-# Lines of a configuration that are compared with those before a change, for display: comparing takes the
-# product of both in the worst case. Beyond it what changed is shown as one block.
+# Lines of a configuration that are compared with the previous ones to show a change: comparing takes the
+# product of both in the worst case. In a longer one all changes are shown as one block.
 MAX_COMPARED_LINES: Final = 1000
 _FREE: Final = frozenset({"models", "prices", "currency", "losses"})
 """Tables that contain no host, file or variable, and grant no access."""

@@ -16,7 +16,7 @@ from wireglot.gateway.config.problems import ConfigError, ConfigProblem
 # Bytes of a configuration. A device has no end, and a file by mistake may have any size.
 MAX_FILE_BYTES: Final = 16 * 1024 * 1024
 _MAX_DEPTH: Final = 32
-"""Nested tables and lists. No setting is deeper than five."""
+"""Nesting of tables and lists in a configuration. No setting is deeper than five."""
 _DOTTED: Final = re.compile(rb"(?<![\w\"'-])(?:[\w\"'-]++[ \t]*+\.[ \t]*+){%d}" % _MAX_DEPTH)
 """For a name with many thousand parts the parser takes minutes, before its result could be checked."""
 _POSITION: Final = re.compile(r" ?\(at (line \d+, column \d+|end of document)\)$")

@@ -13,7 +13,8 @@ from wireglot.gateway.errors import RequestError
 from wireglot.gateway.process_limits import ProcessLimits
 
 MAX_STARTS: Final = 4
-"""Reading, fitting and writing a request takes about a millisecond: this many delay a running stream."""
+"""Requests that start in one round of the event loop. Each takes about a millisecond, and all of them delay
+the running streams."""
 
 
 class Gate:

@@ -41,13 +41,13 @@ from wireglot.wire.json import encode
 OPERATION: Final = "tool_round"
 """The operation of the second and later rounds, in the log, the ledger and the traces."""
 MAX_ROUNDS: Final = 10
-"""Rounds that call a tool; one more answers without."""
+"""Rounds of an answer that call a hosted tool; one more answers without tools."""
 MAX_SECONDS: Final = 600.0
-"""Time after which no more tools are offered."""
+"""Seconds after which an answer is offered no more hosted tools."""
 MAX_NATIVE: Final = 4096
-"""Maximum cached results of whether a target runs a tool."""
+"""Targets for which it is cached whether they run a hosted tool themselves."""
 _MAX_CALLS_AT_ONCE: Final = 8
-"""In one round; further calls get an error."""
+"""Calls of hosted tools in one round; further calls get an error."""
 _ONE_ANSWER: Final = Loss(
     "$.sampling.candidates", "candidates", "dropped", "one answer where the gateway runs a tool"
 )

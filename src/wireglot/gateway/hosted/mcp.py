@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 _KIND: Final = "mcp"
 _TOOL_SEARCH: Final = "tool_search"
 MAX_APPROVED: Final = 8
-"""Calls that one request may approve; further ones get an error."""
+"""Calls of MCP tools that one request may approve; further ones get an error."""
 _ID_BYTES: Final = 11
 _CONNECTION: Final = "wireglot.gateway.hosted.mcp_connection"
 REFUSED: Final = "mcp_host_not_allowed"

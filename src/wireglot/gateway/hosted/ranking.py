@@ -17,7 +17,7 @@ from wireglot.wire.json import BadJson, decode, encode
 # Tools that one search for tools finds.
 MAX_HITS: Final = 5
 _MAX_TEXT_CHARACTERS: Final = 4_000
-"""For one field of a tool."""
+"""Characters of each field of a tool (name, description, parameters) that a search for tools looks at."""
 _PATTERN_SECONDS: Final = 2.0
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+|\d+|[^\W\d_a-zA-Z]+")
 """Parts of `snake_case` and `camelCase` are words too."""

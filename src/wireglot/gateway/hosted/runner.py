@@ -20,7 +20,7 @@ from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.wire.json import BadJson, decode
 
 MAX_RESULT_CHARACTERS: Final = 100_000
-"""Maximum length of one result for a model."""
+"""Characters of one result of a hosted tool that are sent to a model."""
 
 
 class Offered(msgspec.Struct, frozen=True):

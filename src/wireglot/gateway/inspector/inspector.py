@@ -285,10 +285,10 @@ def _provider(login: LoginSettings | None) -> str:
     return (urlsplit(login.issuer).hostname or "") if login is not None and is_on else ""
 
 
-# Bytes of a request of the page.
+# Bytes of a request of the inspector's page.
 _MAX_BODY_BYTES: Final = 4 * MIB
 _MAX_STRANGERS_BODY_BYTES: Final = 16 * KIB
-"""For visitors without access: a secret is short."""
+"""Bytes of a request to the page by visitors who have not signed in: a secret is short."""
 _OPEN: Final = frozenset({"page", "asset", "session.get", "session.begin", "session.enter", "session.end"})
 """Verbs that need no access."""
 

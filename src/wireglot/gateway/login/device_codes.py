@@ -34,10 +34,11 @@ _POLL_SECONDS: Final = INTERVAL_SECONDS - 1
 """A little less than the interval: a client that keeps to it is not delayed by network jitter."""
 _WINDOW_SECONDS: Final = 600.0
 MAX_REQUESTS: Final = 30
-"""Requests for codes, from one address in a window."""
+"""Requests for device codes from one address in a window of time."""
 MAX_WRONG_CODES: Final = 10
-"""Wrong codes from one address in a window. There are 20^8 codes, and at most MAX_OPEN of them are valid."""
-# Codes of devices that are valid at once.
+"""Wrong device codes from one address in a window of time. There are 20^8 codes, and at most MAX_OPEN of them
+are valid."""
+# Device codes that are valid at once.
 MAX_OPEN: Final = 1000
 _OPEN: Final = "login open"
 

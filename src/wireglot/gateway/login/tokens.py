@@ -28,7 +28,7 @@ _ID_BYTES: Final = 6
 _SECRET_BYTES: Final = 32
 _REFRESH_FORM: Final = re.compile(r"wgr-([0-9a-f]{12})\.([A-Za-z0-9_-]{20,80})\.([A-Za-z0-9_-]{20,80})")
 MAX_SIGN_INS: Final = 500
-"""For one key; the oldest end first."""
+"""Sign-ins of one client key that are valid at the same time; with one more, the oldest ends."""
 _TRIES: Final = 5
 _HOUR_MS: Final = 3_600_000
 _BASE_LENGTH: Final = 48

@@ -55,7 +55,7 @@ _NAME_MAX: Final = 256
 # Items of a list or table in a log line.
 _ITEMS_MAX: Final = 64
 MAX_LOSSES: Final = 24
-"""Maximum losses reported in full in one line; all losses of a request are stored elsewhere for an hour."""
+"""Losses that one log line reports in full; all losses of a request are stored for an hour."""
 # Cleaned names that are cached for log lines.
 _MAX_NAMES_KNOWN: Final = 1024
 # Cached beginnings of log lines.

@@ -22,7 +22,7 @@ CONTENT_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 MAX_MODELS: Final = 200
 # Client keys with series of their own in the metrics; the rest is `other`.
 MAX_KEYS: Final = 100
-# Series that are cached by what a request was.
+# Series of metrics that are cached by the properties of a request.
 _MAX_CELLS: Final = 4096
 OTHER: Final = "other"
 

@@ -21,11 +21,12 @@ from typing import Final, cast
 from wireglot.gateway.observe.metrics import number_text
 
 TIMEOUT_SECONDS: Final = 1.0
-# Bytes of a worker's metrics.
+# Bytes of the metrics of one worker.
 _MAX_ANSWER_BYTES: Final = 16 * 1024 * 1024
 _END: Final = b"# END\n"
 _DIRECTORY_MOST_BYTES: Final = 84
-"""With a socket's name after it: the address of a socket may have 104 bytes, on Linux 108."""
+"""Bytes of the path of the folder for the workers' sockets. With a socket's name after it, it is the address
+of a socket, which may have 104 bytes, on Linux 108."""
 _SHORT_PLACE: Final = "/tmp"
 _LARGEST: Final = frozenset(
     {

@@ -25,7 +25,7 @@ _FIELDS: Final = {"traces": "resourceSpans", "metrics": "resourceMetrics", "logs
 _FIRST_FIELD: Final = 0x0A
 """The tag of these in protobuf: field 1, length-delimited."""
 _BEGINNING_BYTES: Final = 64
-# Bits of a size in clients' telemetry.
+# Bits of a size that a message of clients' telemetry names.
 _MAX_SIZE_BITS: Final = 35
 # Messages of clients' telemetry that are forwarded at once.
 _MAX_CONCURRENT: Final = 16

@@ -29,7 +29,7 @@ from wireglot.wire.json import encode
 from wireglot.wire.splice import splice
 
 _MAX_NAMED: Final = 4
-"""Further losses that an error names, after the worst."""
+"""Losses that an error of the policy `strict` names after the worst one."""
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
 """One serious loss weighs more than all others that a request can have. Harmless ones do not count."""

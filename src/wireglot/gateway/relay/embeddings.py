@@ -45,7 +45,8 @@ from wireglot.ir.outcome import Usage, added
 from wireglot.wire.json import BadJson, decode, encode
 
 _MAX_REQUESTS: Final = 64
-"""Maximum requests that one is split into: a client with more inputs does better to send several itself."""
+"""Requests to a provider that one request for embeddings is split into: a client with more inputs does better
+to send several itself."""
 _OPENING_BYTES: Final = 64
 _INPUT: Final = re.compile(r"\$\.inputs\[(\d+)\]")
 

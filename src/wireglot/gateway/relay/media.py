@@ -18,7 +18,7 @@ from wireglot.ir.request import Request
 from wireglot.web.contract import FetchMedia, MediaFile, WebFailed
 
 MAX_FILES: Final = 32
-"""Per request."""
+"""Files that are downloaded for one request, where a provider takes no URLs."""
 _ADDRESSES: Final = ("http://", "https://")
 _DETAIL: Final = "downloaded by the gateway: the provider does not accept URLs"
 _KINDS: Final[dict[str, tuple[str, ...]]] = {

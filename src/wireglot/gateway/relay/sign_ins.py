@@ -18,7 +18,7 @@ from wireglot.logins.renewal import Renewal, obtain
 
 SIGN_IN_FAILED: Final = "sign_in_failed"
 _MAX_LOGINS: Final = 1000
-"""A reload may add others each time."""
+"""Accounts of providers whose sign-in is kept in memory: a reload may add others each time."""
 
 Note = Callable[[str, LoginFailed | None], None]
 """Called with the account of a login, and None or the failure."""

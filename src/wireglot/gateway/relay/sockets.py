@@ -29,11 +29,12 @@ if TYPE_CHECKING:
     from wireglot.http.client.websocket import UpstreamSocket
 
 _MAX_AGE_SECONDS: Final = 55 * 60.0
-"""OpenAI closes a connection after 60 minutes, even during an answer."""
+"""Seconds for which a WebSocket to OpenAI is used: OpenAI closes it after 60 minutes, even during an
+answer."""
 _REFUSED_SECONDS: Final = 300.0
 # Targets known to refuse WebSockets.
 _MAX_REFUSED: Final = 1024
-# Bytes of events that wait for their reader on a connection to a provider.
+# Bytes of events from a provider's WebSocket that wait to be read by the gateway.
 _MAX_WAITING_BYTES: Final = 64 * 1024
 _STREAM: Final = {"content-type": "text/event-stream"}
 _JSON: Final = {"content-type": "application/json"}

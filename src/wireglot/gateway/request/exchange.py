@@ -51,8 +51,8 @@ _MESSAGE_BYTES: Final = 200
 work for their size."""
 
 MAX_REPORTED_LOSSES: Final = 128
-"""Maximum number for one request, by its whole body. A long conversation may have the same loss a thousand
-times."""
+"""Losses that are reported for one request: the worst, and at least one of each kind. A long conversation may
+have the same loss a thousand times."""
 
 
 class FurtherAnswer(msgspec.Struct, frozen=True):

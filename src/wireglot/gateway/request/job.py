@@ -47,7 +47,7 @@ _POLICY_HEADER: Final = "x-wireglot-loss-policy"
 HELD_HEADER: Final = "x-wireglot-session"
 _SESSION_HEADERS: Final = ("x-session-affinity", "x-session-id", "session-id", "session_id")
 """They only group requests: agents send whole histories, and side requests, under one such name."""
-# Characters of a name in a path.
+# Characters of a name in the path of a request.
 _NAME_MAX: Final = 256
 _TIMEOUT_HEADER: Final = "x-wireglot-timeout"
 # Seconds of a timeout that a client asks for: a day.

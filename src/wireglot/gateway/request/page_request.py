@@ -16,7 +16,7 @@ from wireglot.http.application import Head, Headers, Reply
 from wireglot.wire.json import BadJson, decode, encode
 
 _PAGE_USUAL: Final = 20
-# Items on one page of a list.
+# Items on one page of a list of stored items.
 _MAX_PAGE: Final = 100
 
 

@@ -175,7 +175,7 @@ def parts_weight(parts: Iterable[Part]) -> int:
 
 # --- calibrated by what the provider reported before
 
-# Conversations whose weight of a token is known.
+# Conversations for which the bytes of a token, as the provider counted them, are known.
 CONVERSATIONS_MAX: Final = 10_000
 _HEAD: Final = 2048
 """Characters of a text that distinguish conversations; the rest is represented by its length."""

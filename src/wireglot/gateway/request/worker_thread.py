@@ -31,12 +31,13 @@ LARGE_BYTES: Final = 128 * 1024
 and most bodies of this size one or two."""
 
 _MAX_KNOWN_BYTES: Final = 2 * 1024 * 1024
-"""Up to this size, comparing and rewriting the cached part takes a fraction of a millisecond."""
+"""Bytes of a body, mostly cached, that is parsed without a thread: up to this size, comparing and rewriting
+the cached part takes a fraction of a millisecond."""
 
 THREAD_NAME: Final = "large-body"
 _MAX_THREADS: Final = 4
-"""This many large bodies share the interpreter with the loop at once; any more wait. With one thread, all
-would wait for the largest."""
+"""Threads in which large bodies are worked on; any more bodies wait. With one thread, all would wait for the
+largest."""
 _SHARED: Final = ("wireglot.cache", "wireglot.gateway.observe", "wireglot.gateway.trace", "importlib")
 """Modules that keep state which several threads use."""
 _AGAIN_SECONDS: Final = 0.005
@@ -60,8 +61,8 @@ def known_of(body: bytes, memory: Cache | None, turns: str) -> KnownBody | None:
     return grown if weight(body, grown) <= LARGE_BYTES else None
 
 
-# Of the threads for large bodies, those that the requests of one client key may use at once: the others serve
-# other keys, however long this one's work takes.
+# Threads for large bodies that the requests of one client key may use at once: the others serve other keys,
+# however long this one's work takes.
 MAX_THREADS_OF_A_KEY: Final = 2
 
 # Seconds that one step of the work on a large body may take in its thread. The largest body takes a few; with

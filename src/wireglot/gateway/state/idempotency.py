@@ -30,7 +30,7 @@ MAX_KEY_LETTERS: Final = 255
 PATIENCE_SECONDS: Final = 10.0
 """Seconds in which the store must accept an answer: the client waits for its end."""
 MAX_ANSWER_BYTES: Final = 8 * 1024 * 1024
-"""Maximum size of a stored answer."""
+"""Bytes of an answer that is stored for a repeated `Idempotency-Key`."""
 
 _CLOSING_SECONDS: Final = 2.0
 _TRIES: Final = 5

@@ -46,7 +46,7 @@ from wireglot.wire.sse import FrameTooLarge
 # next steps, and meanwhile the upstream is not read. A read of 256 KiB can hold 30,000 events.
 MAX_LINES_AT_ONCE: Final = 192
 
-# The same in bytes, for streams whose events are not lines.
+# Bytes of one read of a stream that are fed in one step of the loop, for streams whose events are not lines.
 MAX_BYTES_AT_ONCE: Final = 16 * 1024
 
 STREAM_TIMES: Final = 4

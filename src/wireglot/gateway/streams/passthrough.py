@@ -41,7 +41,7 @@ _GAPS: Final = (b"\n\n", b"\r\n\r\n", b"\r\r")
 _USUAL_GAPS: Final = (b"\n\n", b"\r\n\r\n")
 _BEHIND_GAP: Final = re.compile(rb"(?<=\n\n)")
 _MAX_GAP_BYTES: Final = 3
-"""Bytes at the end that may be the beginning of a gap between frames."""
+"""Bytes at the end of a forwarded piece that may be the beginning of the gap between two events."""
 _ESCAPED: Final = re.compile(rb"\\(?:u00([2-7][0-9a-fA-F])|/)")
 """JSON escapes of characters that occur in keys."""
 _PEEKED_BYTES: Final = 64

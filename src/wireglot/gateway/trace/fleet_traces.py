@@ -322,7 +322,7 @@ class FleetRows:
 # Recordings that wait to be written for the other machines.
 MAX_WAITING_BODIES: Final = 1_000
 MAX_BODY_BYTES: Final = 16 * 1024 * 1024
-"""Maximum size of one exchange, sealed and compressed."""
+"""Bytes of one recorded exchange that is sent to other machines, sealed and compressed."""
 _BODY_CALL_SECONDS: Final = 10.0
 
 

@@ -186,11 +186,11 @@ _PAGE_USUAL: Final = 100
 _MAX_PAGE: Final = 1000
 _ID_LETTERS: Final = 64
 _MAX_COUNTED: Final = 2_000
-"""Up to here the matches of a filter are counted: their rows come from all workers and machines."""
+"""Matches of a filter that are counted: their rows come from all workers and machines."""
 # Conversations that the page lists.
 _MAX_CONVERSATIONS: Final = 200
 _MAX_CACHE_TURNS: Final = 60
-"""Maximum turns of a conversation that are read and compared."""
+"""Turns of a conversation that are read and compared to explain the prompt cache."""
 # Minutes of recording that the page asks for: a day.
 _MAX_MINUTES: Final = 24 * 60
 # Exchanges that one export names.

@@ -27,8 +27,8 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 MAX_SHORTENED_BYTES: Final = 16 * 1024 * 1024
-"""A longer request is recorded as its beginning. One up to here is held whole until its trace is made, and is
-then shortened to `[trace] body_bytes`."""
+"""Bytes of a request that is held whole until its trace is made, and is then shortened to `[trace]
+body_bytes`. Of a longer one only the beginning is recorded."""
 _IN_VALUES: Final = 4
 """How many times its bytes a parsed conversation takes."""
 _EVENTS: Final = [("content-type", "text/event-stream; charset=utf-8")]

@@ -27,7 +27,7 @@ from wireglot.wire.json import repair_text
 # Rows of a worker's own list of exchanges.
 MAX_ROWS: Final = 10_000
 _MAX_UNHEARD: Final = 500
-"""Maximum rows that wait for a listener."""
+"""Rows that wait for a page that listens to the live list."""
 _LOOK_SECONDS: Final = 0.25
 """Between two checks for changes of running exchanges, while anybody listens."""
 _UNLISTED_OPERATIONS: Final = frozenset(
@@ -37,7 +37,7 @@ _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/a
 _NAME_LETTERS: Final = 128
 _TEXT_LETTERS: Final = 256
 _ERROR_LETTERS: Final = 500
-# Names of losses in one row.
+# Names of losses in one row of the list of exchanges.
 _MAX_FEATURES: Final = 24
 _GRADES: Final = ("serious", "degraded", "harmless")
 # Bytes of a body that is kept until its title has been read.

@@ -18,7 +18,7 @@ from wireglot.traces.trace import Row
 
 T = TypeVar("T")
 
-# Searches that wait for each that runs.
+# Searches of recorded bodies that wait for each that runs.
 _MAX_WAITING: Final = 8
 _WAITING_SECONDS: Final = 10.0
 
@@ -49,9 +49,9 @@ class Limiter:
             task.exception()  # reported only to those that still wait
 
 
-# Rows that one search looks at.
+# Rows of the list that one search of recorded bodies looks at.
 _MAX_ROWS: Final = 2000
-# Bodies that one search reads.
+# Recorded bodies that one search reads.
 _MAX_BODIES: Final = 500
 _SECONDS: Final = 3.0
 

@@ -42,7 +42,7 @@ _FIRST_BYTES: Final = 4096
 _READING: Final = os.O_RDONLY | getattr(os, "O_BINARY", 0)
 _BLOCK_ROWS: Final = 250
 _MAX_ROWS_PACKED: Final = 200_000
-"""A hundred to two hundred bytes each."""
+"""Rows of recordings that are held in memory, compressed: a hundred to two hundred bytes each."""
 # Rows of recordings that are cached.
 _MAX_ROWS_KNOWN: Final = 10_000
 # Damaged recordings that are reported, each once.

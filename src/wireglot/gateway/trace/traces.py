@@ -54,7 +54,7 @@ _LAST_WORDS_SECONDS: Final = 2.0
 _FLUSH_SECONDS: Final = 2.0
 _SWEEP_SECONDS: Final = 60.0
 MAX_EXCHANGES: Final = 200
-"""Maximum number in memory only."""
+"""Exchanges with bodies that a worker holds in memory where none are recorded."""
 _RUNNING_SHARE: Final = 2
 """How many times `memory_bytes` running exchanges may take in addition."""
 _BESIDE_BODIES_BYTES: Final = 4096

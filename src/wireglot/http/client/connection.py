@@ -38,7 +38,7 @@ _SLACK_SECONDS: Final = 0.001
 """uvloop counts in milliseconds: a timer may fire this much too early."""
 
 _NAMES: Final[dict[bytes, str]] = {}
-# Names of headers whose lower case is cached.
+# Names of headers whose lower-case form is cached.
 _NAMES_MAX: Final = 1024
 
 _SPENT: Final = HttpResponseParser(object())

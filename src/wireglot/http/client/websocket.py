@@ -38,7 +38,7 @@ _UNSENT: Final = 1006
 _HANDSHAKE_BYTES: Final = 1024
 """The answer to an upgrade is read in pieces of this size: of one that refuses it only the head is needed."""
 _MAX_UNREAD_BYTES: Final = 64 * 1024
-"""Pings of an upstream that leaves more than this unread are not answered."""
+"""Bytes that an upstream may leave unread before its pings are no longer answered."""
 _AT_ONCE_SECONDS: Final = 5.0
 """As for a pooled connection: one that the upstream had closed before a request came ends within this
 time."""

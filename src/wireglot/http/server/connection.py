@@ -46,15 +46,16 @@ from wireglot.http.server.phases import (
 )
 
 _MAX_REFUSALS: Final = 100
-"""A connection ends after this many consecutive refusals: it is useless."""
+"""Consecutive refused requests after which a connection is closed: it is useless."""
 _MAX_SKIPPED_BYTES: Final = 64 * 1024
-"""The longest rest of a body that is skipped to keep a connection."""
+"""Bytes of an unread body that are skipped to keep a connection."""
 _MAX_AHEAD_BYTES: Final = 64 * 1024
-"""A client that has sent more than this of further requests is not read until there is room again."""
+"""Bytes of further requests that a client may send before the answer to the first; more are not read until
+there is room again."""
 _UNREAD_SECONDS: Final = 1.0
 """A client that has sent too much ahead is not read, so its disconnect is not noticed: its request continues
 for this long, then the connection is closed."""
-# Bytes that are read and dropped after a refusal, so that the client can read it.
+# Bytes of a refused request that are read and dropped, so that the client can read the refusal.
 _MAX_LINGER_BYTES: Final = 1024 * 1024
 _LINGER_SECONDS: Final = 2.0
 _SLOWEST_BYTES_A_SECOND: Final = 1024

@@ -54,7 +54,7 @@ _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})
 _HIDDEN: Final = re.compile(r"//|\.\.|/\.(?:/|\Z)|%(?:2[Ee]|5[Cc]|3[Bb]|[01][0-9A-Fa-f]|7[Ff])")
 _QUERY: Final = re.compile(r"[!-\"$-~]*")
 _LENGTH: Final = re.compile(rb"\r\ncontent-length: *([0-9]+)(?=\r\n|\Z)", re.IGNORECASE)
-# Digits of a length.
+# Digits of a `Content-Length`.
 _MAX_LENGTH_DIGITS: Final = 18
 _STRAY: Final = re.compile(rb"[^\t\r\n -~\x80-\xff]|(?<!\r)\n|\r(?!\n|\Z)")
 _LEGAL: Final = bytes(b for b in range(256) if b == 9 or 32 <= b <= 126 or b >= 128)

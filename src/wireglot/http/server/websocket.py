@@ -28,7 +28,7 @@ POLICY: Final = 1008
 TOO_LARGE: Final = 1009
 INTERNAL: Final = 1011
 _MAX_WAITING: Final = 32
-"""Messages that wait for their turn."""
+"""Messages of a client's WebSocket that wait to be read by the gateway."""
 _MAX_UNANSWERED: Final = 2
 """Unanswered pings after which the client is considered gone."""
 _KEY_BYTES: Final = 16

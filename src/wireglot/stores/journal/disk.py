@@ -64,7 +64,7 @@ reserved, flags of the notification, its descriptor."""
 _EVENT: Final = struct.Struct("<QQqq")
 """struct io_event: data, request, result, second result."""
 MAX_FILES: Final = 32
-"""Per sync: more than a journal begins between two of them."""
+"""Files of a journal that are written to disk with one call: more than are begun between two calls."""
 
 
 class KernelSync:

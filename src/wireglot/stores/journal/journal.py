@@ -27,7 +27,7 @@ SEGMENT_BYTES: Final = 4 * 1024 * 1024
 LIMIT_MIN_BYTES: Final = 64 * 1024
 _SEGMENTS_MIN: Final = 4
 _ROW_MAX_BYTES: Final = 4 * 1024
-"""More than a row takes; the space that may stay unused at the end of a file."""
+"""Bytes of one row of a journal, and of the space that may stay unused at the end of a file."""
 _READ_BYTES: Final = 256 * 1024
 RECENT_ROWS: Final = 4096
 

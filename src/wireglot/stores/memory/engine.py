@@ -37,7 +37,7 @@ Clock = Callable[[], int]
 """Unix milliseconds."""
 
 _MAX_LACKING: Final = 4096
-"""Callers."""
+"""Callers known to have no stored reasoning in memory."""
 
 
 def wall_clock() -> int:

@@ -78,7 +78,8 @@ def _usual_authority() -> str:
 
 DEFAULT_SCHEMA: Final = "wireglot"
 _NAME_MAX_BYTES: Final = 63
-"""PostgreSQL would truncate a longer name silently, and two schemas could become one."""
+"""Bytes of the name of a PostgreSQL schema: a longer one would be truncated silently, and two schemas could
+become one."""
 _PLACE: Final = "expected a host, host:port or several with commas; one port for all, or one for each"
 _OURS: Final = ("schema", "pooler")
 _WRITERS: Final = ("any", "primary", "read-write")

@@ -27,7 +27,7 @@ _REPLACE: Final = (
 )
 INSERT_IF_NEW: Final = _INSERT + "ON CONFLICT DO NOTHING"
 _ID_MAX_LETTERS: Final = 1000
-"""PostgreSQL's indexes allow at most about 2,700 bytes for a row."""
+"""Characters of an id in PostgreSQL, whose indexes allow at most about 2,700 bytes for a row."""
 _IDLE_MILLISECONDS: Final = "15000"
 """Between two statements of a session that holds a lock: after a longer silence its client is gone."""
 

@@ -95,7 +95,7 @@ def _place(caller: str) -> int:
 LACKING_SECONDS: Final = 60.0
 """A version from before the words stores without changing one."""
 _MAX_LACKING: Final = 4096
-"""Callers: about 1 MB."""
+"""Callers known to have no stored reasoning in SQLite: about 1 MB."""
 
 
 class SqliteVault:

@@ -25,7 +25,8 @@ _SHOWN_LETTERS: Final = 6
 _TRIES: Final = 20
 _TEXT_LETTERS: Final = 200
 MAX_OVERLAP_SECONDS: Final = 90 * 86400
-"""Maximum time for which a replaced key stays valid; if it were longer, no one would ever change it."""
+"""Seconds for which a replaced client key stays valid: 90 days. If it were longer, no one would ever change
+it."""
 
 
 class KeyRefused(Exception):

@@ -19,7 +19,7 @@ from wireglot.stores.journal.journal import Journal
 from wireglot.stores.records import UsageRow
 
 BATCH_ROWS: Final = 500
-# Uses that are checked later because their end is unknown.
+# Requests in the usage ledger that are checked later because it is unknown how they ended.
 _SUSPECTS_MAX: Final = 1000
 _BEATS_PER_ADOPTION: Final = 6
 """Journals of ended processes are looked for every this many heartbeats."""

@@ -33,7 +33,7 @@ _DAY_MS: Final = 86_400_000
 _SETTLED_MS: Final = 10 * 60_000
 """Delay after an hour before it is added up: rows of long requests come late."""
 _MAX_SUMS: Final = 2000
-"""Maximum number of periods added up in one run: rows that keep changing must not prolong it endlessly."""
+"""Periods of usage that are added up in one run: rows that keep changing must not prolong it endlessly."""
 _SUM_PAUSE_SECONDS: Final = 0.05
 _SILENT_MS: Final = 20 * 60_000
 """A process without a heartbeat for this long has ended."""

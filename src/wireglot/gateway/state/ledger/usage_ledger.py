@@ -45,7 +45,7 @@ _REPORTED_SECONDS: Final = 3600.0
 _NAME_LETTERS: Final = 256
 """Names come from clients: the ledger keeps only as much as a person could read."""
 _MAX_TOKENS: Final = 10**12
-"""More than any request has; larger numbers are cut off."""
+"""Tokens of one request in the usage ledger. No request has more; larger numbers are cut off."""
 _NOTHING: Final = Usage()
 
 

@@ -35,7 +35,7 @@ ENTRY_BYTES: Final = 16 * 1024
 _TEXT_LONGEST: Final = 512
 _ROOM_FOR_THE_REST: Final = 64
 _MAX_WAITING: Final = 1_000
-"""Entries not in the store yet. If it is down for long, the oldest are dropped."""
+"""Records of losses that wait for the store. If it is down for long, the oldest are dropped."""
 _AT_ONCE: Final = 250
 _GATHER_SECONDS: Final = 0.05
 _PAUSE_SECONDS: Final = 0.2

@@ -478,7 +478,7 @@ def _cost(reservation: Reservation, record: Record, usage: Usage) -> int:
 
 
 MAX_BUDGETS: Final = 400
-"""Four for each of the keys with their own label."""
+"""Budgets that the metrics report: four for each of the 100 keys with series of their own."""
 
 
 class _Watched(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from typing import Final
 
 ABSENT_SECONDS: Final = 60.0
 MAX_ABSENT: Final = 8192
-"""Turns, of all callers: about 3 MB."""
+"""Turns known to have no stored reasoning, of all callers: about 3 MB."""
 
 _Place = tuple[str, bytes, int]
 """A session, a hash of everything before a turn, and a hash of the turn itself (64 bits, of this process)."""

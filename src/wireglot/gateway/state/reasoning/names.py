@@ -39,7 +39,7 @@ _PLACE_BYTES: Final = 64
 _HISTORY: Final = "history"
 _SHORT_ID_LETTERS: Final = 5
 _COUNTED_ID: Final = re.compile(r"[.:_-]\d{1,6}\Z")
-# Characters at the end of an id that may be a count.
+# Characters at the end of a call id that may be a count, which agents append.
 _MAX_COUNT_LETTERS: Final = 7
 _OWN_ID_LETTERS: Final = 24
 """Characters after the prefix of an id: as many as Droid 0.225 keeps of it (`call_..._0`)."""

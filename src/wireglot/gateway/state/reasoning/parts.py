@@ -14,7 +14,8 @@ from wireglot.gateway.targets.routing import Target
 from wireglot.ir.content import Foreign, Media, Origin, Part, Reasoning, Signature, Text, ToolCall
 
 _MAX_TURN_BYTES: Final = 1 << 20
-"""Reasoning is far smaller; images are not."""
+"""Bytes of a turn's reasoning that is stored. Reasoning is far smaller; images, which are left out of a
+larger one, are not."""
 
 
 class KeptTurn(msgspec.Struct, frozen=True, omit_defaults=True):

@@ -42,7 +42,7 @@ from wireglot.wire.search import holds_any
 
 _DAY_SECONDS: Final = 86_400
 _MAX_KEPT_SECONDS: Final = 3650 * _DAY_SECONDS
-"""Used where the settings say for ever."""
+"""Seconds for which reasoning is stored where the settings set no end: ten years."""
 # Models known to refuse stored reasoning.
 _MAX_REFUSING: Final = 4096
 _MAX_MADE: Final = 8
