@@ -78,8 +78,10 @@ def test_nothing_is_sent_that_could_exceed_the_limit(
 
 def test_recordings_hold_the_exchanges_and_no_key(upstream: ScriptedUpstream, tmp_path: Path) -> None:
     key = KEYS["anthropic"][1]
-    error = {"type": "error", "error": {"type": "authentication_error", "message": f"invalid key {key}"}}
+    error = {"type": "error", "error": {"type": key, "message": f"invalid key {key}", key: 1}}
     upstream.next(Behaviour(status=401, body=msgspec.json.encode(error)))
+    stream = f"data: {key} is invalid\n\n".encode()
+    upstream.next(Behaviour(body=stream, headers=(("content-type", "text/event-stream"),)))
     live(upstream, tmp_path, "--steps", "scenarios")
     kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
     lines = [msgspec.json.decode(line) for line in kept["anthropic-anthropic.jsonl"].splitlines()]
@@ -102,6 +104,7 @@ def test_without_a_key_it_names_the_variables(tmp_path: Path, capsys: pytest.Cap
         (["--base-url", "anthropic=127.0.0.1"], "BASE_URL"),
         (["--model", "anthropic"], "--model"),
         (["--only", "nobody"], "--only"),
+        (["--out", "/dev/null/live"], "--out"),
         (["--model", "anthropic=a-model-without-a-price"], "--model"),
     ],
 )
@@ -118,6 +121,13 @@ def test_each_model_is_listed_has_a_price_and_a_dialect_of_the_probe(name: str) 
     assert spec.knows(found.model)
     assert found.dialects
     assert all(surface(each).upstream is not None for each in found.dialects)
+
+
+@pytest.mark.parametrize("amount", ["abc", "0", "-1", "nan", "99999", "1e999"])
+def test_a_limit_that_is_no_amount_is_refused(amount: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        main(["--limit", amount], dict([KEYS["anthropic"]]))
+    assert "expected an amount between 0 and 1000" in capsys.readouterr().err
 
 
 def test_a_model_without_a_price_is_refused() -> None:

@@ -1,4 +1,4 @@
-"""`make live`: calls each vendor whose key is set, and tells where it differs from our scripted upstream.
+"""`make live`: calls each vendor whose key is set, and reports where it differs from our scripted upstream.
 
 Exit status 1: a scenario, a check of smoke or a case of the probe failed. Differences alone fail nothing: a
 vendor may send more than we make up. Everything goes to .live/: recordings without secrets, and report.md.
@@ -30,6 +30,10 @@ def main(words: Sequence[str] | None = None, environ: Mapping[str, str] = os.env
     options = _parser().parse_args(words)
     try:
         vendors = _chosen(options, environ)
+        options.out.mkdir(parents=True, exist_ok=True)
+    except OSError as problem:
+        print(f"--out: {problem.strerror}: {options.out}", file=sys.stderr)
+        return 2
     except (Unpriced, UnusableEndpoint, ValueError) as problem:
         print(problem, file=sys.stderr)
         return 2
@@ -63,7 +67,9 @@ def main(words: Sequence[str] | None = None, environ: Mapping[str, str] = os.env
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="make live", description="Call the vendors whose keys are set.")
-    parser.add_argument("--limit", type=_dollars, default=1.0, metavar="USD", help="most that all may cost")
+    parser.add_argument(
+        "--limit", type=_dollars, default=1.0, metavar="USD", help="limit of the cost of all calls"
+    )
     parser.add_argument("--only", action="append", default=[], metavar="VENDOR", help="only this vendor")
     parser.add_argument(
         "--steps", nargs="+", choices=_STEPS, default=list(_STEPS), help="which parts are run; default: all"
@@ -75,9 +81,12 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _dollars(text: str) -> float:
-    amount = float(text)
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
     if not 0 < amount <= 1_000:
-        raise ValueError("expected an amount between 0 and 1000")
+        raise argparse.ArgumentTypeError(f"expected an amount between 0 and 1000, found {text!r}")
     return amount
 
 
