@@ -52,19 +52,15 @@ def example() -> str:
     ]
     return "\n".join(
         (
-            "<table>",
-            "<tr><th>from <code>anthropic</code></th><th>to <code>gemini</code></th></tr>",
-            "<tr><td valign=top>",
+            "A request of `anthropic`",
             "",
             *_json(REQUEST),
             "",
-            "</td><td valign=top>",
+            "becomes, for `gemini`,",
             "",
             *_json(out.value),
             "",
-            "</td></tr></table>",
-            "",
-            "and what could not be expressed to Gemini as it was meant:",
+            "and these losses are reported:",
             "",
             "| feature | action | where | why |",
             "|---|---|---|---|",

@@ -58,6 +58,8 @@ def torn_places(page: str) -> Iterator[str]:
         else:
             columns = 0
             prose = _CODE.sub("`code`", text)
+            if "<table" in prose:
+                yield f"{number}: a table in HTML is wider than the page with code in it: {text[:60]}"
             if _ITEM.match(line):
                 prose = _ITEM.sub("", prose, count=1)
             if prose.startswith("#"):

@@ -22,6 +22,7 @@ WHOLE = {
     "rows inside a block of code": "```\n| a |\nword | - b\n```\n",
     "an item that goes on": "- one\n  of them, or two.\n- two\n",
     "a hyphen between words": "The value of Auto - a default - is one.\n",
+    "a tag in code": "It is `<table>`.\n",
     "a hyphen in code": "Run `import -; - b` of it.\n",
     "a version": "## 0.2.0 - 2026-11-19\n",
     "a number that ends a sentence": "It takes 2, not 1. Another sentence.\n",
@@ -40,6 +41,7 @@ TORN = {
     "an item after a comma": ("- when it is called, - what it was\n", "1: an item of a list"),
     "an item that begins at the end of a line": ("- One of them. -\n  Two.\n", "1: an item of a list"),
     "a numbered item": ("2. One. 3. Two.\n", "1: a numbered item"),
+    "a table in HTML": ("Text.\n\n<table>\n<tr><td>\n", "3: a table in HTML"),
     "a heading": ("One sentence. ## The next part\n", "1: a heading"),
 }
 
