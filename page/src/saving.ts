@@ -13,7 +13,7 @@ export function testOf(trace: Trace): string {
   const name = nameOf(trace);
   return `"""An exchange saved by the Wireglot inspector.
 
-It is translated again without a network, and must be translated as it was (\`pip install wireglot pytest\`).
+It is translated again without a network, and must be translated as it was. Needs wireglot and pytest.
 """
 
 from wireglot.testing import replay

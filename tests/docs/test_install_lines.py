@@ -14,7 +14,8 @@ from tools import install_lines
 from tools.install_lines import rewritten
 from wireglot import __version__, extras
 
-README = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+ROOT = Path(__file__).parents[2]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
 
 LINES = {
     "pip install wireglot": "pip install .",
@@ -43,6 +44,14 @@ def test_pages_follow_the_constant(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_no_page_names_anything_else() -> None:
     assert [str(path) for path, _ in install_lines.pages()] == []
+
+
+def test_no_text_of_the_program_and_its_page_names_anything_else() -> None:
+    sources = [path for name in ("src/wireglot", "page/src") for path in sorted((ROOT / name).rglob("*.*"))]
+    texts = {
+        path: path.read_text(encoding="utf-8") for path in sources if path.suffix in {".py", ".ts", ".tsx"}
+    }
+    assert [str(path) for path, text in texts.items() if rewritten(text) != text] == []
 
 
 @pytest.mark.sampled
