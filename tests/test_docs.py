@@ -428,3 +428,15 @@ def test_how_much_the_journal_holds_is_reported_once():
         if "journal" in text
     }
     assert {page: numbers for page, numbers in reported.items() if numbers} == {"docs/usage.md": ["100,000"]}
+
+
+@pytest.mark.parametrize(
+    "page", ["docs/architecture.md", "docs/newcomers.md", "docs/extending.md", "CONTRIBUTING.md"]
+)
+def test_every_source_file_that_a_page_for_developers_names_exists(page: str) -> None:
+    named = set(re.findall(r"`([\w.-]+(?:/[\w.-]+)+\.py)`", (ROOT / page).read_text(encoding="utf-8")))
+    folders = (ROOT, ROOT / "src" / "wireglot")
+    gone = [
+        name for name in named if "NAME" not in name and not any((each / name).is_file() for each in folders)
+    ]
+    assert not gone
