@@ -148,6 +148,36 @@ def test_models_on_the_command_line_stand_before_those_of_the_environment(monkey
     assert [rule.match for rule in rules] == ["claude-haiku-*", "claude-opus-*", "claude-*"]
 
 
+HANGING_START = (
+    "import asyncio, os, sys, threading\n"
+    "from wireglot.cli.entry import main\n"
+    "from wireglot.gateway import run\n"
+    "def hang():\n"
+    "    os.write(1, b'hanging\\n')\n"
+    "    threading.Event().wait()\n"
+    "run.Process.start = lambda self: asyncio.to_thread(hang)\n"
+    "sys.exit(main(['serve', '--port', '0']))\n"
+)
+"""As if its store were on a disk that does not answer."""
+
+
+def test_a_second_signal_ends_a_start_that_hangs_in_a_thread(tmp_path: Path) -> None:
+    environ = {**PLAIN, "HOME": str(tmp_path), "XDG_DATA_HOME": str(tmp_path)}
+    command = [sys.executable, "-c", HANGING_START]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=tmp_path, env=environ, stdout=pipe, stderr=pipe) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == b"hanging\n"
+            process.send_signal(signal.SIGTERM)
+            process.send_signal(signal.SIGINT)
+            _, reported = process.communicate(timeout=DEADLINE_SECONDS)
+            assert process.returncode == 1
+            assert b" in hang\n" in reported, "the stack"
+        finally:
+            process.kill()
+
+
 @pytest.mark.parametrize("rule", ["claude", "=kimi/kimi-k3", "claude=", "a=b/c;d=e/f"])
 def test_a_model_on_the_command_line_that_is_no_rule_is_refused(rule: str, capsys) -> None:
     assert main(["serve", "--model", rule]) == 2

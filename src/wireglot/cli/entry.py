@@ -6,6 +6,7 @@ It imports little at its top, so that an early interrupt ends in one line, too.
 from __future__ import annotations
 
 import contextlib
+import faulthandler
 import gc
 import io
 import os
@@ -13,6 +14,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from itertools import count
 from types import FrameType
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -46,6 +48,9 @@ _ENDINGS: Final = {
     "SIGHUP": (HUNG_UP, "the terminal was closed"),
 }
 """Signals that end a command in order: temporary files are removed."""
+_END_SECONDS: Final = 5.0
+"""After a second such signal a command has this long to end: what hangs may be a thread, for which Python
+waits at its exit."""
 
 
 _SHORT: Final = """\
@@ -173,6 +178,16 @@ def _ended_by_signals() -> Iterator[None]:
     silent host would never be interrupted.
     """
     before = {}
+    signals = count(1)
+
+    def ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:
+        def end(number: int, frame: FrameType | None) -> None:
+            if next(signals) == 2:
+                faulthandler.dump_traceback_later(_END_SECONDS, file=2, exit=True)
+            raise _Ended(status, words)
+
+        return end
+
     if threading.current_thread() is threading.main_thread():
         for name, (status, words) in _ENDINGS.items():
             number = getattr(signal, name, None)  # Windows has no SIGHUP
@@ -180,7 +195,7 @@ def _ended_by_signals() -> Iterator[None]:
                 signal.SIG_DFL,
                 signal.default_int_handler,
             ):
-                before[number] = signal.signal(number, _ender(status, words))
+                before[number] = signal.signal(number, ender(status, words))
     try:
         yield
     finally:
@@ -189,13 +204,6 @@ def _ended_by_signals() -> Iterator[None]:
                 signal.getsignal(number) != signal.SIG_IGN
             ):  # a command that has ended well ignores it to the end
                 signal.signal(number, handler)
-
-
-def _ender(status: int, words: str) -> Callable[[int, FrameType | None], None]:
-    def end(number: int, frame: FrameType | None) -> None:
-        raise _Ended(status, words)
-
-    return end
 
 
 def _known_faults() -> tuple[type[Exception], ...]:
