@@ -63,6 +63,14 @@ def test_a_signal_that_comes_while_a_dead_worker_is_to_be_replaced_ends_all(tmp_
         assert not listens(served.port)
 
 
+def test_a_worker_that_is_stopped_ends_with_the_others(tmp_path: Path) -> None:
+    with ScriptedUpstream() as upstream, workers(upstream, tmp_path) as served:
+        os.kill(workers_of(served)[0], signal.SIGSTOP)
+        served.process.send_signal(signal.SIGTERM)
+        assert served.process.wait(DEADLINE_SECONDS) == 0
+        assert served.log.read_bytes().count(b'"event":"stopped"') == 2
+
+
 @pytest.fixture
 def supervisor() -> Iterator[Supervisor]:
     """One that listens to signals and has no workers yet."""
@@ -301,7 +309,8 @@ def test_signals_reach_every_worker_and_a_stop_is_final(monkeypatch: pytest.Monk
         made._pass_on(signal.SIGHUP, None)
         assert (children.killed, made._stopping) == ([(7, signal.SIGHUP), (8, signal.SIGHUP)], 0)
         made._pass_on(signal.SIGINT, None)
-        assert children.killed[2:] == [(7, signal.SIGTERM), (8, signal.SIGTERM)]
+        ends = [(worker, name) for worker in (7, 8) for name in (signal.SIGTERM, signal.SIGCONT)]
+        assert children.killed[2:] == ends
         assert signal.getsignal(signal.SIGHUP) is signal.SIG_IGN
         assert made._stopping == 1
     finally:

@@ -93,6 +93,41 @@ asyncio.run(main())
 """
 
 
+OTHER_THREADS = """
+import asyncio, ctypes, signal
+from wireglot.gateway.watchdog import Pulses, Watchdog
+
+libc = ctypes.CDLL(None)
+
+def thread_without_python():
+    thread = ctypes.c_ulong()
+    libc.pthread_create(ctypes.byref(thread), None, ctypes.cast(libc.pause, ctypes.c_void_p), None)
+    return thread.value
+
+async def main():
+    heard = []
+    pulses = Pulses(1)
+
+    async def beats(count):
+        until = pulses.read(0)[0] + count
+        while pulses.read(0)[0] < until:
+            await asyncio.sleep(0.01)
+
+    watchdog = Watchdog(lambda: 9.0, 2, lambda: heard.append(1), pulses=pulses)
+    watchdog.start()
+    for thread in (thread_without_python(), None, thread_without_python()):
+        if thread is None:
+            signal.raise_signal(signal.SIGTERM)
+        else:
+            signal.pthread_kill(thread, signal.SIGTERM)
+        await beats(3)
+        print(len(heard))
+    watchdog.stop()
+
+asyncio.run(main())
+"""
+
+
 class Started:
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self.process = process
@@ -149,6 +184,15 @@ def test_a_signal_counts_once_when_its_stack_arrives_in_pieces() -> None:
     command = [sys.executable, "-c", SIGNALS]
     ended = subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE_SECONDS)
     assert ended.stdout == b"3 True (0, 0.0)\n"
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="the type of a thread's id is Linux's")
+def test_a_signal_counts_once_in_whichever_thread_it_arrives() -> None:
+    """After SIGSTOP and SIGCONT, for instance, any thread gets it, also one that runs no Python, as those of
+    uvloop do: faulthandler has no stack to write for such a thread."""
+    command = [sys.executable, "-c", OTHER_THREADS]
+    ended = subprocess.run(command, capture_output=True, check=True, timeout=DEADLINE_SECONDS)
+    assert ended.stdout.split() == [b"1", b"2", b"3"]
 
 
 @pytest.mark.parametrize("how", [HANGS[0], HANGS[2]])

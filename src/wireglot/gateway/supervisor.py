@@ -188,6 +188,8 @@ class Supervisor:
         for child in tuple(self._workers):
             with contextlib.suppress(ProcessLookupError):
                 os.kill(child, name)
+                if name == signal.SIGTERM:
+                    os.kill(child, signal.SIGCONT)  # one that is stopped would never end
 
 
 def _has_ended(child: int) -> bool:

@@ -100,6 +100,8 @@ class Watchdog:
         self._pipe: tuple[int, int] | None = None
         self._unread = b""
         """The end of what was read of the pipe: `_STACK` may have begun there."""
+        self._heard = False
+        """A SIGTERM has been counted whose alarm has not been taken back yet."""
         self._before: int | None = None
 
     def start(self) -> None:
@@ -131,8 +133,12 @@ class Watchdog:
         self._beats += 1
         if self._pulses is not None:
             self._pulses.beat(self._index, self._limit())
-        if self._pipe is not None:
-            signal.alarm(0)
+        if self._pipe is not None and signal.alarm(0):
+            while self._terminated():
+                pass
+            if not self._heard:  # it arrived in a thread that runs no Python, which has no stack
+                self._terminate()
+            self._heard = False
         self._timer = self._loop.call_later(TICK_SECONDS, self._beat)
 
     # In the thread.
@@ -168,7 +174,8 @@ class Watchdog:
         """Have SIGTERM handled without Python: faulthandler writes the stack into a pipe, which wakes the
         loop, then calls the handler before it. That one is `alarm` of the C library. Its argument is the
         number of the signal, 15: so many seconds later SIGALRM prints the stacks and ends the process, unless
-        the loop responds (`_beat`)."""
+        the loop responds (`_beat`). A thread that runs no Python has no stack: then only the alarm shows that
+        there was a signal."""
         libc = _libc()
         if libc is None:
             return
@@ -180,13 +187,22 @@ class Watchdog:
         faulthandler.register(signal.SIGTERM, writing, all_threads=False, chain=True)
         self._loop.add_reader(reading, self._terminated)
 
-    def _terminated(self) -> None:
-        """A stack that another thread writes may arrive in pieces; it is one signal all the same."""
+    def _terminated(self) -> bool:
+        """Count the signals whose stacks have arrived. Returns whether there may be more.
+
+        A stack that another thread writes may arrive in pieces; it is one signal all the same.
+        """
         assert self._pipe is not None
-        written = self._unread + os.read(self._pipe[0], 1 << 16)
-        self._unread = written[-len(_STACK) + 1 :]
-        for _ in range(written.count(_STACK)):
+        try:
+            self._unread += os.read(self._pipe[0], 1 << 16)
+        except BlockingIOError:
+            return False
+        signals = self._unread.count(_STACK)
+        self._unread = self._unread[-len(_STACK) + 1 :]
+        for _ in range(signals):
+            self._heard = True
             self._terminate()
+        return True
 
     def _give_terminations_back(self) -> None:
         libc = _libc()
