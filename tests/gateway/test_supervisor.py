@@ -325,6 +325,20 @@ def test_the_worst_status_of_a_worker_is_that_of_the_process(monkeypatch: pytest
     assert made._watch() == 3
 
 
+@pytest.mark.parametrize(
+    ("killed_by", "status"), [(signal.SIGTERM, 0), (signal.SIGALRM, 1), (signal.SIGKILL, 1)]
+)
+def test_a_worker_that_is_killed_at_the_end_is_a_failure(
+    killed_by: int, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SIGTERM itself kills one that has not begun to serve."""
+    made = Supervisor(Settings(), lambda settings, place: 0)
+    made._workers, made._stopping = {7: (0, 0.0), 8: (1, 0.0)}, 1
+    ends = iter([(7, killed_by), (8, 0)])
+    monkeypatch.setattr(os, "waitpid", lambda *_: next(ends))
+    assert made._watch() == status
+
+
 def test_without_fork_there_is_only_one_process(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

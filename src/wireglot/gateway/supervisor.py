@@ -136,7 +136,7 @@ class Supervisor:
             if index < 0:
                 continue
             if self._stopping:
-                worst = max(worst, os.waitstatus_to_exitcode(status))
+                worst = max(worst, _exit_status(status))
                 continue
             lived = time.monotonic() - started
             self._failed_starts = 0 if lived > _LIVED else self._failed_starts + 1
@@ -190,6 +190,12 @@ class Supervisor:
                 os.kill(child, name)
                 if name == signal.SIGTERM:
                     os.kill(child, signal.SIGCONT)  # one that is stopped would never end
+
+
+def _exit_status(status: int) -> int:
+    """1 for a worker that was killed, but for one that had not begun to serve when it got SIGTERM."""
+    code = os.waitstatus_to_exitcode(status)
+    return code if code >= 0 else int(code != -signal.SIGTERM)
 
 
 def _has_ended(child: int) -> bool:
