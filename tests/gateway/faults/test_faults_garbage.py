@@ -18,6 +18,7 @@ from tests.gateway.faults.faults_kit import (
     ask,
     every_dialect,
     model_at,
+    post,
     start,
 )
 from tests.gateway.faults.faults_stages import (  # noqa: F401  # a fixture
@@ -32,6 +33,7 @@ from tests.gateway.faults.faults_stages import (  # noqa: F401  # a fixture
 from tests.waiting import wait_until
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
 from wireglot.testing.scripted_upstream.behaviour import Fault
+from wireglot.wire.json import encode
 
 TIMES = 3
 LONG = "[[demo:text 40]]"
@@ -122,6 +124,50 @@ def test_of_a_failure(stage: Stage, source: str, behaviour: Behaviour, stream: b
         for _ in range(TIMES):
             stage[1].next(behaviour)
             ask(stage[0], C, model_at(source), LONG, stream=stream)
+
+
+LARGE = 200_000
+"""Bytes of a body that is read in a worker thread."""
+BAD_BODIES = {
+    "no JSON": lambda body: encode(body)[:-1],
+    "too many members": lambda body: encode({**body, "metadata": {"numbers": [0] * 600_000}}),
+    "no conversation": lambda body: encode(dict.fromkeys(body, 7)),
+    "a part of no type": lambda body: encode(body).replace(b'"hi', b'[{"type":7}],"more":"'),
+    "no such model": lambda body: encode({**body, "model": "nowhere/m1"}),
+}
+
+
+@pytest.mark.sampled("client.name", "bad", "size")
+@pytest.mark.parametrize("size", [0, LARGE], ids=["small", "large"])
+@pytest.mark.parametrize("bad", BAD_BODIES)
+@pytest.mark.parametrize("client", CLIENTS, ids=pair_name)
+def test_of_a_body_that_is_refused(stage: Stage, client: Client, bad: str, size: int) -> None:
+    model = model_at("anthropic" if client.dialect == "openai-chat" else "openai-chat")
+    body = BAD_BODIES[bad](client.body(model, "hi" + "x" * size, stream=False))
+    path = client.path("nowhere/m1" if bad == "no such model" else model, stream=False)
+    with nothing_waits(stage):
+        for _ in range(TIMES):
+            assert post(stage[0].port, path, body).status >= 400
+
+
+@pytest.mark.usefixtures("brief_rests")
+@pytest.mark.parametrize(
+    "behaviour",
+    [
+        Behaviour(error=400),
+        Behaviour(error=503),
+        Behaviour(body=b"x" * LARGE),
+        Behaviour(body=encode({"choices": 7, "content": 7, "padding": "x" * LARGE})),
+        Behaviour(body=encode({"error": {"message": "x" * LARGE}})),
+    ],
+    ids=["400", "503", "no JSON", "unreadable", "an error"],
+)
+@pytest.mark.parametrize("source", ["openai-chat", "anthropic"])
+def test_of_a_large_body_that_fails(stage: Stage, source: str, behaviour: Behaviour) -> None:
+    with nothing_waits(stage):
+        for _ in range(TIMES):
+            stage[1].next(behaviour)
+            assert ask(stage[0], C, model_at(source), "x" * LARGE).status >= 400
 
 
 @pytest.mark.parametrize("fault", ["stall", "stall-midstream"])

@@ -379,7 +379,7 @@ class Exchange(msgspec.Struct, eq=False):
             task.cancel()
         self.ending.close()
         self.held.release()
-        self.client = self.feeder = None
+        self.client = self.feeder = self._unread = None
 
     def _parsed(self) -> Request:
         job = self.job

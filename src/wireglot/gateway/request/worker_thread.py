@@ -230,6 +230,7 @@ async def run_in_thread(work: Callable[[], T]) -> T:
         raise
     finally:
         timer.cancel()
+        del future  # its exception refers to this frame: together they would wait for the garbage collector
     if piece.is_abandoned:
         raise RequestError(
             "too_large", f"the work on this body took more than {MAX_WORK_SECONDS:g} s", final=True
