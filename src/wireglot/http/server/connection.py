@@ -788,6 +788,7 @@ class ServerReply(msgspec.Struct, eq=False):
     def handled(self, task: asyncio.Task[None]) -> None:
         """The handler has ended: a missing answer is sent for it."""
         hub = self.connection.hub
+        self.pause = self.resume = None  # they may refer to what refers to this reply
         hub.tasks.discard(task)
         hub.account.give(self.size)
         if hub.draining:
