@@ -88,6 +88,12 @@ class RequestError(Exception):
         self.status, self.error = status, msgspec.structs.replace(self.error, status=status)
         return self
 
+    def again(self) -> RequestError:
+        """The same error, to be kept and raised later: this one refers to all frames that it has passed."""
+        same = RequestError.__new__(RequestError, *self.args)
+        same.__dict__.update(self.__dict__)
+        return same
+
 
 def invalid_value(name: str, expected: str) -> RequestError:
     """The error for an invalid field or parameter of a request."""

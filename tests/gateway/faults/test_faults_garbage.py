@@ -150,6 +150,15 @@ def test_of_a_body_that_is_refused(stage: Stage, client: Client, bad: str, size:
             assert post(stage[0].port, path, body).status >= 400
 
 
+@pytest.mark.parametrize("size", [0, LARGE], ids=["small", "large"])
+def test_of_a_background_request_that_is_refused(stage: Stage, size: int) -> None:
+    turn = {"role": "user", "content": 7}
+    body = {"model": model_at("openai-chat"), "background": True, "input": [turn], "user": "x" * size}
+    with nothing_waits(stage):
+        for _ in range(TIMES):
+            assert post(stage[0].port, R.path("", stream=False), encode(body)).status == 400
+
+
 @pytest.mark.usefixtures("brief_rests")
 @pytest.mark.parametrize(
     "behaviour",

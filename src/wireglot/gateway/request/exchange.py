@@ -192,15 +192,15 @@ class Exchange(msgspec.Struct, eq=False):
         """The body in neutral terms, with what the path says about it. Parsed once."""
         if self._request is None:
             if self._unread is not None:
-                raise self._unread
+                raise self._unread.again()
             try:
                 self._request = self._parsed()
             except RequestError as refusal:
-                self._unread = refusal
+                self._unread = refusal.again()
                 raise
             except UNTRANSLATABLE as fault:
                 self._unread = request_error(fault)
-                raise self._unread from None
+                raise self._unread.again() from None
         return self._request
 
     def embedding(self) -> EmbeddingRequest:
@@ -379,7 +379,7 @@ class Exchange(msgspec.Struct, eq=False):
             task.cancel()
         self.ending.close()
         self.held.release()
-        self.client = self.feeder = self._unread = None
+        self.client = self.feeder = None
 
     def _parsed(self) -> Request:
         job = self.job
