@@ -211,21 +211,13 @@ class Pump:
             if self._problem is None and not self._over:
                 raise
         finally:
-            feeder = self._release()
+            self._timer.cancel()
+            self._rest = b""
         if self._problem is not None:
             problem, self._problem = self._problem, None
             raise problem
         if not self._over:
-            feeder.finish()
-
-    def _release(self) -> Feeder:
-        """Nothing is fed any more. The client's reply refers to this pump, and the feeder to that reply."""
-        self._timer.cancel()
-        self._rest = b""
-        self._tell_over = self._waits = None
-        feeder = self._feeder
-        del self._feeder
-        return feeder
+            self._feeder.finish()
 
     def pause(self) -> None:
         self._pressed = True
