@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+import base64
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 
 from tests.tiers import rows
 from wireglot.dialects.base import Context
 from wireglot.dialects.places import RequestPlaces
 from wireglot.dialects.registry import dialect
-from wireglot.ir.content import Text, ToolCall
+from wireglot.ir.content import Media, Message, Text, ToolCall
 from wireglot.ir.errors import Unsupported
 from wireglot.ir.request import Request
 from wireglot.testing.strategies import requests
 from wireglot.traces.again import RequestAgain, ask_again
+from wireglot.traces.bodies import UnreadableBody
 from wireglot.traces.links import request_links
 from wireglot.traces.pointer import pointer_of, resolve
 from wireglot.traces.target import TraceTarget
@@ -131,3 +134,27 @@ def test_items_that_carried_the_state_of_a_call_shift_no_link() -> None:
     assert "functionCall" in str(resolve(asked.document, links["/input/3"]))
     assert "functionResponse" in str(resolve(asked.document, links["/input/4"]))
     assert "/input/2" not in links
+
+
+LETTERS = "abcdefghijklmnopqrstuvwxyz"
+WORDS = [f"W{one}{two}" for one in LETTERS for two in LETTERS]
+"""With which the marks begin that show what became of a part. Megabytes of base64 contain all of them."""
+
+
+@rows(("source", "target"), PAIRS)
+def test_a_picture_that_contains_every_short_word_is_linked(source: str, target: str) -> None:
+    picture = base64.b64encode("".join(WORDS).encode()).decode() + "".join(WORDS)
+    content = (Media("image", "image/png", data=picture), Text("What is it?"))
+    done = translated(Request("m", (Message("user", content),)), source, target)
+    assert done is not None
+    body, _, links = done
+    assert any("What is it?" in str(resolve(body, link.client)) for link in links)
+
+
+@pytest.mark.parametrize("encoded", [False, True])
+def test_a_body_that_contains_every_mark_is_not_linked_and_says_why(encoded: bool) -> None:
+    marks = [f"{word}000000" for word in WORDS]
+    if encoded:
+        marks = [base64.b64encode(mark.encode()).decode() for mark in marks]
+    with pytest.raises(UnreadableBody, match="every mark"):
+        translated(Request("m", (Message("user", (Text(" ".join(marks)),)),)), "anthropic", "gemini")

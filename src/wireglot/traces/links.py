@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Final
 
 import msgspec
@@ -35,6 +35,7 @@ from wireglot.ir.content import (
 from wireglot.ir.errors import WireglotError
 from wireglot.ir.request import AnyTool, Request, Sampling, Thinking, Tool
 from wireglot.traces.again import RequestAgain, answer_again, ask_again, without_error
+from wireglot.traces.bodies import UnreadableBody
 from wireglot.traces.pointer import Steps, found, pointer, steps_of
 from wireglot.traces.target import TraceTarget
 from wireglot.traces.trace import Link
@@ -151,19 +152,35 @@ _DIGITS: Final = 6
 _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _PLAIN_KEYS: Final = 64
 
+_MARK: Final = re.compile(rb"W(?=([a-z]{2})[0-9]{6})|V[23](?=([A-Za-z0-9+/]{10}))")
+"""A mark, or what may be one in base64. A picture has every three letters somewhere, but not with six digits."""
+
 Place = tuple[int, int, int]
 """The indexes of a message, of its part, and of an item of that result, or -1."""
 
 
+def _words_of(text: bytes) -> Iterator[bytes]:
+    """The words of marks in a text."""
+    for found in _MARK.finditer(text):
+        if found[1]:
+            yield b"W" + found[1]
+        elif _MARK.match(mark := base64.b64decode(found[0] + found[2])):
+            yield mark[:3]
+
+
 class Marker:
-    """Marks that do not occur in a document yet. Each is nine characters: in base64 it stays in one piece."""
+    """Marks that do not occur in a document yet. Each is nine characters: in base64 it stays in one piece.
+    Raises UnreadableBody if all of them do."""
 
     __slots__ = ("_encoded", "_plain", "_word", "places")
 
     def __init__(self, *documents: Any) -> None:
-        texts = [encode(document) for document in documents]
+        taken = {word for document in documents for word in _words_of(encode(document))}
         words = (f"W{one}{two}" for one in _LETTERS for two in _LETTERS)
-        self._word = next(word for word in words if not any(word.encode() in text for text in texts))
+        word = next((word for word in words if word.encode() not in taken), None)
+        if word is None:
+            raise UnreadableBody("it contains every mark by which its parts could be found again")
+        self._word = word
         self._plain = re.compile(rf"{self._word}(\d{{{_DIGITS}}})")
         begins = base64.b64encode(self._word.encode()).decode()
         self._encoded = re.compile(rf"{re.escape(begins)}[A-Za-z0-9+/]{{8}}")
