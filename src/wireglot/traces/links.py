@@ -153,7 +153,8 @@ _LETTERS: Final = "abcdefghijklmnopqrstuvwxyz"
 _PLAIN_KEYS: Final = 64
 
 _MARK: Final = re.compile(rb"W(?=([a-z]{2})[0-9]{6})|V[23](?=([A-Za-z0-9+/]{10}))")
-"""A mark, or what may be one in base64. A picture has every three letters somewhere, but not with six digits."""
+"""A mark, or what may be one in base64. A large picture has every three letters somewhere, but without digits
+after them."""
 
 Place = tuple[int, int, int]
 """The indexes of a message, of its part, and of an item of that result, or -1."""
@@ -161,11 +162,11 @@ Place = tuple[int, int, int]
 
 def _words_of(text: bytes) -> Iterator[bytes]:
     """The words of marks in a text."""
-    for found in _MARK.finditer(text):
-        if found[1]:
-            yield b"W" + found[1]
-        elif _MARK.match(mark := base64.b64decode(found[0] + found[2])):
-            yield mark[:3]
+    for mark in _MARK.finditer(text):
+        if mark[1]:
+            yield b"W" + mark[1]
+        elif _MARK.match(plain := base64.b64decode(mark[0] + mark[2])):
+            yield plain[:3]
 
 
 class Marker:

@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 from typing import Final
 
-KEPT_BYTES: Final = 16 * 1024
-"""Bytes that are kept of a string that is cut. Shorter ones are never cut."""
+KEPT_BYTES: Final = (16 * 1024, 4 * 1024, 1024, 256)
+"""Bytes that are kept of a string that is cut: fewer where the body is still too long. Shorter ones are never
+cut."""
 MAX_STEPS: Final = 1_000_000
 """Quotes that are looked at in one body. Each is a step of Python, between which other threads run: a body of
 more is cut at its end instead."""
 MARK: Final = b" [... %d bytes left out]"
+_MARK_BYTES: Final = len(MARK) + 16
+"""And a string that is not longer than what would be written in its place is not worth cutting."""
 
 _ENCODED: Final = re.compile(rb"(?:data:[a-z0-9.+/;=-]{0,100},)?[A-Za-z0-9+/_=-]++")
 """How base64 begins. Its end is not looked at: a picture may have millions of characters."""
@@ -28,41 +31,52 @@ def shortened(data: bytes, most: int) -> tuple[bytes, int] | None:
     found = _long_strings(data)
     if found is None:
         return None
-    cuts: list[tuple[int, int, bytes]] = []
-    for _, length, begin in sorted(
-        (not _is_encoded(data, begin, end), begin - end, begin) for begin, end in found
-    ):
-        cut = _cut(data, begin, begin - length)
-        cuts.append(cut)
-        excess -= cut[1] - cut[0] - len(cut[2])
-        if excess <= 0:
-            break
-    if excess > 0:
-        return None
+    cuts: dict[int, tuple[int, int, bytes]] = {}
+    for kept in KEPT_BYTES:
+        for encoded, begin, end in found:
+            if end - begin <= kept + _MARK_BYTES:
+                continue
+            if begin in cuts:
+                excess += _saved(cuts[begin])
+            cuts[begin] = _cut(data, begin, end, kept, encoded=encoded)
+            excess -= _saved(cuts[begin])
+            if excess <= 0:
+                return _without(data, cuts), len(cuts)
+    return None
+
+
+def _saved(cut: tuple[int, int, bytes]) -> int:
+    begin, end, mark = cut
+    return end - begin - len(mark)
+
+
+def _without(data: bytes, cuts: dict[int, tuple[int, int, bytes]]) -> bytes:
     pieces, at = [], 0
-    for begin, end, mark in sorted(cuts):
+    for _, (begin, end, mark) in sorted(cuts.items()):
         pieces += [data[at:begin], mark]
         at = end
-    return b"".join([*pieces, data[at:]]), len(cuts)
+    return b"".join([*pieces, data[at:]])
 
 
-def _long_strings(data: bytes) -> list[tuple[int, int]] | None:
-    """Where the strings that may be cut begin and end, without their quotes; None: it has too many, or one
-    without an end."""
-    found: list[tuple[int, int]] = []
+def _long_strings(data: bytes) -> list[tuple[bool, int, int]] | None:
+    """Strings that may be cut, in the order in which they are: whether one is base64, and where it begins and
+    ends, without its quotes. None: there are too many, or one without an end."""
+    found: list[tuple[bool, int, int]] = []
     begin, at = -1, 0
     for _ in range(MAX_STEPS):
         quote = data.find(b'"', at)
         if quote < 0:
-            return found if begin < 0 else None
+            break
         at = quote + 1
         if begin < 0:
             begin = at
         elif not _is_escaped(data, begin, quote):
-            if quote - begin > KEPT_BYTES + len(MARK) + 16:
-                found.append((begin, quote))
+            if quote - begin > KEPT_BYTES[-1] + _MARK_BYTES:
+                found.append((_is_encoded(data, begin, quote), begin, quote))
             begin = -1
-    return None
+    else:
+        return None
+    return sorted(found, key=lambda each: (not each[0], each[1] - each[2])) if begin < 0 else None
 
 
 def _is_escaped(data: bytes, begin: int, quote: int) -> bool:
@@ -80,13 +94,13 @@ def _is_encoded(data: bytes, begin: int, end: int) -> bool:
     return _ENCODED.fullmatch(head) is not None
 
 
-def _cut(data: bytes, begin: int, end: int) -> tuple[int, int, bytes]:
-    """Where the part that is left out begins and ends, and what is said in its place. Base64 stays what it
-    is: whole groups of four, without a mark."""
-    if _is_encoded(data, begin, end):
+def _cut(data: bytes, begin: int, end: int, kept: int, *, encoded: bool) -> tuple[int, int, bytes]:
+    """Where the part that is left out begins and ends, and what is written in its place. Base64 stays base64:
+    whole groups of four, without a mark."""
+    if encoded:
         comma = data.find(b",", begin, begin + _LOOKED_AT) + 1 or begin
-        return comma + (KEPT_BYTES - (comma - begin)) // 4 * 4, end, b""
-    pieces = _PIECES.match(data, begin, begin + KEPT_BYTES)
+        return comma + (kept - (comma - begin)) // 4 * 4, end, b""
+    pieces = _PIECES.match(data, begin, begin + kept)
     stop = pieces.end() if pieces is not None else begin
     while stop > begin and data[stop] & 0xC0 == 0x80:  # within a character of UTF-8
         stop -= 1

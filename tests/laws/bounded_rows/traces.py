@@ -9,8 +9,14 @@ ROWS = [
     Row("short strings", lambda n: b"[" + b'"a",' * n + b'""]', lambda data: shortened(data, 10)),
     Row(
         "long strings",
-        lambda n: b"[" + (b'"' + b"a b" * KEPT_BYTES + b'",') * (n // 100) + b'""]',
+        lambda n: b"[" + (b'"' + b"a b" * KEPT_BYTES[0] + b'",') * (n // 100) + b'""]',
         lambda data: shortened(data, len(data) // 2),
+        n=2_000,
+    ),
+    Row(
+        "many texts of a few thousand characters",
+        lambda n: b"[" + (b'"' + b"a b" * KEPT_BYTES[2] + b'",') * (n // 20) + b'""]',
+        lambda data: shortened(data, len(data) // 5),
         n=2_000,
     ),
 ]
