@@ -2,10 +2,11 @@
 import "../styles/page.css";
 import { effect } from "@preact/signals";
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { loadSession, send, session, sessionError } from "./api";
 import { forgetDrafts } from "./drafts";
 import { connect, disconnect } from "./live";
+import type { Session } from "./types";
 import { A, go, listAddress, place, to, view } from "./route";
 import { Neighbours } from "./parts/neighbours";
 import { Problem, Waiting } from "./parts/small";
@@ -45,7 +46,7 @@ const KEYS: [string, string][] = [
 
 function Help({ close }: { close: () => void }) {
   const dialog = useRef<HTMLDialogElement>(null);
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="help" aria-labelledby="help-title" onClose={close}>
       <h2 id="help-title">Keys</h2>
@@ -208,6 +209,15 @@ effect(() => {
   const access = session.value?.access;
   if (access && access !== "none" && FOLLOWING.has(view.value)) connect();
   else disconnect();
+});
+
+// One whose session has ended finds what was typed when signed in again; another user does not.
+let user: Session | null = null;
+effect(() => {
+  const now = session.value;
+  if (!now || now.access === "none") return;
+  if (user && user.access !== "open" && (user.access !== now.access || user.key !== now.key)) forgetDrafts();
+  user = now;
 });
 
 drawNothingWhilePressed(window);

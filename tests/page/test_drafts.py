@@ -84,6 +84,29 @@ def test_escape_closes_what_is_on_top_and_leaves_no_view(stand_in, opened):
     expect(page.get_by_role("grid")).to_be_visible()
 
 
+def test_escape_at_once_closes_what_has_just_opened(stand_in, opened):
+    at = time.time()
+    stand_in.rows = [row(number, at - number) for number in range(3)]
+    stand_in.traces["req-000000"] = {**trace(at), "row": row(0, at)}
+    page = shown(stand_in, opened, "?at=req-000000&open=1")
+    page.set_viewport_size({"width": 1500, "height": 900})
+    detail = page.get_by_role("region", name="Chosen exchange")
+    expect(detail).to_be_visible()
+    for opener in ("Columns", "Keys and signs"):
+        page.get_by_role("button", name=opener).evaluate(
+            """opener => {
+                opener.click()
+                return Promise.resolve().then(() => {
+                    window.wasOpen = document.querySelector(".menu-panel, dialog[open]") !== null
+                })
+            }"""
+        )
+        assert page.evaluate("wasOpen"), opener
+        escaped(page, 1)
+        expect(page.locator(".menu-panel, dialog[open]")).to_have_count(0)
+        expect(detail).to_be_visible()
+
+
 def test_a_key_that_is_shown_once_is_shown_until_one_is_done_with_it(stand_in, opened):
     page = shown(stand_in, opened, "/keys")
     page.get_by_role("button", name="New key").click()
@@ -101,6 +124,46 @@ def test_a_key_that_is_shown_once_is_shown_until_one_is_done_with_it(stand_in, o
     page.get_by_role("button", name="Done").click()
     expect(secret).to_have_count(0)
     assert not leaving_asks(page)
+
+
+def test_a_second_key_does_not_hide_the_one_that_was_not_read_yet(stand_in, opened):
+    page = shown(stand_in, opened, "/keys")
+    for name in ("ada", "grace"):
+        stand_in.documents["POST", "/keys"] = {**MADE, "name": name, "key": f"wg-of-{name}"}
+        page.get_by_role("button", name="New key").click()
+        page.get_by_label("Name").fill(name)
+        page.get_by_role("button", name="Create").click()
+        expect(page.get_by_text(f"wg-of-{name}")).to_be_visible()
+    expect(page.get_by_text("wg-of-ada")).to_be_visible()
+    page.get_by_role("button", name="Done with the key of grace").click()
+    expect(page.get_by_text("wg-of-grace")).to_have_count(0)
+    assert leaving_asks(page)
+    page.get_by_role("button", name="Done with the key of ada").click()
+    expect(page.get_by_text("wg-of-ada")).to_have_count(0)
+    assert not leaving_asks(page)
+
+
+def test_what_was_typed_is_there_for_who_signs_in_again_and_for_no_other_user(stand_in, opened):
+    stand_in.documents |= documents(time.time())
+    session = stand_in.documents["GET", "/session"]
+    stand_in.documents["POST", "/session"] = {}
+    users = [{**session, "access": "key", "key": name} for name in ("ada", "ada", "grace")]
+    stand_in.documents["GET", "/session"] = users[0]
+    page = shown(stand_in, opened, "/play")
+    typed = page.get_by_label("Anthropic Messages, request")
+    typed.press("ControlOrMeta+a")
+    page.keyboard.insert_text('{"model": "mine"}')
+    for user, expected in ((users[1], "mine"), (users[2], "careful gardener")):
+        page.route("**/api/conversations*", lambda route: route.fulfill(status=401, json={}))
+        go(page, "Conversations")  # its session has ended
+        expect(page.get_by_label("Secret or key")).to_be_visible()
+        page.unroute("**/api/conversations*")
+        stand_in.documents["GET", "/session"] = user
+        page.get_by_label("Secret or key").fill("wg-any")
+        page.get_by_role("button", name="Sign in").click()
+        expect(page.get_by_text(f"key {user['key']}")).to_be_visible()
+        go(page, "Playground")
+        expect(typed).to_contain_text(expected)
 
 
 def test_the_next_user_of_a_tab_does_not_see_the_key_that_was_made_before(stand_in, opened):
@@ -146,6 +209,34 @@ def test_what_is_typed_in_the_playground_survives_escape_and_other_views(stand_i
     assert leaving_asks(page)
     go(page, "Playground")
     expect(typed).to_have_text(re.compile('{"model": "mine"}'))
+
+
+def test_what_a_link_became_is_there_when_one_comes_back_to_its_address(stand_in, opened):
+    page = shown(stand_in, opened, "/play?dialect=anthropic#text=%7B%22model%22%3A%22linked%22%7D")
+    typed = page.get_by_label("Anthropic Messages, request")
+    expect(typed).to_contain_text("linked")
+    typed.press("ControlOrMeta+a")
+    page.keyboard.insert_text('{"model": "mine"}')
+    go(page, "Dashboards")
+    page.go_back()
+    expect(typed).to_contain_text("mine")
+    assert leaving_asks(page)
+
+
+def test_what_was_typed_in_the_playground_can_be_taken_back_from_a_recorded_request(stand_in, opened):
+    stand_in.traces["req-trace"] = trace(time.time())
+    page = shown(stand_in, opened, "/play")
+    typed = page.get_by_label("Anthropic Messages, request")
+    typed.press("ControlOrMeta+a")
+    page.keyboard.insert_text('{"model": "mine"}')
+    page.evaluate(
+        "history.pushState(null, '', '/inspector/x/req-trace'); dispatchEvent(new PopStateEvent('popstate'))"
+    )
+    page.get_by_role("button", name="Playground").click()
+    expect(typed).to_contain_text("careful coding agent")
+    assert leaving_asks(page)
+    page.get_by_role("button", name="Take it back").click()
+    expect(typed).to_contain_text("mine")
 
 
 def test_edits_of_the_configuration_survive_escape_and_other_views(stand_in, opened):

@@ -1,5 +1,5 @@
 // The configuration file: where models lead, and its text. Every change is shown before it is written.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { ApiError, get, message, send } from "../api";
 import { useDraft } from "../drafts";
 import { listOptions, namesOf } from "../options";
@@ -70,7 +70,7 @@ export function Difference({ file, wanted, close, written, reload }: DifferenceP
     setProblem(message(caught));
     setOld(caught instanceof ApiError && caught.code === "file_changed");
   };
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   useEffect(() => {
     if (isDone) return;
     let on = true;

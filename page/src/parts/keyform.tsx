@@ -1,5 +1,5 @@
 // A client key's limits as a form, and whom the first key locks out.
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { message } from "../api";
 import { useDraft } from "../drafts";
 import { currencyInUse, moment, whole } from "../format";
@@ -106,7 +106,7 @@ export function KeyForm({ of, groups, locksOut, close, save }: KeyFormProps) {
   const [typed, setTyped] = useDraft<Fields>(of === "new" ? "new key" : `key ${of.name}`);
   const { name, models, group, owner, expires, limits } = typed ?? fieldsOf(of);
   const set = (change: Partial<Fields>) => setTyped({ ...(typed ?? fieldsOf(of)), ...change });
-  useEffect(() => dialog.current?.showModal(), []);
+  useLayoutEffect(() => dialog.current?.showModal(), []);
   return (
     <dialog ref={dialog} class="key-form" aria-labelledby="key-form-title" onClose={close}>
       <form

@@ -1,6 +1,6 @@
 // A button that opens a small panel under itself; Escape, a click elsewhere and leaving it close it.
 import type { ComponentChildren } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useLayoutEffect, useRef, useState } from "preact/hooks";
 
 interface Props {
   label: ComponentChildren;
@@ -14,7 +14,8 @@ export function Menu({ label, name, disabled = false, children }: Props) {
   const [open, setOpen] = useState(false);
   const box = useRef<HTMLDivElement>(null);
   const button = useRef<HTMLButtonElement>(null);
-  useEffect(() => {
+  // With the panel, not after it: Escape pressed at once would close what is under it.
+  useLayoutEffect(() => {
     if (!open) return;
     const outside = (event: Event) => {
       if (!box.current?.contains(event.target as Node)) setOpen(false);

@@ -1,7 +1,7 @@
 // Keys and budgets, with the admin secret.
 import { useEffect, useState } from "preact/hooks";
 import { ApiError, get, message, send, session } from "../api";
-import { useDraft } from "../drafts";
+import { draft, useDraft } from "../drafts";
 import { count, inCurrency, moment, whole } from "../format";
 import { type Key, KeyForm, type Keyless, type Limit } from "../parts/keyform";
 import { Copy, Problem, Sure, Waiting, useTitle } from "../parts/small";
@@ -47,7 +47,13 @@ export function Keys() {
   const [page, setPage] = useState<KeysPage | null>(null);
   const [problem, setProblem] = useState("");
   const [refused, setRefused] = useState(false);
-  const [made, setMade] = useDraft<Key>("made key");
+  const [made, setMade] = useDraft<Key[]>("made keys");
+  // By what there is when it was made: another may be made before the first was read.
+  const show = (key: Key) => setMade([...(draft<Key[]>("made keys") ?? []), key]);
+  const done = (key: Key) => {
+    const rest = (made ?? []).filter((each) => each !== key);
+    setMade(rest.length ? rest : undefined);
+  };
   const [edited, setEdited] = useState<Key | "new" | null>(null);
   const load = () =>
     get<KeysPage>("/keys")
@@ -90,17 +96,17 @@ export function Keys() {
         </div>
       </header>
       {problem ? <Problem>{problem}</Problem> : null}
-      {made?.key ? (
-        <div class="card made" role="status">
-          <h2>The key of {made.name}, shown this once</h2>
+      {(made ?? []).map((key) => (
+        <div key={key.key} class="card made" role="status">
+          <h2>The key of {key.name}, shown this once</h2>
           <p>
-            <code class="secret">{made.key}</code> <Copy text={made.key} />
+            <code class="secret">{key.key}</code> <Copy text={key.key ?? ""} />
           </p>
-          <button type="button" class="quiet" onClick={() => setMade(undefined)}>
-            Done
+          <button type="button" class="quiet" onClick={() => done(key)}>
+            Done<span class="unseen"> with the key of {key.name}</span>
           </button>
         </div>
-      ) : null}
+      ))}
       {!page && !problem ? <Waiting /> : null}
       {page && !page.data.length ? (
         <div class="card empty">
@@ -155,7 +161,7 @@ export function Keys() {
                         )}
                         {key.state === "active" ? (
                           <>
-                            <Sure label="Renew" what={key.name} ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => setMade(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
+                            <Sure label="Renew" what={key.name} ask={`A new secret for ${key.name}; the old one holds for another hour.`} act={() => act(async () => show(await send<Key>("POST", `/keys/${encodeURIComponent(key.name)}/rotate`, { overlap: 3600 })))} />
                             <Sure label="Revoke" what={key.name} ask={`${key.name} stops working at once.`} act={() => act(() => send("DELETE", `/keys/${encodeURIComponent(key.name)}`))} />
                           </>
                         ) : null}
@@ -175,7 +181,7 @@ export function Keys() {
           locksOut={edited === "new" && page?.required === false ? (page.keyless ?? []) : null}
           close={() => setEdited(null)}
           save={async (body) => {
-            if (edited === "new") setMade(await send<Key>("POST", "/keys", body));
+            if (edited === "new") show(await send<Key>("POST", "/keys", body));
             else {
               const { name: _name, ...limits } = body;
               await send("PATCH", `/keys/${encodeURIComponent(edited.name)}`, limits);

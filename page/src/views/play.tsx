@@ -2,7 +2,7 @@
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
 import { message, send } from "../api";
 import { isCurl } from "../curl";
-import { draft, setDraft } from "../drafts";
+import { draft, setDraft, useDraft } from "../drafts";
 import { DIALECTS, TITLES, titleOf } from "../dialects";
 import { plural } from "../format";
 import { EditorBox } from "../parts/editorbox";
@@ -20,9 +20,14 @@ const FIRST = DIALECTS.slice(0, 4);
 const last = new Map<string, string>();
 const nameOf = (kind: string) => `play ${kind}`;
 const keep = (kind: string, source: Source) => setDraft(nameOf(kind), source, source.typed === true);
+const REPLACED = "play replaced";
+/** The text of the last link that was opened: coming back to its address shows what has become of it. */
+let opened = "";
 
-/** Shows a recorded request in all dialects. */
+/** Shows a recorded request in all dialects. What was typed before can be taken back. */
 export function openInPlayground(dialect: string, text: string): void {
+  const before = draft<Source>(nameOf("request"));
+  if (before?.typed) setDraft(REPLACED, before);
   let pretty = text;
   try {
     pretty = JSON.stringify(JSON.parse(text), null, 2);
@@ -35,7 +40,8 @@ export function openInPlayground(dialect: string, text: string): void {
 
 function start(kind: string): Source {
   const hash = location.hash.slice(1);
-  if (hash) {
+  if (hash && hash !== opened) {
+    opened = hash;
     const given = new URLSearchParams(hash);
     const text = given.get("text");
     if (text !== null) return { dialect: param("dialect") || "anthropic", text };
@@ -74,6 +80,7 @@ export function Playground() {
   const { dialect, text, model = "" } = source;
   const [result, setResult] = useState<Translated | null>(null);
   const [problem, setProblem] = useState("");
+  const [replaced, setReplaced] = useDraft<Source>(REPLACED);
   const [note, setNote] = useState<{ found: Recognised; before: Source; kind: Kind } | null>(null);
   const [shownPlace, setShownPlace] = useState<{ dialect: string; pointer: string } | null>(null);
   const shownKind = useRef(kind);
@@ -189,6 +196,12 @@ export function Playground() {
           <>
             Recognised: <strong>{describe(note.found)}</strong>, from {note.found.from}{note.found.model ? `, for ${note.found.model}` : ""}.{" "}
             <button type="button" class="quiet" onClick={() => { write(note.before, note.kind); setNote(null); }}>Undo</button>
+          </>
+        ) : replaced && kind === "request" ? (
+          <>
+            The recorded request is shown in place of what you typed.{" "}
+            <button type="button" class="quiet" onClick={() => { setSource(replaced); setReplaced(undefined); }}>Take it back</button>{" "}
+            <button type="button" class="quiet" onClick={() => setReplaced(undefined)}>Drop it</button>
           </>
         ) : hint ? (
           <>
