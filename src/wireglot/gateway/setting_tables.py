@@ -123,7 +123,7 @@ class TraceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_bytes: Annotated[
         int,
         setting(
-            "maximum of one body or stream; in longer requests long strings are cut, others end there",
+            "maximum of one body or stream; in longer JSON bodies long strings are cut, others end there",
             gt=0,
             unit="bytes",
         ),

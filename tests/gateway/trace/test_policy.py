@@ -29,7 +29,7 @@ from wireglot.gateway.trace.shelf import TraceShelf
 from wireglot.gateway.trace.traces import Traces
 from wireglot.gateway.trace.wanted import Wanted, holds
 from wireglot.http.application import Head
-from wireglot.http.copies import MessageCopy, Room
+from wireglot.http.copies import PIECE_BYTES, MessageCopy, Room
 from wireglot.ir.loss import Loss
 from wireglot.stores.seal import Sealer
 from wireglot.traces.trace import LossCounts, Row, Tokens, Trace, TraceMessage
@@ -164,6 +164,31 @@ def test_a_full_room_takes_no_byte_more() -> None:
     assert (second.lost, room.held) == (False, 350)
     first.let_go()
     assert room.held == 150
+
+
+def test_what_may_be_shortened_is_held_whole_while_half_of_the_room_is_free() -> None:
+    room = Room(4_000)
+    whole = MessageCopy(room, 100, spare=1_000)
+    for piece in (b"a" * 80, b"b" * 300, b"c" * 400):
+        whole.add(piece)
+    assert (whole.truncated, b"".join(data for _, data in whole.pieces)) == (
+        False,
+        b"a" * 80 + b"b" * 300 + b"c" * 400,
+    )
+    assert room.held == whole.held == 780 + 3 * PIECE_BYTES
+    whole.add(b"d" * 400)  # too long for that, too: its beginning is kept
+    assert (whole.truncated, whole.size) == (True, 1_180)
+    assert b"".join(data for _, data in whole.pieces) == b"a" * 80 + b"b" * 20
+    assert room.held == whole.held
+    whole.let_go()
+    assert room.held == 0
+    room.held = 1_500
+    full = MessageCopy(room, 100, spare=1_000)
+    full.add(b"a" * 500)
+    assert (full.truncated, full.lost, full.pieces[0][1]) == (True, False, b"a" * 100)
+    stream = MessageCopy(Room(4_000), 100, spare=1_000, streamed=True)
+    stream.add(b"a" * 500)
+    assert stream.truncated
 
 
 def test_a_writer_that_is_full_drops_what_comes_then() -> None:

@@ -18,6 +18,7 @@ from tests.gateway.trace.trace_kit import Document, Stage, id_of, stage, text_of
 from tests.tiers import rows
 from tests.waiting import wait_until
 from wireglot.gateway.trace import search
+from wireglot.gateway.trace.recording import MAX_SHORTENED_BYTES
 from wireglot.http.account import MemoryLease
 from wireglot.testing.scripted_upstream import Behaviour
 from wireglot.traces.file import read_trace
@@ -438,6 +439,34 @@ def test_a_long_request_keeps_its_end_its_title_and_its_links_and_long_strings_a
         # What was sent is not known any more: it is not sent again.
         sent = {"id": trace["row"]["id"], "to": "openai-chat-up/m1"}
         assert made.look.raw("replay", "POST", sent).status == 404
+
+
+def test_a_long_answer_keeps_its_end_and_its_links_and_one_that_is_far_too_long_its_beginning() -> None:
+    with stage('mode = "all"\nbody_bytes = 50_000') as made:
+
+        def answered(picture_bytes: int) -> dict[str, Any]:
+            picture = base64.b64encode(bytes(picture_bytes)).decode()
+            parts = [{"inlineData": {"mimeType": "image/png", "data": picture}}, {"text": "Here it is."}]
+            content = {"role": "model", "parts": parts}
+            document = {
+                "candidates": [{"content": content, "finishReason": "STOP"}],
+                "modelVersion": "the end",
+            }
+            made.upstream.next(Behaviour(body=json.dumps(document).encode()))
+            trace = made.look.trace(id_of(ask(made.gateway, A, "gemini-up/m1", "Draw")))
+            attempt: dict[str, Any] = trace["attempts"][-1]
+            return attempt
+
+        attempt = answered(300_000)
+        answer = attempt["answer"]
+        assert (answer["truncated"], answer["shortened"]) == (True, 1)
+        assert len(answer["body"]) <= 50_000 < answer["bytes"]
+        assert json.loads(answer["body"])["modelVersion"] == "the end"
+        assert "/candidates/0/content/parts/1" in [link["upstream"] for link in attempt["answer_links"]]
+        answer = answered(MAX_SHORTENED_BYTES)["answer"]
+        assert answer["truncated"]
+        assert "shortened" not in answer
+        assert len(answer["body"]) == 50_000
 
 
 def test_what_finds_no_room_is_counted_and_the_client_has_its_answer() -> None:

@@ -436,7 +436,7 @@ def traced_message(side: MessageCopy, scrub: Scrubber, started: float, most: int
     if side.streamed:
         frames = _frames(side, whole, scrub, clean is not whole, started)
         return msgspec.structs.replace(message, frames=frames)
-    fitted, strings = _fitted(clean, most)
+    fitted, strings = (clean[:most], 0) if side.truncated else _fitted(clean, most)
     cut = side.truncated or len(clean) > most
     text, coded = _text(fitted, cut=cut and not strings)
     return msgspec.structs.replace(message, body=text, base64=coded, truncated=cut, shortened=strings)

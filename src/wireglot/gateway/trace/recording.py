@@ -27,7 +27,7 @@ from wireglot.ir.loss import Loss
 from wireglot.ir.request import Request
 
 MAX_SHORTENED_BYTES: Final = 16 * 1024 * 1024
-"""Bytes of a request that is held whole until its trace is made, and is then shortened to `[trace]
+"""Bytes of a request or answer that is held whole until its trace is made, and is then shortened to `[trace]
 body_bytes`. Of a longer one only the beginning is recorded."""
 _IN_VALUES: Final = 4
 """How many times its bytes a parsed conversation takes."""
@@ -148,9 +148,8 @@ class Recording(msgspec.Struct, eq=False):
     def answering(self, answer: Answer) -> Answer:
         self.stretches.append(("first byte", time.monotonic()))
         attempt = self.attempts[-1]
-        side = attempt.answer = MessageCopy(
-            self.room, self.body_bytes, status=answer.status, headers=list(answer.headers.items())
-        )
+        side = attempt.answer = _answer_copy(self.room, self.body_bytes)
+        side.status, side.headers = answer.status, list(answer.headers.items())
         if type(answer) is HttpAnswer:
             side.streamed = attempt.stream and answer.status == 200
             answer.copy = side
@@ -213,8 +212,12 @@ def recording_of(
         request.held = size + PIECE_BYTES
         room.held += size + PIECE_BYTES
     return Recording(
-        record, room, body_bytes, request=request, answer=MessageCopy(room, body_bytes), keeper=keeper
+        record, room, body_bytes, request=request, answer=_answer_copy(room, body_bytes), keeper=keeper
     )
+
+
+def _answer_copy(room: Room, body_bytes: int) -> MessageCopy:
+    return MessageCopy(room, body_bytes, spare=max(0, MAX_SHORTENED_BYTES - body_bytes))
 
 
 def _may_hold(size: int, room: Room, body_bytes: int) -> bool:
