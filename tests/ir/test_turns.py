@@ -86,7 +86,7 @@ def test_a_result_that_comes_too_late_moves_behind_its_call() -> None:
     )
     assert repaired[2] == user(result("a"), Text("wait"))
     assert is_paired(repaired)
-    assert [loss.action for loss in losses] == ["approximated"]
+    assert [loss.feature for loss in losses] == ["tool_result.pairing", "content.empty"]
 
 
 def test_results_before_text_and_in_call_order_without_a_loss() -> None:

@@ -234,3 +234,144 @@ def test_a_turn_of_another_dialects_parts_is_no_reason_to_continue_the_models() 
             ("foreign_part", "serious"),
             ("content.empty", "degraded"),
         }
+
+
+HELLO: list[tuple[Role, str]] = [("user", "hello"), ("assistant", "hi")]
+ORPHANS: dict[DialectName, dict[str, Any]] = {
+    "anthropic": {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "1"}]},
+    "openai-chat": {"role": "tool", "tool_call_id": "x", "content": "1"},
+    "openai-responses": {"type": "function_call_output", "call_id": "x", "output": "1"},
+    "gemini": {"role": "user", "parts": [{"functionResponse": {"name": "t", "response": {"output": "1"}}}]},
+    "gemini-interactions": {"type": "function_result", "call_id": "x", "name": "t", "result": "1"},
+    "ollama": {"role": "tool", "tool_name": "t", "content": "1"},
+}
+"""A turn of the user that has only a result without its call."""
+TURNS: dict[DialectName, str] = {
+    "anthropic": "messages",
+    "openai-chat": "messages",
+    "openai-responses": "input",
+    "gemini": "contents",
+    "gemini-interactions": "input",
+    "ollama": "messages",
+}
+
+
+def _with_turns(source: DialectName, said: list[tuple[Role, str]], *more: dict[str, Any]) -> dict[str, Any]:
+    body = _body(source, said, "text") or _body(source, said, "list")
+    assert body is not None
+    body[TURNS[source]] += more
+    return body
+
+
+def _assert_the_user_is_last(body: dict[str, Any], source: DialectName, target: DialectName) -> None:
+    for model, provider in TO.get(target, [("m", None)]):
+        sent = translate_request(body, source=source, target=target, model=model, provider=provider)
+        found = dialect(target).parse_request(sent.value, CONTEXT)
+        assert found.messages[-1].role == "user", sent.value
+        assert "prefill" not in [loss.feature for loss in sent.losses]
+        assert "partial" not in str(sent.value)
+        invented = [text for text in _words(found.messages) if text not in str(body)]
+        assert all(any(text in loss.detail for loss in sent.losses) for text in invented), invented
+
+
+@rows(("source", "target"), PAIRS)
+def test_a_last_turn_of_results_without_calls_stays_a_turn_of_the_user(
+    source: DialectName, target: DialectName
+) -> None:
+    _assert_the_user_is_last(_with_turns(source, HELLO, ORPHANS[source]), source, target)
+
+
+@rows(("source", "target"), PAIRS)
+def test_two_turns_of_the_model_stay_two_around_results_without_calls(
+    source: DialectName, target: DialectName
+) -> None:
+    body = _with_turns(source, HELLO, ORPHANS[source])
+    body[TURNS[source]] += _with_turns(source, [("assistant", "more"), ("user", "go on")])[TURNS[source]]
+    sent = translate_request(body, source=source, target=target, model="m")
+    found = dialect(target).parse_request(sent.value, CONTEXT)
+    assert _turns(found) == ["user", "assistant", "user", "assistant", "user"]
+
+
+CALLED: dict[DialectName, tuple[dict[str, Any], ...]] = {
+    "anthropic": (
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": name, "name": "t", "input": {}} for name in ("x", "y")],
+        },
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "x", "content": "1"}]},
+        {"role": "assistant", "content": "waiting"},
+        {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "y", "content": "2"}]},
+    ),
+    "openai-chat": (
+        {
+            "role": "assistant",
+            "content": None,
+            "tool_calls": [
+                {"id": name, "type": "function", "function": {"name": "t", "arguments": "{}"}}
+                for name in ("x", "y")
+            ],
+        },
+        {"role": "tool", "tool_call_id": "x", "content": "1"},
+        {"role": "assistant", "content": "waiting"},
+        {"role": "tool", "tool_call_id": "y", "content": "2"},
+    ),
+    "openai-responses": (
+        {"type": "function_call", "call_id": "x", "name": "t", "arguments": "{}"},
+        {"type": "function_call", "call_id": "y", "name": "t", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "x", "output": "1"},
+        {"role": "assistant", "content": "waiting"},
+        {"type": "function_call_output", "call_id": "y", "output": "2"},
+    ),
+}
+"""The second result comes after the model spoke again: it is moved to its call."""
+
+
+@rows(("source", "target"), [pair for pair in PAIRS if pair[0] in CALLED])
+def test_a_last_turn_whose_results_are_moved_to_their_calls_stays_a_turn_of_the_user(
+    source: DialectName, target: DialectName
+) -> None:
+    _assert_the_user_is_last(_with_turns(source, HELLO[:1], *CALLED[source]), source, target)
+
+
+@rows(("source", "target"), [pair for pair in PAIRS if pair[0] in ALONE])
+def test_an_empty_system_text_at_the_end_lets_the_model_answer(
+    source: DialectName, target: DialectName
+) -> None:
+    for text in ("", " "):
+        body = _with_turns(source, HELLO, {"role": "system", "content": text})
+        for model, provider in TO.get(target, [("m", None)]):
+            sent = translate_request(body, source=source, target=target, model=model, provider=provider)
+            found = dialect(target).parse_request(sent.value, CONTEXT)
+            assert found.messages[-1].role != "assistant", sent.value
+            assert "partial" not in str(sent.value)
+            assert "<system-reminder>" not in str(sent.value)
+            if found.messages[-1].role == "user":
+                assert "degraded" in [loss.grade for loss in sent.losses if "[2]" in loss.path]
+
+
+def test_parts_of_another_dialect_beside_an_empty_text_are_no_reason_to_continue_the_models() -> None:
+    newer = {"type": "newer_block", "data": "x"}
+    empty = {"type": "text", "text": ""}
+    for last in (
+        [{"role": "user", "content": [newer, empty]}],
+        [{"role": "user", "content": [newer]}, {"role": "user", "content": ""}],
+    ):
+        body = _with_turns("anthropic", HELLO, *last)
+        for target in DIALECTS[1:]:
+            _assert_the_user_is_last(body, "anthropic", target)
+
+
+def test_two_turns_of_the_user_stay_two_around_a_turn_that_only_its_dialect_knows() -> None:
+    newer = {"role": "assistant", "content": [{"type": "newer_block", "data": "x"}]}
+    body = _with_turns("anthropic", [("user", "a")], newer, {"role": "user", "content": "b"})
+    for target in DIALECTS[1:]:
+        sent = translate_request(body, source="anthropic", target=target, model="m")
+        found = dialect(target).parse_request(sent.value, CONTEXT)
+        assert [message.role for message in found.messages] == ["user", "user"], sent.value
+
+
+def test_words_that_ask_a_model_to_continue_are_named() -> None:
+    body = _with_turns("anthropic", HELLO)
+    sent = translate_request(body, source="anthropic", target="openai-chat", model="gpt-5")
+    words = sent.value["messages"][-1]["content"]
+    assert [words in loss.detail for loss in sent.losses if loss.feature == "prefill"] == [True]

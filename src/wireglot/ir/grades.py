@@ -42,7 +42,8 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "degraded",
         "The target takes no empty turn, and without it the other turns would have another meaning. A note "
         'is sent in its place: "[empty message]", or "[message left out: this model cannot take it]" if its '
-        "content exists only in the client's dialect.",
+        'content exists only in the client\'s dialect, or "[tool results moved or left out]" if it had only '
+        "results that answer no call before it.",
     ),
     ("content.position", "dropped"): ("serious", "A part of the conversation is missing."),
     ("content.position", "approximated"): ("degraded", "Everything is sent, in another order."),
@@ -122,7 +123,11 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
     ("output_format.strict", "approximated"): ("harmless", "The schema is stricter than requested."),
     ("parallel_tools", "dropped"): ("degraded", "One turn may contain several calls."),
     ("prefill", "dropped"): ("serious", "The answer does not continue the given text."),
-    ("prefill", "approximated"): ("degraded", "The model is instructed to continue, and may start over."),
+    ("prefill", "approximated"): (
+        "degraded",
+        'The model is instructed to continue, "Continue from exactly where your last message ended.", and '
+        "may start over.",
+    ),
     ("reasoning.redacted", "dropped"): ("degraded", "The model no longer sees its earlier thinking."),
     ("reasoning.redacted", "approximated"): (
         "degraded",

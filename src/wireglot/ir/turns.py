@@ -11,6 +11,7 @@ import operator
 from bisect import bisect_right
 from collections import defaultdict, deque
 from collections.abc import Callable, Iterable
+from typing import Final
 
 import msgspec
 
@@ -19,6 +20,8 @@ from wireglot.ir.loss import Action, Feature, Loss, losses_of_extra
 from wireglot.ir.trail import Trail
 
 INTERRUPTED = "The tool call was interrupted: no result was recorded."
+WITHOUT_RESULTS: Final = "[tool results moved or left out]"
+"""The text of a turn of the user that had only results of which none can stay there."""
 
 
 _MAX_WORDS = 1000
@@ -165,19 +168,47 @@ class _Repair:
             for part in message.content
         )
         repaired: list[Message] = []
+        before = ""
+        after = self._speakers_after()
         for index, message in enumerate(self.messages):
             if message.role != "assistant":
                 rest = tuple(part for part in message.content if type(part) is not ToolResult)
                 if rest or not message.content:
                     repaired.append(self._with(message, rest))
+                elif before == "assistant" and after[index] != "user":
+                    repaired.append(self._noted(message))
+                else:
+                    continue
+                before = before if message.role == "system" else message.role
                 continue
             final = index == last_assistant and index == len(self.messages) - 1 and not answers_follow
             content, answers = self._answer(index, message, final)
             repaired.append(self._with(message, content))
+            before = "assistant"
             if answers:
                 repaired.append(Message("user", answers))
+                before = "user"
         self._report_leftovers()
         return _join_answers(tuple(repaired), self.trail)
+
+    def _speakers_after(self) -> list[str]:
+        """For each message, the role of the next turn; "" at the end."""
+        speaker, speakers = "", [""] * len(self.messages)
+        for index in reversed(range(len(self.messages))):
+            speakers[index] = speaker
+            if self.messages[index].role != "system":
+                speaker = self.messages[index].role
+        return speakers
+
+    def _noted(self, message: Message) -> Message:
+        """A turn of results of which none stays, as a note: without it, the model's turn before would be
+        continued, or joined with the next."""
+        path = self.trail.of(message)
+        self.losses.append(Loss(path, "content.empty", "approximated", f'sent as "{WITHOUT_RESULTS}"'))
+        losses_of_extra(message.extra, "", path, self.losses)
+        noted = Message("user", (Text(WITHOUT_RESULTS),), message.name)
+        self.trail.follow(message, noted)
+        return noted
 
     def _lose(
         self, part: ToolCall | ToolResult, feature: Feature, action: Action, detail: str, field: str = ""

@@ -65,7 +65,7 @@ def fit_messages(request: Request, fitting: Fitting) -> Request:
                 continue
         if fitted.role != "system":
             if is_apart and fitted.role == speaker:
-                fitted = _set_apart(fitted, fitting)
+                fitted = set_apart(fitted, fitting)
             speaker, is_apart = fitted.role, False
         messages.append(fitted)
     if not changed:
@@ -90,7 +90,7 @@ def _noted(message: Message, fitting: Fitting) -> Message:
     return noted
 
 
-def _set_apart(message: Message, fitting: Fitting) -> Message:
+def set_apart(message: Message, fitting: Fitting) -> Message:
     """The message as a turn by itself, although the turn between it and the one before is left out."""
     extra, dialect = message.extra, fitting.dialect
     losses_of_extra(extra, dialect, fitting.trail.of(message), fitting.losses)

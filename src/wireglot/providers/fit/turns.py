@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Final
 
 import msgspec
@@ -12,7 +13,8 @@ from wireglot.ir.loss import losses_of_extra
 from wireglot.ir.request import Request
 from wireglot.ir.turns import merge_neighbours
 from wireglot.providers.fit.fitting import Fitting
-from wireglot.providers.fit.survey import FOREIGN, MIDWAY, NEIGHBOURS
+from wireglot.providers.fit.parts import set_apart
+from wireglot.providers.fit.survey import BLANK, FOREIGN, MIDWAY, NEIGHBOURS
 
 BEGIN: Final = "Begin."
 """The user's turn before a conversation that the model began."""
@@ -22,18 +24,23 @@ _GO_ON = "Continue from exactly where your last message ended."
 
 
 def _is_wordless(message: Message, dialect: str) -> bool:
-    """Whether the message has only parts of another dialect: the renderer reports them, and writes
-    nothing."""
+    """Whether the message has only parts of another dialect, and perhaps empty texts beside them: the
+    renderer reports the parts, and writes nothing."""
+    found = False
     for part in message.content:
-        if type(part) is not Foreign or part.dialect == dialect:
+        if type(part) is Foreign and part.dialect != dialect:
+            found = True
+        elif type(part) is not Text or part.text or part.signature is not None:
             return False
-    return bool(message.content)
+    return found
 
 
 def arrange(request: Request, fitting: Fitting) -> Request:
     """Places system texts where the endpoint accepts them; for other dialects, joins each turn to one
     message."""
     messages = request.messages
+    if fitting.seen & MIDWAY:
+        messages = _with_last_turn(messages, fitting)
     if fitting.limits.system_midway != "anywhere" and fitting.seen & (MIDWAY | FOREIGN):
         messages = _with_system_placed(messages, fitting)
     if fitting.foreign and (fitting.seen & NEIGHBOURS or messages is not request.messages):
@@ -41,6 +48,30 @@ def arrange(request: Request, fitting: Fitting) -> Request:
         if messages is not request.messages:
             fitting.settle(messages)
     return request if messages is request.messages else msgspec.structs.replace(request, messages=messages)
+
+
+def _with_last_turn(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
+    """An empty system text after the model's last turn, as an empty turn of the user: without it, the model
+    would continue its own turn."""
+    last, is_silent = messages[-1], partial(_is_silent, blank=not fitting.limits.blank_text)
+    if not is_silent(last):
+        return messages
+    if next((each.role for each in reversed(messages) if not is_silent(each)), "") != "assistant":
+        return messages
+    path = fitting.trail.of(last)
+    fitting.lose(path, "message.role", "approximated", "an empty turn of the user: it is the last")
+    losses_of_extra(last.extra, "", path, fitting.losses)
+    fitting.seen |= BLANK
+    asked = Message("user", last.content, last.name)
+    fitting.trail.follow(last, asked)
+    return (*messages[:-1], asked)
+
+
+def _is_silent(message: Message, blank: bool) -> bool:
+    """Whether it is a system text without a character. `blank`: or only with white space."""
+    return message.role == "system" and all(
+        type(part) is Text and not (part.text.strip() if blank else part.text) for part in message.content
+    )
 
 
 def _with_system_placed(messages: tuple[Message, ...], fitting: Fitting) -> tuple[Message, ...]:
@@ -86,7 +117,7 @@ def _as_reminder(message: Message, fitting: Fitting) -> Message:
     fitting.lose(trail.of(message), "system.position", "approximated", detail)
     content: list[Part] = []
     for part in message.content:
-        if type(part) is Text:
+        if type(part) is Text and part.text.strip():
             marked = msgspec.structs.replace(part, text=f"<system-reminder>\n{part.text}\n</system-reminder>")
             trail.follow(part, marked)
             content.append(marked)
@@ -149,14 +180,21 @@ def refuse_wordless(request: Request, fitting: Fitting) -> Request:
 
 def keep_turns(request: Request, fitting: Fitting) -> Request:
     """Puts a note in the place of a user's turn that has only parts of another dialect, if the turn before it
-    would change its meaning otherwise: the model's turn would be continued, or joined with the next."""
+    would change its meaning otherwise: the model's turn would be continued, or joined with the next. Two
+    turns of the user around such a turn of the model stay two."""
     messages, dialect = request.messages, fitting.dialect
     kept: list[Message] = []
-    changed = False
+    changed = is_apart = False
     before = ""
     for index, message in enumerate(messages):
-        if message.role != "system" and not _is_wordless(message, dialect):
-            before = message.role
+        if message.role == "system":
+            pass
+        elif not _is_wordless(message, dialect):
+            if is_apart and message.role == "user":
+                message, changed = set_apart(message, fitting), True
+            before, is_apart = message.role, False
+        elif message.role == "assistant":
+            is_apart = before == "user"
         elif message.role == "user" and before == "assistant" and _has_content(message):
             after = next((each.role for each in messages[index + 1 :] if each.role != "system"), "")
             if after != "user":
@@ -206,7 +244,6 @@ def _speaks(message: Message) -> bool:
 def ask_to_go_on(request: Request, why: str, fitting: Fitting) -> Request:
     """For a last assistant message that cannot be continued: adds a request to do so after it."""
     messages = request.messages
-    fitting.lose(
-        fitting.trail.of(messages[-1]), "prefill", "approximated", f"{why}; it was instructed to continue"
-    )
+    detail = f'{why}; it was instructed to continue: "{_GO_ON}"'
+    fitting.lose(fitting.trail.of(messages[-1]), "prefill", "approximated", detail)
     return msgspec.structs.replace(request, messages=(*messages, Message("user", (Text(_GO_ON),))))
