@@ -16,6 +16,11 @@ NO_MESSAGE: Final = Loss(
 )
 
 
+def media_note(kind: str) -> str:
+    """The text in the place of media that cannot be sent."""
+    return f"[{kind} left out: this model cannot take it]"
+
+
 ONE_ANSWER: Final = Loss("$.others", "candidates", "dropped", "this dialect can hold only one answer")
 """The loss for further answers, whole or streamed."""
 

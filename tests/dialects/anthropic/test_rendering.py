@@ -167,7 +167,8 @@ def test_invalid_arguments_are_wrapped_and_never_throw():
 def test_media_are_sent_in_the_forms_the_wire_has(media, source, lost):
     body, losses = render(Message("user", (Text("look"), media)))
     content = body["messages"][0]["content"]
-    assert (content[1]["source"] if source else content) == (source or "look")
+    note = {"type": "text", "text": f"[{media.kind} left out: this model cannot take it]"}
+    assert content[1].get("source", content[1]) == (source or note)
     assert [action for _, _, action in losses] == lost
 
 

@@ -12,6 +12,7 @@ from wireglot.dialects.anthropic.parts import call_text
 from wireglot.dialects.anthropic.reasoning import render_for_upstream
 from wireglot.dialects.arguments import declare_arguments, read_arguments
 from wireglot.dialects.base import Context
+from wireglot.dialects.common_losses import media_note
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.ir.content import (
     Foreign,
@@ -99,11 +100,15 @@ class RequestBlocks:
                         Loss(path, part.kind, "dropped", f"not allowed in a turn of the {role}")
                     )
                     return None
-                return render_media(part, path, self.losses, self.native)
+                return self._media(part, path)
             case Foreign():
                 return self._foreign(part, path)
             case _:
                 assert_never(part)
+
+    def _media(self, part: Media, path: str) -> Block:
+        block = render_media(part, path, self.losses, self.native)
+        return block or {"type": "text", "text": media_note(part.kind)}
 
     def _may_stand(self, place: Role, role: Role, path: str) -> bool:
         if role == place or self.native:
@@ -190,7 +195,7 @@ class RequestBlocks:
             case Text():
                 return self.text(part, path)
             case Media():
-                return render_media(part, path, self.losses, self.native)
+                return self._media(part, path)
             case Foreign():
                 return self._foreign(part, path)
             case _:

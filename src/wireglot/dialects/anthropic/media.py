@@ -99,7 +99,7 @@ def render_media(media: Media, path: str, losses: list[Loss], native: bool) -> d
     from this dialect, so forms that we would not choose ourselves are sent unchanged."""
     feature: Feature = media.kind
     if media.kind == "audio" or media.kind == "video":
-        losses.append(Loss(path, feature, "dropped", f"no {media.kind} input"))
+        losses.append(Loss(path, feature, "dropped", f"no {media.kind} input; replaced by a note"))
         return None
     source = _source(media, path, losses, native, feature)
     if source is None:
@@ -146,7 +146,7 @@ def _source(
         return {"type": "url", "url": media.url, **beside}
     if media.file_id is not None:
         return {"type": "file", "file_id": media.file_id, **beside}
-    losses.append(Loss(path, feature, "dropped", "nothing to show"))
+    losses.append(Loss(path, feature, "dropped", "nothing to show; replaced by a note"))
     return None
 
 
@@ -174,7 +174,11 @@ def _inline(
         if mime != _PLAIN:
             losses.append(Loss(f"{path}.data", feature, "approximated", f"{mime} is sent as text/plain"))
         return {"type": "text", "media_type": _PLAIN, "data": text}
-    losses.append(Loss(path, feature, "dropped", f"{mime or 'an unknown media type'} is not accepted"))
+    losses.append(
+        Loss(
+            path, feature, "dropped", f"{mime or 'an unknown media type'} is not accepted; replaced by a note"
+        )
+    )
     return None
 
 

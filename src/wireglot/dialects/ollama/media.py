@@ -66,10 +66,10 @@ def render_media(part: Media, path: str, losses: list[Loss]) -> str | None:
     losses_of_extra(part.extra, NAME, path, losses)
     if part.file_id is not None or part.url is not None:
         feature = "file_reference" if part.file_id is not None else part.kind
-        losses.append(Loss(path, feature, "dropped", "media are sent as base64 only"))
+        losses.append(Loss(path, feature, "dropped", "media are sent as base64 only; replaced by a note"))
         return None
     if part.data is None or part.kind not in ("image", "audio"):
-        losses.append(Loss(path, part.kind, "dropped", f"{part.kind} is not supported"))
+        losses.append(Loss(path, part.kind, "dropped", f"{part.kind} is not supported; replaced by a note"))
         return None
     if part.signature is not None:
         losses.append(Loss(f"{path}.signature", feature_of(part.signature), "dropped", "media have no state"))

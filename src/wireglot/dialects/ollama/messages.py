@@ -13,6 +13,7 @@ from typing import Any, Final, assert_never
 import msgspec
 
 from wireglot.dialects.base import Context
+from wireglot.dialects.common_losses import media_note
 from wireglot.dialects.fields import Fields, own_form, text_in
 from wireglot.dialects.ollama.calls import parse_call, render_call
 from wireglot.dialects.ollama.extras import NAME, keep, put_back
@@ -225,6 +226,8 @@ class MessageRenderer(TurnWriter):
                 data = render_media(part, path, self.losses)
                 if data is not None:
                     self._place(_SHOWN).setdefault("images", []).append(data)
+                elif role == "user":
+                    self._place(_SAID)["content"] = media_note(part.kind)
             case Foreign():
                 self.losses.append(left_out(part, path))
             case _:
@@ -321,6 +324,8 @@ class MessageRenderer(TurnWriter):
                 data = render_media(item, path, self.losses)
                 if data is not None:
                     images.append(data)
+                else:
+                    texts.append(media_note(item.kind))
             case Foreign():
                 self.losses.append(left_out(item, path))
             case _:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+from wireglot.dialects.common_losses import media_note
 from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.dialects.openai_chat.extras import (
     NAME,
@@ -297,10 +298,10 @@ def _linked(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     return {"type": key, key: link}
 
 
-def _audio(part: Media, path: str, losses: list[Loss]) -> dict[str, Any] | None:
+def _audio(part: Media, path: str, losses: list[Loss]) -> dict[str, Any]:
     if part.data is None:
-        losses.append(Loss(path, "audio", "dropped", "Chat takes audio as data only"))
-        return None
+        losses.append(Loss(path, "audio", "dropped", "Chat takes audio as data only; replaced by a note"))
+        return {"type": "text", "text": media_note("audio")}
     spoken = _AUDIO_FORMATS.get(part.mime) or part.mime.removeprefix("audio/") or "wav"
     if _AUDIO_MIMES.get(spoken, f"audio/{spoken}") != part.mime:
         losses.append(Loss(f"{path}.mime", "audio", "approximated", f"sent as {spoken}"))

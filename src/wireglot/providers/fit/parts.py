@@ -8,6 +8,7 @@ from typing import Final
 
 import msgspec
 
+from wireglot.dialects.common_losses import media_note
 from wireglot.dialects.fields import own_form
 from wireglot.ir.content import (
     APART,
@@ -218,7 +219,7 @@ class _PartFitter:
 
     def _left_out(self, part: Media, detail: str, path: str = "") -> Text:
         self.fitting.lose(path or self.trail.of(part), part.kind, "dropped", detail)
-        return Text(f"[{part.kind} left out: this model cannot take it]", cache=part.cache)
+        return Text(media_note(part.kind), cache=part.cache)
 
     def _reported(self, part: Media, text: str, path: str = "") -> Text:
         self.fitting.lose(path or self.trail.of(part), "document", "approximated", "sent as text")
