@@ -383,28 +383,30 @@ def test_the_model_that_is_checked_is_one_that_the_gateway_has(monkeypatch):
 def test_checks_are_asked_at_every_endpoint(monkeypatch):
     asked = answering(monkeypatch, *[GatewayUnreachable("x")] * 50)
     found = list(smoke.checks(TARGET, "a model"))
-    assert len(found) == 4 + 4 + 8 * 4 + 2
+    assert len(found) == 4 + 1 + 4 + 8 * 4 + 2
     assert {each.fault for each in found} == {"no answer: x"}
-    assert [(each.endpoint, each.check) for each in found[:5]] == [
+    assert [(each.endpoint, each.check) for each in found[:6]] == [
         ("GET /v1/models", "models, anthropic"),
         ("GET /v1/models", "models, openai-chat"),
         ("GET /v1beta/models", "models, gemini"),
         ("GET /api/tags", "models, ollama"),
+        ("POST /api/show", "context unknown"),
         ("POST /v1/messages/count_tokens", "count"),
     ]
-    assert [each.check for each in found[8:12]] == ["sync", "stream", "tools", "tools, stream"]
+    assert [each.check for each in found[9:13]] == ["sync", "stream", "tools", "tools, stream"]
     paths = [path for _, path, _ in asked]
-    assert paths[:8] == [
+    assert paths[:9] == [
         "/v1/models?limit=1000",
         "/v1/models",
         "/v1beta/models?pageSize=1000",
         "/api/tags",
+        "/api/show",
         "/v1/messages/count_tokens",
         "/v1/responses/input_tokens",
         "/v1beta/models/a%20model:countTokens",
         "/v1internal:countTokens",
     ]
-    assert paths[8:] == [
+    assert paths[9:] == [
         *["/v1/messages"] * 4,
         *["/v1/chat/completions"] * 4,
         *["/v1/responses"] * 4,
@@ -420,7 +422,7 @@ def test_checks_are_asked_at_every_endpoint(monkeypatch):
         *["/api/generate"] * 2,
     ]
     by_version = [given["headers"] == {"anthropic-version": "2023-06-01"} for _, _, given in asked]
-    assert [at for at, each in enumerate(by_version) if each] == [0, 4, 8, 9, 10, 11]
+    assert [at for at, each in enumerate(by_version) if each] == [0, 5, 9, 10, 11, 12]
     assert {given["seconds"] for _, _, given in asked} == {120.0}
     assert {given["key"] for _, _, given in asked} == {"k"}
     assert asked[7][2]["body"]["request"]["model"] == "models/a model"

@@ -51,6 +51,8 @@ class _Handler(BaseHTTPRequestHandler):
             )
         if path.startswith("/v1/models/"):
             return self.reply(200, "application/json", b'{"id":"x"}')
+        if path == "/api/show":
+            return self.reply(200, "application/json", b'{"model_info":{"wireglot.context_length":9000}}')
         target = (
             DemoTarget("gemini-simple", "generate")
             if path == "/v1/gemini"
@@ -104,15 +106,16 @@ def test_a_sound_gateway_passes_every_check():
         done = run("smoke", "--url", url, "--key", "secret")
     reported = done.stdout.decode()
     assert done.returncode == 0, reported
-    assert "42 checks passed, 0 failed" in reported
-    assert reported.count("PASS") == 42
-    assert reported.count("demo/demo") == 42
+    assert "43 checks passed, 0 failed" in reported
+    assert reported.count("PASS") == 43
+    assert reported.count("demo/demo") == 43
     assert "max_tokens" in reported
     assert all(headers["authorization"] == "Bearer secret" for _, headers, _ in seen)
     generating = ("sync", "stream", "tools", "tools, stream")
     for endpoint, checks in {
         "GET /v1/models": ("models, openai-chat", "models, anthropic"),
         "GET /v1beta/models": ("models, gemini",),
+        "POST /api/show": ("context 9000",),
         "POST /v1/messages/count_tokens": ("count",),
         "POST /v1/chat/completions": generating,
         "POST /v1/responses": generating,
@@ -205,7 +208,7 @@ def test_without_a_url_a_gateway_of_its_own_is_asked(tmp_path, monkeypatch):
     done = run("smoke", "--provider", "demo")
     reported = done.stdout.decode()
     assert done.returncode == 0, reported + done.stderr.decode()
-    assert "42 checks passed, 0 failed" in reported
+    assert "43 checks passed, 0 failed" in reported
     assert done.stderr == b""
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -11,11 +12,16 @@ from typing import Final, NamedTuple
 import msgspec
 
 from wireglot.gateway.process_limits import ProcessLimits
+from wireglot.gateway.relay.context_sizes import ContextSizes
 from wireglot.gateway.relay.key_checks import KeyChecker, ProviderAnswer, is_asked
 from wireglot.gateway.settings import Credential, Provider
+from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.http.client.client import HttpTransport
 from wireglot.http.transport import Timeouts
 from wireglot.providers.spec import ProviderSpec
+
+# Loaded models of one server that are looked at.
+MAX_LOADED: Final = 16
 
 
 def ask_providers(
@@ -53,6 +59,55 @@ async def _ask(
         return list(await asyncio.gather(*(asker.ask(*each) for each in asked)))
     finally:
         await transport.close()
+
+
+class LoadedModel(NamedTuple):
+    """A model that a local server has loaded, with the size of its context and the model's own maximum; 0:
+    unknown."""
+
+    provider: str
+    model: str
+    size: int
+    most: int
+
+
+def loaded_models(providers: Iterable[Provider]) -> list[LoadedModel]:
+    """The models that local servers have loaded. One that does not answer has none."""
+    asked = [provider for provider in providers if context_dialect(provider.spec)]
+    return asyncio.run(_loaded(asked)) if asked else []
+
+
+async def _loaded(asked: Sequence[Provider]) -> list[LoadedModel]:
+    transport = HttpTransport(ProcessLimits())
+    sizes = ContextSizes({"http": transport, "https": transport})
+    found = []
+    try:
+        for provider in asked:
+            credential = provider.credentials[0] if provider.credentials else None
+            running = await sizes.running(provider, credential)
+            for model in itertools.islice(running, MAX_LOADED):
+                most, _ = await sizes.shown(provider, model, credential)
+                found.append(LoadedModel(provider.name, model, running[model], most))
+    finally:
+        await transport.close()
+    return found
+
+
+def shown_context(provider: Provider, model: str) -> int:
+    """The maximum context of a model, as its server reports it; 0: unknown."""
+    if not context_dialect(provider.spec):
+        return 0
+
+    async def shown() -> int:
+        transport = HttpTransport(ProcessLimits())
+        credential = provider.credentials[0] if provider.credentials else None
+        try:
+            sizes = ContextSizes({"http": transport, "https": transport})
+            return (await sizes.shown(provider, model, credential))[0]
+        finally:
+            await transport.close()
+
+    return asyncio.run(shown())
 
 
 _NAME: Final = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b")

@@ -75,6 +75,8 @@ _PATHS: Final[dict[str, tuple[str, str]]] = {
     "ollama-generate": ("/api/generate", "/api/generate"),
 }
 _WITHOUT_TOOLS: Final = frozenset({"ollama-generate"})
+_SHOW: Final = "/api/show"
+_CONTEXT: Final = ".context_length"
 _COUNTS: Final[dict[str, tuple[str, str]]] = {
     # dialect: path for a count, and the field of the answer
     "anthropic": ("/v1/messages/count_tokens", "input_tokens"),
@@ -154,6 +156,7 @@ def checks(gateway: SmokeTarget, model: str) -> Iterator[SmokeResult]:
     """Runs every check in turn, and yields each result as soon as it is done."""
     for name, (path, field) in _LISTS.items():
         yield _timed("GET " + path.partition("?")[0], f"models, {name}", _Models(gateway, name, path, field))
+    yield _context(gateway, model)
     for name, (path, field) in _COUNTS.items():
         yield _timed("POST " + path.partition("?")[0], "count", _Count(gateway, name, model, path, field))
     for name, (whole, streamed) in _PATHS.items():
@@ -197,6 +200,22 @@ class _Models(msgspec.Struct, frozen=True):
         if not isinstance(found, list) or not found:
             raise CheckFailed("the list is empty")
         return answer
+
+
+def _context(gateway: SmokeTarget, model: str) -> SmokeResult:
+    """The model's context, by which clients decide when to shorten a conversation."""
+    size = 0
+
+    def shown() -> GatewayAnswer:
+        nonlocal size
+        answer = gateway.ask("POST", _SHOW, {"model": model})
+        info = _document(answer, "ollama").get("model_info")
+        sizes = info.items() if isinstance(info, dict) else ()
+        size = next((n for name, n in sizes if name.endswith(_CONTEXT) and type(n) is int), 0)
+        return answer
+
+    result = _timed(f"POST {_SHOW}", "context", shown)
+    return msgspec.structs.replace(result, check=f"context {size or 'unknown'}")
 
 
 class _Count(msgspec.Struct, frozen=True):

@@ -35,7 +35,9 @@ Operation = Literal[
 CONFIRM: Final = "confirm"
 """The verb of `model` by which a client requires that a model exists."""
 
-UpstreamOperation = Literal["generate", "stream", "compact", "count", "embed", "embed_one", "models"]
+UpstreamOperation = Literal[
+    "generate", "stream", "compact", "count", "embed", "embed_one", "models", "shown", "running"
+]  # fmt: skip
 
 
 # --- paths
@@ -353,6 +355,20 @@ class UpstreamFraming(msgspec.Struct, frozen=True, eq=False):
     """Takes the maximum bytes held for one event."""
 
 
+class ContextForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """Servers that load a model with a context of a requested size, and cut longer prompts. They have the
+    operations `shown`, for one model, and `running`, for the loaded ones."""
+
+    ask: Callable[[str], dict[str, Any]]
+    """The body of a request for `shown`, of a model's name."""
+    shown: Callable[[Any], tuple[int, int]]
+    """The model's own maximum, and the size that is set for it; 0: unknown."""
+    running: Callable[[Any], Mapping[str, int]]
+    """The sizes of the loaded models, by their names."""
+    write: Callable[[dict[str, Any], int], None]
+    """Puts a size into the body of a request."""
+
+
 class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The interface of the dialect's servers."""
 
@@ -392,6 +408,7 @@ class UpstreamSide(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """`gen_ai.operation.name` of OpenTelemetry's conventions."""
     limits: Mapping[str, Any] = {}
     """Limits of the dialect for any model, in the format of a provider's `limits` table."""
+    contexts: ContextForm | None = None
     has_variants: bool = False
     """Whether servers spell some fields in several ways. The limits name the spelling of a server
     (`max_tokens_field`, `reasoning_field`, `thinking_switch` and the like); in other dialects they have no

@@ -30,6 +30,7 @@ from wireglot.gateway.pages.counts import Counting
 from wireglot.gateway.pages.health import HealthPages
 from wireglot.gateway.pages.models import ModelPages, UpstreamLists
 from wireglot.gateway.pages.telemetry_intake import TelemetryIntake
+from wireglot.gateway.relay.context_sizes import ContextSizes
 from wireglot.gateway.relay.embeddings import EmbeddingDelivery
 from wireglot.gateway.relay.embeddings import prepare as prepare_embedding
 from wireglot.gateway.relay.relay import Relay
@@ -108,6 +109,7 @@ def compose(
     health = Health()
     sign_ins = SignIns(signed_in, observer.hide)
     web = WebTools(submit, transports)
+    contexts = ContextSizes(transports)
     relay = Relay(
         transports,
         health,
@@ -116,6 +118,7 @@ def compose(
         ask=submit,
         is_gone=state.keys.is_gone,
         media=web.media,
+        contexts=contexts,
     )
     embedding = relay.carrying(prepare_embedding, EmbeddingDelivery(relay).deliver)
     counting = Counting(relay)
@@ -187,7 +190,7 @@ def compose(
             web=web,
             pages=GatewayPages(
                 health=HealthPages(lambda: gateway.condition, scrape, routes.probe),
-                models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins)),
+                models=ModelPages(UpstreamLists(transports, sign_ins=sign_ins, contexts=contexts)),
                 state=state_pages,
                 inspector=inspector,
                 telemetry=TelemetryIntake(transports, observer.metrics.client_telemetry, observer.note),

@@ -51,6 +51,10 @@ GRADES: dict[tuple[str, str], tuple[Grade, str]] = {
         "degraded",
         'A turn of the user, "Continue.", is added where the target requires one.',
     ),
+    ("context", "dropped"): (
+        "serious",
+        "The server cuts the beginning of a longer prompt without an error: the model does not read it.",
+    ),
     ("context_management", "dropped"): (
         "degraded",
         "The model reads the whole conversation, and a long one may no longer fit.",

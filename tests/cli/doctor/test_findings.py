@@ -17,6 +17,7 @@ import pytest
 from tests.gateway.kit import catalogued, own, settings
 from tests.tiers import rows
 from wireglot import __version__
+from wireglot.cli.ask_providers import LoadedModel
 from wireglot.cli.doctor import configuration_checks, machine_checks, provider_checks
 from wireglot.cli.doctor.case import _password
 from wireglot.cli.doctor.machine_checks import holder_of, look_at_disk, look_at_port, look_at_store
@@ -61,6 +62,7 @@ def case(now: Settings | None = None, **more: Any) -> Any:
         "answers": (),
         "asked": tuple(now.providers.values()) if now is not None else (),
         "store_file": None,
+        "loaded_models": (),
         "client_keys": 0,
         "clock": lambda: 1_794_000_000.0,
     }
@@ -708,6 +710,23 @@ def test_how_a_host_answers(given: ProviderAnswer, grade: str, text: str, fix: s
     look = provider_checks.look_at_network
     assert judged(look, given, given) == [(grade, text, fix)], "each place is reported once"
     assert judged(look, answer("no-login")) == []
+
+
+def test_a_model_with_little_context_for_an_agent_is_named() -> None:
+    loaded = (
+        LoadedModel("ollama", "qwen3:8b", 4096, 40960),
+        LoadedModel("ollama", "tiny:1b", 2048, 2048),
+        LoadedModel("ollama", "big:70b", 65536, 0),
+    )
+    assert found(provider_checks.look_at_network, case(settings(), loaded_models=loaded)) == [
+        (
+            "warning",
+            "ollama: qwen3:8b is loaded with a context of 4096 of 40960 tokens: a longer prompt loads it again",
+            "start the server with OLLAMA_CONTEXT_LENGTH=32768",
+        ),
+        ("ok", "ollama: tiny:1b is loaded with a context of 2048 of 2048 tokens", ""),
+        ("ok", "ollama: big:70b is loaded with a context of 65536 tokens", ""),
+    ]
 
 
 def test_proxies_are_named_where_nothing_is_reached() -> None:

@@ -9,7 +9,10 @@ from wireglot.cli.run.launch import AskKey, Chooser
 from wireglot.cli.terminal import Unusable
 from wireglot.cli.trust import NO_FILE, ConfigFile
 from wireglot.gateway.pages.models import models
+from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
+from wireglot.wire.json import encode
 
+SHOWN = encode({"model_info": {"general.architecture": "qwen3", "qwen3.context_length": 40960}})
 KIMI = {"MOONSHOT_API_KEY": "sk-kimi"}
 ANTHROPIC = {"ANTHROPIC_API_KEY": "sk-ant"}
 OWN = "claude-sonnet-4-5"
@@ -109,3 +112,13 @@ def test_a_client_is_offered_no_model_that_embeds() -> None:
     choice = chooser({}).choose("demo/demo", "openai-chat", "")
     listed = {model.id for model in models(choice.settings, "openai-chat") if "/" in model.id}
     assert listed - set(choice.names("openai-chat")) == {"demo/demo-embedding"}
+
+
+def test_the_context_of_a_local_model_is_that_of_its_server() -> None:
+    with ScriptedUpstream(decide=lambda _: Behaviour(body=SHOWN)) as upstream:
+        text = f'[providers.ollama]\nbase_url = "{upstream.url}/v1"\n'
+        text += f'base_urls = {{ anthropic = "{upstream.url}", ollama = "{upstream.url}" }}\n'
+        choice = chooser({}, text).choose("ollama/qwen3", "anthropic", OWN)
+        assert choice.context("anthropic") == 40960
+        assert [(asked.method, asked.path) for asked in upstream.requests] == [("POST", "/api/show")]
+    assert chooser(KIMI).choose("kimi/kimi-k3", "anthropic", OWN).context("anthropic") > 100_000

@@ -11,7 +11,7 @@ from urllib.parse import unquote, urlsplit
 
 import msgspec
 
-from wireglot.cli.ask_providers import ask_providers, without_covered
+from wireglot.cli.ask_providers import LoadedModel, ask_providers, loaded_models, without_covered
 from wireglot.cli.trust import find_config
 from wireglot.gateway import config
 from wireglot.gateway.config.environment import CONFIG_FILE
@@ -75,6 +75,12 @@ class DoctorCase:
     def answers(self) -> tuple[ProviderAnswer, ...]:
         """Requested once, for all checks that need them. None offline."""
         return () if self.offline else tuple(ask_providers(self.asked, clock=self.clock))
+
+    @cached_property
+    def loaded_models(self) -> tuple[LoadedModel, ...]:
+        """The models that local servers have loaded. None offline, or of servers that do not answer."""
+        there = {answered.provider for answered in self.answers if answered.outcome != "silent"}
+        return tuple(loaded_models(provider for provider in self.asked if provider.name in there))
 
     @cached_property
     def store_file(self) -> FileLook | StoreDown | StoreUnusable | None:

@@ -12,6 +12,7 @@ from statistics import median
 from typing import Final
 from urllib.parse import urlsplit
 
+from wireglot.cli.ask_providers import LoadedModel
 from wireglot.cli.doctor.case import DoctorCase, DoctorFinding, note, ok, problem, warning
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.terminal import count
@@ -104,6 +105,8 @@ def _hidden(case: DoctorCase) -> Iterator[DoctorFinding]:
 
 _PROXIES: Final = ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy")
 _SLOW_MILLISECONDS: Final = 3000
+AGENT_TOKENS: Final = 32_768
+"""A context that holds the tools of a coding agent and some turns."""
 
 
 def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
@@ -122,9 +125,21 @@ def look_at_network(case: DoctorCase) -> Iterator[DoctorFinding]:
         if answered.outcome != "no-login" and place not in seen:
             seen.add(place)
             yield _judged_host(case, case.loaded.providers[answered.provider], answered)
+    for loaded in case.loaded_models:
+        yield _judged_context(loaded)
     login = case.loaded.login
     if login is not None and "oidc" in login.approval:
         yield _judged_issuer(case, login.issuer)
+
+
+def _judged_context(loaded: LoadedModel) -> DoctorFinding:
+    """Whether an agent's prompts fit into the context of a loaded model."""
+    most = f" of {loaded.most}" if loaded.most else ""
+    says = f"{loaded.provider}: {loaded.model} is loaded with a context of {loaded.size}{most} tokens"
+    if loaded.size >= AGENT_TOKENS or (loaded.most and loaded.size >= loaded.most):
+        return ok(says)
+    fix = f"start the server with OLLAMA_CONTEXT_LENGTH={AGENT_TOKENS}"
+    return warning(f"{says}: a longer prompt loads it again", fix)
 
 
 def _judged_issuer(case: DoctorCase, issuer: str) -> DoctorFinding:

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import msgspec
 
 from wireglot.cli.argument_parser import near, shown
-from wireglot.cli.ask_providers import ask_providers, try_key
+from wireglot.cli.ask_providers import ask_providers, shown_context, try_key
 from wireglot.cli.own_gateway import key_of_its_own
 from wireglot.cli.remote_gateway import (
     GatewayAddress,
@@ -72,8 +72,12 @@ class Choice(msgspec.Struct, frozen=True):
     remark: str = ""
 
     def context(self, dialect: str) -> int:
+        """The model's context: the catalog's figure, or that of the local server that loads it."""
         found = listed(self.settings, self.model, dialect) if self.model else None
-        return found.context if found is not None else 0
+        if found is None or found.context:
+            return found.context if found is not None else 0
+        first = next(iter(_targets(self.settings, self.model, dialect)))
+        return shown_context(first.provider, first.model)
 
     def names(self, dialect: str) -> tuple[str, ...]:
         """All models by provider and name: a bare name may mean another one tomorrow."""

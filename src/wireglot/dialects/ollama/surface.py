@@ -17,6 +17,7 @@ from wireglot.dialects.body import (
 )
 from wireglot.dialects.faults import UPSTREAM_AUTH, kind_of_message, kind_of_status, plain_status
 from wireglot.dialects.ollama.answer import CHAT, idle_answer
+from wireglot.dialects.ollama.contexts import CONTEXTS
 from wireglot.dialects.ollama.embeddings import EMBEDDINGS
 from wireglot.dialects.ollama.errors import owns_error
 from wireglot.dialects.ollama.extras import NAME
@@ -135,8 +136,11 @@ SURFACE: Final = Surface(
             "embed": "/api/embed",
             "embed_one": "/api/embeddings",
             "models": "/api/tags",
+            "shown": "/api/show",
+            "running": "/api/ps",
         },
         framing=UpstreamFraming(CONTENT_TYPE, LineUnframer),
+        contexts=CONTEXTS,
     ),
     stop_sequences="hidden",
     status=status,

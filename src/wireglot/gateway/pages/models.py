@@ -15,11 +15,13 @@ from wireglot.dialects.base import CONFIRM, ListedModel, Surface, UpstreamModel,
 from wireglot.dialects.registry import surface
 from wireglot.gateway.entry.callers import may_ask
 from wireglot.gateway.errors import RequestError, refusal
+from wireglot.gateway.relay.context_sizes import ContextSizes
 from wireglot.gateway.relay.outbound import list_outbound
 from wireglot.gateway.relay.sign_ins import SignIns
 from wireglot.gateway.request.headers import identity
 from wireglot.gateway.request.page_request import PageRequest
-from wireglot.gateway.settings import ClientKey, Provider, Settings
+from wireglot.gateway.settings import ClientKey, Credential, Provider, Settings
+from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.gateway.targets.routing import Unroutable, route
 from wireglot.http.failures import AttemptFailed
 from wireglot.http.transport import Timeouts, Transport, TransportFault
@@ -36,6 +38,8 @@ WAIT_SECONDS: Final = 2.0
 """Maximum time that a page waits; a later answer is used for the next one."""
 # Models that are read of one provider's list.
 MAX_MODELS: Final = 5000
+# Models of one provider that are requested one by one for their context.
+MAX_SHOWN: Final = 64
 # Bytes of one provider's list of models.
 _MAX_BYTES: Final = 16 * 2**20
 _TIMEOUTS: Final = Timeouts(first_byte=5.0, total=10.0)
@@ -68,10 +72,12 @@ class UpstreamLists:
         transports: dict[str, Transport],
         clock: Callable[[], float] | None = None,
         sign_ins: SignIns | None = None,
+        contexts: ContextSizes | None = None,
     ) -> None:
         self._transports = transports
         self._sign_ins = sign_ins or SignIns()
         self._clock = clock
+        self._contexts = contexts or ContextSizes(transports)
         self._entries: dict[str, _Entry] = {}
         self._reported: dict[str, tuple[UpstreamModel, ...]] = {}
 
@@ -135,12 +141,29 @@ class UpstreamLists:
             if answer.status != 200:
                 answer.abort()
                 return None
-            return read_list(decode(await answer.read(_MAX_BYTES)), MAX_MODELS)
+            found = read_list(decode(await answer.read(_MAX_BYTES)), MAX_MODELS)
         except BadJson:
             return None
         except BaseException:
             answer.abort()
             raise
+        return await self._sized(provider, credential, found)
+
+    async def _sized(
+        self, provider: Provider, credential: Credential | None, found: tuple[UpstreamModel, ...]
+    ) -> tuple[UpstreamModel, ...]:
+        """With the contexts that the server reports for single models only."""
+        bare = [model for model in found if not model.context and not model.embeds][:MAX_SHOWN]
+        if not bare or not context_dialect(provider.spec):
+            return found
+        shown = await asyncio.gather(
+            *(self._contexts.shown(provider, model.id, credential) for model in bare)
+        )
+        sizes = {model.id: most for model, (most, _) in zip(bare, shown, strict=True) if most}
+        return tuple(
+            msgspec.structs.replace(model, context=sizes[model.id]) if model.id in sizes else model
+            for model in found
+        )
 
 
 def is_asked(provider: Provider) -> bool:

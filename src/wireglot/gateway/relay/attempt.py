@@ -16,7 +16,9 @@ from wireglot.gateway.relay.refusals import without_opaque_state
 from wireglot.gateway.relay.unavailable import refuse_code_execution, refuse_search
 from wireglot.gateway.request.exchange import Exchange
 from wireglot.gateway.request.job import Job
+from wireglot.gateway.request.token_weight import TOKEN, token_weight
 from wireglot.gateway.settings import Credential
+from wireglot.gateway.targets.context_size import context_loss
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.ir.errors import Unsupported
@@ -33,6 +35,7 @@ _MAX_NAMED: Final = 4
 LOSS_REFUSED: Final = "loss_refused"
 _WEIGHTS: Final[dict[Grade, int]] = {"serious": 1000, "degraded": 1, "harmless": 0}
 """One serious loss weighs more than all others that a request can have. Harmless ones do not count."""
+_RELOAD: Final = 10
 _EMULATED: Final[dict[Feature, int]] = {"candidates": 1, "output_format": 1}
 """Weights of features that the gateway emulates: a dialect in which the upstream supports them itself is
 cheaper, or more reliable."""
@@ -54,9 +57,9 @@ def prepare_best(
             raise
         return _without_losses(exchange, target, credential, refused)
     best = target, prepared
-    if not target.others or not prepared.losses:
+    if not target.others or not (prepared.losses or _reload_weight(exchange, target)):
         return best
-    least = _weight(prepared.losses)
+    least = _weight(prepared.losses) + _reload_weight(exchange, target)
     if not least or exchange.policy == "as-is":
         return best
     for other in target.others:
@@ -64,7 +67,7 @@ def prepare_best(
             candidate = prepare(exchange, other, credential)
         except RequestError:
             continue  # the request cannot be expressed in that dialect
-        weight = _weight(candidate.losses)
+        weight = _weight(candidate.losses) + _reload_weight(exchange, other)
         if weight < least:
             least, best = weight, (other, candidate)
     return best
@@ -80,6 +83,12 @@ def _without_losses(
         except RequestError:
             continue
     raise refused
+
+
+def _reload_weight(exchange: Exchange, target: Target) -> int:
+    """Weight of a dialect whose requests would load the model again, in another size."""
+    size = exchange.context_size
+    return _RELOAD if size is not None and size.ours and target.upstream.contexts is None else 0
 
 
 def _weight(losses: tuple[Loss, ...]) -> int:
@@ -103,6 +112,7 @@ def prepare(exchange: Exchange, target: Target, credential: Credential | None) -
     if (
         same
         and target.plain
+        and exchange.context_size is None
         and not exchange.sealed
         and not exchange.stripped
         and not (job.surface.client.safeguards and _is_checked_here(job, target))
@@ -160,6 +170,7 @@ def _raw(
     credential: Credential | None,
     *,
     as_is: bool = False,
+    losses: tuple[Loss, ...] = (),
 ) -> Prepared:
     """The request with its body unchanged, but for the model's name and for headers that the host would
     reject."""
@@ -182,9 +193,10 @@ def _raw(
         own_usage = not usage.is_asked(options)
         if own_usage:
             body = splice(body, {usage.field: encode(usage.asking(options))})
-    losses = unsent(job, target) if target.provider.spec.forms else ()
-    if losses:
-        refuse_losses(exchange, losses)
+    left_out = unsent(job, target) if target.provider.spec.forms else ()
+    if left_out:
+        refuse_losses(exchange, left_out)
+        losses += left_out
     is_framed = job.stream and (target.provider.spec.forms or target.upstream.framing)
     return Prepared(
         outbound=outbound(job, target, credential, operation=operation, body=body),
@@ -219,6 +231,7 @@ def _translated(
     downloaded: tuple[Loss, ...] = ()
     if target.inlines_media and context.emulates and job.settings.fetch is not None:
         asked, downloaded = with_files(asked, exchange.files)
+    size, over = _context(exchange, target, asked)
     may_pass = (
         target.dialect == job.dialect
         and stream == job.stream
@@ -232,14 +245,17 @@ def _translated(
     except UNTRANSLATABLE as fault:
         raise request_error(fault) from None
     if rendered is None:
-        return _raw(exchange, target, credential)
+        too_long = exchange.located(over, asked)
+        if too_long:
+            refuse_losses(exchange, too_long)
+        return _raw(exchange, target, credential, losses=too_long)
     neutral = downloaded + planned.losses + planned.retraced(rendered.losses)
     emulation, further = planned.emulation, 0
     if context.emulates and (asked.sampling.candidates or 1) > 1:
         neutral, further = candidates.emulated(exchange, asked, neutral)
         if further and emulation is not None:
             emulation = msgspec.structs.replace(emulation, several=False)
-    losses = exchange.located(neutral, asked)
+    losses = exchange.located(neutral + over, asked)
     left_out = withheld(asked, neutral) if neutral else ()
     if refused:
         left_out = withheld(own, refused) + left_out
@@ -254,6 +270,8 @@ def _translated(
             refuse_search(request, target, losses)
             refuse_code_execution(asked, target, neutral)
     value: dict[str, Any] = rendered.value
+    if size and target.upstream.contexts is not None:
+        target.upstream.contexts.write(value, size)
     if target.upstream.body_variables:
         value.update(_filled_fields(target))
     usage = target.asked_usage if stream else None
@@ -275,8 +293,21 @@ def _translated(
         checks=checks,
         minter=exchange.minter,
         leaks_calls=target.limits.leaks_calls,
+        context_size=size,
         unframe=unframing(job, target) if is_framed else None,
     )
+
+
+def _context(exchange: Exchange, target: Target, asked: Request) -> tuple[int, tuple[Loss, ...]]:
+    """The size of the model's context to request, 0 if the dialect cannot; and the loss of what is beyond
+    it."""
+    sizes = exchange.context_size
+    if sizes is None:
+        return 0, ()
+    tokens = -(-token_weight(asked) // TOKEN)
+    size = sizes.request(tokens, asked.max_tokens) if target.upstream.contexts is not None else 0
+    loss = context_loss(tokens, size or sizes.unasked)
+    return size, (loss,) if loss is not None else ()
 
 
 def _rendered(

@@ -21,6 +21,7 @@ from wireglot.gateway.relay import refusals
 from wireglot.gateway.relay.after import after, resting
 from wireglot.gateway.relay.attempt import prepare_best
 from wireglot.gateway.relay.candidates import Candidates
+from wireglot.gateway.relay.context_sizes import ContextSizes
 from wireglot.gateway.relay.delivery import Delivery
 from wireglot.gateway.relay.explanation import explained
 from wireglot.gateway.relay.judge import Ask, Judge
@@ -71,9 +72,11 @@ class Relay:
         ask: Ask,
         is_gone: Callable[[ClientKey | None], bool],
         media: FindFetch,
+        contexts: ContextSizes,
     ) -> None:
         """`ask`: has a request of the gateway itself answered. `is_gone`: see `Delivery`. `media`: downloads
         images and files."""
+        self._contexts = contexts
         self._downloads = MediaDownloads(media)
         self._transports = transports
         self._sign_ins = sign_ins
@@ -342,6 +345,10 @@ class Relay:
         """Send one request. False: the answer broke off after it had begun, and the client has been
         informed."""
         job, record = exchange.job, exchange.record
+        if target.loads and not exchange.embeds:
+            exchange.context_size = await self._contexts.of(target.provider, target.model, credential)
+        else:
+            exchange.context_size = None
         preparing = partial(self._prepare, exchange, target, credential)
         if exchange.is_large:
             exchange.held.attempt(len(job.body))  # about what is made of it, before it is made
@@ -351,6 +358,8 @@ class Relay:
             target, prepared = await self._with_media(exchange, needed, preparing)
         outgoing = prepared.outbound.body
         exchange.held.attempt(0 if outgoing is job.body else len(outgoing))
+        if prepared.context_size:
+            self._contexts.asked(target.provider.name, target.model, prepared.context_size)
         losses = prepared.losses + exchange.foreseen
         record.asked(
             target.provider.name,

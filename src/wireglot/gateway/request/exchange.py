@@ -27,6 +27,7 @@ from wireglot.gateway.request.job import Job, decoded
 from wireglot.gateway.request.results import with_calls
 from wireglot.gateway.request.token_weight import TOKEN, Estimator, embedding_tokens, token_weight
 from wireglot.gateway.request.worker_thread import LARGE_BYTES, weight
+from wireglot.gateway.targets.context_size import ContextSize
 from wireglot.gateway.targets.prepared import Prepared
 from wireglot.gateway.targets.routing import Target
 from wireglot.http.account import MemoryLease
@@ -109,6 +110,8 @@ class Exchange(msgspec.Struct, eq=False):
     """The running check of its answer."""
     files: dict[tuple[str, str], MediaFile] = {}
     """Files that the gateway has downloaded for upstreams that accept no URLs, by URL and kind."""
+    context_size: ContextSize | None = None
+    """The sizes of the model's context at a server that loads models."""
     answered_parts: dict[str, tuple[bytes, ...]] = {}
     """The answers received so far, by target, for a request for embeddings that is sent in several parts."""
     asking: list[asyncio.Task[FurtherAnswer]] = []

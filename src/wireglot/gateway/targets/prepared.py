@@ -47,5 +47,7 @@ class Prepared(msgspec.Struct, frozen=True, kw_only=True):
     """Answers that the client wants in addition to the upstream's one: the gateway requests them."""
     checks: tuple[Safeguard, ...] = ()
     """Checks of the answer that the client wants and the upstream does not make: the gateway does."""
+    context_size: int = 0
+    """The size of the model's context that it requests, if any."""
     unframe: Callable[[Answer], Answer] | None = None
     """Decodes streams in the host's own framing."""

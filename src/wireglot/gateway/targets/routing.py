@@ -14,6 +14,7 @@ from wireglot.dialects import registry
 from wireglot.dialects.base import Dialect, StreamUsage, Surface, UpstreamSide, WebSockets
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.settings import LossPolicy, Provider, Rule, Settings
+from wireglot.gateway.targets.context_size import context_dialect
 from wireglot.ir.content import Origin
 from wireglot.ir.purpose import NO_FACTS, RequestFacts
 from wireglot.providers.endpoints import NoEndpoint, Operation, endpoint
@@ -82,6 +83,9 @@ class Target(msgspec.Struct, frozen=True):
     reject that option."""
     inlines_media: bool = False
     """Whether it accepts no images and files by URL, so that the gateway may download them."""
+    loads: bool = False
+    """Whether its server loads models with a context of a requested size, see `relay/context_sizes.py`. The
+    client's dialect cannot request one."""
     losses: LossPolicy | None = None
     others: tuple[Target, ...] = ()
     """The same model there, in the provider's other dialects."""
@@ -385,12 +389,13 @@ def _spoken_in(
     fitter = Fitter.between(limits, asking.name, dialect)
     refuses = not limits.media_urls and base_limits(dialect).media_urls
     """Whether the provider rejects media URLs that its dialect allows, also from clients of that dialect."""
+    loading = context_dialect(provider.spec)
     return Target(
         provider,
         model,
         dialect,
-        limits=limits,
-        fitter=fitter,
+        limits,
+        fitter,
         plain=provider.spec.home or _refuses_nothing(stated, dialect),
         codec=codec,
         surface=spoken_there,
@@ -401,6 +406,7 @@ def _spoken_in(
         lost=lost,
         asked_usage=spoken_there.upstream.stream_usage if provider.spec.catalog else None,
         inlines_media=refuses or not fitter.target.limits.media_urls,
+        loads=bool(loading) and registry.surface(loading).family != asking.family,
         losses=losses,
     )
 

@@ -348,6 +348,10 @@ def _first(pieces: tuple[bytes, ...], after: int | None) -> tuple[bytes, ...]:
     return pieces[: max(1, len(pieces) // 2)]
 
 
+_SIZES: Final = ("/api/show", "/api/ps")
+"""What a gateway requests of an Ollama server beside its client's requests. Unless `decide` answers them,
+they are no endpoints here, and not among the requests."""
+
 Decide = Callable[[Recorded], Behaviour | None]
 
 
@@ -495,6 +499,10 @@ class ScriptedUpstream:
 
     def _serve(self, request: Recorded) -> tuple[Behaviour, Served]:
         behaviour = self._decide(request) if self._decide is not None else None
+        if behaviour is None and request.path.endswith(_SIZES):
+            return (unknown := Behaviour(status=404, body=b"404 page not found")), answer_for(
+                request, unknown
+            )
         if behaviour is None:
             behaviour = self._queue.popleft() if self._queue else self.otherwise
         with self._changed:
