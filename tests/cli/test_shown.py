@@ -425,8 +425,8 @@ def test_checks_are_asked_at_every_endpoint(monkeypatch):
     assert [at for at, each in enumerate(by_version) if each] == [0, 5, 9, 10, 11, 12]
     assert {given["seconds"] for _, _, given in asked} == {120.0}
     assert {given["key"] for _, _, given in asked} == {"k"}
-    assert asked[7][2]["body"]["request"]["model"] == "models/a model"
-    assert asked[5][2]["body"] == {"model": "a model", "input": "Say hello in one short sentence."}
+    assert asked[8][2]["body"]["request"]["model"] == "models/a model"
+    assert asked[6][2]["body"] == {"model": "a model", "input": "Say hello in one short sentence."}
 
 
 @rows("body, status, words", [
