@@ -75,3 +75,69 @@ def test_a_server_that_takes_no_level_of_thinking_is_recognized(message: str) ->
     assert has_none is not None
     assert has_none(ApiError("invalid_request", message, 400))
     assert not has_none(ApiError("invalid_request", "json: cannot unmarshal string into field options", 400))
+
+
+MCP = {
+    "name": "s",
+    "streamableHttpTransport": {"url": "https://m.x/mcp", "headers": {"Authorization": "Bearer t"}},
+}
+SERVERS: dict[DialectName, dict[str, Any]] = {
+    "anthropic": {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [{"role": "user", "content": "x"}],
+        "mcp_servers": [{"type": "url", "url": "https://m.x/mcp", "name": "s", "authorization_token": "t"}],
+        "tools": [{"type": "mcp_toolset", "mcp_server_name": "s"}],
+    },
+    "openai-responses": {
+        "model": "m",
+        "input": "x",
+        "tools": [
+            {
+                "type": "mcp",
+                "server_label": "s",
+                "server_url": "https://m.x/mcp",
+                "require_approval": "never",
+                "authorization": "t",
+            }
+        ],
+    },
+    "gemini-interactions": {
+        "model": "m",
+        "input": "x",
+        "tools": [
+            {
+                "type": "mcp_server",
+                "name": "s",
+                "url": "https://m.x/mcp",
+                "headers": {"Authorization": "Bearer t"},
+            }
+        ],
+    },
+}
+
+
+@pytest.mark.parametrize("source", SERVERS)
+def test_a_server_of_tools_reaches_gemini_and_comes_from_it(source: DialectName) -> None:
+    sent = translate_request(SERVERS[source], source=source, target="gemini", model="m")
+    assert sent.value["tools"] == [{"mcpServers": [MCP]}]
+    assert [(loss.action, loss.grade) for loss in sent.losses if "tools" in loss.path] == [
+        ("emulated", "harmless")
+    ]
+    back = translate_request(
+        {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "tools": [{"mcpServers": [MCP]}]},
+        source="gemini",
+        target=source,
+        model="m",
+    )
+    for field in ("tools", "mcp_servers"):
+        assert back.value.get(field) == SERVERS[source].get(field)
+
+
+@pytest.mark.parametrize("more", [{"allowed_tools": ["a"]}, {"require_approval": "always"}])
+def test_a_server_whose_tools_may_not_all_be_called_is_not_sent_to_gemini(more: dict[str, Any]) -> None:
+    tool = {**SERVERS["openai-responses"]["tools"][0], **more}
+    body = {"model": "m", "input": "x", "tools": [tool]}
+    sent = translate_request(body, source="openai-responses", target="gemini", model="m")
+    assert "tools" not in sent.value
+    assert [(loss.feature, loss.grade) for loss in sent.losses] == [("hosted_tool", "serious")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Final
 
+from wireglot.dialects.fields import text_in
 from wireglot.dialects.listed_model import ListedModel, Query, page_size, position
 from wireglot.dialects.surface import ModelLists
 from wireglot.dialects.usage_checks import CACHED, TOTAL, Numbers
@@ -60,3 +61,19 @@ def check_numbers(counts: Numbers) -> list[str]:
     if of("total", parts) != parts:
         found.append(TOTAL)
     return found
+
+
+_BEARER: Final = "Bearer "
+
+
+def server_token(headers: dict[str, Any]) -> str | None:
+    """The token in the headers for an MCP server, "" without headers; None if they have more than it."""
+    bearer = text_in(headers.get("Authorization"))
+    if len(headers) == 1 and bearer.startswith(_BEARER):
+        return bearer.removeprefix(_BEARER)
+    return None if headers else ""
+
+
+def server_headers(token: str) -> dict[str, Any]:
+    """The field with the headers for an MCP server, if it needs any."""
+    return {"headers": {"Authorization": f"{_BEARER}{token}"}} if token else {}

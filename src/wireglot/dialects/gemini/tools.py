@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, assert_never
+from typing import Any, Final, Literal, assert_never
 
 from wireglot.dialects.client_tools import declare_native
-from wireglot.dialects.fields import Fields, own_fields, own_form
+from wireglot.dialects.fields import Fields, object_in, own_fields, own_form, text_in
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, put_back
 from wireglot.dialects.gemini.schema import is_openapi, is_trivial, json_schema
-from wireglot.dialects.hosted_options import hosted_tool, lose_options, not_run
+from wireglot.dialects.google_shared import server_headers, server_token
+from wireglot.dialects.hosted_options import hosted_tool, lose_options, not_run, server_of
 from wireglot.ir.content import Extra, Foreign
-from wireglot.ir.loss import Loss, losses_of_extra
-from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
+from wireglot.ir.loss import Loss, is_blank, losses_of_extra
+from wireglot.ir.request import AnyTool, HostedTool, McpServer, Tool, ToolChoice
 
 _KINDS = {
     "googleSearch": "web_search",
@@ -190,6 +191,8 @@ def _parse_hosted(key: str, value: Any) -> HostedTool:
     given = value if type(value) is dict else {}
     excluded = given.get("excludeDomains", given.get("exclude_domains"))
     native = Foreign(OWN, key, {key: value})
+    if _KINDS.get(key) == "mcp":
+        return HostedTool("mcp", native, _parse_server(value))
     known = ("excludeDomains", "exclude_domains")
     return hosted_tool(_KINDS.get(key, key), native, {"blocked_domains": excluded}, given, known)
 
@@ -197,6 +200,8 @@ def _parse_hosted(key: str, value: Any) -> HostedTool:
 def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:
     if tool.native.dialect == OWN:
         return tool.native.value or {tool.native.type: {}}
+    if tool.kind == "mcp":
+        return _render_server(tool, path, out)
     own = _OWN_TOOLS.get(tool.kind)
     if own is None:
         out.append(not_run(tool, path, f"{tool.native.type} of {tool.native.dialect}"))
@@ -205,6 +210,39 @@ def _render_hosted(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, An
     # Only Vertex takes `excludeDomains`, so only options that were written for Google are sent.
     lose_options(tool, (), path, out)
     return dict(own)
+
+
+_TRANSPORT: Final = "streamableHttpTransport"
+
+
+def _parse_server(value: Any) -> McpServer | None:
+    """The one server of `mcpServers`; None if there are several, or it is not given by its URL."""
+    listed = names.listed(value)
+    server = object_in(listed[0]) if len(listed) == 1 else {}
+    transport = object_in(server.get(_TRANSPORT, server.get("streamable_http_transport")))
+    url, headers = text_in(transport.get("url")), object_in(transport.get("headers"))
+    if not url:
+        return None
+    rest = [key for key, item in transport.items() if key not in ("url", "headers") and not is_blank(item)]
+    token = server_token(headers)
+    if token is None:
+        rest.append("headers")
+    return McpServer(text_in(server.get("name")), url, token or "", rest=tuple(rest))
+
+
+def _render_server(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:
+    """An entry of `mcpServers`. It names no tools: a server of which only some may be called is left out."""
+    if tool.server is not None and (tool.server.approval or tool.server.allowed is not None):
+        what = "no one can approve its calls" if tool.server.approval else "all of its tools would be allowed"
+        out.append(Loss(path, "hosted_tool", "dropped", f"{what} here"))
+        return None
+    server = server_of(tool, path, "as one of mcpServers", out)
+    if server is None:
+        return None
+    if server.deferred:
+        out.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
+    transport = {"url": server.url, **server_headers(server.token)}
+    return {"mcpServers": [{"name": server.name, _TRANSPORT: transport}]}
 
 
 def parse_choice(config: Fields) -> ToolChoice | None:

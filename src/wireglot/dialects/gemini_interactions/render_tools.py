@@ -8,6 +8,7 @@ from wireglot.dialects.client_tools import declare_native
 from wireglot.dialects.fields import own_fields, own_form
 from wireglot.dialects.gemini_interactions.names import OWN, put_back
 from wireglot.dialects.gemini_interactions.tools import MODES, VALIDATED
+from wireglot.dialects.google_shared import server_headers
 from wireglot.dialects.hosted_options import lose_options, not_run, server_of
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.request import AnyTool, HostedTool, Tool, ToolChoice
@@ -77,8 +78,7 @@ def _render_server(tool: HostedTool, path: str, losses: list[Loss]) -> dict[str,
     if server.deferred:
         losses.append(Loss(f"{path}.deferred", "tool.deferred", "dropped", "every tool is loaded"))
     value: dict[str, Any] = {"type": "mcp_server", "name": server.name, "url": server.url}
-    if server.token:
-        value["headers"] = {"Authorization": f"Bearer {server.token}"}
+    value |= server_headers(server.token)
     if server.allowed is not None:
         value["allowed_tools"] = [{"mode": "auto", "tools": list(server.allowed)}]
     return value

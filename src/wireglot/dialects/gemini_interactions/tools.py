@@ -6,6 +6,7 @@ from typing import Any, Final, Literal
 
 from wireglot.dialects.fields import Fields, object_in, text_in
 from wireglot.dialects.gemini_interactions.names import OWN, UNKNOWN
+from wireglot.dialects.google_shared import server_token
 from wireglot.dialects.hosted_options import hosted_tool
 from wireglot.ir.content import Extra, Foreign
 from wireglot.ir.loss import is_blank
@@ -23,7 +24,6 @@ KINDS: Final = {
 
 _FUNCTION: Final = frozenset({"type", "name", "description", "parameters"})
 _SERVER: Final = frozenset({"type", "name", "url", "headers", "allowed_tools"})
-_BEARER: Final = "Bearer "
 MODES: Final[dict[str, Literal["auto", "none", "required"]]] = {
     "auto": "auto",
     "any": "required",
@@ -59,10 +59,8 @@ def _parse_server(tool: Fields) -> McpServer:
     value = tool.value
     rest = [key for key, item in value.items() if key not in _SERVER and not is_blank(item)]
     headers = object_in(value.get("headers"))
-    bearer, token = text_in(headers.get("Authorization")), ""
-    if len(headers) == 1 and bearer.startswith(_BEARER):
-        token = bearer.removeprefix(_BEARER)
-    elif headers:
+    token = server_token(headers)
+    if token is None:
         rest.append("headers")
     names: list[str] = []
     for entry in tool.array_or_empty("allowed_tools"):
@@ -76,7 +74,7 @@ def _parse_server(tool: Fields) -> McpServer:
     return McpServer(
         tool.text("name"),
         tool.text("url"),
-        token,
+        token or "",
         allowed=tuple(names) if names else None,
         rest=tuple(rest),
     )
