@@ -141,3 +141,34 @@ def test_a_server_whose_tools_may_not_all_be_called_is_not_sent_to_gemini(more: 
     sent = translate_request(body, source="openai-responses", target="gemini", model="m")
     assert "tools" not in sent.value
     assert [(loss.feature, loss.grade) for loss in sent.losses] == [("hosted_tool", "serious")]
+
+
+@pytest.mark.parametrize("client", ["anthropic", "openai-chat", "gemini", "gemini-interactions"])
+def test_several_summaries_come_back_as_several(client: DialectName) -> None:
+    summary = [{"type": "summary_text", "text": f"**{title}**\n\nIt **is** so.\n\nMore."} for title in "AB"]
+    thought = {"type": "reasoning", "id": "rs_1", "summary": summary, "encrypted_content": "xyz"}
+    text = {"type": "output_text", "text": "hi", "annotations": []}
+    answer = {"id": "resp_1", "object": "response", "created_at": 1, "status": "completed", "model": "m", "output": [
+        thought, {"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": [text]},
+    ]}  # fmt: skip
+    shown = translate_response(answer, source="openai-responses", target=client).value
+    hello = "hello"
+    match client:
+        case "anthropic":
+            turns: dict[str, Any] = {"max_tokens": 9, "messages": [
+                {"role": "user", "content": hello},
+                {"role": "assistant", "content": shown["content"]},
+                {"role": "user", "content": hello},
+            ]}  # fmt: skip
+        case "openai-chat":
+            turns = {"messages": [
+                {"role": "user", "content": hello}, shown["choices"][0]["message"], {"role": "user", "content": hello},
+            ]}  # fmt: skip
+        case "gemini":
+            user = {"role": "user", "parts": [{"text": hello}]}
+            turns = {"contents": [user, shown["candidates"][0]["content"], user]}
+        case _:
+            said = {"type": "user_input", "content": [{"type": "text", "text": hello}]}
+            turns = {"input": [said, *shown["steps"], said]}
+    back = translate_request({"model": "m", **turns}, source=client, target="openai-responses", model="m")
+    assert [item for item in back.value["input"] if item["type"] == "reasoning"] == [thought]

@@ -3,7 +3,8 @@ caller."""
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 from wireglot.dialects.base import is_minted
 from wireglot.dialects.fields import own_form
@@ -47,7 +48,10 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
         item["summary"] = form.get("other", [])
         item["content"] = _entries(part.text, "reasoning_text", form.get("shown"))
     else:
-        item["summary"] = _entries(part.text, "summary_text", form.get("shown"))
+        shown = form.get("shown")
+        if shown is None and encrypted is not None:
+            shown = _summaries(part.text)
+        item["summary"] = _entries(part.text, "summary_text", shown)
         if "other" in form:
             item["content"] = form["other"]
     if encrypted is not None:
@@ -55,6 +59,15 @@ def render_reasoning(part: Reasoning, identifier: str | None, encrypted: str | N
     if "status" in form:
         item["status"] = form["status"]
     return put_back(item, part.extra)
+
+
+_NEXT: Final = re.compile(r"\n\n(?=\*\*[^*\n]+\*\*\n\n)")
+
+
+def _summaries(text: str) -> list[dict[str, str]]:
+    """OpenAI's summaries, which a client of another dialect has sent back as one text: each begins with a
+    heading in bold."""
+    return [{"type": "summary_text", "text": each} for each in _NEXT.split(text)] if text else []
 
 
 def _entries(text: str, kind: str, shown: Any) -> Any:
