@@ -73,6 +73,10 @@ def test_underscores_in_a_dialects_name_are_forgiven_and_unknown_ones_named() ->
         wireglot.translate_request(ASKED, source="anthropic", target=OwnDialect("esperanto"))
     with pytest.raises(UnknownProvider, match="kimi"):
         wireglot.translate_request(ASKED, source="anthropic", target="openai-chat", provider="nobody")
+    assert issubclass(wireglot.UnknownProvider, wireglot.WireglotError)
+    nothing: Any = None
+    with pytest.raises(wireglot.UnknownDialect, match="expected the name of a dialect, got NoneType"):
+        wireglot.translate_request(ASKED, source="anthropic", target=nothing)
 
 
 def test_a_body_without_a_model_gets_a_declared_one() -> None:

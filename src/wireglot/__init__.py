@@ -21,6 +21,7 @@ __all__ = [
     "StreamTranslator",
     "StrictLoss",
     "UnknownDialect",
+    "UnknownProvider",
     "Unsupported",
     "UpstreamFault",
     "WireglotError",
@@ -39,6 +40,7 @@ if TYPE_CHECKING:  # for type checkers, so that a misspelt name is an error
     from wireglot.dialects.registry import DialectName, OwnDialect, UnknownDialect, dialect_name
     from wireglot.ir.errors import ClientFault, StrictLoss, Unsupported, UpstreamFault, WireglotError
     from wireglot.ir.loss import Loss
+    from wireglot.providers.spec import UnknownProvider
     from wireglot.translate import (
         StreamTranslator,
         translate_embedding_request,
@@ -53,6 +55,7 @@ else:
         "DialectName": "dialects.registry",
         "OwnDialect": "dialects.registry",
         "UnknownDialect": "dialects.registry",
+        "UnknownProvider": "providers.spec",
         "dialect_name": "dialects.registry",
         "ClientFault": "ir.errors",
         "StrictLoss": "ir.errors",

@@ -83,7 +83,9 @@ def dialect_name(text: str) -> DialectName:
 class _Loaded(dict[str, Dialect]):
     """The dialects that were requested; built-in ones are loaded when they are missing."""
 
-    def __missing__(self, name: str) -> Dialect:
+    def __missing__(self, name: object) -> Dialect:
+        if not isinstance(name, str):
+            raise UnknownDialect(f"expected the name of a dialect, got {type(name).__name__}")
         plain = _plain(name)
         if plain in self:
             return self[plain]

@@ -10,6 +10,7 @@ import msgspec
 from msgspec import Meta
 
 from wireglot.dialects.base import UpstreamOperation as Operation
+from wireglot.ir.errors import WireglotError
 from wireglot.providers.limits import CLONE, PROXY, UNLISTED, Limits, base_limits, narrowed
 from wireglot.providers.list_price import ListPrice, Unpriced, price_list
 
@@ -190,8 +191,13 @@ class ProviderSpec(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit
 msgspec.json.Decoder(ProviderSpec)
 
 
-class UnknownProvider(ValueError):
-    pass
+class UnknownProvider(WireglotError, ValueError):
+    """The catalog has no provider of this name."""
+
+    code = "UNKNOWN_PROVIDER"
+
+    def __str__(self) -> str:
+        return self.message
 
 
 @cache
