@@ -134,7 +134,9 @@ def test_a_server_of_tools_reaches_gemini_and_comes_from_it(source: DialectName)
         assert back.value.get(field) == SERVERS[source].get(field)
 
 
-@pytest.mark.parametrize("more", [{"allowed_tools": ["a"]}, {"require_approval": "always"}])
+@pytest.mark.parametrize(
+    "more", [{"allowed_tools": ["a"]}, {"allowed_tools": {"read_only": True}}, {"require_approval": "always"}]
+)
 def test_a_server_whose_tools_may_not_all_be_called_is_not_sent_to_gemini(more: dict[str, Any]) -> None:
     tool = {**SERVERS["openai-responses"]["tools"][0], **more}
     body = {"model": "m", "input": "x", "tools": [tool]}

@@ -51,6 +51,10 @@ class Tool(msgspec.Struct, frozen=True, tag=True, omit_defaults=True):
         )
 
 
+_NARROWING: Final = ("configs", "allowed_tools")
+"""Fields of a server that may forbid some of its tools."""
+
+
 class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     """An MCP server that the provider connects to itself. `allowed` None: all of its tools."""
 
@@ -63,6 +67,11 @@ class McpServer(msgspec.Struct, frozen=True, omit_defaults=True):
     """A person must agree before a tool of it is called."""
     rest: tuple[str, ...] = ()
     """Names of the fields that only its own dialect has."""
+
+    @property
+    def is_narrowed(self) -> bool:
+        """Whether only some of its tools may be called, or perhaps not all."""
+        return self.allowed is not None or any(name.startswith(_NARROWING) for name in self.rest)
 
 
 @final

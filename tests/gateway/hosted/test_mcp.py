@@ -233,6 +233,22 @@ def test_responses_offers_the_tools_that_are_allowed(
     assert _sent(stage.upstream.requests[0]) == [f"weather__{name}" for name in offered]
 
 
+def test_a_provider_that_cannot_limit_the_tools_connects_only_where_all_are_allowed(
+    stage: HostedStage, server: ToolServer
+) -> None:
+    """Gemini takes a server, and no names of its tools."""
+    asked = {"model": "native-gemini/m1"}
+    _ask_responses(stage, server.url, **asked)
+    assert stage.upstream.requests[0].json["tools"][0]["mcpServers"][0]["name"] == "weather"
+    for tool in ({"allowed_tools": ["alarm"]}, {"allowed_tools": {"read_only": True}}):
+        stage.upstream.requests.clear()
+        _ask_responses(stage, server.url, tool=tool, **asked)
+        names = {"alarm", "forecast"} & {
+            name.partition("__")[2] for name in _sent(stage.upstream.requests[0])
+        }
+        assert names == {"alarm" if tool["allowed_tools"] == ["alarm"] else "forecast"}
+
+
 @both
 def test_a_call_waits_for_approval(stage: HostedStage, server: ToolServer, streamed: bool) -> None:
     SCRIPT.rounds = [[FORECAST], "It is sunny."]

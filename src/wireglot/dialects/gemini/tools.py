@@ -232,7 +232,7 @@ def _parse_server(value: Any) -> McpServer | None:
 
 def _render_server(tool: HostedTool, path: str, out: list[Loss]) -> dict[str, Any] | None:
     """An entry of `mcpServers`. It names no tools: a server of which only some may be called is left out."""
-    if tool.server is not None and (tool.server.approval or tool.server.allowed is not None):
+    if tool.server is not None and (tool.server.approval or tool.server.is_narrowed):
         what = "no one can approve its calls" if tool.server.approval else "all of its tools would be allowed"
         out.append(Loss(path, "hosted_tool", "dropped", f"{what} here"))
         return None

@@ -105,7 +105,7 @@ class HostedTools:
         self._settings: Settings | None = None
         self._serving: HostedRunners = {}
         """The runners that are on under `_settings`."""
-        self._native: dict[tuple[str, str, str, str, str], bool] = {}
+        self._native: dict[tuple[str, str, str, str, tuple[bool, bool] | None], bool] = {}
 
     def answer(self, exchange: Exchange) -> Coroutine[Any, Any, None]:
         settings = exchange.job.settings
@@ -181,7 +181,7 @@ class HostedTools:
     def _is_native(self, target: Target, tool: HostedTool) -> bool:
         """Whether the provider runs a tool, in this dialect or in another that it speaks."""
         server = tool.server
-        form = "" if server is None else "approved" if server.approval else "called"
+        form = None if server is None else (server.approval, server.is_narrowed)
         key = (target.name, target.dialect, tool.kind, tool.native.dialect, form)
         known = self._native.get(key)
         if known is None:
