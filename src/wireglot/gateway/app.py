@@ -56,8 +56,9 @@ from wireglot.ir.stream import Event, Failure, Finish, Start
 from wireglot.wire.cache import Caches
 from wireglot.wire.json import encode
 
-_FIGURES: Final = ("/v1/sessions", "/v1/usage", "/v1/requests/")
+_FIGURES: Final = ("/v1/sessions", "/v1/usage", "/v1/admin/usage", "/v1/requests/")
 """Paths of pages with figures of the gateway."""
+_MODEL_LISTS: Final = ("/v1/models", "/v1beta/models")
 _WITH_BODY: Final = frozenset({"generate", "compact", "count", "embed", "assist", "model"})
 _STATE: Final = frozenset({"state", "admin"})
 
@@ -507,10 +508,14 @@ def _record(head: Head, request_id: str, dialect_name: str) -> Record:
 
 
 def _is_routine(head: Head) -> bool:
-    """Whether it is a read of what the gateway itself keeps (the status line of a client sends two at each
-    refresh), or one of the gateway's own commands."""
+    """Whether it is a read of the gateway's figures (the status line of a client sends two at each refresh),
+    or of its models by one of its own commands. Other reads of theirs are logged: any client can send their
+    user agent."""
     path = head.path.removeprefix(SECOND_ROOT)
-    return path.startswith(_FIGURES) or head.headers.get("user-agent", "").startswith(OWN_AGENT)
+    if path.startswith(_FIGURES):
+        return True
+    is_list = path == "/" or path.startswith(_MODEL_LISTS)
+    return is_list and head.headers.get("user-agent", "").startswith(OWN_AGENT)
 
 
 def _page(incoming: Incoming, body: bytes, reply: Reply, record: Record) -> PageRequest:

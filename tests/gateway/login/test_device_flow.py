@@ -85,6 +85,8 @@ def test_a_device_that_waits_for_its_user_fills_no_log(running: LiveGateway):
     assert device.poll().status == 400
     wait_until(lambda: len(polls()) > before)
     assert polls()[before:] == [400], "the last one"
+    rows = running.process.gateway.traces.rows
+    assert list(rows.formatted(rows.snapshot())) == [], "nor the inspector's list"
 
 
 def test_a_person_with_a_key_signs_a_device_in(running: LiveGateway):

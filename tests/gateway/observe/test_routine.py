@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.waiting import DEADLINE_SECONDS
+from tests.waiting import DEADLINE_SECONDS, wait_until
 from wireglot.cli.remote_gateway import address_of, ask
 from wireglot.testing.live_gateway import LiveGateway
 
@@ -33,7 +33,8 @@ def test_reads_that_are_repeated_are_in_no_list_and_logged_only_if_they_fail(gat
     for path in ("/v1/usage", "/openai/v1/usage", "/v1/sessions"):
         assert got(gateway, path) == 200
     assert got(gateway, "/v1/sessions/nowhere") == 404
-    assert ask(address_of(gateway.url), "GET", "/v1/models").status == 200, "as a command does"
+    for path in ("/", "/v1/models", "/v1/models?limit=1000", "/v1/models/demo/demo", "/v1beta/models"):
+        assert ask(address_of(gateway.url), "GET", path).status == 200, "as a command does"
     assert got(gateway, "/v1/models", "claude-cli/2.1") == 200
     shown = gateway.wait_log(2)
     assert [(line["path"], line["status"]) for line in shown if "path" in line] == [
@@ -42,3 +43,17 @@ def test_reads_that_are_repeated_are_in_no_list_and_logged_only_if_they_fail(gat
     assert len(shown) == 2
     rows = gateway.process.gateway.traces.rows.snapshot()
     assert len(list(gateway.process.gateway.traces.rows.formatted(rows))) == 1
+
+
+def operations(gateway: LiveGateway) -> list[str]:
+    return [line["operation"] for line in gateway.log()]
+
+
+def test_no_user_agent_keeps_a_read_of_a_stored_answer_out_of_log_and_list(gateway: LiveGateway) -> None:
+    asked = {"model": "demo/demo", "input": "[[demo:echo]] kept", "store": True}
+    stored = ask(address_of(gateway.url), "POST", "/v1/responses", body=asked).document()["id"]
+    assert got(gateway, f"/v1/responses/{stored}", "wireglot/0.2.0") == 200
+    wait_until(lambda: operations(gateway)[-2:] == ["generate", "state"])
+    rows = gateway.process.gateway.traces.rows
+    listed = [row.path for row in rows.formatted(rows.snapshot())]
+    assert {"/v1/responses", f"/v1/responses/{stored}"} <= set(listed)

@@ -31,7 +31,7 @@ _MAX_UNHEARD: Final = 500
 _LOOK_SECONDS: Final = 0.25
 """Between two checks for changes of running exchanges, while anybody listens."""
 _UNLISTED_OPERATIONS: Final = frozenset(
-    {"inspector", "admin", "health", "ready", "metrics", "stub", "telemetry"}
+    {"inspector", "admin", "health", "ready", "login", "metrics", "stub", "telemetry"}
 )
 _UNLISTED_PATHS: Final = ("/inspector", "/metrics", "/health", "/readyz", "/v1/admin/")
 _NAME_LETTERS: Final = 128
