@@ -70,6 +70,22 @@ _CLINE_OTHER = {
         }
     },
 }
+# Of the same name as the one that is asked for, which is why it is preferred.
+_DROID_OTHER = {
+    "model": "demo/demo",
+    "displayName": "demo/demo",
+    "baseUrl": f"{NOWHERE}/v1",
+    "apiKey": "sk-the-users-own",
+    "provider": "generic-chat-completion-api",
+    "maxOutputTokens": 16_000,
+}
+_QWEN_OTHER = {"envKey": "OTHER_KEY", "baseUrl": f"{NOWHERE}/v1"}
+_OPENCLAW_OTHER = {
+    "baseUrl": f"{NOWHERE}/v1",
+    "apiKey": "sk-the-users-own",
+    "api": "openai-completions",
+    "models": [{"id": "x", "name": "x", "contextWindow": 200_000, "maxTokens": 16_000}],
+}
 _AIDER_OTHER = (
     f"model: openai/other\nopenai-api-base: {NOWHERE}\nopenai-api-key: sk-the-users-own\n"
     f"set-env:\n  - OPENAI_API_BASE={NOWHERE}\napi-key:\n  - openai=sk-the-users-own\n"
@@ -234,6 +250,8 @@ LAUNCHED: tuple[Launched, ...] = (
                     "model": "other/x",
                     "autoupdate": False,
                     "provider": {"other": _OTHER_OPENAI},
+                    "enabled_providers": ["other"],
+                    "agent": {"build": {"model": "other/x"}},
                 }
             )
         },
@@ -255,6 +273,11 @@ LAUNCHED: tuple[Launched, ...] = (
                         "auth": {"selectedType": "openai", "baseUrl": NOWHERE, "apiKey": "sk-the-users-own"}
                     },
                     "model": {"name": "other"},
+                    "fastModel": "other",
+                    "modelProviders": {
+                        "openai": [{"id": name, **_QWEN_OTHER} for name in ("demo/demo", "other")]
+                    },
+                    "env": {"OTHER_KEY": "sk-the-users-own"},
                     "privacy": {"usageStatisticsEnabled": False},
                 }
             )
@@ -312,6 +335,7 @@ LAUNCHED += (
         "droid",
         DROID,
         lambda prompt: ["exec", prompt],
+        {".factory/settings.json": json.dumps({"model": "custom:demo/demo", "customModels": [_DROID_OTHER]})},
         hint="[[call-tool:Read]]",
     ),
     Launched(
@@ -321,11 +345,28 @@ LAUNCHED += (
         env={"GOOSE_MODE": "auto", "OPENAI_HOST": NOWHERE},
         hint="[[call-tool:shell]]",
     ),
-    Launched("hermes", HERMES, lambda prompt: ["-z", prompt], hint="[[call-tool:read_file]]"),
+    Launched(
+        "hermes",
+        HERMES,
+        lambda prompt: ["-z", prompt],
+        {".hermes/.env": f"OPENAI_BASE_URL={NOWHERE}/v1\nOPENAI_API_KEY=sk-the-users-own\n"},
+        hint="[[call-tool:read_file]]",
+    ),
     Launched(
         "openclaw",
         OPENCLAW,
         lambda prompt: ["agent", "--local", "--session-id", "one", "-m", prompt],
+        {
+            ".openclaw/openclaw.json": json.dumps(
+                {
+                    "models": {"providers": {"other": _OPENCLAW_OTHER}},
+                    "agents": {
+                        "defaults": {"model": {"primary": "other/x"}},
+                        "list": [{"id": "main", "default": True, "model": "other/x"}],
+                    },
+                }
+            )
+        },
         env={"OPENCLAW_OFFLINE": "1"},
         hint="[[call-tool:read]]",
     ),

@@ -9,6 +9,8 @@ import pytest
 
 from tests.tiers import rows
 from wireglot.cli import translate_io
+from wireglot.cli.run.opencode_agents import agent_names
+from wireglot.cli.run.pointing import plain_json5
 from wireglot.cli.terminal import Unusable
 from wireglot.cli.trust import find_config
 from wireglot.gateway.config import read
@@ -54,3 +56,12 @@ def test_a_file_as_large_as_allowed_is_read(tmp_path: Path, monkeypatch: pytest.
     file.write_bytes(b"a = 12")
     with pytest.raises(OSError, match="more than 0 MiB"):
         read.read_file(file)
+
+
+def test_endless_settings_of_a_client_are_left_out(tmp_path: Path) -> None:
+    assert plain_json5(str(ENDLESS)) is None
+    folder = tmp_path / ".opencode/agent"
+    folder.mkdir(parents=True)
+    (tmp_path / "opencode.json").symlink_to(ENDLESS)
+    (folder / "zero.md").symlink_to(ENDLESS)
+    assert agent_names({"HOME": str(tmp_path)}, str(tmp_path)) == []

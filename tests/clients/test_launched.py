@@ -8,8 +8,6 @@ from wireglot.cli.run.clients import CLIENTS
 
 _WITHOUT_FILE = {"copilot"}
 """Its base URL can only be set by variables."""
-_UNTRIED = {"droid", "openclaw"}
-"""Their additional files are merged with the user's by the client itself."""
 
 
 def test_each_client_has_another_base_url_in_its_own_files() -> None:
@@ -21,4 +19,4 @@ def test_each_client_has_another_base_url_in_its_own_files() -> None:
         own += [name for name in SETTINGS if named in name]
         if any(NOWHERE in files[name] for name in own):
             led.add(launched.name)
-    assert set(CLIENTS) - led == _WITHOUT_FILE | _UNTRIED
+    assert set(CLIENTS) - led == _WITHOUT_FILE

@@ -15,6 +15,7 @@ from tests.tiers import rows
 from wireglot.cli.run.agents import PRINTED
 from wireglot.cli.run.clients import CLIENTS
 from wireglot.cli.run.launch import Launch
+from wireglot.cli.run.opencode_agents import agent_names
 from wireglot.cli.run.pointing import Door, Pointing
 
 DOOR = Door("http://127.0.0.1:8484", "the-key", "kimi/kimi-k3", 262_144, ("kimi/kimi-k3", "demo/demo"))
@@ -131,6 +132,90 @@ def test_opencode_can_switch_between_all_models() -> None:
     assert "the-key" not in pointed("opencode").set["OPENCODE_CONFIG_CONTENT"]
 
 
+def test_no_agent_of_opencode_keeps_a_model_of_another_provider(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    home, project = tmp_path / "home", tmp_path / "project"
+    files = {
+        home / ".config/opencode/opencode.jsonc": (
+            '{"agent": {"own": {"model": "other/x"}, "free": {"prompt": "x"}, "odd": 1,},} // mine'
+        ),
+        home / ".config/opencode/agents/team/deep.md": "---\nmodel: other/x\n---\n",
+        project / "opencode.json": '{"mode": {"old": {"model": "other/x"}}}',
+        project / ".opencode/agent/local.md": "---\nmodel: other/x\n---\n",
+        project / ".opencode/agent/notes.txt": "model: of no agent",
+        project / ".opencode/agent/follows.md": "---\ndescription: no model of its own\n---\n",
+        project / "agents/none.md": "no agent either",
+        tmp_path / "opencode.json": '{"agent": {"outside": {"model": "other/x"}}}',
+    }
+    for file, text in files.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    (project / ".git").mkdir()
+    (project / "src").mkdir()
+    monkeypatch.chdir(project / "src")
+    pointing = CLIENTS["opencode"].point(DOOR, {"HOME": str(home)})
+    content = json.loads(pointing.set["OPENCODE_CONFIG_CONTENT"])
+    named = {key: {"model": "wireglot/kimi/kimi-k3"} for key in ("own", "old", "team/deep", "local")}
+    assert content["agent"] == named, "the others follow the session"
+    assert content["enabled_providers"] == ["wireglot"]
+
+
+def test_opencode_is_given_three_hundred_agents_at_most(tmp_path: Path) -> None:
+    folder = tmp_path / ".config/opencode"
+    folder.mkdir(parents=True)
+    agents = {f"a{number}": {"model": "other/x"} for number in range(400)}
+    (folder / "opencode.json").write_text(json.dumps({"agent": agents}))
+    names = agent_names({"HOME": str(tmp_path)}, str(tmp_path))
+    assert names == list(agents)[:300]
+
+
+def test_qwen_finds_no_model_of_that_name_elsewhere(tmp_path: Path) -> None:
+    system = tmp_path / "settings.json"
+    system.write_text('{"tools": {"sandbox": true}, "modelProviders": {"anthropic": []}}')
+    given = CLIENTS["qwen"].point(DOOR, {"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(system)})
+    settings = json.loads(given.files["qwen-settings.json"])
+    assert settings["tools"] == {"sandbox": True}, "an administrator's"
+    assert given.set["QWEN_CODE_SYSTEM_DEFAULTS_PATH"] == str(tmp_path / "system-defaults.json")
+    models = settings["modelProviders"].pop("openai")
+    assert settings["modelProviders"] == {}
+    assert [(each["id"], each["baseUrl"]) for each in models] == [
+        ("kimi/kimi-k3", DOOR.v1),
+        ("demo/demo", DOOR.v1),
+    ]
+    assert settings["fastModel"] == ""
+
+
+def test_qwen_is_given_no_file_beside_one_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "settings.json").write_text("{broken")
+    environ = {"QWEN_CODE_SYSTEM_SETTINGS_PATH": str(tmp_path / "settings.json")}
+    given = CLIENTS["qwen"].point(DOOR, environ)
+    assert (given.files, set(given.set)) == ({}, {"OPENAI_BASE_URL", "OPENAI_API_KEY"})
+
+
+def test_a_managed_folder_of_hermes_is_left_to_its_administrator() -> None:
+    given = CLIENTS["hermes"].point(DOOR, {"HERMES_MANAGED_DIR": "/opt/hermes"})
+    assert (given.files, set(given.set)) == ({}, {"OPENAI_BASE_URL", "OPENAI_API_KEY"})
+
+
+def test_a_login_of_the_project_that_overrides_ours_is_reported(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert pointed("gemini").warnings == ()
+    file = tmp_path / ".gemini/settings.json"
+    file.parent.mkdir()
+    for text, count in (
+        ('{"security": {"auth": {"selectedType": "vertex-ai"}}} // ours', 1),
+        ('{"security": {"auth": {"selectedType": "gemini-api-key"}}}', 0),
+        ('{"security": {"auth": [1]}}', 0),
+        ("{broken", 0),
+    ):
+        file.write_text(text)
+        assert len(pointed("gemini").warnings) == count, text
+        assert all("vertex-ai" in warning for warning in pointed("gemini").warnings)
+
+
 def test_a_key_stands_in_a_file_of_variables_as_it_is() -> None:
     door = Door("http://127.0.0.1:8484", "it's #1 \\o/", "m")
     assert "OPENAI_API_KEY='it\\'s #1 \\\\o/'\n" in pointed("aider", door).files["aider.env"]
@@ -158,6 +243,22 @@ def test_openclaw_keeps_its_configuration_beside_one_more_provider(tmp_path: Pat
     assert list(given["models"]["providers"]) == ["own", "wireglot"]
     assert given["agents"]["defaults"] == {"workspace": "~/w", "model": {"primary": "wireglot/kimi/kimi-k3"}}
     assert Path(given["tools"]["$include"]).resolve() == tmp_path / ".openclaw/tools.json5"
+
+
+@pytest.mark.parametrize("agents", ["entries: {main: AGENT}", "list: [AGENT, 1]"])
+def test_no_agent_of_openclaw_keeps_a_model_of_another_provider(tmp_path: Path, agents: str) -> None:
+    (tmp_path / ".openclaw").mkdir()
+    agent = "{id: 'main', name: 'Me', model: 'other/x', subagents: {model: 'other/x', maxConcurrent: 2}}"
+    (tmp_path / ".openclaw/openclaw.json").write_text(
+        "{agents: {defaults: {utilityModel: 'other/x', heartbeat: {every: '1h', model: 'other/x'}, "
+        "modelPolicy: {allow: ['other/*']}}, " + agents.replace("AGENT", agent) + "}}"
+    )
+    given = CLIENTS["openclaw"].point(DOOR, {"HOME": str(tmp_path)}).files["openclaw.json"]
+    assert "other/" not in given
+    found = json.loads(given)["agents"]
+    kept = found["entries"]["main"] if "entries" in found else found["list"][0]
+    assert kept == {"id": "main", "name": "Me", "subagents": {"maxConcurrent": 2}}
+    assert found["defaults"] == {"heartbeat": {"every": "1h"}, "model": {"primary": "wireglot/kimi/kimi-k3"}}
 
 
 def test_a_configuration_that_cannot_be_read_is_left_out(tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
-from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_json5
+from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Door, Pointing, plain_json5, variables_file
 
 _KEY: Final = "WIREGLOT_KEY"
 _UNKNOWN_CONTEXT: Final = 128_000
@@ -126,12 +126,28 @@ def goose(door: Door, environ: Mapping[str, str]) -> Pointing:
     return Pointing(variables, unset=tuple(f"OPENAI_{name}" for name in elsewhere))
 
 
+_HERMES_MANAGED: Final = "/etc/hermes"
+
+
 def hermes(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its own .env file overrides the environment, and its keys of OpenAI come from there even so: this is
+    another provider, in a managed folder, which overrides its settings (0.19). An administrator's folder is
+    left in place."""
     # It takes "none" for no key, and then asks for a provider.
     key = _ANY_KEY if door.key == "none" else door.key
+    if environ.get("HERMES_MANAGED_DIR") or os.path.isdir(_HERMES_MANAGED):
+        return Pointing(
+            {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": key},
+            options=(("--provider", "openai-api"), ("-m", door.model)),
+        )
+    model = {"provider": "custom", "default": door.model, "base_url": door.v1, "api_key": key}
     return Pointing(
-        {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": key},
-        options=(("--provider", "openai-api"), ("-m", door.model)),
+        {"HERMES_MANAGED_DIR": f"{FOLDER}/hermes"},
+        options=(("--provider", "custom"), ("-m", door.model)),
+        files={
+            "hermes/config.yaml": json.dumps({"model": model}),
+            "hermes/.env": variables_file({"CUSTOM_BASE_URL": door.v1}),
+        },
     )
 
 
@@ -160,8 +176,10 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
     }
     models = _table(document, "models")
     models["providers"] = {**_table(models, "providers"), "wireglot": provider}
-    defaults = _table(_table(document, "agents"), "defaults")
-    defaults["model"] = {"primary": f"wireglot/{door.model}"}
+    agents = _table(document, "agents")
+    for each in _agents_of(agents):
+        _leave_out_models(each)
+    _table(agents, "defaults")["model"] = {"primary": f"wireglot/{door.model}"}
     return Pointing(
         {
             _KEY: door.key,
@@ -170,6 +188,30 @@ def openclaw(door: Door, environ: Mapping[str, str]) -> Pointing:
         },
         files={"openclaw.json": json.dumps(document)},
     )
+
+
+_OPENCLAW_MODELS: Final = ("model", "utilityModel", "imageModel", "pdfModel", "modelPolicy")
+_OPENCLAW_PARTS: Final = ("compaction", "heartbeat", "subagents")
+"""Parts of an agent that may have a model of their own."""
+
+
+def _agents_of(agents: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """Their settings, and the defaults. They are called `entries`, in older releases `list`."""
+    entries, listed = agents.get("entries"), agents.get("list")
+    found = [
+        agents.get("defaults"),
+        *(entries.values() if isinstance(entries, dict) else ()),
+        *(listed if isinstance(listed, list) else ()),
+    ]
+    return [each for each in found if isinstance(each, dict)]
+
+
+def _leave_out_models(agent: dict[str, Any]) -> None:
+    """An agent's own models come before the default one, and are other providers'."""
+    parts = [agent.get(name) for name in _OPENCLAW_PARTS]
+    for table in (agent, *(part for part in parts if isinstance(part, dict))):
+        for name in _OPENCLAW_MODELS:
+            table.pop(name, None)
 
 
 def pi(door: Door, environ: Mapping[str, str]) -> Pointing:

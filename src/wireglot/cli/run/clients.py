@@ -9,14 +9,23 @@ import json
 import os
 import shlex
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Final
 
 import msgspec
 
 from wireglot.cli.run.agents import cline, continue_cli, copilot, droid, goose, hermes, openclaw, pi
-from wireglot.cli.run.pointing import FOLDER, MAX_MODELS, Client, Door, Pointing, plain_json5
+from wireglot.cli.run.opencode_agents import agent_names
+from wireglot.cli.run.pointing import (
+    FOLDER,
+    MAX_MODELS,
+    Client,
+    Door,
+    Pointing,
+    plain_json5,
+    variables_file,
+)
 
 _MODULE: Final = """\
 import json
@@ -127,7 +136,8 @@ def _gemini(door: Door, environ: Mapping[str, str]) -> Pointing:
         "GEMINI_DEFAULT_AUTH_TYPE": "gemini-api-key",
     }
     unset = ("GOOGLE_API_KEY", "GOOGLE_GENAI_USE_VERTEXAI")
-    pointing = Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset)
+    warnings = tuple(_gemini_warnings(os.path.join(".gemini", "settings.json")))
+    pointing = Pointing(_named(variables, "GEMINI_MODEL", door), unset=unset, warnings=warnings)
     home = environ.get("GEMINI_CLI_HOME") or environ.get("HOME", "")
     return _with_gemini_home(pointing, home) if home else pointing
 
@@ -158,6 +168,15 @@ def _with_gemini_home(pointing: Pointing, home: str) -> Pointing:
     )
 
 
+def _gemini_warnings(place: str) -> Iterator[str]:
+    """A project's settings come before the user's."""
+    security = (plain_json5(place) or {}).get("security")
+    auth = security.get("auth") if isinstance(security, dict) else None
+    login = auth.get("selectedType") if isinstance(auth, dict) else None
+    if isinstance(login, str) and login not in _GEMINI_LOGINS:
+        yield f"{place} takes precedence: its login {login} calls Google, not the gateway"
+
+
 def _gemini_settings(place: str) -> dict[str, Any] | None:
     """The user's settings with another login; None if theirs can be used, or they cannot be read."""
     document = plain_json5(place)
@@ -183,15 +202,47 @@ def _opencode(door: Door, environ: Mapping[str, str]) -> Pointing:
         "options": {"baseURL": door.v1, "apiKey": "{env:WIREGLOT_KEY}"},
         "models": models,
     }
-    content = {"model": chosen, "small_model": chosen, "provider": {"wireglot": provider}}
+    # An agent's own model comes before the common one, and only listed providers are used where a file lists
+    # some.
+    agents = {name: {"model": chosen} for name in agent_names(environ, os.getcwd())}
+    content = {
+        "model": chosen,
+        "small_model": chosen,
+        "enabled_providers": ["wireglot"],
+        "provider": {"wireglot": provider},
+        **({"agent": agents} if agents else {}),
+    }
     return Pointing({"OPENCODE_CONFIG_CONTENT": json.dumps(content), "WIREGLOT_KEY": door.key})
 
 
 def _qwen(door: Door, environ: Mapping[str, str]) -> Pointing:
+    """Its settings may list the same model with another base URL, and other models for side requests. System
+    settings come before them (0.24)."""
+    variables = {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": door.key}
+    options = (("--auth-type", "openai"), ("-m", door.model))
+    folder = "/Library/Application Support/QwenCode" if sys.platform == "darwin" else "/etc/qwen-code"
+    place = environ.get(_QWEN_SYSTEM) or os.path.join(folder, "settings.json")
+    settings = plain_json5(place)
+    if settings is None:
+        return Pointing(variables, options=options)
+    names = (door.model, *(name for name in door.models[:MAX_MODELS] if name != door.model))
+    entries = [
+        {"id": name, "name": name, "envKey": "OPENAI_API_KEY", "baseUrl": door.v1} for name in names if name
+    ]
+    settings |= dict.fromkeys(_QWEN_SIDE_MODELS, "") | {"modelProviders": {"openai": entries}}
+    defaults = environ.get(_QWEN_DEFAULTS) or os.path.join(os.path.dirname(place), "system-defaults.json")
     return Pointing(
-        {"OPENAI_BASE_URL": door.v1, "OPENAI_API_KEY": door.key},
-        options=(("--auth-type", "openai"), ("-m", door.model)),
+        {**variables, _QWEN_SYSTEM: f"{FOLDER}/qwen-settings.json", _QWEN_DEFAULTS: defaults},
+        options=options,
+        files={"qwen-settings.json": json.dumps(settings)},
+        optional=(_QWEN_SYSTEM, _QWEN_DEFAULTS),
     )
+
+
+_QWEN_SYSTEM: Final = "QWEN_CODE_SYSTEM_SETTINGS_PATH"
+_QWEN_DEFAULTS: Final = "QWEN_CODE_SYSTEM_DEFAULTS_PATH"
+_QWEN_SIDE_MODELS: Final = ("fastModel", "advisorModel", "visionModel", "compactionModel", "modelFallbacks")
+"""Empty: the main one."""
 
 
 def _kimi(door: Door, environ: Mapping[str, str]) -> Pointing:
@@ -211,22 +262,16 @@ def _aider(door: Door, environ: Mapping[str, str]) -> Pointing:
     # Its .aider.conf.yml may have a base URL and a key, too, and would put them into these variables. Its own
     # variables override that file, and an option the variables (0.86.2).
     variables |= {f"AIDER_{name}": value for name, value in variables.items()}
-    # A project's .env file overrides the environment; the one named last overrides both. Quoted, since a bare
-    # # or $ would have a meaning.
-    text = "".join(f"{name}='{_in_quotes(value)}'\n" for name, value in variables.items())
+    # A project's .env file overrides the environment; the one named last overrides both.
     return Pointing(
         {**variables, "AIDER_SHOW_MODEL_WARNINGS": "false"},
         options=(
-            ("--model", f"openai/{door.model}"),
+            *((f"--{each}model", f"openai/{door.model}") for each in ("", "weak-", "editor-")),
             ("--openai-api-base", door.v1),
             ("--env-file", f"{FOLDER}/aider.env"),
         ),
-        files={"aider.env": text},
+        files={"aider.env": variables_file(variables)},
     )
-
-
-def _in_quotes(value: str) -> str:
-    return value.replace("\\", "\\\\").replace("'", "\\'")
 
 
 def _llm(door: Door, environ: Mapping[str, str]) -> Pointing:

@@ -569,6 +569,8 @@ def _start(task: Launch, found: _Found) -> int:
             complain(f"to resume this conversation later:\n  {resume}", fit=False)
         for option in task.point(door).unheeded(task.own_arguments):
             complain(f"{option} takes precedence: if its file sets another base URL, that URL is used")
+        for warning in pointing.warnings:
+            complain(one_line(warning))
         return _become(task, pointing, environ)
     except BaseException:
         if folder is not None:

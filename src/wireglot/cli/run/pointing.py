@@ -13,6 +13,8 @@ FOLDER: Final = "{folder}"
 """Placeholder in a value for the folder with a client's files."""
 # Models that are written into an agent's configuration.
 MAX_MODELS: Final = 300
+# Characters of a client's settings that are read.
+MAX_SETTINGS: Final = 4 * 1024 * 1024
 
 
 class Door(msgspec.Struct, frozen=True):
@@ -50,6 +52,8 @@ class Pointing(msgspec.Struct, frozen=True):
     """Folders in the user's home that a link points to; the client would create them by itself."""
     optional: tuple[str, ...] = ()
     """Variables that name a place in that folder, and are left out without one."""
+    warnings: tuple[str, ...] = ()
+    """Settings of the user that no variable, option or file overrides."""
 
     def arguments(self, own: tuple[str, ...]) -> list[str]:
         """The options, before the user's own arguments."""
@@ -92,11 +96,23 @@ def _spellings(option: str) -> tuple[str, ...]:
     return {"-m": ("-m", "--model"), "-c": (), "-e": ()}.get(option, (option,))
 
 
+def variables_file(variables: Mapping[str, str]) -> str:
+    """For python-dotenv. Quoted, since a bare # or $ would have a meaning."""
+    return "".join(f"{name}='{_in_quotes(value)}'\n" for name, value in variables.items())
+
+
+def _in_quotes(value: str) -> str:
+    return value.replace("\\", "\\\\").replace("'", "\\'")
+
+
 def plain_json5(place: str) -> dict[str, Any] | None:
     """A user's settings, {} if there are none; None if they cannot be read."""
     try:
         with open(place, encoding="utf-8") as file:
-            document = _plain(read_json5(file.read()))
+            text = file.read(MAX_SETTINGS + 1)
+        if len(text) > MAX_SETTINGS:
+            return None
+        document = _plain(read_json5(text))
     except FileNotFoundError:
         return {}
     except (OSError, UnicodeDecodeError, UnreadableSource):
