@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import shutil
 import stat
+import sys
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -402,6 +403,22 @@ def starting(monkeypatch: Patch, *, can: bool = True) -> list[Any]:
     monkeypatch.setattr(launch, "can_ask", lambda: can)
     monkeypatch.setattr(launch, "start_gateway", lambda own, folder: "http://own:1")
     return began
+
+
+@pytest.mark.parametrize("inspect", [False, True])
+def test_what_is_said_before_a_client_fits_a_terminal(
+    monkeypatch: Patch, capsys: Capture, inspect: bool
+) -> None:
+    starting(monkeypatch)
+    monkeypatch.setattr(launch, "_show_inspector", lambda *given: None)
+    monkeypatch.setenv("COLUMNS", "80")
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    own_gateway: Any = SimpleNamespace(operator_key="op")
+    found = launch._Found(DOOR, "private", "a remark", own_gateway, has_inspector=True)
+    launch._start(Launch(client="kimi", inspect=inspect, arguments=("-p", "hi")), found)
+    said = capsys.readouterr().err
+    assert "ends with" in said
+    assert [line for line in said.splitlines() if len(line) > 80] == []
 
 
 def test_a_client_is_started_with_what_was_found(monkeypatch: Patch, capsys: Capture, tmp_path: Path) -> None:

@@ -558,9 +558,7 @@ def _start(task: Launch, found: _Found) -> int:
         if task.inspect:
             _show_inspector(door.url, found.own.operator_key if found.own is not None else "")
             if ends_soon:
-                complain(
-                    "the inspector ends with the client: start `wireglot serve` first to keep it", fit=False
-                )
+                complain("the inspector ends with the client: start `wireglot serve` first to keep it")
         elif found.has_inspector and ends_soon:
             complain("to see every exchange, start `wireglot serve` first: this gateway ends with the client")
         elif found.has_inspector:
