@@ -237,12 +237,12 @@ def test_a_provider_that_cannot_limit_the_tools_connects_only_where_all_are_allo
     stage: HostedStage, server: ToolServer
 ) -> None:
     """Gemini takes a server, and no names of its tools."""
-    asked = {"model": "native-gemini/m1"}
-    _ask_responses(stage, server.url, **asked)
+    model = "native-gemini/m1"
+    _ask_responses(stage, server.url, model=model)
     assert stage.upstream.requests[0].json["tools"][0]["mcpServers"][0]["name"] == "weather"
     for tool in ({"allowed_tools": ["alarm"]}, {"allowed_tools": {"read_only": True}}):
         stage.upstream.requests.clear()
-        _ask_responses(stage, server.url, tool=tool, **asked)
+        _ask_responses(stage, server.url, tool=tool, model=model)
         names = {"alarm", "forecast"} & {
             name.partition("__")[2] for name in _sent(stage.upstream.requests[0])
         }
