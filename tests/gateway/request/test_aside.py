@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import sys
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -168,6 +169,42 @@ def _endless() -> None:
         pass
 
 
+def test_work_ends_although_the_exception_that_breaks_it_off_is_lost_in_a_finalizer(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Python reports an exception of a finalizer, or of a callback of the garbage collector, and goes on."""
+    reported: list[object] = []
+    monkeypatch.setattr(sys, "unraisablehook", reported.append)
+
+    async def scenario() -> None:
+        begun, over, ended = threading.Event(), threading.Event(), threading.Event()
+
+        class Finalized:
+            def __del__(self) -> None:
+                begun.set()
+                _endless()
+
+        def work() -> None:
+            try:
+                Finalized()
+                over.set()
+                _endless()
+            finally:
+                ended.set()
+
+        task = asyncio.create_task(work_for("a", work))
+        await until(begun.is_set)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        await until(over.is_set)
+        await until(ended.is_set)
+        assert await run_in_thread(lambda: "a thread is free") == "a thread is free"
+
+    asyncio.run(scenario())
+    assert not reported
+
+
 def test_work_ends_when_its_caller_leaves() -> None:
     async def scenario() -> None:
         tasks = [asyncio.create_task(work_for(f"key {n}", _endless)) for n in range(_THREADS)]
@@ -309,13 +346,13 @@ def test_work_is_broken_off_once_although_its_time_is_up_and_its_caller_leaves()
                 assert go_on.wait(60)
             return "undisturbed"
 
-        piece = worker_thread._Work(work)
+        piece = worker_thread._Work(work, loop)
         thread = threading.Thread(target=lambda: result.append(piece.run()))
         thread.start()
         await until(begun.is_set)
-        piece.abandon(loop)
+        piece.abandon()
         await until(raised.is_set)
-        piece.abandon(loop)
+        piece.abandon()
         go_on.set()
         await asyncio.to_thread(thread.join)
         assert result == ["undisturbed"]

@@ -186,7 +186,7 @@ def test_a_request_is_read_once_and_so_is_what_is_wrong_with_it() -> None:
         with pytest.raises(RequestError) as raised:
             bad.request()
         errors.append(raised.value)
-    assert errors[0] is errors[1]
+    assert errors[0].error is errors[1].error
     assert (bad.effort(), bad.prompt_tokens(), bad.has_images()) == ("", 0, False)
     assert bad.affinity().startswith("local\x1f")
     assert bad.affinity() == read({"model": "mine/m", "messages": 7}).affinity()

@@ -10,6 +10,7 @@ caller has left or its time is up: Python raises an exception in its thread, whe
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import ctypes
 import sys
 import threading
@@ -82,39 +83,76 @@ class _Abandoned(BaseException):
 class _Work(Generic[T]):
     """A piece of work on its way through a thread."""
 
-    def __init__(self, work: Callable[[], T]) -> None:
+    def __init__(self, work: Callable[[], T], loop: asyncio.AbstractEventLoop) -> None:
         self._work = work
-        self._lock = threading.Lock()
+        self._loop = loop
+        self._lock = threading.RLock()
         self._thread = 0
+        self._is_broken_off = False
         self.is_abandoned = False
 
     def run(self) -> T | None:
         """In a thread. None if it was abandoned."""
         try:
-            with self._lock:
-                if self.is_abandoned:
-                    return None
-                self._thread = threading.get_ident()
-            try:
-                return self._work()
-            finally:
-                with self._lock:
-                    _take_back(threading.get_ident())  # too late for it
-                    self._thread = 0
+            return self._run()
         except _Abandoned:
             return None
+        finally:
+            _at_work.pop(threading.get_ident(), None)
 
-    def abandon(self, loop: asyncio.AbstractEventLoop) -> None:
+    def _run(self) -> T | None:
+        with self._lock:
+            if self.is_abandoned:
+                return None
+            self._thread = threading.get_ident()
+            _at_work[self._thread] = self
+        try:
+            return self._work()
+        finally:
+            with self._lock:
+                _take_back(threading.get_ident())  # too late for it
+                self._thread = 0
+
+    def abandon(self) -> None:
         """Break it off as soon as it changes nothing that others use."""
         with self._lock:
             self.is_abandoned = True
             thread = self._thread
-            if not thread or thread == threading.get_ident():
+            # Only once: the next time, the thread may work for another.
+            if not thread or thread == threading.get_ident() or self._is_broken_off:
                 return
-            if _break_off(thread):
-                self._thread = 0  # only once: the next time, the thread may work for another
-            else:
-                loop.call_later(_AGAIN_SECONDS, self.abandon, loop)
+            self._is_broken_off = _break_off(thread)
+            if not self._is_broken_off:
+                self._loop.call_later(_AGAIN_SECONDS, self.abandon)
+
+    def go_on(self) -> None:
+        """In the thread: it was not broken off after all, and will be soon."""
+        with self._lock:
+            self._is_broken_off = False
+        with contextlib.suppress(RuntimeError):  # the loop has ended
+            self._loop.call_soon_threadsafe(self.abandon)
+
+
+_at_work: Final[dict[int, _Work[Any]]] = {}
+"""By thread."""
+
+
+class _Unraisable:
+    """Receives the exceptions that Python cannot raise, in place of `before`. One that breaks work off is
+    lost in a finalizer, or in a callback of the garbage collector."""
+
+    def __init__(self, before: Callable[[sys.UnraisableHookArgs], object]) -> None:
+        self._before = before
+
+    def __call__(self, lost: sys.UnraisableHookArgs) -> None:
+        work = _at_work.get(threading.get_ident())
+        if work is not None and lost.exc_type is _Abandoned:
+            work.go_on()
+        else:
+            self._before(lost)
+
+
+_LOST: Final = _Unraisable.__call__.__code__
 
 
 def _break_off(thread: int) -> bool:
@@ -134,9 +172,10 @@ def _break_off(thread: int) -> bool:
 
 
 def _changes_shared(frame: FrameType | None) -> bool:
-    """Whether a thread is within code that keeps state for all. Entering it is a step that would raise."""
+    """Whether a thread is within code that keeps state for all, or that receives a lost exception. Entering
+    it is a step that would raise."""
     while frame is not None:
-        if frame.f_globals.get("__name__", "").startswith(_SHARED):
+        if frame.f_code is _LOST or frame.f_globals.get("__name__", "").startswith(_SHARED):
             return True
         frame = frame.f_back
     return False
@@ -207,13 +246,15 @@ async def run_in_thread(work: Callable[[], T]) -> T:
     caller is cancelled, or the work takes too long, it is broken off at any place."""
     if sys.getswitchinterval() > _SWITCH_SECONDS:
         sys.setswitchinterval(_SWITCH_SECONDS)
+    if not isinstance(sys.unraisablehook, _Unraisable):
+        sys.unraisablehook = _Unraisable(sys.unraisablehook)
     loop = asyncio.get_running_loop()
     shares = _shares.get(loop)
     if shares is None:
         shares = _shares[loop] = _Shares()
     key = worker.get() or _OWN
     await shares.enter(key)
-    piece = _Work(work)
+    piece = _Work(work, loop)
     future: asyncio.Future[T | None] = loop.run_in_executor(_threads, piece.run)
 
     def ended(future: asyncio.Future[T | None]) -> None:
@@ -222,11 +263,11 @@ async def run_in_thread(work: Callable[[], T]) -> T:
             future.exception()  # seen: its caller may have left
 
     future.add_done_callback(ended)
-    timer = loop.call_later(MAX_WORK_SECONDS, piece.abandon, loop)
+    timer = loop.call_later(MAX_WORK_SECONDS, piece.abandon)
     try:
         done: Any = await asyncio.shield(future)
     except asyncio.CancelledError:
-        piece.abandon(loop)
+        piece.abandon()
         raise
     finally:
         timer.cancel()
