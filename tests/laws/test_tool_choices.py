@@ -76,7 +76,7 @@ def _openai(body: Body, nested: bool) -> Permitted:
 
 
 def _gemini(body: Body) -> Permitted:
-    kinds = {"googleSearch": "web", "codeExecution": "code"}
+    kinds = {"googleSearch": "web", "codeExecution": "code", "mcpServers": "mcp"}
     functions: set[str] = set()
     hosted: set[str] = set()
     for group in body.get("tools", []):
