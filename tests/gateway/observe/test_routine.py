@@ -35,6 +35,8 @@ def test_reads_that_are_repeated_are_in_no_list_and_logged_only_if_they_fail(gat
     assert got(gateway, "/v1/sessions/nowhere") == 404
     for path in ("/", "/v1/models", "/v1/models?limit=1000", "/v1/models/demo/demo", "/v1beta/models"):
         assert ask(address_of(gateway.url), "GET", path).status == 200, "as a command does"
+    for path in ("/v1/sessions/nowhere", "/v1/requests/nowhere/losses", "/v1/models/nobody/nothing"):
+        assert ask(address_of(gateway.url), "GET", path).status == 404, "as it does before it is there"
     assert got(gateway, "/v1/models", "claude-cli/2.1") == 200
     shown = gateway.wait_log(2)
     assert [(line["path"], line["status"]) for line in shown if "path" in line] == [

@@ -5,10 +5,12 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from http import HTTPStatus
 from threading import Lock
 from typing import Any, Protocol
 
 from wireglot import __version__
+from wireglot.gateway.observe.client_names import OWN_AGENT
 from wireglot.gateway.observe.log import (
     Cleaner,
     JsonLines,
@@ -148,7 +150,7 @@ class Observer:
             except Exception:  # no list may fail a request (fault 109)
                 self.metrics.sink_failures.add(("rows",))
         record.body = b""  # others keep the record, and must not keep the body with it
-        if self._lines is not None and not (record.routine and record.outcome == "ok"):
+        if self._lines is not None and not _is_expected(record):
             try:
                 self._sink.write(self._lines.request(record))
             except Exception:  # no log line may fail a request (fault 109)
@@ -200,3 +202,12 @@ def _models_of(settings: Settings) -> set[str]:
     for provider in settings.providers.values():
         names.update(model.match for model in provider.spec.models if model.is_name)
     return {name for name in names if name and "*" not in name}
+
+
+def _is_expected(record: Record) -> bool:
+    """Whether no log line is needed: a routine read that was answered, or one of the gateway's own commands
+    that looks for what may not exist, as a status line does before the first request of its session."""
+    if not record.routine:
+        return False
+    is_absent = record.status == HTTPStatus.NOT_FOUND and record.agent.startswith(OWN_AGENT)
+    return record.outcome == "ok" or is_absent
