@@ -13,6 +13,8 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mappin
 from contextlib import contextmanager
 from typing import Any, Final, TypeVar
 
+from wireglot.gateway.request.worker_thread import Threads
+
 T = TypeVar("T")
 
 _THRESHOLDS: Final = (10_000, 3, 10)
@@ -27,8 +29,11 @@ def run_loop(work: Coroutine[Any, Any, T]) -> T:
         try:
             import uvloop
         except ImportError:  # Windows has none
-            return asyncio.run(work)
-        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner = asyncio.Runner()
+        else:
+            runner = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+        with runner:
+            runner.get_loop().set_default_executor(Threads(thread_name_prefix="asyncio"))
             return runner.run(work)
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 
 from tests.waiting import until
+from wireglot.cli.process_setup import run_loop
 from wireglot.gateway.errors import RequestError
 from wireglot.gateway.request import worker_thread
 from wireglot.gateway.request.worker_thread import MAX_THREADS_OF_A_KEY, THREAD_NAME, run_in_thread, worker
@@ -43,6 +44,19 @@ def test_what_it_raises_comes_out() -> None:
 
     with pytest.raises(ValueError, match="of the work"):
         asyncio.run(run_in_thread(work))
+
+
+def test_work_that_raises_stop_iteration_ends() -> None:
+    """A future refuses this exception."""
+
+    async def scenario() -> None:
+        nothing: Iterator[int] = iter(())
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asyncio.wait_for(run_in_thread(lambda: next(nothing)), 60)
+        with pytest.raises(RuntimeError, match="StopIteration"):
+            await asyncio.wait_for(asyncio.to_thread(next, nothing), 60)
+
+    run_loop(scenario())
 
 
 async def work_for(key: str, work: Callable[[], object]) -> object:

@@ -16,16 +16,18 @@ import sys
 import threading
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import ContextVar
+from functools import partial
 from types import FrameType
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, ParamSpec, TypeVar
 from weakref import WeakKeyDictionary
 
 from wireglot.gateway.errors import RequestError
 from wireglot.wire.cache import Cache, KnownBody
 
 T = TypeVar("T")
+P = ParamSpec("P")
 
 LARGE_BYTES: Final = 128 * 1024
 """Smaller bodies are handled on the loop: even 650 turns of a conversation take only some 30 milliseconds,
@@ -70,7 +72,23 @@ MAX_THREADS_OF_A_KEY: Final = 2
 # all threads busy on a slow machine a tenth of this.
 MAX_WORK_SECONDS: Final = 120.0
 
-_threads: Final = ThreadPoolExecutor(_MAX_THREADS, thread_name_prefix=THREAD_NAME)  # each starts when needed
+
+class Threads(ThreadPoolExecutor):
+    """Worker threads of an event loop. A future refuses StopIteration: the caller of work that
+    raises it would wait for ever. It becomes another error."""
+
+    def submit(self, work: Callable[P, T], /, *args: P.args, **options: P.kwargs) -> Future[T]:
+        return super().submit(_without_stop_iteration, partial(work, *args, **options))
+
+
+def _without_stop_iteration(work: Callable[[], T]) -> T:
+    try:
+        return work()
+    except StopIteration as problem:
+        raise RuntimeError("work in a thread raised StopIteration") from problem
+
+
+_threads: Final = Threads(_MAX_THREADS, thread_name_prefix=THREAD_NAME)  # each starts when needed
 
 worker: Final[ContextVar[str]] = ContextVar("worker", default="")
 """For whom the current task works: the name of its client key, or the address of its client."""
