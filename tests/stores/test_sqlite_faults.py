@@ -399,3 +399,26 @@ def test_a_bug_of_a_thread_does_not_end_the_store(run, path, monkeypatch, thread
         await database.close()
 
     run(scenario())
+
+
+@pytest.mark.parametrize("thread", ["_writer", "_reader"])
+def test_a_bug_of_one_job_keeps_no_other_of_its_batch_waiting(run, path, thread: str):
+    """No future takes a StopIteration."""
+
+    async def scenario() -> None:
+        database = await Database.open(str(path), STORE)
+        worker = getattr(database, thread)
+        go_on = threading.Event()
+        first = asyncio.create_task(worker.do(lambda _: go_on.wait(60)))
+        jobs = [
+            asyncio.create_task(worker.do(work))
+            for work in (lambda _: next(iter(())), lambda connection: connection.pragma("user_version"))
+        ]
+        await asyncio.sleep(0)
+        go_on.set()
+        await asyncio.wait({first, *jobs}, timeout=60)
+        assert isinstance(jobs[0].exception(), RuntimeError)
+        assert jobs[1].result() > 0
+        await database.close()
+
+    run(scenario())

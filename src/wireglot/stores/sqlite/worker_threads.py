@@ -296,7 +296,11 @@ def _settle(jobs: list[_Job[Any]]) -> None:
     for job in jobs:
         if job.future.done():
             continue
-        if job.error is not None:
+        if isinstance(job.error, StopIteration):  # no future takes it, and the other jobs would wait for ever
+            bug = RuntimeError("a job of the store raised StopIteration")
+            bug.__cause__ = job.error
+            job.future.set_exception(bug)
+        elif job.error is not None:
             job.future.set_exception(job.error)
         else:
             job.future.set_result(job.result)
