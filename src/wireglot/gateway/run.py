@@ -244,7 +244,7 @@ class Process:
         def end(*_: object) -> None:
             self._signals += 1
             limits = self.gateway.settings.limits
-            if self._signals <= 2:  # further signals would only extend the deadline
+            if self._signals <= 2 and not self._closing:  # others would only extend the deadline
                 _exit_after(limits.drain_again + (limits.drain if self._signals == 1 else 0.0), self._log_fd)
             with contextlib.suppress(RuntimeError):  # the loop has ended, and the process is about to end
                 loop.call_soon_threadsafe(self.stop)

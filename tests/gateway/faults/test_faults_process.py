@@ -30,6 +30,7 @@ from tests.gateway.faults.faults_kit import (
 from tests.gateway.faults.faults_stages import OWN_AND_CHAT, A
 from tests.processes import ForkedCommand
 from tests.waiting import DEADLINE_SECONDS, wait_until
+from wireglot.gateway import run
 from wireglot.gateway.run import Process
 from wireglot.testing.live_gateway import LiveGateway
 from wireglot.testing.scripted_upstream import Behaviour, ScriptedUpstream
@@ -294,6 +295,32 @@ def test_a_signal_that_comes_when_all_requests_have_ended_drains_nothing_again()
             gateway.call(end_and_stop_again(gateway.process))
         finally:
             gateway._end()
+
+
+def test_a_signal_that_comes_while_everything_closes_gives_it_no_more_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    deadlines: list[float] = []
+
+    async def end_while_it_closes(process: Process) -> None:
+        terminate = process._listen_to_signals(asyncio.get_running_loop())
+        terminate()
+        await process._stopping.wait()
+        await asyncio.gather(*process._drains)
+        closing = asyncio.create_task(process.close())
+        await asyncio.sleep(0)
+        terminate()
+        await closing
+
+    with ScriptedUpstream() as upstream:
+        gateway = LiveGateway(every_dialect(upstream)).start()
+        monkeypatch.setattr(run, "_exit_after", lambda seconds, fd: deadlines.append(seconds))
+        monkeypatch.setattr(signal, "signal", lambda *_: None)  # only the main thread may
+        try:
+            gateway.call(end_while_it_closes(gateway.process))
+        finally:
+            gateway._end()
+    assert len(deadlines) == 1
 
 
 def _all_answer(served: Served, workers: int) -> bool:
