@@ -6,7 +6,7 @@
 
 Facts of a client are its paths, headers, beta values, body fields and values of enumerations; texts, ids and
 the schemas of its tools are none. The exit code is 1 if there are new facts or fields that no codec knows, or
-if a client failed, 2 if nothing could run. Nothing but the package registries is asked.
+if a client failed or could not be installed, 2 if nothing could run. Only the package registries are asked.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import json
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -172,6 +172,23 @@ def newest(package: Package) -> Package:
     )
 
 
+def renewed(packages: Sequence[Package]) -> tuple[dict[str, str], list[str]]:
+    """Installs the newest release of each. What was installed, by name; and why others were not: the registry
+    may not have all that a release needs."""
+    versions: dict[str, str] = {}
+    faults: list[str] = []
+    for package in packages:
+        try:
+            found = newest(package)
+            print(f"{', '.join(found.specs)}: {install(found)}", flush=True)
+        except (CannotInstall, subprocess.TimeoutExpired) as problem:
+            print(f"not installed: {problem}", file=sys.stderr, flush=True)
+            faults.append(package.name)
+        else:
+            versions[package.name] = ", ".join(found.specs)
+    return versions, faults
+
+
 def _newest_version(package: Package, name: str) -> str:
     if package.kind == "npm":
         return _printed(["npm", "view", name, "version"]).strip()
@@ -246,15 +263,13 @@ def main(arguments: list[str]) -> int:
     clients = [
         client for client in CLIENTS if re.search(options.only, client.name) and not client.package.held
     ]
-    wanted = {client.package.name for client in clients}
-    versions: dict[str, str] = {}
+    packages = {client.package.name for client in clients}
     try:
         install(NODE22)
-        for package in CLIENT_PACKAGES:
-            if package.name in wanted:
-                found = newest(package)
-                print(f"{', '.join(found.specs)}: {install(found)}", flush=True)
-                versions[package.name] = ", ".join(found.specs)
+        versions, faults = renewed([each for each in CLIENT_PACKAGES if each.name in packages])
+        clients = [client for client in clients if client.package.name in versions]
+        if not clients:
+            return 2
         with Upstream() as upstream, gateway("openai-chat", upstream.url, RUNS, thinks=True) as (base, key):
             address = Address(base, key, "openai-chat", upstream)
             with ThreadPoolExecutor(options.jobs) as pool:
@@ -265,7 +280,7 @@ def main(arguments: list[str]) -> int:
     except (CannotInstall, DidNotStart, subprocess.TimeoutExpired) as problem:
         print(problem, file=sys.stderr)
         return 2
-    return _report(found_all, options.write)
+    return _report(found_all, options.write) or int(bool(faults))
 
 
 def _report(found: dict[Client, tuple[str, Seen]], write: bool) -> int:

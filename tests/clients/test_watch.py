@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
+from clients import watch
+from clients.install import CannotInstall
+from clients.packages import Package
 from clients.watch import Seen, Sent, changes, facts, recorded, requests, unknown
 
 
@@ -69,3 +75,19 @@ def test_only_what_is_new_is_news_and_a_record_reads_as_it_was_written(tmp_path:
     now = Seen("client@2", frozenset({"header a", "header b"}), frozenset({"$.old", "$.z"}))
     assert changes(before, now) == ["new: header b", "unknown to the codecs: $.z"]
     assert changes(recorded("nobody", tmp_path), before)[0] == "new: field $.x"
+
+
+def test_a_release_that_cannot_be_installed_keeps_no_other_client_from_being_watched(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    broken, sound = Package("broken", "npm", ("b@1.0.0",)), Package("sound", "npm", ("s@1.0.0",))
+
+    def install(package: Package) -> str:
+        if package.name == "broken":
+            raise CannotInstall("broken: no matching version of a dependency")
+        return "installed"
+
+    monkeypatch.setattr(watch, "newest", lambda package: replace(package, specs=(f"{package.name}@2.0.0",)))
+    monkeypatch.setattr(watch, "install", install)
+    assert watch.renewed([broken, sound]) == ({"sound": "sound@2.0.0"}, ["broken"])
+    assert "no matching version" in capsys.readouterr().err
