@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from wireglot import translate_request, translate_response
+from wireglot import StreamTranslator, translate_request, translate_response
 from wireglot.dialects.registry import DialectName, dialect, surface
 from wireglot.ir.errors import ApiError
 from wireglot.wire.json import encode
@@ -174,3 +174,23 @@ def test_several_summaries_come_back_as_several(client: DialectName) -> None:
             turns = {"input": [said, *shown["steps"], said]}
     back = translate_request({"model": "m", **turns}, source=client, target="openai-responses", model="m")
     assert [item for item in back.value["input"] if item["type"] == "reasoning"] == [thought]
+
+
+@pytest.mark.parametrize("target", ["anthropic", "openai-chat", "gemini", "ollama"])
+def test_a_cancelled_response_is_an_error_whole_and_streamed(target: DialectName) -> None:
+    answer = {
+        "id": "resp_1",
+        "object": "response",
+        "created_at": 1,
+        "status": "cancelled",
+        "model": "m",
+        "output": [],
+    }
+    whole = translate_response(answer, source="openai-responses", target=target)
+    assert "the response was cancelled" in str(whole.value)
+    assert dialect(target).parse_error(whole.value, 500) is not None
+    stream = StreamTranslator(source="openai-responses", target=target)
+    event = {"type": "response.cancelled", "sequence_number": 0, "response": answer}
+    out = stream.feed(b"event: response.cancelled\ndata: %b\n\n" % encode(event)) + stream.close()
+    assert stream.failed
+    assert b"the response was cancelled" in out

@@ -180,7 +180,6 @@ def test_an_answer_without_an_output_has_one_when_something_is_said():
         ({"type": "response.done", "response": {}}, "end"),
         ({"type": "response.completed", "response": {"status": "in_progress"}}, "end"),
         ({"type": "response.incomplete", "response": {"status": "queued"}}, "length"),
-        ({"type": "response.cancelled", "response": {}}, "other"),
         ({"type": "response.completed", "response": 7}, "end"),
         (
             {"type": "response.incomplete", "response": {"incomplete_details": {"reason": "content_filter"}}},

@@ -28,6 +28,8 @@ def parse_error(body: Any, status: int = 0) -> ApiError | None:
     if type(body) is not dict:
         return _bare(body, status) if status >= 400 else None
     error = error_beside(body, "output")
+    if body.get("status") == "cancelled" or body.get("type") == "response.cancelled":
+        return _read({}, body, status, "the response was cancelled")
     if body.get("status") == "failed" or body.get("type") == "response.failed":
         inner = body.get("response")
         response = inner if type(inner) is dict else body

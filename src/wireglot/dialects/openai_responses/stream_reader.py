@@ -99,8 +99,8 @@ _REPORTED_AGAIN = frozenset(
     }
 )
 """Events whose content is repeated in the done item."""
-_LAST = frozenset({"response.completed", "response.incomplete", "response.done", "response.cancelled"})
-_FAILED = frozenset({"response.failed", "error"})
+_LAST = frozenset({"response.completed", "response.incomplete", "response.done"})
+_FAILED = frozenset({"response.failed", "response.cancelled", "error"})
 _SILENT = frozenset({"ping", "keepalive", "response.keepalive", "response.heartbeat"})
 
 
