@@ -282,18 +282,35 @@ def texts(tree: Any) -> Iterator[Callable[[int], str]]:
     flags = tree.state.flags
     alphabet = "".join(dict.fromkeys(_literals(tree)))
     usual = alphabet[:40] + _PLAIN
-    seen = set[tuple[str, str]]()
+    ends = dict.fromkeys(_refused_ends(tree, flags, usual))
+    seen = set[tuple[str, str, str]]()
     for before, body, after in _repetitions(list(tree), "", "", flags, usual):
         bodies = list(dict.fromkeys(body))
         found = [*bodies, *(one + other for one in bodies for other in bodies if one != other)]
-        found += [before + bodies[0], before, bodies[0] + after, after, before + bodies[0] + after]
-        for piece in found:
-            seen.update((start, piece) for start in ("", before) if piece)
+        seen.update((before, piece, end) for piece in found for end in ends)
+        found += [before, bodies[0] + after, after, before + bodies[0] + after]
+        seen.update((start, piece, end) for start in ("", before) for piece in found for end in _ENDS)
+        seen.update(("", before + piece, end) for piece in bodies for end in _ENDS)
     whole = next(iter(_samples(list(tree), flags, usual)), "")
-    seen.update(("", piece) for piece in (whole, *alphabet[:12]) if piece)
-    for start, piece in sorted(seen):
-        for end in _ENDS:
+    seen.update(("", piece, end) for piece in (whole, *alphabet[:12]) for end in _ENDS)
+    for start, piece, end in sorted(seen):
+        if piece:
             yield partial(_pumped, start, piece, end)
+
+
+def _refused_ends(nodes: Iterable[Any], flags: int, usual: str) -> Iterator[str]:
+    """What may not follow, as `(?!x)`, `[^x]` and `\\b` say: a repetition before it goes back."""
+    for operator, argument in nodes:
+        if operator is codes.ASSERT_NOT and argument[0] > 0:
+            yield from islice(_samples(list(argument[1]), flags, usual), _SAMPLES)
+        elif operator is codes.IN and argument[0][0] is codes.NEGATE:
+            yield from islice(_literals([(operator, argument)]), _SAMPLES)
+        elif operator is codes.AT and argument in (codes.AT_BOUNDARY, codes.AT_NON_BOUNDARY):
+            yield "_"
+        if operator in (codes.MAX_REPEAT, codes.MIN_REPEAT, codes.POSSESSIVE_REPEAT):
+            yield from _refused_ends(argument[2], flags, usual)
+        for inner in _children(operator, argument):
+            yield from _refused_ends(inner, flags, usual)
 
 
 def _pumped(start: str, piece: str, end: str, count: int) -> str:
@@ -366,7 +383,10 @@ def _samples_of(operator: Any, argument: Any, flags: int, usual: str) -> Iterato
             yield chr(argument)
             return
         test = test_of(operator, argument, flags)
-        yield from (each for each in usual if test(each))
+        found = [each for each in usual if test(each)]
+        if found:  # one of a word and one of none first: `\\b` is between them
+            other = next((each for each in found if _is_word(each) != _is_word(found[0])), found[0])
+            yield from dict.fromkeys((found[0], other, *found))
         yield from (chr(number) for number in range(32, 0x250) if test(chr(number)))
     elif operator is codes.BRANCH:
         for alternative in argument[1]:

@@ -6,6 +6,7 @@ given has an example in `EXAMPLES`; without one the test fails.
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import Counter
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from typing import Any
 from tests.laws.pattern_steps import Mode, grows
 from tests.laws.source_patterns import Found, source_patterns
 from tests.tiers import rows
+from tools.structure import modules
 from wireglot.dialects.registry import surfaces
 from wireglot.gateway.entry.routes import Routes
 from wireglot.gateway.hosted import rounds
@@ -82,6 +84,11 @@ REFUSED: list[tuple[str, Mode]] = [
     (r"\s*(.*?)\s*<end>", "match"),
     (r"(?=.*a.*b)x", "search"),
     (r"(?<!c)[\w-]*?c", "search"),
+    (r"(?s)/\*.*?\*/", "search"),
+    (r"\bcurl\b[^|\n]*\|", "search"),
+    (r"\d+\.?\d*(?![\w$.])", "match"),
+    (r"https?://([^/?#]*)([^#]*)", "fullmatch"),
+    (r"a+\b", "search"),
 ]
 ADMITTED: list[tuple[str, Mode]] = [
     (r"(?<!\\)\\++(?:u00..|/)", "search"),
@@ -90,6 +97,9 @@ ADMITTED: list[tuple[str, Mode]] = [
     (r"\[\[file:([^\[\]]*)\]\]", "search"),
     (r"<a[^>]{0,200}>", "search"),
     (r"^\s*a", "search"),
+    (r"\bcurl\b(?:(?!\bcurl\b)[^|\n])*\|", "search"),
+    (r"\d+(?:\.\d*)?(?![\w$.])", "match"),
+    (r"https?://([^/?#]*+)([^#]*+)", "fullmatch"),
     (r"(?:\w+\s)*+\w*$", "match"),
     (r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?(?:\.[a-z0-9](?:[a-z0-9-]*[a-z0-9])?)*", "fullmatch"),
 ]
@@ -115,6 +125,20 @@ def known(each: Found) -> list[tuple[str | bytes, int]]:
 def test_each_pattern_that_is_made_while_running_has_an_example() -> None:
     made = Counter(each.module for each in found() if each.pattern is None)
     assert made == {module: len(examples) for module, examples in EXAMPLES.items()}
+
+
+def test_each_module_makes_its_patterns_by_the_name_of_re() -> None:
+    """`from re import compile` or another name for it would hide a pattern from this law."""
+    for module in modules().values():
+        for node in module.nodes:
+            names = [each.name for each in getattr(node, "names", ()) if isinstance(each, ast.alias)]
+            assert getattr(node, "module", "") not in ("re", "regex"), module.name
+            assert "regex" not in names, module.name
+            assert all(
+                each.asname is None
+                for each in getattr(node, "names", ())
+                if getattr(each, "name", "") == "re"
+            )
 
 
 def test_what_bounds_a_text_is_a_constant_of_the_module() -> None:

@@ -44,7 +44,7 @@ def _broken(line: str, columns: int, indent: str) -> str:
     if " " not in head.strip() or _width(start + fix) > columns:
         head, colon, fix = line, "", ""
     lines, last = list[str](), ""
-    for word in re.findall(r" *(?:`[^`]*`|[^ `])+| *`", head + colon.rstrip()):
+    for word in re.findall(r"(?<! ) *+(?:(?:`[^`]*`|[^ `])+|`)", head + colon.rstrip()):
         if last.strip() and _width(last + word) > columns:
             lines.append(last)
             last = start + word.lstrip(" ")

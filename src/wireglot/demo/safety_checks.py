@@ -16,11 +16,14 @@ from wireglot.ir.content import Text
 from wireglot.ir.request import Request, Tool
 from wireglot.wire.json import BadJson, decode, encode_text
 
+_LOADS: Final = r"\b(?:curl|wget)\b"
+_RUNS: Final = r"\b(?:(?:ba|z|da)?sh|eval|source)\b"
 _DANGEROUS: Final = re.compile(
-    r"\b(?:curl|wget)\b[^|\n]*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
-    r"|(?:\b(?:(?:ba|z|da)?sh|eval|source)\b|(?:^|[\s;&|\"'])\.\s)[^;&|\n]*(?:[<$]\(|`)\s*(?:curl|wget)\b"
-    r"|\bmkfs\b|\bdd\b[^|;\n]*\bof=/dev/"
+    rf"{_LOADS}(?:(?!{_LOADS})[^|\n])*\|\s*(?:sudo\s+)?(?:ba|z|da)?sh\b"
+    rf"|(?:{_RUNS}|(?:^|[\s;&|\"'])\.\s)(?:(?!{_RUNS}|[\s\"']\.\s)[^;&|\n])*(?:[<$]\(|`)\s*(?:curl|wget)\b"
+    r"|\bmkfs\b|\bdd\b(?:(?!\bdd\b)[^|;\n])*\bof=/dev/"
 )
+"""From the last word that begins it: a search from each of many would read the rest of the line each time."""
 _REMOVAL: Final = re.compile(r'\brm\s((?:(?!\\n|(?<!\\)"\s*[,}])[^;&|\n])*)')
 """The words after an `rm`, up to the end of the command, or of the JSON string around it."""
 _RECURSIVE: Final = re.compile(r"-[^\WrR]*[rR]\w*|--recursive")

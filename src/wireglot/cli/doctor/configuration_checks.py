@@ -39,8 +39,6 @@ _REPORTED_ELSEWHERE: Final = re.compile(
 """Notes of the configuration that other checks report, with a fix."""
 _OURS: Final = "WIREGLOT_"
 _LESSER: Final = "/metrics "
-_ADVICE: Final = re.compile(r"(?P<what>.+)(?:; |: )(?P<advice>[^;:]+(?::[^ ][^;:]*)*)")
-"""Notes end with the advice: `no persistent secret: ... is lost at the next start; set server.secret`."""
 _VARIABLE: Final = re.compile(r"[A-Z][A-Z0-9_]+")
 
 
@@ -102,8 +100,9 @@ def _wrong(case: DoctorCase, each: ConfigProblem) -> DoctorFinding:
 
 
 def _of_note(text: str) -> DoctorFinding:
-    found = _ADVICE.fullmatch(text)
-    what, advice = (found["what"], found["advice"]) if found else (text, "wireglot config check")
+    """Notes end with the advice: `no persistent secret: ... is lost at the next start; set server.secret`."""
+    at = max(text.rfind("; "), text.rfind(": "))
+    what, advice = (text[:at], text[at + 2 :]) if at > 0 else (text, "wireglot config check")
     return (note if text.startswith(_LESSER) else warning)(what, advice)
 
 

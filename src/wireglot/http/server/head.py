@@ -47,7 +47,7 @@ class Inbound(msgspec.Struct, frozen=True):
 _NAME: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]+")
 _REQUEST_LINE: Final = re.compile(r"([A-Z]{1,32}) ([!-~]+) HTTP/(\d)\.(\d)")
 _HOST: Final = re.compile(r"(?:[A-Za-z0-9._\-]{1,255}|\[[0-9A-Fa-f:.]{2,45}\])(?::[0-9]{1,5})?")
-_ABSOLUTE: Final = re.compile(r"https?://([^/?#]*)([^#]*)", re.IGNORECASE)
+_ABSOLUTE: Final = re.compile(r"https?://([^/?#]*+)([^#]*+)", re.IGNORECASE)
 _PATH: Final = re.compile(r"(?:/(?:[A-Za-z0-9\-._~!$&'()*+,=:@]|%[0-9A-Fa-f]{2})*)+")
 # Escapes that would change the path: backslash, dot, semicolon and control characters. An encoded slash is
 # left to the application: names of models contain them.
