@@ -84,6 +84,19 @@ def test_a_file_has_at_most_200_000_values(monkeypatch: pytest.MonkeyPatch):
         read_yaml("[1, 2, 3, 4,\n5]")
 
 
+def test_tables_that_merge_each_other_are_read_up_to_200_000_values(monkeypatch: pytest.MonkeyPatch):
+    doubling = "t0: &t0 {k: 1}\n" + "".join(
+        f"t{at}: &t{at} {{<<: [*t{at - 1}, *t{at - 1}]}}\n" for at in range(1, 60)
+    )
+    with pytest.raises(UnreadableSource, match="too many values"):
+        read_yaml(doubling)
+    monkeypatch.setattr(source, "_MAX_NODES", 9)
+    merged = "a: &a {x: 1, y: 2}\nb: {<<: *a, y: 3}"
+    assert plain(read_yaml(merged)[0]) == {"a": {"x": 1, "y": 2}, "b": {"x": 1, "y": 3}}
+    with pytest.raises(UnreadableSource, match="too many values"):
+        read_yaml(merged + "\nc: {<<: [*a, *a, *a, *a]}")
+
+
 @rows(
     ("text", "value"),
     [

@@ -40,6 +40,11 @@ def repeated(head: str, item: str, tail: str = "", between: str = "") -> Callabl
     return lambda n: head + between.join(item.format(at) for at in range(n)) + tail
 
 
+def chain(n: int) -> str:
+    merged = (f"t{at}: &t{at} {{<<: [*t{at - 1}, *t{at - 1}]}}\n" for at in range(1, n))
+    return "t0: &t0 {k: 1}\n" + "".join(merged)
+
+
 def trace(n: int) -> bytes:
     frames = [TraceFrame(float(at), "{}") for at in range(n)]
     message = TraceMessage(frames=frames, headers=[("a", "b")] * n)
@@ -91,6 +96,14 @@ ROWS = [
         refuses=(UnreadableSource,),
         entry=imported("litellm"),
     ),
+    Row(
+        "a chain of tables, each with the one before it twice",
+        chain,
+        of_litellm,
+        n=20,
+        refuses=(UnreadableSource,),
+    ),
+    Row("a number without an end", lambda n: "{a: " + "1" * n + "x}", of_ccr, refuses=(UnreadableSource,)),
     Row("providers", repeated("{Providers: [", CCR, "]}", ","), of_ccr, 10, entry=imported("ccr")),
     Row(
         "comments",

@@ -131,6 +131,7 @@ def read_yaml(text: str, file: str = "") -> tuple[SourceNode, list[SourceNode]]:
         if root is None:
             raise UnreadableSource("is empty")
         walker = _Walker(yaml, loader, file)
+        walker.limit_merges(root)
         return walker.node(root, "", 0), walker.overridden
     except yaml.MarkedYAMLError as fault:
         mark = fault.problem_mark or fault.context_mark
@@ -158,6 +159,9 @@ def _limit_lists(loader: Any) -> None:
     loader.fetch_flow_collection_start = begin_within
 
 
+_MERGE: Final = "tag:yaml.org,2002:merge"
+
+
 class _Walker:
     def __init__(self, yaml: Any, loader: Any, file: str) -> None:
         self._yaml = yaml
@@ -166,6 +170,41 @@ class _Walker:
         self._seen = 0
         self._flattened: dict[int, int] = {}
         self.overridden: list[SourceNode] = []
+
+    def limit_merges(self, root: Any) -> None:
+        """Refuses `<<: [*a, *a]` where the tables that refer to each other become too large: each step of a
+        chain of them doubles it."""
+        sizes, merged = dict[int, int](), 0
+        left, seen = [root], {id(root)}
+        while left:
+            source = left.pop()
+            inner: list[Any] = []
+            if isinstance(source, self._yaml.MappingNode):
+                merged += self._pairs(source, sizes) - len(source.value)
+                inner = [each for pair in source.value for each in pair]
+            elif isinstance(source, self._yaml.SequenceNode):
+                inner = source.value
+            if merged > _MAX_NODES:
+                raise UnreadableSource(f"line {source.start_mark.line + 1}: too many values")
+            for each in inner:
+                if id(each) not in seen:
+                    seen.add(id(each))
+                    left.append(each)
+
+    def _pairs(self, source: Any, sizes: dict[int, int]) -> int:
+        """The number of its values after merging."""
+        if id(source) not in sizes:
+            sizes[id(source)] = found = 0  # for a table that refers to itself
+            for key, value in source.value:
+                if key.tag != _MERGE:
+                    found += 1
+                    continue
+                tables = value.value if isinstance(value, self._yaml.SequenceNode) else [value]
+                for each in tables:
+                    if isinstance(each, self._yaml.MappingNode):
+                        found += self._pairs(each, sizes)
+            sizes[id(source)] = found
+        return sizes[id(source)]
 
     def node(self, source: Any, path: str, depth: int) -> SourceNode:
         self._seen += 1
@@ -203,7 +242,7 @@ class _Walker:
         """Inserts what `<<: *defaults` refers to before the table's own values; returns how many there are. A
         node with an anchor is visited again: it is flat by then."""
         if id(source) not in self._flattened:
-            own = sum(key.tag != "tag:yaml.org,2002:merge" for key, _ in source.value)
+            own = sum(key.tag != _MERGE for key, _ in source.value)
             self._loader.flatten_mapping(source)
             self._flattened[id(source)] = len(source.value) - own
         return self._flattened[id(source)]
@@ -222,7 +261,7 @@ class _Walker:
 _BLANK: Final = re.compile(r"(?:[\s\ufeff]|//[^\n\r\u2028\u2029]*|/\*.*?\*/)*", re.DOTALL)
 _NAME: Final = re.compile(r"(?:[^\W\d]|[$_])[\w$\u200c\u200d]*")
 _JSON5_NUMBER: Final = re.compile(
-    r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.])"
+    r"[+-]?(?:0[xX][0-9a-fA-F]+|Infinity|NaN|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)(?![\w$.])"
 )
 _PLAIN: Final = {'"': re.compile(r'[^"\\\n\r]*'), "'": re.compile(r"[^'\\\n\r]*")}
 _ESCAPES: Final = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "0": "\0"}
