@@ -10,6 +10,7 @@ from wireglot.dialects.registry import NAMES, dialect
 from wireglot.gateway.composition import hosted_runners
 from wireglot.ir.content import Message, Text
 from wireglot.ir.request import Request, Tool
+from wireglot.probe.run import WIRES
 from wireglot.wire.json import encode
 
 PAGE: Final = "page text"
@@ -50,6 +51,10 @@ def imported(program: str) -> str:
     return f"configuration of {program}"
 
 
+def probed(name: str) -> str:
+    return f"stream of a probed endpoint: {name}"
+
+
 def entry_points() -> set[str]:
     runners = hosted_runners(lambda exchange: None, lambda exchange: None, None, None)  # type: ignore[arg-type]  # none is asked
     return {
@@ -57,6 +62,7 @@ def entry_points() -> set[str]:
         *(schema_of(name) for name in NAMES if takes_tools(name)),
         *map(hosted, runners),
         *map(imported, CONVERTERS),
+        *map(probed, WIRES),
         PAGE,
         CONFIG,
         TRACE,

@@ -57,7 +57,7 @@ def used(given: int = 10, made: int = 5, **more: Any) -> ProbeUsage:
 
 
 def reply(text: str = "hello", **fields: Any) -> ProbeReply:
-    return ProbeReply(**{"text": text, "usage": used(), "id": "i", "model": "m", "stop": "end", **fields})
+    return ProbeReply(**{"texts": [text], "usage": used(), "id": "i", "model": "m", "stop": "end", **fields})
 
 
 def call(name: str = "get_weather", arguments: str = '{"city": "Paris"}', id: str = "c_1") -> ProbeCall:
@@ -69,7 +69,7 @@ def calling(*calls: ProbeCall, **fields: Any) -> ProbeReply:
 
 
 def thinking(text: str = "hello", **fields: Any) -> ProbeReply:
-    return reply(text, **{"thoughts": [Thought("t")], "state": "s", **fields})
+    return reply(text, **{"thoughts": [Thought("t")], "states": ["s"], **fields})
 
 
 def counts(given: int = 10, made: int = 5, text: str = "hello", **more: Any) -> ProbeReply:
@@ -166,7 +166,7 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     # reasoning
     (reasoning.whole, [thinking()], None, ""),
     (reasoning.whole, [thinking(thoughts=[])], None, ""),
-    (reasoning.whole, [thinking(state="")], None, ""),
+    (reasoning.whole, [thinking(states=[])], None, ""),
     (reasoning.whole, [reply()], NotApplicable, "no thoughts are returned"),
     (reasoning.whole, [thinking(" ")], Broken, "thoughts without an answer"),
     (reasoning.whole, [thinking("<think>x")], Broken, "the text contains <think>"),
@@ -175,15 +175,15 @@ RULES: list[tuple[Any, list[Any], type[Exception] | None, str]] = [
     (reasoning.stream, [reply()], NotApplicable, "no thoughts are returned"),
     (reasoning.stream, [thinking(faults=[("thoughts", "f")])], Broken, "f"),
     (reasoning.state, [thinking(calls=[call()])] * 2, None, ""),
-    (reasoning.state, [thinking(calls=[call()], state="")], Broken, "whole: thoughts without"),
-    (reasoning.state, [thinking(calls=[call()]), thinking(calls=[call()], state="")], Broken, "streamed: thoughts"),
+    (reasoning.state, [thinking(calls=[call()], states=[])], Broken, "whole: thoughts without"),
+    (reasoning.state, [thinking(calls=[call()]), thinking(calls=[call()], states=[])], Broken, "streamed: thoughts"),
     (reasoning.state, [thinking()], Inconclusive, "did not call the tool"),
     (reasoning.returned, [thinking(calls=[call()]), reply()], None, ""),
     (reasoning.changed, [thinking(calls=[call()]), Got(200, {}, b"")], None, ""),
     (reasoning.changed, [thinking(calls=[call()]), Got(400, {}, b"")], None, ""),
     (reasoning.changed, [thinking(calls=[call()]), Got(499, {}, b"")], None, ""),
     (reasoning.changed, [thinking(calls=[call()]), Got(500, {}, b"")], Broken, "status 500"),
-    (reasoning.changed, [thinking(calls=[call()], state="")], NotApplicable, "no state to change"),
+    (reasoning.changed, [thinking(calls=[call()], states=[])], NotApplicable, "no state to change"),
     (reasoning.absent, [thinking(), reply()], None, ""),
     # streams
     (streams.text, [reply(WORDS), reply(f" {WORDS}\n")], None, ""),

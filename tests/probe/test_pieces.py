@@ -656,14 +656,14 @@ def test_the_way_to_think_is_that_of_the_dialect(dialect, way, style):
     ("red", "max_tokens", Broken, "expected the stop reason 'stop_sequence', found 'max_tokens'"),
 ])  # fmt: skip
 def test_an_answer_ends_before_the_stop_sequence(text, stop, kind, words):
-    reply = ProbeReply(text=text, stop_word=stop)
+    reply = ProbeReply(texts=[text], stop_word=stop)
     if kind is None:
         answer_cases._halted(reply, "anthropic")
     else:
         with pytest.raises(kind, match=words):
             answer_cases._halted(reply, "anthropic")
     for name, word in (("openai-chat", "stop"), ("gemini", "STOP")):
-        answer_cases._halted(ProbeReply(text="red", stop_word=word), name)
+        answer_cases._halted(ProbeReply(texts=["red"], stop_word=word), name)
 
 
 @rows("status, body, kind, fact", [

@@ -70,7 +70,8 @@ class Thought(msgspec.Struct, frozen=True):
 
 
 class ProbeReply(msgspec.Struct, kw_only=True):
-    text: str = ""
+    texts: list[str] = []
+    """Its pieces: joined at their end, since a hostile endpoint sends very many."""
     calls: list[ProbeCall] = []
     thoughts: list[Thought] = []
     stop: Stop = ""
@@ -87,15 +88,23 @@ class ProbeReply(msgspec.Struct, kw_only=True):
     has_indexes: bool = True
     """Whether a stream has indexes to check."""
     faults: list[tuple[Rule, str]] = []
-    state: str = ""
-    """What must be sent back with the answer: all signatures together."""
+    states: list[str] = []
+    """What must be sent back with the answer: all signatures."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def state(self) -> str:
+        return "".join(self.states)
 
     def add_call(self, identifier: str, name: str, arguments: str) -> None:
         self.calls.append(ProbeCall(identifier, name, arguments))
 
     def add_thought(self, text: str, state: str = "") -> None:
         self.thoughts.append(Thought(text, state))
-        self.state += state
+        self.states.append(state)
 
     def require(self, *rules: Rule) -> None:
         """Raises Broken for the first violation of one of these rules; if none is named, of the rules about

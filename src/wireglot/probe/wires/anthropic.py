@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 from urllib.parse import quote
 
@@ -66,7 +67,8 @@ class _Reader(ProbeReader):
         self.blocks: list[dict[str, Any]] = []
         self.pieces: list[list[str]] = []
         self.open: set[int] = set()
-        self.seen: list[str] = []
+        self.seen = Counter[str]()
+        self.last = ""
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if not frame.data and frame.lines and not frame.event:
@@ -91,7 +93,8 @@ class _Reader(ProbeReader):
         except Broken as broken:
             self.add(_rule_of(str(kind)), str(broken))
         if kind != "ping":
-            self.seen.append(str(kind))
+            self.last = str(kind)
+            self.seen[self.last] += 1
 
     def _event(self, kind: str, at: At) -> None:
         match kind:
@@ -207,10 +210,10 @@ class _Reader(ProbeReader):
         self.unless("message_start" in self.seen, "opening", "message_start is missing")
         for index in sorted(self.open):
             self.add("order", f"block {index} has no content_block_stop")
-        ends = [kind for kind in self.seen if kind == "message_stop"]
-        self.unless(len(ends) == 1, "ending", f"message_stop came {len(ends)} times, expected once")
-        if self.seen and self.seen[-1] != "message_stop" and ends:
-            self.add("ending", f"the stream ends with {self.seen[-1]}, not with message_stop")
+        ends = self.seen["message_stop"]
+        self.unless(ends == 1, "ending", f"message_stop came {ends} times, expected once")
+        if self.last != "message_stop" and ends:
+            self.add("ending", f"the stream ends with {self.last}, not with message_stop")
         self.unless(bool(reply.stop_word), "ending", "no message_delta has a stop_reason")
         for number, block in enumerate(self.blocks):
             self._closed(number, block)
@@ -225,7 +228,7 @@ class _Reader(ProbeReader):
         match block.get("type"):
             case "text":
                 block["text"] = str(block.get("text", "")) + said
-                self.reply.text += block["text"]
+                self.reply.texts.append(block["text"])
             case "thinking":
                 block["thinking"] = str(block.get("thinking", "")) + said
                 block.setdefault("signature", "")
@@ -381,7 +384,7 @@ def read_block(reply: ProbeReply, block: At) -> None:
     kind = block.text("type", filled=True)
     match kind:
         case "text":
-            reply.text += block.text("text")
+            reply.texts.append(block.text("text"))
         case "tool_use":
             arguments = encode_text(block.get("input").object())
             reply.add_call(block.text("id", filled=True), block.text("name", filled=True), arguments)

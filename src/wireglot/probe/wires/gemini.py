@@ -128,14 +128,14 @@ def read_part(reply: ProbeReply, part: At) -> None:
     if part.has("thought") and not part.has("functionCall"):
         reply.add_thought(part.text("text"), state)
         return
-    reply.state += state
+    reply.states.append(state)
     if part.has("functionCall"):
         call = part.get("functionCall")
         arguments = call.get("args").object() if call.has("args") else {}
         reply.add_call(_text(call, "id"), call.text("name", filled=True), encode_text(arguments))
     elif part.has("text"):
         text = part.text("text")
-        reply.text += text
+        reply.texts.append(text)
         reply.pieces += bool(text)
 
 

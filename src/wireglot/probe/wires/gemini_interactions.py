@@ -115,7 +115,7 @@ def _texts(holder: At, name: str) -> str:
 def _read_step(reply: ProbeReply, step: At) -> None:
     match step.text("type", filled=True):
         case "model_output":
-            reply.text += _texts(step, "content")
+            reply.texts.append(_texts(step, "content"))
         case "thought":
             reply.add_thought(_texts(step, "summary"), _text(step, "signature"))
         case "function_call":
@@ -192,9 +192,18 @@ class _Step(msgspec.Struct):
 
     kind: str
     begun: dict[str, Any]
-    text: str = ""
+    texts: list[str] = []
     signature: str = ""
-    arguments: str = ""
+    pieces: list[str] = []
+    """Of its arguments."""
+
+    @property
+    def text(self) -> str:
+        return "".join(self.texts)
+
+    @property
+    def arguments(self) -> str:
+        return "".join(self.pieces)
 
     def whole(self) -> dict[str, Any]:
         match self.kind:
@@ -286,7 +295,7 @@ class _Reader(ProbeReader):
             case "model_output":
                 self._said(made, _texts(step, "content"))
             case "thought":
-                made.text, made.signature = _texts(step, "summary"), _text(step, "signature")
+                made.texts, made.signature = [_texts(step, "summary")], _text(step, "signature")
             case "function_call":
                 self._begin_call(step)
 
@@ -324,17 +333,17 @@ class _Reader(ProbeReader):
             case "thought_summary":
                 if step.signature:
                     self.add("thoughts", f"{at.path}: a summary after the signature")
-                step.text += _text(delta.get("content"), "text")
+                step.texts.append(_text(delta.get("content"), "text"))
             case "thought_signature":
                 if step.signature:
                     self.add("thoughts", f"{at.path}: a second signature of one step")
                 step.signature = delta.text("signature")
             case "arguments_delta":
-                step.arguments += delta.text("arguments")
+                step.pieces.append(delta.text("arguments"))
 
     def _said(self, step: _Step, text: str) -> None:
-        step.text += text
-        self.reply.text += text
+        step.texts.append(text)
+        self.reply.texts.append(text)
         self.reply.pieces += bool(text)
 
     def _completed(self, interaction: At) -> None:
@@ -368,7 +377,7 @@ class _Reader(ProbeReader):
             check_object(step.arguments, f"step {number}")
         except Broken as broken:
             self.add("calls", str(broken))
-            step.arguments = ""
+            step.pieces = []
         if begun and step.arguments:
             self.add(
                 "calls", f"step {number}: arguments in step.start and in deltas: clients that join them fail"

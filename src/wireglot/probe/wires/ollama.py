@@ -92,7 +92,7 @@ class OllamaWire(Wire):
         at.text("created_at", filled=True)
         message = at.get("message")
         message.is_("role", "assistant")
-        reply.text = message.text("content")
+        reply.texts.append(message.text("content"))
         if message.has("thinking"):
             reply.add_thought(message.text("thinking"))
         for call in message.get("tool_calls").each() if message.has("tool_calls") else ():
@@ -177,7 +177,7 @@ class _Reader(ProbeReader):
         self.ends = 0
         self.indexes: list[int | None] = []
         self.calls: list[dict[str, Any]] = []
-        self.thought = ""
+        self.thoughts: list[str] = []
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if not frame.data:
@@ -207,10 +207,10 @@ class _Reader(ProbeReader):
         self._identity(at)
         message = at.get("message")
         text = message.text("content")
-        self.reply.text += text
+        self.reply.texts.append(text)
         self.reply.pieces += bool(text)
         if message.has("thinking"):
-            self.thought += message.text("thinking")
+            self.thoughts.append(message.text("thinking"))
         for call in message.get("tool_calls").each() if message.has("tool_calls") else ():
             self._call(call)
         if at.boolean("done"):
@@ -255,14 +255,14 @@ class _Reader(ProbeReader):
             # Servers before 0.12.6 omit an index of 0.
             found = [index or 0 for index in self.indexes]
             self.unless(found == list(range(len(found))), "indexes", f"the calls have the indexes {found}")
-        if self.thought:
-            self.reply.add_thought(self.thought)
+        if thought := "".join(self.thoughts):
+            self.reply.add_thought(thought)
         self.reply.items = [self._message()]
 
     def _message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.reply.text}
-        if self.thought:
-            message["thinking"] = self.thought
+        if thought := "".join(self.thoughts):
+            message["thinking"] = thought
         if self.calls:
             message["tool_calls"] = self.calls
         return message

@@ -81,7 +81,8 @@ class ChatWire(Wire):
         choice.nullable("logprobs", reply)
         message.nullable("refusal", reply)
         content = message.nullable("content", reply)
-        reply.text = content.text() if content.value is not None else ""
+        if content.value is not None:
+            reply.texts.append(content.text())
         for call in message.get("tool_calls").each() if message.has("tool_calls") else ():
             reply.calls.append(_call(call))
         for field in _THOUGHTS:
@@ -174,13 +175,14 @@ class _Reader(ProbeReader):
         super().__init__()
         self.asked_usage = asked_usage
         self.calls: list[dict[str, str]] = []
+        self.arguments: list[list[str]] = []
         self.chunks = 0
         self.done = 0
         self.finished = 0
         self.roles = 0
         self.usages = 0
         self.created: int | None = None
-        self.thought = ""
+        self.thoughts: list[str] = []
 
     def frame(self, frame: ProbeFrame, number: int) -> None:
         if not frame.data and frame.lines:
@@ -249,11 +251,11 @@ class _Reader(ProbeReader):
             self.add("ending", f"{choice.path}: content after the finish_reason")
         if delta.has("content"):
             text = delta.text("content")
-            self.reply.text += text
+            self.reply.texts.append(text)
             self.reply.pieces += bool(text)
         for field in _THOUGHTS:
             if delta.has(field):
-                self.thought += delta.text(field)
+                self.thoughts.append(delta.text(field))
                 break
         if delta.has("tool_calls"):
             for call in delta.get("tool_calls").each():
@@ -275,8 +277,9 @@ class _Reader(ProbeReader):
             index = len(self.calls)
         function = call.get("function") if call.has("function") else At({}, call.path)
         if index == len(self.calls):
-            begun = {"id": "", "name": "", "arguments": ""}
+            begun = {"id": "", "name": ""}
             self.calls.append(begun)
+            self.arguments.append([])
             try:
                 begun["id"] = call.text("id", filled=True)
                 begun["name"] = function.text("name", filled=True)
@@ -291,7 +294,7 @@ class _Reader(ProbeReader):
                         f"{at.path}.{name}: reported again in a later piece: the SDK joins such values",
                     )
         if function.has("arguments"):
-            self.calls[index]["arguments"] += function.text("arguments")
+            self.arguments[index].append(function.text("arguments"))
 
     def end(self) -> None:
         self.unless(self.done == 1, "ending", f"`data: [DONE]` came {self.done} times, expected once")
@@ -300,20 +303,21 @@ class _Reader(ProbeReader):
         )
         if self.asked_usage:
             self.unless(self.usages > 0, "usage", "usage was requested (include_usage) and never reported")
-        for number, call in enumerate(self.calls):
+        for number, (call, pieces) in enumerate(zip(self.calls, self.arguments, strict=True)):
+            arguments = "".join(pieces)
             try:
-                check_object(call["arguments"], f"call {number}")
+                check_object(arguments, f"call {number}")
             except Broken as broken:
                 self.add("calls", str(broken))
-            self.reply.add_call(call["id"], call["name"], call["arguments"])
-        if self.thought:
-            self.reply.add_thought(self.thought)
+            self.reply.add_call(call["id"], call["name"], arguments)
+        if thought := "".join(self.thoughts):
+            self.reply.add_thought(thought)
         self.reply.items = [self._message()]
 
     def _message(self) -> dict[str, Any]:
         message: dict[str, Any] = {"role": "assistant", "content": self.reply.text or None}
-        if self.thought:
-            message["reasoning_content"] = self.thought
+        if thought := "".join(self.thoughts):
+            message["reasoning_content"] = thought
         if self.calls:
             message["tool_calls"] = list(map(_called, self.reply.calls))
         return message

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, Final
 
 import msgspec
@@ -60,7 +61,7 @@ def read_item(reply: ProbeReply, item: At) -> None:
             item.is_("status", "completed", "incomplete", "in_progress")
             for part in item.get("content").each():
                 if part.is_("type", "output_text", "refusal") == "output_text":
-                    reply.text += part.text("text")
+                    reply.texts.append(part.text("text"))
                     part.get("annotations").each()
         case "function_call":
             item.text("id", filled=True)
@@ -107,7 +108,7 @@ class _Item(msgspec.Struct):
     id: str
     kind: str
     call: str
-    texts: dict[tuple[str, int], str] = {}
+    texts: dict[tuple[str, int], list[str]] = {}
     parts: set[int] = set()
     done: dict[str, Any] | None = None
 
@@ -116,7 +117,7 @@ class _Reader(ProbeReader):
     def __init__(self) -> None:
         super().__init__()
         self.items: dict[int, _Item] = {}
-        self.seen: list[str] = []
+        self.seen = Counter[str]()
         self.number = -1
         self.id = ""
         self.pieces = 0
@@ -141,7 +142,7 @@ class _Reader(ProbeReader):
             self._event(kind, at)
         except Broken as broken:
             self.add(_rule_of(kind), str(broken))
-        self.seen.append(kind)
+        self.seen[kind] += 1
 
     def _sequence(self, at: At) -> None:
         try:
@@ -217,13 +218,13 @@ class _Reader(ProbeReader):
             raise Broken(f"{at.path}: for part {place}, which was not added")
         key = (stem, place)
         if verb == "delta":
-            item.texts[key] = item.texts.get(key, "") + at.text("delta")
+            item.texts.setdefault(key, []).append(at.text("delta"))
             self.pieces += stem == "response.output_text"
             return
         whole = at.text(field)
-        if whole != item.texts.get(key, ""):
+        reported = "".join(item.texts.get(key, ()))
+        if whole != reported:
             rule: Rule = "calls" if field == "arguments" else "order"
-            reported = item.texts.get(key, "")
             self.add(rule, f"{at.path}: {whole[:60]!r}, but the deltas join to {reported[:60]!r}")
 
     def _done(self, at: At) -> None:
@@ -237,7 +238,7 @@ class _Reader(ProbeReader):
         if item.text("id", filled=True) != found.id or (found.call and item.value["call_id"] != found.call):
             self.add("identity", f"{at.path}: the item changed its id between added and done")
         if found.kind == "function_call":
-            reported = found.texts.get(("response.function_call_arguments", 0), "")
+            reported = "".join(found.texts.get(("response.function_call_arguments", 0), ()))
             if reported != item.text("arguments"):
                 self.add(
                     "calls", f"{at.path}: the deltas join to {reported[:60]!r}, the item has different ones"
@@ -245,8 +246,8 @@ class _Reader(ProbeReader):
 
     def end(self) -> None:
         self.unless("response.created" in self.seen, "opening", "response.created is missing")
-        ends = [kind for kind in self.seen if kind in _LAST]
-        self.unless(len(ends) == 1, "ending", f"the last event came {len(ends)} times, expected once")
+        ends = sum(self.seen[kind] for kind in _LAST)
+        self.unless(ends == 1, "ending", f"the last event came {ends} times, expected once")
         for index, item in self.items.items():
             if item.done is None:
                 self.add("order", f"the item {index} ({item.kind}) has no response.output_item.done")
