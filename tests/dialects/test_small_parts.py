@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.tiers import rows
-from wireglot.dialects import json_path
+from wireglot.dialects import json_path, usage_checks
 from wireglot.dialects.arguments import (
     arguments_text,
     is_json,
@@ -24,7 +24,13 @@ from wireglot.dialects.paths import Paths
 from wireglot.dialects.registry import surfaces
 from wireglot.dialects.schema.merge import merge
 from wireglot.dialects.turns import JoinedTurn, WrittenTurn, _WriterCache
-from wireglot.dialects.usage_checks import UsageFields, losses_of_usage, split_output, uncounted
+from wireglot.dialects.usage_checks import (
+    UsageFields,
+    joined_usage,
+    losses_of_usage,
+    split_output,
+    uncounted,
+)
 from wireglot.ir.content import Extra, Message, Text, ToolCall
 from wireglot.ir.errors import ClientFault, UpstreamFault
 from wireglot.ir.loss import Loss
@@ -439,3 +445,14 @@ def test_keywords_that_mean_something_together_are_not_mixed_with_others(group: 
         told.clear()
         assert merge(both, both, place) == both
         assert not told
+
+
+# Usage.
+
+
+def test_reports_of_usage_are_joined_as_far_as_there_is_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(usage_checks, "MAX_USAGE_VALUES", 4)
+    assert joined_usage({"a": 1, "b": {"c": 2}}, {"a": 3}) == {"a": 3, "b": {"c": 2}}
+    assert joined_usage({"a": 1, "b": {"c": 2, "d": 3, "e": 4}, "f": 5}, {"g": 6}) == {"a": 1, "g": 6}
+    assert joined_usage({"a": [1, 2, 3, 4]}, {"a": 1}) == {"a": 1}
+    assert joined_usage({}, {str(at): at for at in range(9)}) == {str(at): at for at in range(9)}

@@ -1,7 +1,8 @@
-"""Code common to Google's dialects: their list of models, and consistency rules for their counts."""
+"""Code common to Google's dialects: their list of models, rules for their counts, places in texts."""
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,6 +16,54 @@ VENDOR: Final = "gemini"
 
 EMBED_VERBS: Final = {"embedContent": "embed_one", "batchEmbedContents": "embed"}
 _PAGE: Final = 50
+_BLOCK: Final = 1024
+"""Characters between two known places of a text."""
+
+
+class ByteOffsets:
+    """Places in one text, counted in characters and in bytes of UTF-8. Each is found near a known one: a text
+    has as many citations as its author likes."""
+
+    __slots__ = ("_begins", "_text", "size")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._begins: list[int] | None = None  # bytes before each block of characters
+        if text.isascii():
+            self.size = len(text)
+            return
+        self._begins, self.size = [], 0
+        for start in range(0, len(text), _BLOCK):
+            self._begins.append(self.size)
+            self.size += len(_utf8(text[start : start + _BLOCK]))
+
+    def byte(self, character: int) -> int:
+        """Bytes before a character; all for one after the end."""
+        place = min(max(character, 0), len(self._text))
+        if self._begins is None:
+            return place
+        block = min(place // _BLOCK, len(self._begins) - 1)
+        return self._begins[block] + len(_utf8(self._text[block * _BLOCK : place]))
+
+    def character(self, byte: int) -> int:
+        """Whole characters before a byte."""
+        place = min(max(byte, 0), self.size)
+        if self._begins is None:
+            return place
+        block = bisect_right(self._begins, place) - 1
+        data = _utf8(self._text[block * _BLOCK : (block + 1) * _BLOCK])
+        return block * _BLOCK + len(data[: place - self._begins[block]].decode("utf-8", "ignore"))
+
+    def is_at(self, quote: str, first: int, last: int) -> bool:
+        """Whether the bytes of a span are those of a quoted text."""
+        start = self.character(first)
+        if self.byte(start) != first or self.byte(start + len(quote)) != last:
+            return False
+        return self._text.startswith(quote, start)
+
+
+def _utf8(text: str) -> bytes:
+    return text.encode("utf-8", "replace")
 
 
 def render_list(listing: Sequence[ListedModel], query: Query) -> dict[str, Any]:

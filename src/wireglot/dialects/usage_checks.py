@@ -32,6 +32,36 @@ def uncounted(raw: dict[str, Any], counted: Counted) -> dict[str, Any]:
     return out
 
 
+# Values of a stream's earlier reports of usage, nested ones counted, that are kept beside a later one: they
+# are read again with each report. Real ones have about 20.
+MAX_USAGE_VALUES: Final = 128
+
+
+def joined_usage(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
+    """A later report over an earlier one, of which fields are kept as long as there is room."""
+    if old.keys() <= new.keys():
+        return new
+    kept: dict[str, Any] = {}
+    room = MAX_USAGE_VALUES
+    for key, value in old.items():
+        room -= _values(value, room)
+        if room < 0:
+            break
+        kept[key] = value
+    return {**kept, **new}
+
+
+def _values(value: Any, most: int) -> int:
+    """The number of values in a value, itself included; one above `most` if there are more."""
+    found = 1
+    if type(value) is dict or type(value) is list:
+        for inner in value.values() if type(value) is dict else value:
+            found += _values(inner, most - found)
+            if found > most:
+                return most + 1
+    return found
+
+
 NEGATIVE: Final = "negative_count"
 ODD: Final = "count_not_whole"
 ABSURD: Final = "count_absurd"

@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.dialects.gemini.test_reader import CONTEXT, chunk, content, read, sse
 from wireglot import translate_response
-from wireglot.dialects.gemini import DIALECT
+from wireglot.dialects.gemini import DIALECT, citations
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.dialects.registry import DialectName, dialect
 from wireglot.ir.content import Citation, Text, ToolCall
 from wireglot.ir.loss import Loss
@@ -129,3 +132,40 @@ def test_a_cited_stretch_whose_source_is_missing_is_a_loss(target: DialectName) 
     assert [(loss.feature, loss.action) for loss in out.losses if loss.feature == "citations"] == [
         ("citations", "dropped")
     ]
+
+
+@given(st.text(alphabet="aü€😀\ud800", max_size=40).map(lambda text: text * 90), st.integers(-1, 15000))
+def test_places_in_a_text_are_those_of_its_bytes(text: str, place: int) -> None:
+    offsets, data = ByteOffsets(text), text.encode("utf-8", "replace")
+    assert offsets.size == len(data)
+    assert offsets.byte(place) == len(text[: max(place, 0)].encode("utf-8", "replace"))
+    assert offsets.character(place) == len(data[: max(place, 0)].decode("utf-8", "ignore"))
+
+
+@given(
+    st.text(alphabet="aü", max_size=6),
+    st.integers(0, 12),
+    st.integers(0, 12),
+    st.text(alphabet="aü", max_size=3),
+)
+def test_a_quote_is_at_its_place_if_its_bytes_are(text: str, first: int, last: int, quote: str) -> None:
+    data = text.encode()
+    expected = first <= last <= len(data) and data[first:last] == quote.encode()
+    assert ByteOffsets(text).is_at(quote, first, last) is expected
+
+
+def test_sources_that_are_named_again_and_again_are_written_out_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(citations, "MAX_CITED_CHARACTERS", 3 * len("https://a.net/t"))
+    web = {"web": {"uri": "https://a.net/", "title": "t"}}
+    support = {"segment": {"endIndex": 2}, "groundingChunkIndices": [0] * 5}
+    candidate = {
+        "content": {"role": "model", "parts": [{"text": "hello"}]},
+        "finishReason": "STOP",
+        "groundingMetadata": {"groundingChunks": [web], "groundingSupports": [support]},
+    }
+    made = translate_response({"candidates": [candidate]}, source="gemini", target="openai-chat")
+    annotations = made.value["choices"][0]["message"]["annotations"]
+    assert [each["url_citation"]["url"] for each in annotations] == ["https://a.net/"] * 3
+    assert "citations" in [loss.feature for loss in made.losses]

@@ -18,6 +18,7 @@ from wireglot.dialects.gemini.errors import parse_error, render_stream_error
 from wireglot.dialects.gemini.outcome import check_usage
 from wireglot.dialects.gemini.simple import DIALECT as SIMPLE
 from wireglot.dialects.gemini.tap import GeminiTap, glance
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import (
     Citation,
@@ -273,9 +274,9 @@ def test_an_account_that_does_not_add_up_is_noticed(numbers, problems):
 
 def test_a_text_that_is_no_unicode_can_be_cited():
     odd = "a\ud800b"
-    assert Span(0, 0, 3, Citation("u")).on(odd).end == 3
-    assert Span(0, 0, 1, Citation("u", quote=odd)).on("xa", 1).end is None
-    assert Span(0, 0, 2, Citation("u")).on("aü").end == 1
+    assert Span(0, 0, 3, Citation("u")).on(ByteOffsets(odd)).end == 3
+    assert Span(0, 0, 1, Citation("u", quote=odd)).on(ByteOffsets("xa"), 1).end is None
+    assert Span(0, 0, 2, Citation("u")).on(ByteOffsets("aü")).end == 1
     source = Citation("u", start=2, end=3)
     (support,) = grounding_metadata([(0, odd, (source,), "$.content[0]")], [])["groundingSupports"]
     assert support["segment"] == {"startIndex": 2, "endIndex": 3}

@@ -11,8 +11,8 @@ from wireglot.dialects.argument_stream import ArgumentStream, MendedArguments
 from wireglot.dialects.arguments import read_arguments
 from wireglot.dialects.base import Context
 from wireglot.dialects.gemini.partial_args import PartialCall
-from wireglot.dialects.registry import dialect, surface
-from wireglot.ir.content import Text, TokenLogprob, ToolCall
+from wireglot.dialects.registry import DialectName, dialect, surface
+from wireglot.ir.content import Citation, Text, TokenLogprob, ToolCall
 from wireglot.ir.outcome import Response, Stop
 from wireglot.ir.stop_sequences import StopFilter, cut_response
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start
@@ -213,6 +213,71 @@ def translate_chat(data: bytes) -> None:
     translator.close()
 
 
+# Texts with many sources, and sources that are named many times.
+
+CITING: tuple[DialectName, ...] = (
+    "anthropic",
+    "openai-chat",
+    "openai-responses",
+    "gemini",
+    "gemini-interactions",
+)
+
+
+def cited(name: str, n: int) -> dict[str, Any]:
+    """Each citation is about all of the text, which has characters of two bytes."""
+    text = "wörd " * 20 * n
+    sources = (Citation(f"https://a.net/{at}", "t", start=0, end=len(text) - 1) for at in range(n))
+    answer = Response("r", "m", (Text(text, citations=tuple(sources)),), Stop("end"))
+    body: dict[str, Any] = dialect(name).render_response(answer, Context()).value
+    return body
+
+
+def cite_elsewhere(name: DialectName, body: dict[str, Any]) -> None:
+    for target in CITING:
+        translate_response(body, source=name, target=target)
+
+
+def one_source(n: int) -> dict[str, Any]:
+    support = {"segment": {"endIndex": 1, "text": "q" * 20 * n}, "groundingChunkIndices": [0] * n}
+    grounding = {
+        "groundingChunks": [{"web": {"uri": "https://a.net/" + "a" * 100 * n}}],
+        "groundingSupports": [support],
+    }
+    content = {"role": "model", "parts": [{"text": "said"}]}
+    return {"candidates": [{"content": content, "finishReason": "STOP", "groundingMetadata": grounding}]}
+
+
+# Fields that are joined with those of earlier events.
+
+GEMINI_END: dict[str, Any] = {"candidates": [{"content": {"parts": [{"text": "a"}]}, "finishReason": "STOP"}]}
+JOINED: dict[str, tuple[DialectName, Callable[[dict[str, int]], dict[str, Any]]]] = {
+    "usage of Chat": ("openai-chat", lambda fields: {"choices": [], "usage": fields}),
+    "usage of Messages": (
+        "anthropic",
+        lambda fields: {"type": "message_delta", "delta": {}, "usage": fields},
+    ),
+    "usage of Gemini": ("gemini", lambda fields: {**GEMINI_END, "usageMetadata": fields}),
+    "sources of Gemini": (
+        "gemini",
+        lambda fields: {"candidates": [{"groundingMetadata": fields, "content": {"parts": [{"text": "a"}]}}]},
+    ),
+}
+
+
+def new_fields(write: Callable[[dict[str, int]], dict[str, Any]], n: int) -> list[bytes]:
+    return [b"data: %b\n\n" % encode(write({f"field_{at}": at})) for at in range(n)]
+
+
+def read_events(name: DialectName, events: list[bytes]) -> None:
+    translator = StreamTranslator(source=name, target="openai-responses")
+    if name == "anthropic":
+        translator.feed(b"data: %b\n\n" % encode({"type": "message_start", "message": MESSAGE}))
+    for event in events:
+        translator.feed(event)
+    translator.close()
+
+
 MESSAGE = {"id": "m", "type": "message", "role": "assistant", "model": "m", "stop_reason": "tool_use"}
 
 ROWS = [
@@ -227,6 +292,22 @@ ROWS = [
         conversation_of_one_id,
         lambda body: translate_request(body, source="openai-chat", target="anthropic"),
         n=50,
+    ),
+    *(
+        Row(f"a text with sources: {name}", partial(cited, name), partial(cite_elsewhere, name), n=200)
+        for name in CITING
+    ),
+    Row(
+        "a source that is named again and again",
+        one_source,
+        lambda body: encode(translate_response(body, source="gemini", target="openai-chat").value),
+        n=300,
+    ),
+    *(
+        Row(
+            f"new fields in each event: {what}", partial(new_fields, write), partial(read_events, name), n=600
+        )
+        for what, (name, write) in JOINED.items()
     ),
     *(
         Row(f"a Chat stream: {make.__name__}", make, translate_chat, n=60)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from wireglot.dialects.fields import Fields, own_fields, own_form
 from wireglot.ir.content import Citation, Foreign, Text
 from wireglot.ir.loss import Loss
 
+_NOT_BLANK = re.compile(r"\S")
 _WEB = "web_search_result_location"
 _WEB_KNOWN = frozenset({"type", "url", "title", "cited_text"})
 
@@ -42,19 +44,26 @@ def cut_at_citations(part: Text) -> list[tuple[str, list[int]]]:
     span, or a blank one."""
     text, spans, unplaced = part.text, list[tuple[int, int, list[int]]](), list[int]()
     places = sorted(enumerate(part.citations), key=lambda each: each[1].start or 0)
+    word = -1  # the first character at `start` or later that is not blank
     for index, citation in places:
         start, end = citation.start, citation.end
         if citation.native is not None or not citation.url:
             unplaced.append(index)
             continue
-        if start is None or end is None or start < 0 or end > len(text) or not text[start:end].strip():
+        if start is None or end is None or start < 0 or end > len(text):
+            return [(text, [*range(len(part.citations))])]
+        if word < start:
+            found = _NOT_BLANK.search(text, start)
+            word = found.start() if found is not None else len(text)
+        if word >= end:
             return [(text, [*range(len(part.citations))])]
         if spans and spans[-1][1] < start and not text[spans[-1][1] : start].strip():
             # Blank text alone is refused when a client sends it back.
             spans[-1] = (spans[-1][0], start, spans[-1][2])
         if spans and start < spans[-1][1]:
             begin, before, others = spans[-1]
-            spans[-1] = (begin, max(before, end), [*others, index])
+            others.append(index)
+            spans[-1] = (begin, max(before, end), others)
         else:
             spans.append((start, end, [index]))
     if not spans:

@@ -10,6 +10,7 @@ from wireglot.dialects.usage_checks import (
     WRITTEN,
     Numbers,
     UsageFields,
+    joined_usage,
     losses_of_usage,
     split_output,
     uncounted,
@@ -183,7 +184,9 @@ def merge_usage(old: dict[str, Any], new: Any) -> dict[str, Any]:
     """A later usage object merged over an earlier one: its values win, missing ones are kept."""
     if type(new) is not dict:
         return old
-    return {**old, **{key: value for key, value in new.items() if value is not None or key not in old}}
+    return joined_usage(
+        old, {key: value for key, value in new.items() if value is not None or key not in old}
+    )
 
 
 def overwrite_estimate(estimate: Usage, usage: dict[str, Any]) -> None:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN, count, listed
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.dialects.unknown_fields import is_hollow
 from wireglot.ir.content import Citation, Extra, TokenLogprob
 from wireglot.ir.loss import Loss, losses_of_extra
 
 GROUNDING = "groundingMetadata."
 """Prefix of a key in a response's extra: grounding metadata other than its sources."""
+
+# Characters of addresses, titles and quotes that the citations of one answer repeat: Gemini names a source by
+# a number, other dialects write it out for each place. Citations after that have no source: a loss.
+MAX_CITED_CHARACTERS: Final = 4 * 1024 * 1024
 
 _SPANS = frozenset({"groundingChunks", "groundingSupports"})
 _SOURCE = frozenset({"uri", "title", "domain"})
@@ -29,22 +34,20 @@ class Span:
         self.end = end
         self.citation = citation
 
-    def on(self, text: str, before: int = 0) -> Citation:
+    def on(self, text: ByteOffsets, before: int = 0) -> Citation:
         """The citation with its byte offsets converted to character offsets of `text`, which follows `before`
         bytes of other text. Servers count from the start of the answer, or of the part: the quoted text
         decides which. A span outside `text` is not reported."""
         cited = self.citation
         if self.end is None:
             return cited
-        data = text.encode("utf-8", "replace")
         first, last = self.start or 0, self.end
         if before:
-            quote = cited.quote.encode("utf-8", "replace")
-            if data[first:last] != quote if quote else last > len(data):
+            if not text.is_at(cited.quote, first, last) if cited.quote else last > text.size:
                 first, last = first - before, last - before
-            if first < 0 or last > len(data):
+            if first < 0 or last > text.size:
                 return cited
-        start, end = _characters(data, first), _characters(data, last)
+        start, end = text.character(first), text.character(last)
         return Citation(
             cited.url,
             cited.title,
@@ -54,10 +57,6 @@ class Span:
             extra=cited.extra,
             native=cited.native,
         )
-
-
-def _characters(data: bytes, offset: int) -> int:
-    return len(data[: max(offset, 0)].decode("utf-8", "ignore"))
 
 
 def read_spans(candidate: dict[str, Any]) -> list[Span]:
@@ -75,13 +74,16 @@ def read_spans(candidate: dict[str, Any]) -> list[Span]:
     return spans
 
 
-def with_earlier(candidate: dict[str, Any], key: str, value: Any) -> Any:
-    """A field of a streamed candidate, joined with that of earlier events: sources may come with one event,
-    and the spans they support with a later one."""
-    before = candidate.get(key)
-    if key in ("groundingMetadata", "citationMetadata") and type(before) is dict and type(value) is dict:
-        return {**before, **value}
-    return value
+def add_to(candidate: dict[str, Any], key: str, value: Any) -> None:
+    """Sets a field of a streamed candidate, joined with that of earlier events: sources may come with one
+    event, and the spans they support with a later one."""
+    if key in ("groundingMetadata", "citationMetadata") and type(value) is dict:
+        before = candidate.get(key)
+        if type(before) is dict:
+            before.update(value)
+            return
+        value = dict(value)
+    candidate[key] = value
 
 
 def unreported_grounding(candidate: dict[str, Any]) -> dict[str, Any]:
@@ -129,6 +131,7 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
     given = names.GROUNDING.camel(value)
     sources = [_source(chunk) for chunk in listed(given.get("groundingChunks"))]
     spans: list[Span] = []
+    room = MAX_CITED_CHARACTERS
     for item in listed(given.get("groundingSupports")):
         if type(item) is not dict:
             continue
@@ -139,6 +142,10 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
             # A source that is not among the chunks has no address: it is reported as a loss.
             known = type(index) is int and 0 <= index < len(sources)
             url, title = sources[index] if known else ("", "")
+            quote = _text(segment, "text")
+            room -= len(url) + len(title) + len(quote)
+            if room < 0:
+                url = title = quote = ""
             end = segment.get("endIndex")
             start, stop = count(segment.get("startIndex")), None if end is None else count(end)
             spans.append(
@@ -146,7 +153,7 @@ def _grounding(value: dict[str, Any]) -> list[Span]:
                     count(segment.get("partIndex")),
                     start,
                     stop,
-                    Citation(url, title, _text(segment, "text")),
+                    Citation(url, title, quote),
                 )
             )
     if not any(span.citation.url for span in spans):
@@ -176,6 +183,7 @@ def grounding_metadata(
     places: dict[tuple[str, str], int] = {}
     supports: list[dict[str, Any]] = []
     for part, text, citations, path in cited:
+        offsets = ByteOffsets(text)
         for index, citation in enumerate(citations):
             place = f"{path}.citations[{index}]"
             if citation.native is not None or not citation.url:
@@ -193,19 +201,21 @@ def grounding_metadata(
                 chunks.append({"web": web})
             supports.append(
                 {
-                    "segment": _segment(part, text, citation, place, out),
+                    "segment": _segment(part, text, offsets, citation, place, out),
                     "groundingChunkIndices": [places[source]],
                 }
             )
     return {"groundingChunks": chunks, "groundingSupports": supports} if chunks else {}
 
 
-def _segment(part: int, text: str, citation: Citation, path: str, out: list[Loss]) -> dict[str, Any]:
+def _segment(
+    part: int, text: str, offsets: ByteOffsets, citation: Citation, path: str, out: list[Loss]
+) -> dict[str, Any]:
     start = citation.start if citation.start is not None else 0
     end = citation.end if citation.end is not None else len(text)
     segment: dict[str, Any] = {"partIndex": part} if part else {}
-    segment["startIndex"] = len(text[:start].encode("utf-8", "replace"))
-    segment["endIndex"] = len(text[:end].encode("utf-8", "replace"))
+    segment["startIndex"] = offsets.byte(start)
+    segment["endIndex"] = offsets.byte(end)
     if citation.quote:
         segment["text"] = citation.quote
     exact = citation.start is not None and citation.end is not None and 0 <= start <= end <= len(text)

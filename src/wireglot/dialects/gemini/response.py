@@ -30,6 +30,7 @@ from wireglot.dialects.gemini.outcome import (
 )
 from wireglot.dialects.gemini.parts import PartParser
 from wireglot.dialects.gemini.render_parts import PartRenderer
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.unknown_fields import merge
 from wireglot.ir.content import Citation, Extra, Part, Text, ToolCall
@@ -166,11 +167,14 @@ def _annotate(parts: list[Part], spans: list[Any], logprobs: tuple[Any, ...]) ->
     cited: dict[int, list[Citation]] = {}
     # Gemini 3 ends with an empty part that only carries a signature: sources never refer to that one.
     spoken = [index for index in texts if getattr(parts[index], "text", "")] or texts
+    offsets = dict[int, ByteOffsets | None](dict.fromkeys(spoken))
     for span in spans:
-        index = span.part if span.part in spoken else spoken[-1] if span.part < 0 else spoken[0]
-        part = parts[index]
+        index = span.part if span.part in offsets else spoken[-1] if span.part < 0 else spoken[0]
+        part, places = parts[index], offsets[index]
         assert type(part) is Text
-        cited.setdefault(index, []).append(span.on(part.text))
+        if places is None:
+            places = offsets[index] = ByteOffsets(part.text)
+        cited.setdefault(index, []).append(span.on(places))
     for index in texts:
         part = parts[index]
         assert type(part) is Text

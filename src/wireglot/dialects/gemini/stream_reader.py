@@ -25,8 +25,10 @@ from wireglot.dialects.gemini.partial_args import PartialCall
 from wireglot.dialects.gemini.parts import PartParser, is_more_than_text, is_ours, plain_name
 from wireglot.dialects.gemini.response import FIRST, NAMELESS, SOURCES, blocked_stop, parse_response
 from wireglot.dialects.gemini.results import call_id
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.dialects.iso_time import unix_seconds
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
+from wireglot.dialects.usage_checks import joined_usage
 from wireglot.ir.content import Citation, Extra, Foreign, Media, Part, Reasoning, Text, TokenLogprob, ToolCall
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Candidate
@@ -243,8 +245,7 @@ class GeminiReader(AnswerReader):
                         self._first_candidate(candidate, events)
             elif key == "usageMetadata":
                 if type(value) is dict:
-                    self._usage = {**value} if self._usage is None else self._usage
-                    self._usage.update(value)
+                    self._usage = joined_usage(self._usage or {}, value)
             elif key not in _TAKEN:
                 self._keep(key, value, events)
 
@@ -303,7 +304,7 @@ class GeminiReader(AnswerReader):
                 self._finish = stated
             for key, value in candidate.items():
                 if key not in ("content", "finishReason", "index") and value is not None:
-                    self._candidate[key] = citations.with_earlier(self._candidate, key, value)
+                    citations.add_to(self._candidate, key, value)
 
     def _part(self, part: Any, events: list[Event], logprobs: tuple[TokenLogprob, ...] = ()) -> None:
         if type(part) is dict:
@@ -451,7 +452,8 @@ class GeminiReader(AnswerReader):
         if not self._parts and names.enum_name(self._finish, FINISH_NUMBERS) == UNSIGNED:
             self._fail(unsigned_error(self._candidate.get("finishMessage")), events)
             return
-        self._close(events, tuple(span.on(text, self._reported) for span in spans) if text else ())
+        offsets = ByteOffsets(text)
+        self._close(events, tuple(span.on(offsets, self._reported) for span in spans) if text else ())
         form = dict(self._form)
         if blocked is None:
             message = self._candidate.pop("finishMessage", None)

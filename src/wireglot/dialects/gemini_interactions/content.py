@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, cast
 
 from wireglot.dialects.fields import Fields, own_form
 from wireglot.dialects.gemini_interactions.names import CONTENT, OWN, UNKNOWN, part_extra, put_back
+from wireglot.dialects.google_shared import ByteOffsets
 from wireglot.ir.content import Citation, Foreign, Media, Part, Text
 from wireglot.ir.loss import Loss, left_out, losses_of_extra
 
@@ -50,7 +51,7 @@ def _parse_text(item: Fields) -> Text:
 
 def parse_annotations(given: list[Any], text: str) -> tuple[Citation, ...]:
     """The sources of a text. Offsets count bytes of UTF-8 here, and characters in a citation."""
-    data = b""
+    offsets = ByteOffsets(text)
     citations: list[Citation] = []
     for item in given:
         if type(item) is not dict:
@@ -59,28 +60,28 @@ def parse_annotations(given: list[Any], text: str) -> tuple[Citation, ...]:
         if kind != "url_citation":
             citations.append(Citation(native=Foreign(OWN, kind if type(kind) is str else "", item)))
             continue
-        data = data or text.encode("utf-8", "replace")
         url, title = item.get("url"), item.get("title")
         citations.append(
             Citation(
                 url if type(url) is str else "",
                 title if type(title) is str else "",
-                start=_characters(data, item.get("start_index")),
-                end=_characters(data, item.get("end_index")),
+                start=_character(offsets, item.get("start_index")),
+                end=_character(offsets, item.get("end_index")),
                 extra=UNKNOWN.keep(item, _CITATION),
             )
         )
     return tuple(citations)
 
 
-def _characters(data: bytes, offset: Any) -> int | None:
-    return len(data[: max(offset, 0)].decode("utf-8", "ignore")) if type(offset) is int else None
+def _character(offsets: ByteOffsets, byte: Any) -> int | None:
+    return offsets.character(byte) if type(byte) is int else None
 
 
 def render_annotations(
     citations: tuple[Citation, ...], text: str, path: str, losses: list[Loss]
 ) -> list[dict[str, Any]]:
     rendered: list[dict[str, Any]] = []
+    offsets = ByteOffsets(text)
     for index, citation in enumerate(citations):
         place = f"{path}.citations[{index}]"
         if citation.native is not None:
@@ -102,15 +103,11 @@ def render_annotations(
         if citation.title:
             annotation["title"] = citation.title
         if citation.start is not None:
-            annotation["start_index"] = _bytes(text, citation.start)
+            annotation["start_index"] = offsets.byte(citation.start)
         if citation.end is not None:
-            annotation["end_index"] = _bytes(text, citation.end)
+            annotation["end_index"] = offsets.byte(citation.end)
         rendered.append(put_back(annotation, citation.extra))
     return rendered
-
-
-def _bytes(text: str, offset: int) -> int:
-    return len(text[: max(offset, 0)].encode("utf-8", "replace"))
 
 
 def _parse_media(item: Fields, kind: Literal["image", "audio", "document", "video"]) -> Media:

@@ -29,6 +29,7 @@ from wireglot.dialects.openai_chat.response import parse_response
 from wireglot.dialects.openai_chat.stream_parts import Assembly
 from wireglot.dialects.repeated_chunks import Place, RepeatedChunks
 from wireglot.dialects.unknown_fields import is_hollow
+from wireglot.dialects.usage_checks import joined_usage
 from wireglot.ir.content import Extra, TokenLogprob
 from wireglot.ir.errors import ApiError, UpstreamFault
 from wireglot.ir.outcome import Candidate, Usage
@@ -294,7 +295,7 @@ class ChatReader(AnswerReader):
     def _use(self, usage: Any, out: list[Event]) -> None:
         if type(usage) is not dict or not usage:
             return
-        merged = {**self._usage, **{key: value for key, value in usage.items() if value is not None}}
+        merged = joined_usage(self._usage, {key: value for key, value in usage.items() if value is not None})
         if merged != self._usage:
             self._usage = merged
             if self._started:
