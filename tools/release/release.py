@@ -32,6 +32,9 @@ PLACES: Final = {
     "deploy/fleet/compose.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/kubernetes/one/wireglot.yaml": r"^ +image: wireglot:(\S+)$",
     "deploy/helm/wireglot/Chart.yaml": r'^(?:version|appVersion): "?([^"\s]+)"?$',
+    # Generated pages; a version of another length also needs `make docs`.
+    "docs/reference/openapi.json": r'^  "version": "([^"]+)",$',
+    "docs/figures/version.svg": r"[ >](\d+\.\d+\.\d+)<",
 }
 """Where the version stands, and how."""
 _CHANGES: Final = "CHANGELOG.md"
