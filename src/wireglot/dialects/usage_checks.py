@@ -40,7 +40,7 @@ MAX_USAGE_VALUES: Final = 128
 def joined_usage(old: dict[str, Any], new: dict[str, Any]) -> dict[str, Any]:
     """A later report over an earlier one, of which fields are kept as long as there is room."""
     if old.keys() <= new.keys():
-        return new
+        return {**old, **new}
     kept: dict[str, Any] = {}
     room = MAX_USAGE_VALUES
     for key, value in old.items():
