@@ -94,8 +94,11 @@ class ShownSearches(Struct, eq=False):
             return
         if found.call is not None:
             self._calls[found.id] = found.call
-        call = self._calls.get(found.id)
-        if found.result is not None and call is not None:
+        if found.result is None:
+            return
+        # A call has one result: a second one would repeat its query.
+        call = self._calls.pop(found.id, None)
+        if call is not None:
             self._ended[index] = RanCall(found.id, call, found.result)
 
     def _show(self, ran: RanCall, shown: list[Event]) -> None:

@@ -14,6 +14,8 @@ from wireglot.gateway.hosted.web import _occurs, found_text, page_text
 from wireglot.ir.content import Foreign, Message, Text
 from wireglot.ir.hosted import ListedTool, WebPage, WebSource
 from wireglot.ir.request import HostedTool, McpServer, Request, Tool
+from wireglot.translate import translate_response
+from wireglot.wire.json import encode
 
 
 def sources(n: int) -> tuple[WebSource, ...]:
@@ -48,7 +50,36 @@ def offered(listed: list[ListedTool]) -> object:
     return session.offer(Request("m", conversation(len(listed)), tools=(tool,)))
 
 
+def one_query(n: int) -> dict[str, Any]:
+    call = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "web_search",
+        "input": {"query": "q" * 100 * n},
+    }
+    result = {"type": "web_search_tool_result", "tool_use_id": "srvtoolu_1", "content": []}
+    text = {"type": "text", "text": "said"}
+    return {
+        "id": "m",
+        "type": "message",
+        "role": "assistant",
+        "model": "m",
+        "stop_reason": "end_turn",
+        "content": [call, *[result] * n, text],
+        "usage": {"input_tokens": 1, "output_tokens": 1},
+    }
+
+
+SEARCHING = {"model": "m", "input": "go", "tools": [{"type": "web_search"}]}
+
+
+def shown(body: dict[str, Any]) -> bytes:
+    made = translate_response(body, source="anthropic", target="openai-responses", request=SEARCHING)
+    return encode(made.value)
+
+
 ROWS = [
+    Row("results of one search of the provider's", one_query, shown, n=100),
     Row("sources that were found", sources, found_text, entry=hosted("web_search")),
     Row("a page after many turns", conversation, fetched, entry=hosted("web_fetch")),
     Row("tools that are searched", found_tools, many_words, n=100, entry=hosted("tool_search")),
