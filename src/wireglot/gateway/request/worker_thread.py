@@ -44,6 +44,7 @@ largest."""
 _SHARED: Final = ("wireglot.cache", "wireglot.gateway.observe", "wireglot.gateway.trace", "importlib")
 """Modules that keep state which several threads use."""
 _AGAIN_SECONDS: Final = 0.005
+_JUMPS: Final = 8
 _OWN: Final = "the gateway"
 _SWITCH_SECONDS: Final = 0.001
 """Python's own 5 ms would be felt in each round of the loop, and a request takes about ten of those."""
@@ -112,11 +113,12 @@ class _Work(Generic[T]):
     def run(self) -> T | None:
         """In a thread. None if it was abandoned."""
         try:
-            return self._run()
+            try:
+                return self._run()
+            finally:
+                self._leave()
         except _Abandoned:
             return None
-        finally:
-            _at_work.pop(threading.get_ident(), None)
 
     def _run(self) -> T | None:
         with self._lock:
@@ -124,12 +126,17 @@ class _Work(Generic[T]):
                 return None
             self._thread = threading.get_ident()
             _at_work[self._thread] = self
-        try:
-            return self._work()
-        finally:
-            with self._lock:
-                _take_back(threading.get_ident())  # too late for it
-                self._thread = 0
+        return self._work()
+
+    def _leave(self) -> None:
+        with self._lock:
+            self._thread = 0
+        _at_work.pop(threading.get_ident(), None)
+        if self._is_broken_off:
+            # If the exception has not reached the thread yet, it does at a jump back, and not in its next
+            # work. Taking it back would leave a flag set, which makes all Python code slower from then on.
+            for _ in range(_JUMPS):
+                pass
 
     def abandon(self) -> None:
         """Break it off as soon as it changes nothing that others use."""
@@ -197,11 +204,6 @@ def _changes_shared(frame: FrameType | None) -> bool:
             return True
         frame = frame.f_back
     return False
-
-
-def _take_back(thread: int) -> None:
-    """Forget an exception that was raised for a thread and has not reached it."""
-    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), None)
 
 
 class _Shares:
