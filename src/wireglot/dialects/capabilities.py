@@ -16,6 +16,7 @@ from wireglot.dialects.listed_model import ListedModel
 from wireglot.ir.content import Extra, Foreign, Message, Part
 from wireglot.ir.embedding import EmbeddingRequest, EmbeddingResponse
 from wireglot.ir.hosted import Approval, HostedCall, ListedTool, RanCall, ToolListing, WebSource
+from wireglot.ir.loss import Loss
 from wireglot.ir.outcome import Usage
 from wireglot.ir.request import HostedTool, Request, Tool
 from wireglot.ir.stream import Event, Finish
@@ -335,6 +336,19 @@ class McpForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """A request for approval in a conversation, or the answer to one."""
 
 
+class CodeForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
+    """A dialect's parts for code that the provider has run: one for the code, one for its result."""
+
+    read: Callable[[Foreign], RanCall | None]
+    """Parses such a part. A part without an id has the id "": a result belongs to the last call."""
+    render: Callable[[RanCall, str, list[Loss]], Foreign]
+    """The part for a call alone or for a result alone, which reports losses at this path."""
+    fields: frozenset[str]
+    """The fields that are parsed."""
+    signature: str
+    """The field that only the provider can read."""
+
+
 class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """How clients are shown hosted tools of the vendor's own API, when the gateway runs them. By default only
     citations of the text are shown."""
@@ -356,6 +370,7 @@ class HostedForm(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     is_search: Callable[[Tool], bool] = _is_no_search
     """Whether a client's own tool is its search for deferred tools."""
     mcp: McpForm = McpForm()
+    code: CodeForm | None = None
     carried: frozenset[str] = frozenset()
     """Kinds of tools whose results clients send back with the next turn."""
     quotes: bool = False

@@ -41,6 +41,10 @@ HostedError = Literal[
 ]
 
 
+CODE: Final = "code_execution"
+"""The kind of a call that runs code, whose input has `code` and `language` ("" if unknown)."""
+
+
 class HostedCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """`kind` is that of `request.HostedTool`. `id` has no prefix: each dialect adds its own."""
 

@@ -1,5 +1,5 @@
-"""Web searches that an upstream has run itself, shown to clients of another dialect in the form of their own
-vendor.
+"""Web searches and code that an upstream has run itself, shown to clients of another dialect in the form of
+their own vendor.
 
 The parts of the upstream's dialect are sent along with them: clients carry those back to their writer
 (`carried.py`).
@@ -15,11 +15,12 @@ from msgspec.structs import replace
 from wireglot.dialects.capabilities import HostedForm
 from wireglot.dialects.surface import Surface
 from wireglot.ir.content import Extra, Foreign, Text
-from wireglot.ir.hosted import SHOWN, HostedCall, HostedResult, RanCall
+from wireglot.ir.hosted import CODE, SHOWN, HostedCall, HostedResult, RanCall
 from wireglot.ir.loss import Loss, losses_of_extra
 from wireglot.ir.outcome import Response
 from wireglot.ir.request import HostedTool, Request
 from wireglot.ir.stream import Delta, Event, Finish, PartEnd, PartStart, Start, fold, unfold
+from wireglot.providers.converted_code import CodeConverter
 
 _ID_BYTES = 11
 _SEARCHES = ("web_search", "web_fetch")
@@ -33,7 +34,11 @@ class ShownSearches(Struct, eq=False):
     form: HostedForm
     client: str
     seed: str
+    code: CodeConverter | None = None
+    """Converts the code that ran, if the client asked for it and its dialect has a form for it."""
     losses: list[Loss] = []
+    _code: dict[int, Foreign] = {}
+    """By the index of the part after which it is shown."""
     _calls: dict[str, HostedCall] = {}
     _ended: dict[int, RanCall] = {}
     """By the index of the part after which it is shown."""
@@ -46,19 +51,24 @@ class ShownSearches(Struct, eq=False):
 
     @classmethod
     def of(cls, request: Request, upstream: Surface, client: Surface, seed: str) -> ShownSearches | None:
-        """Returns None if both are of one family, or the request declares no search."""
+        """Returns None if both are of one family, or the request declares no tool that can be shown."""
         if upstream.family == client.family:
             return None
-        for tool in request.tools:
-            if type(tool) is HostedTool and tool.kind in _SEARCHES:
-                return cls(upstream.client.hosted, client.client.hosted, client.family, seed)
-        return None
+        kinds = {tool.kind for tool in request.tools if type(tool) is HostedTool}
+        theirs, own = upstream.client.hosted, client.client.hosted
+        code = None
+        if CODE in kinds and theirs.code is not None and own.code is not None:
+            code = CodeConverter(theirs.code, own.code, lambda number, _: _shown_id(seed, f"code {number}"))
+        if code is None and kinds.isdisjoint(_SEARCHES):
+            return None
+        return cls(theirs, own, client.family, seed, code)
 
     def response(self, response: Response) -> Response:
         """Searches that the answer reports at its end are shown before its text, in the order they
         happened."""
-        shown = fold(self.events(list(unfold(response))))
-        if not self._ran:
+        events = list(unfold(response))
+        shown = fold(self.events(events))
+        if self._next == sum(type(event) is PartStart for event in events) and not self._ran:
             return response
         content, reported = shown.content[: self._reported_from], shown.content[self._reported_from :]
         first = next((place for place, part in enumerate(content) if type(part) is Text), len(content))
@@ -77,6 +87,9 @@ class ShownSearches(Struct, eq=False):
                 shown.append(replace(event, index=self._moved[event.index]))
             elif type(event) is PartEnd:
                 shown.append(replace(event, index=self._moved[event.index]))
+                code = self._code.pop(event.index, None)
+                if code is not None:
+                    self._add([PartStart(self._next, code), PartEnd(self._next)], shown)
                 ran = self._ended.pop(event.index, None)
                 if ran is not None:
                     self._show(ran, shown)
@@ -89,6 +102,11 @@ class ShownSearches(Struct, eq=False):
         return shown
 
     def _read(self, index: int, part: Foreign) -> None:
+        if self.code is not None:
+            code = self.code.convert(part, f"$.content[{index}]", self.losses)
+            if code is not None:
+                self._code[index] = code
+                return
         found = self.upstream.read(part)
         if found is None:
             return
@@ -103,8 +121,7 @@ class ShownSearches(Struct, eq=False):
 
     def _show(self, ran: RanCall, shown: list[Event]) -> None:
         assert ran.call is not None
-        digest = hashlib.blake2b(f"{self.seed}\x1f{ran.id}".encode(), digest_size=_ID_BYTES)
-        id = f"{SHOWN}{digest.hexdigest()}"
+        id = _shown_id(self.seed, ran.id)
         ran = RanCall(id, replace(ran.call, id=id), ran.result)
         assert ran.call is not None
         self._add(self.form.announce(ran.call, self._next), shown)
@@ -127,3 +144,8 @@ class ShownSearches(Struct, eq=False):
         if done.extra is not extra:
             losses_of_extra(extra, self.client, "$", self.losses, "response.extra")
         return done
+
+
+def _shown_id(seed: str, id: str) -> str:
+    digest = hashlib.blake2b(f"{seed}\x1f{id}".encode(), digest_size=_ID_BYTES)
+    return f"{SHOWN}{digest.hexdigest()}"

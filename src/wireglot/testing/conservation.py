@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 
 import msgspec
 
+from wireglot.dialects.registry import names, surface
 from wireglot.ir.content import Foreign, Media, Part, Reasoning, Text, ToolCall, ToolResult
 from wireglot.ir.loss import Feature, Loss
 from wireglot.ir.outcome import Response
@@ -35,6 +36,7 @@ _EXCUSES: dict[str, frozenset[Feature]] = {
         {"image", "document", "audio", "video", "file_reference", "tool_result.media", "tool_result.pairing"}
     ),
     "foreign": frozenset(),
+    "code": frozenset(),
     "note": frozenset({"metadata"}),
     "tool": frozenset({"tool.name", "tool.custom", "tool.namespace"}),
     "stop": frozenset({"stop_sequences"}),
@@ -138,5 +140,17 @@ def _atom(part: Part, path: str) -> Iterator[Atom]:
         case Media():
             yield Atom(path, "media", part.data or part.text or part.url or part.file_id or "")
         case Foreign():
-            kind = "note" if part.for_vendor else "foreign"
-            yield Atom(path, kind, f"{part.dialect}:{part.type}")
+            ran = _code(part)
+            kind = "note" if part.for_vendor else "foreign" if ran is None else "code"
+            yield Atom(path, kind, ran or f"{part.dialect}:{part.type}")
+
+
+def _code(part: Foreign) -> str | None:
+    """The code that a part contains, or its result; None for any other part."""
+    form = surface(part.dialect).client.hosted.code if part.dialect in names() else None
+    ran = form.read(part) if form is not None else None
+    if ran is None:
+        return None
+    if ran.call is not None:
+        return f"code {ran.call.input['code']}"
+    return f"result {ran.result.text}" if ran.result is not None else None

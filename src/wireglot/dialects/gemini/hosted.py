@@ -1,4 +1,5 @@
-"""Hosted tools in Gemini's form: the end of the answer lists the searches and their sources."""
+"""Hosted tools in Gemini's form: the end of the answer lists the searches and their sources; code that ran
+and its result are parts."""
 
 from __future__ import annotations
 
@@ -7,13 +8,14 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
-from wireglot.dialects.capabilities import HostedForm
-from wireglot.dialects.fields import own_fields, own_form
+from wireglot.dialects.capabilities import CodeForm, HostedForm
+from wireglot.dialects.fields import object_in, own_fields, own_form, text_in
 from wireglot.dialects.gemini import names
 from wireglot.dialects.gemini.names import OWN
 from wireglot.dialects.gemini.response import FIRST
-from wireglot.ir.content import Extra
-from wireglot.ir.hosted import RanCall, WebSource
+from wireglot.ir.content import Extra, Foreign
+from wireglot.ir.hosted import CODE, HostedCall, HostedError, HostedResult, RanCall, WebSource
+from wireglot.ir.loss import Loss
 from wireglot.ir.stream import Finish
 
 
@@ -60,4 +62,60 @@ def _found(extra: Extra | None) -> list[tuple[str, tuple[WebSource, ...]]]:
     return [(query, () if number else tuple(sources)) for number, query in enumerate(queries)]
 
 
-HOSTED: Final = HostedForm(finish=_finish, found=_found)
+_CODE: Final = "executableCode"
+_RESULT: Final = "codeExecutionResult"
+_LANGUAGES: Final = {"": "PYTHON", "python": "PYTHON"}
+_NO_LANGUAGE: Final = "LANGUAGE_UNSPECIFIED"
+_DONE: Final = "OUTCOME_OK"
+_FAILED: Final = "OUTCOME_FAILED"
+_ERRORS: Final[dict[str, HostedError]] = {
+    _FAILED: "tool_failed",
+    "OUTCOME_DEADLINE_EXCEEDED": "execution_time_exceeded",
+}
+_OUTCOMES: Final = {error: outcome for outcome, error in _ERRORS.items()}
+_OUTCOME_NUMBERS: Final = ("OUTCOME_UNSPECIFIED", _DONE, *_ERRORS)
+
+
+def _read_code(part: Foreign) -> RanCall | None:
+    if part.type == _CODE:
+        given = object_in(part.value.get(_CODE))
+        language = text_in(given.get("language")).lower()
+        said = {"code": text_in(given.get("code")), "language": language if language in _LANGUAGES else ""}
+        id = text_in(given.get("id"))
+        return RanCall(id, HostedCall(CODE, id, input=said))
+    if part.type == _RESULT:
+        given = object_in(part.value.get(_RESULT))
+        outcome = names.enum_name(given.get("outcome"), _OUTCOME_NUMBERS)
+        result = HostedResult(text_in(given.get("output")), _ERRORS.get(outcome, ""))
+        return RanCall(text_in(given.get("id")), result=result)
+    return None
+
+
+def _render_code(ran: RanCall, path: str, losses: list[Loss]) -> Foreign:
+    """Without ids, which not all servers know: a result belongs to the code before it."""
+    result = ran.result
+    if result is not None:
+        losses += [
+            Loss(path, medium.kind, "dropped", "the result of code is a text") for medium in result.media
+        ]
+        outcome = _OUTCOMES.get(result.error, _FAILED) if result.error else _DONE
+        return Foreign(OWN, _RESULT, {_RESULT: {"outcome": outcome, "output": result.text}})
+    assert ran.call is not None
+    given = ran.call.input
+    language = _LANGUAGES.get(given["language"], _NO_LANGUAGE)
+    if language == _NO_LANGUAGE:
+        detail = f"no language is called {given['language']}"
+        losses.append(Loss(path, "foreign_part", "approximated", detail))
+    return Foreign(OWN, _CODE, {_CODE: {"language": language, "code": given["code"]}})
+
+
+HOSTED: Final = HostedForm(
+    finish=_finish,
+    found=_found,
+    code=CodeForm(
+        read=_read_code,
+        render=_render_code,
+        fields=frozenset({_CODE, _RESULT}),
+        signature="thoughtSignature",
+    ),
+)

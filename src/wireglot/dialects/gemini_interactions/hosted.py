@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from wireglot.dialects.capabilities import HostedForm
+from wireglot.dialects.capabilities import CodeForm, HostedForm
 from wireglot.dialects.fields import object_in, text_in
-from wireglot.dialects.gemini_interactions.names import OWN
-from wireglot.ir.content import Foreign
-from wireglot.ir.hosted import HostedCall, HostedResult, RanCall, WebSource
+from wireglot.dialects.gemini_interactions.names import MEDIA, OWN
+from wireglot.ir.content import Foreign, Media
+from wireglot.ir.hosted import CODE, HostedCall, HostedResult, RanCall, WebSource
+from wireglot.ir.loss import Loss
 from wireglot.ir.stream import Event, PartEnd, PartStart
 
 _STEPS: Final = {"web_search": "google_search", "web_fetch": "url_context", "mcp": "mcp_server_tool"}
@@ -80,10 +81,58 @@ def _read(part: Foreign) -> RanCall | None:
     return RanCall(id, result=HostedResult(error="unavailable" if failed else "", sources=sources))
 
 
+_CODE_CALL: Final = "code_execution_call"
+_CODE_RESULT: Final = "code_execution_result"
+
+
+def _read_code(part: Foreign) -> RanCall | None:
+    value = part.value
+    if part.type == _CODE_CALL:
+        given = object_in(value.get("arguments"))
+        said = {"code": text_in(given.get("code")), "language": text_in(given.get("language"))}
+        id = text_in(value.get("id"))
+        return RanCall(id, HostedCall(CODE, id, input=said))
+    if part.type != _CODE_RESULT:
+        return None
+    listed = value.get("result")
+    entries = [object_in(entry) for entry in listed] if type(listed) is list else []
+    text = text_in(listed) + "".join(text_in(entry.get("text")) for entry in entries)
+    media = tuple(
+        Media(kind, text_in(entry.get("mime_type")), text_in(entry.get("data")))
+        for entry in entries
+        for kind in MEDIA
+        if entry.get("type") == kind
+    )
+    failed = value.get("is_error") is True
+    result = HostedResult(text, "tool_failed" if failed else "", media=media)
+    return RanCall(text_in(value.get("call_id")), result=result)
+
+
+def _render_code(ran: RanCall, path: str, losses: list[Loss]) -> Foreign:
+    result = ran.result
+    if result is not None:
+        value: dict[str, Any] = {"type": _CODE_RESULT, "call_id": ran.id, "result": result.text}
+        if result.error:
+            value["is_error"] = True
+        if result.error == "execution_time_exceeded":
+            detail = "the time limit is an error like any other"
+            losses.append(Loss(path, "foreign_part", "approximated", detail))
+        return Foreign(OWN, _CODE_RESULT, value)
+    assert ran.call is not None
+    said = {key: given for key, given in ran.call.input.items() if given or key == "code"}
+    return Foreign(OWN, _CODE_CALL, {"type": _CODE_CALL, "id": ran.id, "arguments": said})
+
+
 HOSTED: Final = HostedForm(
     announce=_announce,
     report=_report,
     read=_read,
+    code=CodeForm(
+        read=_read_code,
+        render=_render_code,
+        fields=frozenset({"type", "id", "call_id", "arguments", "result", "is_error"}),
+        signature="signature",
+    ),
     marks=(b'"call_wg',),
     vendor_marks=(b'_search_call"', b'_search_result"', b'"url_context_call"', b'"url_context_result"'),
 )

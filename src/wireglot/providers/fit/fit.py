@@ -27,6 +27,7 @@ from wireglot.providers.fit.markers import fit_cache_markers, respell_markers
 from wireglot.providers.fit.output import ask_for_output, fit_output_schema
 from wireglot.providers.fit.parts import fit_messages, sign_calls
 from wireglot.providers.fit.pieces import join_pieces
+from wireglot.providers.fit.ran_code import convert_code
 from wireglot.providers.fit.spelling import (
     fill_in_ids,
     join_texts,
@@ -297,6 +298,7 @@ PASSES: Final[tuple[tuple[Pass, Callable[[FitTarget], int]], ...]] = (
     (hold_back_deferred, lambda to: (to.foreign or not to.limits.hosted_tools) and DEFERRED | FOREIGN),
     (without_state, lambda to: to.foreign and OWN_FIELDS | FOREIGN | FIELDS),
     (without_files, lambda to: MEDIA),
+    (convert_code, lambda to: to.foreign and to.server.client.hosted.code is not None and FOREIGN),
     (tell_in_words, lambda to: to.foreign and FOREIGN),
     (join_declared_tools, lambda to: (to.foreign or not to.limits.midway_tools) and FOREIGN),
     # The order of turns. Pieces are joined and calls are paired within whole turns.
