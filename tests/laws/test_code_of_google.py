@@ -203,8 +203,8 @@ def test_what_a_form_has_no_place_for_is_reported() -> None:
     ]
     out = translate_request(history(INTERACTIONS, steps), source=INTERACTIONS, target=GEMINI)
     assert sent(GEMINI, out.value) == [
-        {"executableCode": {"language": "LANGUAGE_UNSPECIFIED", "code": "ls"}},
-        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "a"}},
+        {"executableCode": {"language": "LANGUAGE_UNSPECIFIED", "code": "ls", "id": "c1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "a", "id": "c1"}},
     ]
     assert named(out.losses) == [
         ("$.input[1]", "foreign_part", "approximated"),
@@ -214,6 +214,18 @@ def test_what_a_form_has_no_place_for_is_reported() -> None:
     out = translate_request(history(GEMINI, [PARTS[2], late]), source=GEMINI, target=INTERACTIONS)
     assert sent(INTERACTIONS, out.value)[1]["is_error"] is True
     assert named(out.losses) == [("$.contents[1].parts[1]", "foreign_part", "approximated")]
+
+
+def test_results_in_another_order_stay_with_their_code() -> None:
+    turn = [STEPS[0], STEPS[2], STEPS[3], STEPS[1]]
+    there = translate_request(history(INTERACTIONS, turn), source=INTERACTIONS, target=GEMINI).value
+    kinds = ("executableCode", "codeExecutionResult")
+    ids = [part[kind]["id"] for part in sent(GEMINI, there) for kind in kinds if kind in part]
+    assert ids == ["c1", "c2", "c2", "c1"]
+    back = translate_request(there, source=GEMINI, target=INTERACTIONS).value
+    assert sent(INTERACTIONS, back) == [
+        {key: value for key, value in step.items() if key != "signature"} for step in turn
+    ]
 
 
 @BETWEEN

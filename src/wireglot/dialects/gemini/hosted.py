@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from msgspec.structs import replace
 
+from wireglot.dialects.base import is_minted
 from wireglot.dialects.capabilities import CodeForm, HostedForm
 from wireglot.dialects.fields import object_in, own_fields, own_form, text_in
 from wireglot.dialects.gemini import names
@@ -92,21 +93,21 @@ def _read_code(part: Foreign) -> RanCall | None:
 
 
 def _render_code(ran: RanCall, path: str, losses: list[Loss]) -> Foreign:
-    """Without ids, which not all servers know: a result belongs to the code before it."""
+    id = {"id": ran.id} if ran.id and not is_minted(ran.id) else {}
     result = ran.result
     if result is not None:
         losses += [
             Loss(path, medium.kind, "dropped", "the result of code is a text") for medium in result.media
         ]
         outcome = _OUTCOMES.get(result.error, _FAILED) if result.error else _DONE
-        return Foreign(OWN, _RESULT, {_RESULT: {"outcome": outcome, "output": result.text}})
+        return Foreign(OWN, _RESULT, {_RESULT: {"outcome": outcome, "output": result.text, **id}})
     assert ran.call is not None
     given = ran.call.input
     language = _LANGUAGES.get(given["language"], _NO_LANGUAGE)
     if language == _NO_LANGUAGE:
         detail = f"no language is called {given['language']}"
         losses.append(Loss(path, "foreign_part", "approximated", detail))
-    return Foreign(OWN, _CODE, {_CODE: {"language": language, "code": given["code"]}})
+    return Foreign(OWN, _CODE, {_CODE: {"language": language, "code": given["code"], **id}})
 
 
 HOSTED: Final = HostedForm(
