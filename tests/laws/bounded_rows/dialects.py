@@ -206,6 +206,82 @@ def objects_as_pieces(n: int) -> bytes:
     return chat_stream([{"tool_calls": [call]}, *[{"tool_calls": [piece]}] * n])
 
 
+# Items of Responses, whose ids and indexes cannot be relied on.
+
+
+def items_without_announcement(n: int) -> list[dict[str, Any]]:
+    return [responses_done(at, {"type": "reasoning", "id": f"rs_{at}", "summary": []}) for at in range(n)]
+
+
+def items_of_one_id(n: int) -> list[dict[str, Any]]:
+    return [responses_done(at, {"type": "reasoning", "id": "rs", "summary": []}) for at in range(n)]
+
+
+def calls_of_one_item_id(n: int) -> list[dict[str, Any]]:
+    call = {"type": "function_call", "id": "fc", "name": "f", "arguments": "{}"}
+    return [responses_done(at, {**call, "call_id": f"c{at}"}) for at in range(n)]
+
+
+def items_at_one_index(n: int) -> list[dict[str, Any]]:
+    """Their deltas are told apart by ids."""
+    call = {"type": "function_call", "name": "f", "arguments": ""}
+    added = [
+        {
+            "type": "response.output_item.added",
+            "output_index": 0,
+            "item": {**call, "id": f"i{at}", "call_id": f"c{at}"},
+        }
+        for at in range(n)
+    ]
+    delta = {"type": "response.function_call_arguments.delta", "output_index": 0, "delta": "{}"}
+    return [*added, *({**delta, "item_id": f"i{at}"} for at in range(n))]
+
+
+def texts_in_one_item(n: int) -> list[dict[str, Any]]:
+    part = {"type": "output_text", "text": "said", "annotations": []}
+    made: list[dict[str, Any]] = []
+    for at in range(n):
+        place = {"output_index": 0, "content_index": at, "item_id": "msg"}
+        made.append({"type": "response.output_text.delta", **place, "delta": "said"})
+        made.append({"type": "response.content_part.done", **place, "part": part})
+    item = {"type": "message", "id": "msg", "role": "assistant", "content": [{**part, "text": "other"}] * n}
+    return [*made, responses_done(0, item)]
+
+
+def a_text_done_again(n: int) -> list[dict[str, Any]]:
+    place = {"output_index": 0, "content_index": 0, "item_id": "msg"}
+    delta = {"type": "response.output_text.delta", **place, "delta": "said " * 20}
+    return [*[delta] * n, *[{"type": "response.output_text.done", **place, "text": "x"}] * n]
+
+
+def parts_of_a_large_item(n: int) -> list[dict[str, Any]]:
+    item = {"type": "message", "id": "msg", "role": "assistant", **{f"x{at}": "y" * 20 for at in range(n)}}
+    part = {"type": "output_text", "text": "said", "annotations": []}
+    place = {"type": "response.content_part.done", "output_index": 0, "item_id": "msg", "part": part}
+    added = {"type": "response.output_item.added", "output_index": 0, "item": item}
+    return [added, *({**place, "content_index": at} for at in range(n))]
+
+
+def another_final_output(n: int) -> list[dict[str, Any]]:
+    items = [{"type": "reasoning", "id": f"other_{at}", "summary": []} for at in range(n)]
+    ended = {"type": "response.completed", "response": {"status": "completed", "output": items}}
+    return [*items_without_announcement(n // 2), ended]
+
+
+def responses_done(index: int, item: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "response.output_item.done", "output_index": index, "item": item}
+
+
+def translate_responses(events: list[dict[str, Any]]) -> None:
+    translator = StreamTranslator(source="openai-responses", target="anthropic")
+    translator.feed(
+        b"data: %b\n\n" % encode({"type": "response.created", "response": {"id": "r", "model": "m"}})
+    )
+    for event in events:
+        translator.feed(b"data: %b\n\n" % encode(event))
+    translator.close()
+
+
 def translate_chat(data: bytes) -> None:
     translator = StreamTranslator(source="openai-chat", target="anthropic")
     for block in data.split(b"\n\n"):
@@ -312,6 +388,19 @@ ROWS = [
     *(
         Row(f"a Chat stream: {make.__name__}", make, translate_chat, n=60)
         for make in (calls_by_id, calls_without_id, pieces_before_a_name, objects_as_pieces)
+    ),
+    *(
+        Row(f"a Responses stream: {make.__name__}", make, translate_responses, n=150)
+        for make in (
+            items_without_announcement,
+            items_of_one_id,
+            calls_of_one_item_id,
+            items_at_one_index,
+            texts_in_one_item,
+            a_text_done_again,
+            parts_of_a_large_item,
+            another_final_output,
+        )
     ),
     Row("streamed calls of one id", stream_of_calls, translate_stream, n=50),
     Row(

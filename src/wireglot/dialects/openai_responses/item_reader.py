@@ -43,6 +43,7 @@ class ItemReader:
         self.refused = False
         self._context = context
         self._items = OpenItems()
+        self._parts: dict[int, OpenPart] = {}  # by their index
         self._count = 0
         self._held: PartEnd | None = None  # end of a text whose signature may still follow
         self._waiting: Signature | None = None  # a signature that precedes its call
@@ -74,11 +75,8 @@ class ItemReader:
 
     def sent_of(self, index: int) -> list[str] | None:
         """The text sent so far of the part with this index; None if it is not open."""
-        for item in self._items:
-            for part in item.parts.values():
-                if part.index == index:
-                    return part.sent
-        return None
+        part = self._parts.get(index)
+        return part.sent if part is not None else None
 
     # Items
 
@@ -135,7 +133,7 @@ class ItemReader:
         if item.done:
             return
         item.done = True
-        item.name(value)
+        self._items.name(item, value)
         if value.get("type") != item.kind and item.parts:
             value = {**value, "type": item.kind}
         finals = self._parse(value, item.position, item.source)
@@ -197,10 +195,12 @@ class ItemReader:
         item = self._item_for(event, "message")
         if type(value) is not dict or item.kind != "message" or item.done:
             return
-        message = {**item.value, "type": "message", "role": "assistant", "content": [value]}
+        message = {**item.read_again, "type": "message", "role": "assistant", "content": [value]}
         final = self._parse(message, item.position)[0]
         if isinstance(final, Text):
-            self._open_text(item, _number(event, "content_index"), final.refusal).final = final
+            text = self._open_text(item, _number(event, "content_index"), final.refusal)
+            text.final = final
+            item.ending.append(text)
 
     def annotation(self, event: dict[str, Any]) -> None:
         value = event.get("annotation")
@@ -212,15 +212,15 @@ class ItemReader:
         part = item.parts.get(number)
         if part is not None:
             return part
-        for other in item.parts.values():  # earlier texts of the item end when the next one begins
-            if other.final is not None:
-                self._end_text(other, other.final)
+        for other in item.ending:
+            self._end_text(other, other.final)
+        item.ending.clear()
         self.refused = self.refused or refusal
         form = {"item": {"number": item.position, **light_form(item.value)}}
         phase = None if item.parts else phase_of(item.value, self._context.origin(NAME, self.model))
         text = Text("", refusal=refusal, signature=phase, extra=Extra(NAME, form=form))
         late = not item.parts and phase is None
-        part = item.parts[number] = self._open(text)
+        part = self._begin(item, number, text)
         part.late_phase = late
         if not refusal:
             self._hot, self._hot_place = part, (item.position, number)
@@ -249,6 +249,7 @@ class ItemReader:
             phase = final.signature if part.late_phase else None
         self.release()
         self._held = PartEnd(part.index, phase, citations, extra)
+        self._parts.pop(part.index, None)
         part.index = -1
 
     # Reasoning items
@@ -270,7 +271,7 @@ class ItemReader:
         part = item.parts.get(0)
         if part is None:
             form = {"source": source, **light_form(item.value)}
-            part = item.parts[0] = self._open(Reasoning(extra=Extra(NAME, form=form)))
+            part = self._begin(item, 0, Reasoning(extra=Extra(NAME, form=form)))
         if section > item.section:
             if part.sent:
                 self._say(part, SEAM)
@@ -281,7 +282,7 @@ class ItemReader:
     def _complete_reasoning(self, part: OpenPart, final: Reasoning) -> None:
         shown = own_form(final.extra, NAME).get("shown")
         if final.text == joined(shown):
-            for piece in pieces(shown, "".join(part.sent)):
+            for piece in pieces(shown, part.said()):
                 self._say(part, piece)
         else:
             self._complete(part, final.text)
@@ -334,13 +335,18 @@ class ItemReader:
             namespace if type(namespace) is str else "",
             extra=Extra(NAME, form=light_form(value)),
         )
-        item.parts[0] = self._open(self._signed(call))
+        self._begin(item, 0, self._signed(call))
 
     def _signed(self, call: ToolCall) -> ToolCall:
         signature, self._waiting = self._waiting, None
         return call if signature is None else replace(call, signature=signature)
 
     # Parts
+
+    def _begin(self, item: OpenItem, number: int, part: Part) -> OpenPart:
+        opened = item.parts[number] = self._open(part)
+        self._parts[opened.index] = opened
+        return opened
 
     def _open(self, part: Part) -> OpenPart:
         self.release()
@@ -354,11 +360,13 @@ class ItemReader:
 
     def _complete(self, part: OpenPart, text: str, final: Text | None = None) -> None:
         """Emit the text that the deltas did not contain. Text that contradicts them cannot be taken back."""
-        sent = "".join(part.sent)
-        if part.index < 0 or len(text) <= len(sent) or not text.startswith(sent):
+        if part.index < 0:
+            return
+        sent = part.said()
+        if len(text) <= len(sent) or not text.startswith(sent):
             return
         logprobs = final.logprobs if final is not None and not sent else ()
-        part.sent = [text]
+        part.sent[:] = [text]
         self.out.append(Delta(part.index, text[len(sent) :], logprobs))
 
 

@@ -7,11 +7,22 @@ id has priority, then the index, then the order among items of a kind.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any, Final
 
-from wireglot.dialects.openai_responses.items import identity
+from wireglot.dialects.openai_responses.items import identity, light_form
 from wireglot.ir.content import Citation, Text
+from wireglot.wire.json import encode
+
+# Texts of an item that one at another place is compared with.
+_MAX_OTHER_TEXTS: Final = 16
+# Bytes of an announced item whose fields are read again with each of its parts; of a larger one, only its id
+# and its phase.
+_MAX_READ_AGAIN_BYTES: Final = 8 * 1024
+
+Key = tuple[str, str, str]
 
 
 class OpenPart:
@@ -26,24 +37,38 @@ class OpenPart:
         self.final: Text | None = None
         self.late_phase = False  # the phase of its item may still be reported
 
+    def said(self) -> str:
+        """The text already sent, joined once."""
+        if len(self.sent) > 1:
+            self.sent[:] = ["".join(self.sent)]
+        return self.sent[0] if self.sent else ""
+
     def is_begun_by(self, text: str) -> bool:
         """Whether the text already sent is the beginning of `text`."""
-        return text.startswith("".join(self.sent))
+        return text.startswith(self.said())
 
 
 class OpenItem:
     """One output item: its open parts by content index (0 for calls and reasoning)."""
 
-    __slots__ = ("call_id", "done", "identity", "kind", "parts", "position", "section", "source", "value")
+    __slots__ = (
+        "_read_again", "call_id", "done", "ending", "identity", "kind", "number", "parts", "position",
+        "section", "source", "value",
+    )  # fmt: skip
 
-    def __init__(self, position: int, kind: str, value: dict[str, Any]) -> None:
+    def __init__(self, number: int, position: int, kind: str, value: dict[str, Any]) -> None:
+        """`number`: how many items were opened before it."""
+        self.number = number
         self.position = position
         self.kind = kind
         self.value = value
+        self._read_again: dict[str, Any] | None = None
         self.parts: dict[int, OpenPart] = {}
+        self.ending: list[OpenPart] = []
+        """Texts whose final form is known: they end when the next one begins."""
         self.done = False
         self.identity: set[str] = set()
-        self.call_id: Any = None
+        self.call_id = ""
         self.source = ""  # reasoning: which of its lists is shown
         self.section = 0  # reasoning: the entry of that list now streaming
         self.name(value)
@@ -51,39 +76,101 @@ class OpenItem:
     def name(self, value: dict[str, Any]) -> None:
         """Take the ids in a value of this item."""
         self.identity = identity(value)
-        self.call_id = value.get("call_id")
+        self.call_id = _call_id(value)
+
+    @property
+    def read_again(self) -> dict[str, Any]:
+        """The fields that are read with each of its parts."""
+        if self._read_again is None:
+            is_short = len(encode(self.value)) <= _MAX_READ_AGAIN_BYTES
+            self._read_again = self.value if is_short else light_form(self.value)
+        return self._read_again
 
     def streamed(self, number: int, final: Text) -> OpenPart | None:
         """The open text that a final one finishes. Bedrock's gpt-oss streams at content_index 1 what becomes
         the first part of the done item."""
         here = self.parts.get(number)
         if here is None or not here.is_begun_by(final.text):
-            for part in self.parts.values():
+            for part in islice(self.parts.values(), _MAX_OTHER_TEXTS):
                 if part.index >= 0 and part.sent and part.is_begun_by(final.text):
                     return part
         return here
 
-    def _is_named(self, value: dict[str, Any]) -> bool:
-        reported = value.get("call_id")
-        if reported and self.call_id:
-            return bool(reported == self.call_id)
-        return not self.identity.isdisjoint(identity(value))
+    def found_by(self) -> set[Key]:
+        """What finds it: its call id, its ids if it has none, any of its ids, and these whatever its kind."""
+        found = {("call", self.kind, self.call_id)} if self.call_id else set[Key]()
+        for name in self.identity:
+            found |= {("id", self.kind, name), ("name", "", name)}
+            if not self.call_id:
+                found.add(("no call", self.kind, name))
+        return found
 
     def is_of(self, value: dict[str, Any]) -> bool:
-        return self.kind == kind_of(value) and self._is_named(value)
+        """Call ids decide where both have one, else a common id."""
+        return not self.found_by().isdisjoint(keys_of(value))
+
+
+def keys_of(value: dict[str, Any]) -> set[Key]:
+    kind, call_id = kind_of(value), _call_id(value)
+    if call_id:
+        return {("call", kind, call_id), *(("no call", kind, name) for name in identity(value))}
+    return {("id", kind, name) for name in identity(value)}
+
+
+def _call_id(value: dict[str, Any]) -> str:
+    found = value.get("call_id")
+    return found if type(found) is str else ""
+
+
+class _NamedItems:
+    """Finds items by their names without a search among all: a stream may have very many."""
+
+    def __init__(self, items: Iterable[OpenItem] = ()) -> None:
+        self._items: dict[Key, deque[OpenItem]] = {}
+        for item in items:
+            self.add(item)
+
+    def add(self, item: OpenItem) -> None:
+        for key in item.found_by():
+            self._items.setdefault(key, deque()).append(item)
+
+    def first(self, keys: Iterable[Key], usable: Callable[[OpenItem], bool]) -> OpenItem | None:
+        """The earliest of the items with one of these names. One that is not usable never will be again."""
+        found: OpenItem | None = None
+        for key in keys:
+            items = self._items.get(key, ())
+            while items and not (key in items[0].found_by() and usable(items[0])):
+                items.popleft()
+            if items and (found is None or items[0].number < found.number):
+                found = items[0]
+        return found
 
 
 class OpenItems:
     def __init__(self) -> None:
         self._items: dict[int, OpenItem] = {}
+        self._named = _NamedItems()  # for events of items
+        self._called = _NamedItems()  # for events of their parts, also after their end
+        self._after = 0  # the position after the highest
         self._crowded = False  # several items have claimed one index
 
     def __iter__(self) -> Iterator[OpenItem]:
         return iter(self._items.values())
 
     def open(self, position: int, kind: str, value: dict[str, Any]) -> OpenItem:
-        item = self._items[position] = OpenItem(position, kind, value)
+        item = self._items[position] = OpenItem(len(self._items), position, kind, value)
+        self._after = max(self._after, position + 1)
+        self._named.add(item)
+        self._called.add(item)
         return item
+
+    def name(self, item: OpenItem, value: dict[str, Any]) -> None:
+        """Take the ids in a value of this item."""
+        before = item.found_by()
+        item.name(value)
+        if item.found_by() != before:
+            self._named.add(item)
+            self._called.add(item)
 
     def add(self, event: dict[str, Any], value: dict[str, Any]) -> OpenItem | None:
         """The announced item; None if it was announced before."""
@@ -100,9 +187,8 @@ class OpenItems:
         index, name = event.get("output_index"), event.get("item_id")
         if type(index) is int and not self._crowded:
             return self._items.get(index)
-        for item in self._items.values():
-            if type(name) is str and name in item.identity:
-                return item
+        if type(name) is str and (item := self._called.first([("name", "", name)], _any)) is not None:
+            return item
         return self._items.get(index) if type(index) is int else self._newest()
 
     def announce(self, event: dict[str, Any], kind: str) -> OpenItem:
@@ -118,9 +204,9 @@ class OpenItems:
         here = self._items.get(index) if type(index) is int else None
         if here is not None and here.is_of(value):
             return here
-        for item in self._items.values():
-            if item.is_of(value) and (not item.done or item.call_id):
-                return item
+        item = self._named.first(keys_of(value), _may_be_finished)
+        if item is not None:
+            return item
         if type(index) is not int:
             newest = self._newest()
             if newest is not None and not newest.done:
@@ -137,13 +223,32 @@ class OpenItems:
             place: value for place, value in enumerate(output) if type(value) is dict and kind_of(value)
         }
         left = dict(self._items)
+        named = _NamedItems(left.values())
+        kinds: dict[str, deque[OpenItem]] = {}
+        for item in left.values():
+            kinds.setdefault(item.kind, deque()).append(item)
+
+        def is_left(item: OpenItem) -> bool:
+            return item.position in left
+
+        def by_name(place: int, value: dict[str, Any]) -> OpenItem | None:
+            return named.first(keys_of(value), is_left)
+
+        def by_place(place: int, value: dict[str, Any]) -> OpenItem | None:
+            item = left.get(place)
+            return item if item is not None and item.kind == kind_of(value) else None
+
+        def by_kind(place: int, value: dict[str, Any]) -> OpenItem | None:
+            items = kinds.get(kind_of(value), ())
+            while items and not is_left(items[0]):
+                items.popleft()
+            return items[0] if items else None
+
         found: dict[int, OpenItem] = {}
-        for is_one in (_names, _stands_at, _is_of_kind):
+        for find in (by_name, by_place, by_kind):
             for place, value in values.items():
-                if place not in found:
-                    item = next((item for item in left.values() if is_one(item, place, value)), None)
-                    if item is not None:
-                        found[place] = left.pop(item.position)
+                if place not in found and (one := find(place, value)) is not None:
+                    found[place] = left.pop(one.position)
         for place, value in values.items():
             streamed = found.get(place)
             if streamed is None:
@@ -155,7 +260,7 @@ class OpenItems:
         return next(reversed(self._items.values()), None)
 
     def _next(self) -> int:
-        return max(self._items, default=-1) + 1
+        return self._after
 
 
 def kind_of(value: dict[str, Any]) -> str:
@@ -165,13 +270,10 @@ def kind_of(value: dict[str, Any]) -> str:
     return kind
 
 
-def _names(item: OpenItem, place: int, value: dict[str, Any]) -> bool:
-    return item.is_of(value)
+def _any(item: OpenItem) -> bool:
+    return True
 
 
-def _stands_at(item: OpenItem, place: int, value: dict[str, Any]) -> bool:
-    return item.position == place and item.kind == kind_of(value)
-
-
-def _is_of_kind(item: OpenItem, place: int, value: dict[str, Any]) -> bool:
-    return item.kind == kind_of(value)
+def _may_be_finished(item: OpenItem) -> bool:
+    """An item is done once; only call ids say that another done event is about the same one."""
+    return not item.done or bool(item.call_id)
