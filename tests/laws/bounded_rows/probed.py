@@ -15,9 +15,9 @@ from wireglot.probe.question import ProbeQuestion
 from wireglot.probe.run import WIRES
 
 PARTS: dict[str, tuple[Part, str]] = {
-    "text": (Text(""), "w" * 4000),
-    "thoughts": (Reasoning(), "w" * 4000),
-    "arguments": (ToolCall("c1", "f", ""), '"w": ' + "1" * 4000),
+    "text": (Text(""), "w" * 100),
+    "thoughts": (Reasoning(), "w" * 100),
+    "arguments": (ToolCall("c1", "f", ""), '"w": ' + "1" * 100),
 }
 
 
@@ -36,7 +36,7 @@ def judged(name: str, data: bytes) -> object:
 
 
 ROWS = [
-    Row(f"{name}: {kind}", partial(streamed, name, kind), partial(judged, name), n=300, entry=probed(name))
+    Row(f"{name}: {kind}", partial(streamed, name, kind), partial(judged, name), n=600, entry=probed(name))
     for name in WIRES
     for kind in PARTS
 ]
