@@ -1011,7 +1011,5 @@ def test_openclaw_has_its_files_where_its_variables_say() -> None:
         ({"HOME": "/h", "OPENCLAW_CONFIG_PATH": "/c/x.json"}, "/c"),
     ):
         assert CLIENTS["openclaw"].point(DOOR, environ).set["OPENCLAW_INCLUDE_ROOTS"] == folder
-    assert (
-        CLIENTS["hermes"].point(Door("http://h:1", "none", "m"), {}).set["OPENAI_API_KEY"]
-        == "no-key-is-needed"
-    )
+    settings = CLIENTS["hermes"].point(Door("http://h:1", "none", "m"), {}).files["hermes/config.yaml"]
+    assert json.loads(settings)["model"]["api_key"] == "no-key-is-needed"

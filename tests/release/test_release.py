@@ -49,6 +49,11 @@ def tree(tmp_path: Path) -> Path:
         if path.parts[0] != "tests":
             (copy / path).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / path, copy / path)
+    changelog = copy / "CHANGELOG.md"  # just after a release nothing is new
+    text = changelog.read_text(encoding="utf-8").replace(
+        "## Unreleased\n", "## Unreleased\n\n- a change\n", 1
+    )
+    changelog.write_text(text, encoding="utf-8")
     git(copy, "init", "--quiet")
     git(copy, "add", "--all")
     git(copy, "commit", "--quiet", "--message", "All of it")

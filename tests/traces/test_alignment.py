@@ -156,7 +156,7 @@ def test_marks_change_no_shape(marked: Any, real: Any, same: bool) -> None:
 
 
 def test_a_mark_is_a_word_that_stands_nowhere_yet_and_is_found_again() -> None:
-    marker = Marker({"a": "Waa and Wab"})
+    marker = Marker({"a": "Waa000001, Wab999999 and Wac alone"})
     signed = Signature("sig", Minter("x"))
     content = (
         Text("hello"),

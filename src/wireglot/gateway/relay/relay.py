@@ -345,10 +345,10 @@ class Relay:
         """Send one request. False: the answer broke off after it had begun, and the client has been
         informed."""
         job, record = exchange.job, exchange.record
+        exchange.context_size = None
         if target.loads and not exchange.embeds:
-            exchange.context_size = await self._contexts.of(target.provider, target.model, credential)
-        else:
-            exchange.context_size = None
+            sizes = await self._contexts.of(target.provider, target.model, credential)
+            exchange.context_size = sizes if sizes.is_known else None
         preparing = partial(self._prepare, exchange, target, credential)
         if exchange.is_large:
             exchange.held.attempt(len(job.body))  # about what is made of it, before it is made

@@ -34,20 +34,20 @@ class ContextSize(msgspec.Struct, frozen=True):
     def request(self, tokens: int, answer: int | None) -> int:
         """The size to request for a prompt: a power of two, at least what is loaded, at most the maximum. 0
         for a server that reports neither: it is of another kind."""
-        if not self._is_known:
+        if not self.is_known:
             return 0
         room = ANSWER_TOKENS if answer is None else min(answer, ANSWER_TOKENS)
         size = max(1 << (tokens + room - 1).bit_length(), self.loaded, self.set_to)
         return min(size, self.most) if self.most else size
 
     @property
-    def _is_known(self) -> bool:
+    def is_known(self) -> bool:
         return bool(self.most or self.loaded)
 
     @property
     def unasked(self) -> int:
         """The size for a request that cannot name one; 0: unknown."""
-        if not self._is_known:
+        if not self.is_known:
             return 0
         return (
             self.set_to or (0 if self.ours else self.loaded) or min(DEFAULT_SIZE, self.most or DEFAULT_SIZE)
