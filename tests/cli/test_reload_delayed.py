@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import signal
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +27,7 @@ def test_a_reload_before_a_gateway_can_reload_is_delayed(monkeypatch: pytest.Mon
     came: list[int] = []
 
     def start(*_: Any) -> int:
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
         assert came == []
         before = signal.signal(signal.SIGHUP, lambda number, _: came.append(number))
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGHUP})  # as a gateway does once it can reload
@@ -43,7 +43,7 @@ def test_one_that_is_still_pending_does_not_change_how_a_failed_start_ends(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     def fail(*_: Any) -> int:
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
         return 2
 
     mask, handler = signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGHUP)
@@ -54,7 +54,7 @@ def test_one_that_is_still_pending_does_not_change_how_a_failed_start_ends(
 
 def test_other_commands_end_when_their_terminal_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     def wait(*_: Any) -> int:
-        os.kill(os.getpid(), signal.SIGHUP)
+        signal.pthread_kill(threading.get_ident(), signal.SIGHUP)
         raise AssertionError("it went on")
 
     monkeypatch.setattr(entry, "_status", wait)
