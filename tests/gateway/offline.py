@@ -19,6 +19,7 @@ from wireglot.gateway import config
 from wireglot.gateway.composition import compose
 from wireglot.gateway.observe.observer import Observer
 from wireglot.gateway.observe.record import Record
+from wireglot.gateway.request import worker_thread
 from wireglot.gateway.request.collected_reply import CollectedReply
 from wireglot.gateway.state.state import State
 from wireglot.http.redaction import Redactor
@@ -160,6 +161,8 @@ class _Jumping(selectors.DefaultSelector):
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         found = super().select(0)
+        if not found and any(shares._running for shares in worker_thread._shares.values()):
+            return super().select(60)  # work in a thread takes its time, and wakes the loop
         if not found and timeout is None:
             raise AssertionError("the gateway waits for something that never comes")
         if not found and timeout:
