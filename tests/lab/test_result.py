@@ -1,8 +1,9 @@
 """A run of the lab leaves one file that says what was demanded, what was measured, and how to repeat it."""
 
+import subprocess
 from pathlib import Path
 
-from tools.lab.result import Run, command, read
+from tools.lab.result import Run, command, commit_of, read
 
 
 def test_a_run_whose_figures_hold_is_held_and_says_how_to_repeat_it(tmp_path: Path) -> None:
@@ -39,3 +40,29 @@ def test_the_command_does_not_tell_where_the_result_went() -> None:
     reported = command(["--out", "here/x.json", "--seed", "3", "--out=there"])
     assert reported.endswith(" --seed 3")
     assert "here" not in reported
+
+
+def test_results_of_other_proofs_are_no_change_of_the_tree(tmp_path: Path) -> None:
+    def git(*words: str) -> None:
+        names = ("-c", "user.name=a", "-c", "user.email=a@b.example")
+        subprocess.run(["git", *names, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    inner = tmp_path / "tools"
+    files = (
+        inner / "a.py",
+        tmp_path / "docs" / "results" / "slow.json",
+        tmp_path / "docs" / "reliability.md",
+    )
+    for file in files:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("1\n")
+    git("init", "-q")
+    git("add", ".")
+    git("commit", "-qm", "one")
+    clean = commit_of(inner)
+    assert clean.isalnum()
+    for file in files[1:]:
+        file.write_text("2\n")
+    assert commit_of(inner) == clean
+    files[0].write_text("2\n")
+    assert commit_of(inner) == f"{clean}+"

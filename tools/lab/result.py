@@ -25,6 +25,7 @@ import msgspec
 
 FOLDER: Final = Path("results")
 _SHOWN: Final = 30
+_WRITTEN_BY_PROOFS: Final = ("docs/results", "docs/reliability.md")
 Measured = int | float | str
 Verdict = Literal["held", "failed", "unfinished"]
 """unfinished: the run was ended before it was through; its figures hold for what it did."""
@@ -53,7 +54,7 @@ class Result(msgspec.Struct, frozen=True):
     seconds: float
     machine: str
     commit: str
-    """"+" behind it: the tree had changes that are not in it."""
+    """"+" behind it: the tree had changes that are not in it, other than results of proofs."""
     command: str
     """Run in the root of the source tree, it repeats this."""
 
@@ -131,9 +132,15 @@ def machine() -> str:
 
 def commit() -> str:
     """Of the source tree that runs; "" where it is none."""
-    root = Path(__file__).parent
+    return commit_of(Path(__file__).parent)
+
+
+def commit_of(root: Path) -> str:
+    """Results of proofs are no change: several proofs run one after the other, and each writes its own."""
     found = git(root, "rev-parse", "--short=12", "HEAD")
-    return f"{found}+" if found and git(root, "status", "--porcelain", "--untracked-files=no") else found
+    others = (":(top)", *(f":(top,exclude){path}" for path in _WRITTEN_BY_PROOFS))
+    changed = found and git(root, "status", "--porcelain", "--untracked-files=no", "--", *others)
+    return f"{found}+" if changed else found
 
 
 def command(arguments: Sequence[str] | None = None) -> str:
